@@ -1,0 +1,179 @@
+//! What a graph may name: operators, heads, sinks and their keys. `weir-operators` fills it, `weir-graph` checks
+//! against it, and the documentation of keys is printed from it.
+
+use std::collections::BTreeMap;
+
+/// What an operator's items are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taking {
+    /// Whole frames, or boxes of objects where `regions` is given.
+    FrameOrBoxes,
+    /// Boxes of objects: `regions` must be given.
+    Boxes,
+    /// Faces with five points.
+    Faces,
+    /// Flat things with four corners, or boxes where the model reads boxes.
+    Flats,
+}
+
+/// What a head gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bearing {
+    /// Objects with boxes.
+    Boxes,
+    /// Objects with five points of a face.
+    Faces,
+    /// Objects with four corners.
+    Flats,
+    /// An attribute of the object.
+    Attribute,
+}
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum KeyKind {
+    /// A number within bounds.
+    Number {
+        /// Least.
+        min: f64,
+        /// Most.
+        max: f64,
+    },
+    /// A whole number within bounds.
+    Whole {
+        /// Least.
+        min: i64,
+        /// Most.
+        max: i64,
+    },
+    /// Text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A file that must exist, relative to the graph's file.
+    File,
+    /// A folder that must exist, relative to the graph's file.
+    Folder,
+    /// True or false.
+    Flag,
+}
+
+/// One key of an operator, head or sink.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeySpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: KeyKind,
+    /// What it means, with its default.
+    pub about: &'static str,
+}
+
+/// An operator: what `operator = "..."` of a module may name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Its items.
+    pub takes: Taking,
+    /// Heads whose models it can run.
+    pub heads: &'static [&'static str],
+    /// Keys of the module beside `operator`, `model`, `inputs` and `regions`.
+    pub keys: &'static [KeySpec],
+}
+
+/// A head: what `head = "..."` of a model may name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it wants and gives.
+    pub about: &'static str,
+    /// What it gives.
+    pub gives: Bearing,
+    /// Classes of its objects where `labels` does not say otherwise.
+    pub classes: &'static [&'static str],
+    /// Keys of the model beside `model`, `head`, `device`, `batch`, `workers` and `profile`.
+    pub keys: &'static [KeySpec],
+}
+
+/// A sink: what `type = "..."` may name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SinkSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Keys beside `type`, `inputs` and `when_slow`.
+    pub keys: &'static [KeySpec],
+}
+
+/// All that a graph may name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalog {
+    /// Operators.
+    pub operators: Vec<OperatorSpec>,
+    /// Heads.
+    pub heads: Vec<HeadSpec>,
+    /// Sinks.
+    pub sinks: Vec<SinkSpec>,
+}
+
+/// A checked value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Number or whole number.
+    Number(f64),
+    /// Text, word, or a path made absolute.
+    Text(String),
+    /// List of texts.
+    Texts(Vec<String>),
+    /// True or false.
+    Flag(bool),
+}
+
+/// Checked keys of one table: names are known, kinds and bounds hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings(pub BTreeMap<String, Value>);
+
+impl Settings {
+    /// The number under `key`, or `default`.
+    #[must_use]
+    pub fn number(&self, key: &str, default: f64) -> f64 {
+        match self.0.get(key) {
+            Some(Value::Number(number)) => *number,
+            _ => default,
+        }
+    }
+
+    /// The text under `key`.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.0.get(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The list under `key`.
+    #[must_use]
+    pub fn texts(&self, key: &str) -> Option<&[String]> {
+        match self.0.get(key) {
+            Some(Value::Texts(texts)) => Some(texts),
+            _ => None,
+        }
+    }
+
+    /// The flag under `key`, or `default`.
+    #[must_use]
+    pub fn flag(&self, key: &str, default: bool) -> bool {
+        match self.0.get(key) {
+            Some(Value::Flag(flag)) => *flag,
+            _ => default,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What can go wrong at the edges. Each text is for the person who can mend it.
+
+use thiserror::Error;
+
+/// A source cannot go on.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// It could not be opened.
+    #[error("cannot open {uri}: {reason}")]
+    Open {
+        /// What was to be opened.
+        uri: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// It broke off; what came before is good.
+    #[error("{uri} broke off after {frames} frames: {reason}")]
+    Broken {
+        /// What was being read.
+        uri: String,
+        /// Frames that came out before.
+        frames: u64,
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// A model could not be loaded or a batch could not be run.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// The file cannot be loaded as a model, or does not fit the head.
+    #[error("cannot load model {model}: {reason}")]
+    Load {
+        /// Which.
+        model: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// One batch failed; the session may be used or rebuilt.
+    #[error("model {model} failed on a batch of {batch}: {reason}")]
+    Run {
+        /// Which.
+        model: String,
+        /// Items in the batch.
+        batch: usize,
+        /// What the runtime said.
+        reason: String,
+    },
+}
+
+/// A sink cannot take a delivery.
+#[derive(Debug, Error)]
+#[error("cannot write {target}: {reason}")]
+pub struct SinkError {
+    /// File or address.
+    pub target: String,
+    /// What happened, and what to do.
+    pub reason: String,
+}

@@ -1,0 +1,134 @@
+//! A decoded picture, kept as the decoder left it: planes of luma and chroma behind an `Arc`, converted only where
+//! and when a model wants pixels.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How the samples of an [`Image`] lie in its planes. All are 8 bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Planes Y, U, V; chroma halved in both directions.
+    Yuv420,
+    /// Planes Y, U, V; chroma halved across.
+    Yuv422,
+    /// Planes Y, U, V of one size.
+    Yuv444,
+    /// Planes Y and interleaved UV, halved in both directions.
+    Nv12,
+    /// One plane, red green blue interleaved.
+    Rgb24,
+    /// One plane of luma.
+    Gray8,
+}
+
+/// Which weights turn YUV into RGB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColorMatrix {
+    /// ITU-R BT.601, standard definition.
+    #[default]
+    Bt601,
+    /// ITU-R BT.709, high definition.
+    Bt709,
+    /// ITU-R BT.2020, non-constant luminance.
+    Bt2020,
+}
+
+/// Where the samples are. Implemented by decoders over their own reference-counted buffers, so that no copy is made.
+pub trait Planes: Send + Sync {
+    /// Plane `index` from its first sample on, and the bytes from one row to the next.
+    fn plane(&self, index: usize) -> (&[u8], usize);
+}
+
+/// Planes in memory of our own.
+#[derive(Debug, Clone, Default)]
+pub struct OwnedPlanes {
+    /// Samples and row stride of each plane.
+    pub planes: Vec<(Vec<u8>, usize)>,
+}
+
+impl Planes for OwnedPlanes {
+    fn plane(&self, index: usize) -> (&[u8], usize) {
+        let (samples, stride) = &self.planes[index];
+        (samples, *stride)
+    }
+}
+
+/// A picture of `width` by `height`.
+#[derive(Clone)]
+pub struct Image {
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// How samples lie.
+    pub layout: Layout,
+    /// Weights of the colour conversion.
+    pub matrix: ColorMatrix,
+    /// True where luma uses 0..=255, false for 16..=235 ("video range").
+    pub full_range: bool,
+    /// The samples.
+    pub planes: Arc<dyn Planes>,
+}
+
+impl Image {
+    /// A picture over interleaved RGB samples, rows packed.
+    #[must_use]
+    pub fn from_rgb(width: u32, height: u32, samples: Vec<u8>) -> Self {
+        debug_assert_eq!(samples.len(), width as usize * height as usize * 3);
+        Self {
+            width,
+            height,
+            layout: Layout::Rgb24,
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+            planes: Arc::new(OwnedPlanes { planes: vec![(samples, width as usize * 3)] }),
+        }
+    }
+
+    /// Bytes that the samples take, by layout and size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let pixels = u64::from(self.width) * u64::from(self.height);
+        match self.layout {
+            Layout::Yuv420 | Layout::Nv12 => pixels * 3 / 2,
+            Layout::Yuv422 => pixels * 2,
+            Layout::Yuv444 | Layout::Rgb24 => pixels * 3,
+            Layout::Gray8 => pixels,
+        }
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({}x{} {:?})", self.width, self.height, self.layout)
+    }
+}
+
+/// Something held for as long as a frame lives; the runtime puts its share of the byte bound here.
+pub type Reservation = Option<Box<dyn std::any::Any + Send + Sync>>;
+
+/// One decoded frame of a stream.
+pub struct Frame {
+    /// Position in its stream, from 0, counting every decoded frame.
+    pub index: u64,
+    /// Presentation time of the media in milliseconds from its first frame: data, never the clock of the SLO.
+    pub pts_ms: f64,
+    /// The picture.
+    pub image: Image,
+    /// What is given back when the last user of the frame lets go of it.
+    pub reservation: Reservation,
+}
+
+impl Frame {
+    /// A frame without a reservation.
+    #[must_use]
+    pub fn new(index: u64, pts_ms: f64, image: Image) -> Self {
+        Self { index, pts_ms, image, reservation: None }
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Frame(#{} at {:.1} ms, {:?})", self.index, self.pts_ms, self.image)
+    }
+}

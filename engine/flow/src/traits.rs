@@ -1,0 +1,179 @@
+//! Who handles what travels. The runtime drives these; `weir-operators` implements them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{SessionError, SinkError, SourceError};
+use crate::evidence::{Attribute, Evidence, Finding, Object};
+use crate::frame::Frame;
+use crate::item::{Inference, Item};
+
+/// Raised once when a run is to stop; blocking calls look at it.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// Asks everybody to stop.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked.
+    #[must_use]
+    pub fn raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What is known of a source once it is open.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SourceInfo {
+    /// Pixels across of the first picture, where known.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// Mean frames a second, where known.
+    pub fps: Option<f64>,
+    /// Frames in all, where known.
+    pub frames: Option<u64>,
+    /// True where frames arrive on their own time (a camera) and pacing must not be added.
+    pub live: bool,
+}
+
+/// A stream of decoded frames, read by one thread.
+pub trait Source: Send {
+    /// What it is.
+    fn info(&self) -> SourceInfo;
+    /// The next frame in presentation order; `None` at the end or once the stop flag is raised. Damaged data is
+    /// passed over and counted, not an error.
+    ///
+    /// # Errors
+    /// [`SourceError::Broken`] where nothing more can come.
+    fn next(&mut self) -> Result<Option<Frame>, SourceError>;
+    /// Damaged packets passed over so far.
+    fn damaged(&self) -> u64 {
+        0
+    }
+}
+
+/// Opens a source, and opens it again (a loop, a camera that went away).
+pub trait SourceFactory: Send + Sync {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`SourceError::Open`] with the reason.
+    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError>;
+}
+
+/// Where a session is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// One CPU core, one intra-op thread.
+    Cpu,
+    /// A CUDA GPU by its ordinal.
+    Cuda(u32),
+}
+
+/// How many items a model takes at once, found by running it when it was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batching {
+    /// The most items that one run may hold; `None` where there is no such limit.
+    pub max: Option<u32>,
+    /// What was found out, for the log: "batch dimension made symbolic", "fails above 1: ...".
+    pub remark: Option<String>,
+}
+
+/// A model with its head, loaded and checked; it opens one session for each slot that it is placed on.
+pub trait Model: Send + Sync {
+    /// How it can be batched.
+    fn batching(&self) -> Batching;
+    /// A session of its own for one worker thread.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`]; a provider that does not register is an error, not a run on the CPU.
+    fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError>;
+}
+
+/// The steps of a batch, in order, for whoever times them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Pixels are scaled and converted into the input tensor.
+    Prepared,
+    /// The model ran.
+    Inferred,
+    /// Outputs are decoded.
+    Decoded,
+}
+
+/// A model on one slot, owned by the slot's worker thread.
+pub trait Session: Send {
+    /// Runs one batch and gives one inference an item, in order. `lap` is called as each step ends.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`]; the items are lost, the session may be rebuilt.
+    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError>;
+    /// Runs the model alone once on a blank batch, to warm it up and to measure it.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    fn warm(&mut self, batch: usize) -> Result<(), SessionError>;
+}
+
+/// What a module does around its model: which items a request brings, and what its inferences mean.
+pub trait Operator: Send + Sync {
+    /// The items of a request, best first where there is a limit; none passes the request straight through.
+    fn items(&self, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item>;
+    /// Gathers the inferences of a request, in the order of its items, into what module number `module` found.
+    fn finding(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> Finding;
+}
+
+/// An object as events show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labelled {
+    /// Number within the frame.
+    pub id: u32,
+    /// The object.
+    pub object: Object,
+    /// Number of the object in whose crop it was found.
+    pub parent: Option<u32>,
+    /// Attributes by name.
+    pub attributes: Vec<(Arc<str>, Attribute)>,
+}
+
+/// A frame that came out, with all that was found in it.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Name of its stream.
+    pub stream: Arc<str>,
+    /// The frame.
+    pub frame: Arc<Frame>,
+    /// From sending to coming out.
+    pub latency_ms: f64,
+    /// True where that is more than the SLO.
+    pub late: bool,
+    /// What was found, numbered from 0.
+    pub objects: Vec<Labelled>,
+}
+
+/// Where deliveries go; used by one thread. Deliveries of one stream come in frame order.
+pub trait Sink: Send {
+    /// Takes one delivery.
+    ///
+    /// # Errors
+    /// [`SinkError`]: the delivery is counted as not written and the run goes on.
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
+    /// Completes what was written; called once, also after errors.
+    ///
+    /// # Errors
+    /// [`SinkError`] where it cannot be completed.
+    fn finish(&mut self) -> Result<(), SinkError>;
+}
+
+/// Opens a sink when a run starts.
+pub trait SinkFactory: Send + Sync {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`SinkError`] where the target cannot be made.
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError>;
+}

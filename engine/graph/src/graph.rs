@@ -1,0 +1,210 @@
+//! The checked graph. Whoever holds one need not check it again: names resolve, inputs exist, there is no cycle.
+
+use std::path::PathBuf;
+
+use weir_flow::Settings;
+use weir_policy::{Policy, Span};
+
+/// What a module or sink takes its input from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Vertex {
+    /// A source, by its index.
+    Source(usize),
+    /// A module, by its index.
+    Module(usize),
+}
+
+/// How a source treats frames that the graph has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SourceMode {
+    /// What would be late is let go.
+    #[default]
+    Live,
+    /// The source is held back; nothing is let go.
+    Lossless,
+}
+
+/// A stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceNode {
+    /// Its name.
+    pub name: String,
+    /// File (made absolute), URL, device, folder, or `emulated:...`.
+    pub uri: String,
+    /// What happens under overload.
+    pub mode: SourceMode,
+    /// Frames a second for sources that do not say; `None` where not given.
+    pub fps: Option<f64>,
+    /// Whether it starts again at its end.
+    pub repeat: bool,
+}
+
+/// What a device is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeviceClass {
+    /// CPU cores.
+    Cpu,
+    /// A CUDA GPU by ordinal.
+    Cuda(u32),
+    /// A device that exists as a profile only; the word is its class.
+    Emulated(String),
+}
+
+/// A device with its slots.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceNode {
+    /// Its name: `cpu`, `cuda:0`, `emulated:t4`.
+    pub name: String,
+    /// What it is.
+    pub class: DeviceClass,
+    /// Slots on it; `None` for a CPU means one a core, for others one.
+    pub slots: Option<u32>,
+}
+
+/// Where a model comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelOrigin {
+    /// A file, made absolute.
+    File(PathBuf),
+    /// An entry of the zoo.
+    Zoo(String),
+    /// Ships with the program.
+    Embedded(String),
+    /// None: the device is emulated.
+    Emulated,
+}
+
+/// A model and where it is placed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelNode {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: ModelOrigin,
+    /// Its head; `None` only on emulated devices and where the zoo says it.
+    pub head: Option<String>,
+    /// Index of its device.
+    pub device: usize,
+    /// Batch sizes it may run, ascending, at least one.
+    pub batch: Vec<u32>,
+    /// On how many of the device's slots it is placed; `None`: all.
+    pub workers: Option<u32>,
+    /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
+    pub profile: Vec<(u32, Span)>,
+    /// Keys of the head.
+    pub settings: Settings,
+}
+
+/// A module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleNode {
+    /// Its name.
+    pub name: String,
+    /// Its operator.
+    pub operator: String,
+    /// Index of its model.
+    pub model: usize,
+    /// What it waits for, without repetition.
+    pub inputs: Vec<Vertex>,
+    /// Classes of objects whose crops are its items; empty: whole frames, or what the operator takes by itself.
+    pub regions: Vec<String>,
+    /// Its weight under the arbitration `weighted`; 1 by default.
+    pub weight: f64,
+    /// Keys of the operator.
+    pub settings: Settings,
+}
+
+/// What happens to deliveries when a sink cannot follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenSlow {
+    /// The run waits for it.
+    #[default]
+    Wait,
+    /// The newest delivery is left out and counted.
+    Skip,
+}
+
+/// A sink.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SinkNode {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// What it waits for, without repetition.
+    pub inputs: Vec<Vertex>,
+    /// What happens when it cannot follow.
+    pub when_slow: WhenSlow,
+    /// Keys of the sink; paths are absolute.
+    pub settings: Settings,
+}
+
+/// A checked graph. Modules stand in topological order: inputs of a module come before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    pub(crate) name: String,
+    pub(crate) slo: Span,
+    pub(crate) policy: Policy,
+    pub(crate) sources: Vec<SourceNode>,
+    pub(crate) devices: Vec<DeviceNode>,
+    pub(crate) models: Vec<ModelNode>,
+    pub(crate) modules: Vec<ModuleNode>,
+    pub(crate) sinks: Vec<SinkNode>,
+}
+
+impl Graph {
+    /// Name of the application.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The latency objective of every request, from sending to coming out.
+    #[must_use]
+    pub fn slo(&self) -> Span {
+        self.slo
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The streams.
+    #[must_use]
+    pub fn sources(&self) -> &[SourceNode] {
+        &self.sources
+    }
+
+    /// The devices that models are placed on.
+    #[must_use]
+    pub fn devices(&self) -> &[DeviceNode] {
+        &self.devices
+    }
+
+    /// The models that modules use.
+    #[must_use]
+    pub fn models(&self) -> &[ModelNode] {
+        &self.models
+    }
+
+    /// The modules in topological order.
+    #[must_use]
+    pub fn modules(&self) -> &[ModuleNode] {
+        &self.modules
+    }
+
+    /// The sinks.
+    #[must_use]
+    pub fn sinks(&self) -> &[SinkNode] {
+        &self.sinks
+    }
+
+    /// The same graph under another policy.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+}

@@ -1,0 +1,243 @@
+//! Time as the decisions see it: integer microseconds, given from outside.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use thiserror::Error;
+
+/// A length of time, in whole microseconds, never negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[serde(transparent)]
+pub struct Span(u64);
+
+impl Span {
+    /// No time.
+    pub const ZERO: Self = Self(0);
+    /// Longer than anything that is measured.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many microseconds.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// So many milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis * 1_000)
+    }
+
+    /// So many seconds.
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs * 1_000_000)
+    }
+
+    /// So many seconds, rounded to a microsecond; negative and not-a-number give zero.
+    #[must_use]
+    pub fn from_secs_f64(secs: f64) -> Self {
+        Self((secs * 1e6).round().max(0.0) as u64)
+    }
+
+    /// In microseconds.
+    #[must_use]
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// In milliseconds.
+    #[must_use]
+    pub fn as_millis_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// In seconds.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// The difference, or zero.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Scaled by a factor that is not negative, rounded to a microsecond.
+    #[must_use]
+    pub fn scale(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor).round().max(0.0) as u64)
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Self;
+    fn mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+}
+
+impl Div<u64> for Span {
+    type Output = Self;
+    fn div(self, parts: u64) -> Self {
+        Self(self.0 / parts)
+    }
+}
+
+impl Sum for Span {
+    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
+        spans.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            micros if micros != 0 && micros.is_multiple_of(1_000_000) => write!(f, "{}s", micros / 1_000_000),
+            micros if micros >= 1_000 => write!(f, "{}ms", micros as f64 / 1e3),
+            micros => write!(f, "{micros}us"),
+        }
+    }
+}
+
+/// A text that is no duration.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("\"{0}\" is not a duration; write a number with a unit, such as \"400ms\", \"2.5s\", \"250us\" or \"1m\"")]
+pub struct BadSpan(String);
+
+impl FromStr for Span {
+    type Err = BadSpan;
+
+    fn from_str(text: &str) -> Result<Self, BadSpan> {
+        let bad = || BadSpan(text.to_owned());
+        let trimmed = text.trim();
+        let split = trimmed.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').ok_or_else(bad)?;
+        let (number, unit) = trimmed.split_at(split);
+        let seconds = match unit {
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            _ => return Err(bad()),
+        };
+        let number: f64 = number.trim().parse().map_err(|_| bad())?;
+        let total = number * seconds;
+        if !total.is_finite() || !(0.0..=1e9).contains(&total) {
+            return Err(bad());
+        }
+        Ok(Self::from_secs_f64(total))
+    }
+}
+
+/// Reads `"400ms"` from a file of settings, or whole microseconds from a recording.
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a duration with its unit, such as \"400ms\"")]
+        enum Form {
+            Micros(u64),
+            Text(String),
+        }
+        match Form::deserialize(deserializer)? {
+            Form::Micros(micros) => Ok(Self(micros)),
+            Form::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+/// A moment on the run's own monotonic clock: microseconds since the run began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The beginning of the run.
+    pub const ZERO: Self = Self(0);
+    /// After every other.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many microseconds after the beginning.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the beginning.
+    #[must_use]
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// Time from `earlier` to this, zero where `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This moment, moved back; not before the beginning.
+    #[must_use]
+    pub const fn saturating_sub(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Add<Span> for Timestamp {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Timestamp> for Timestamp {
+    type Output = Span;
+    fn sub(self, earlier: Timestamp) -> Span {
+        self.since(earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_units() {
+        let check = |text: &str, micros: Option<u64>| {
+            assert_eq!(text.parse::<Span>().ok().map(Span::micros), micros, "{text}");
+        };
+        check("400ms", Some(400_000));
+        check("2.5 s", Some(2_500_000));
+        check("250us", Some(250));
+        check("1m", Some(60_000_000));
+        check("400", None);
+        check("", None);
+        check("-1s", None);
+        check("fast", None);
+        check("1e99s", None);
+    }
+
+    #[test]
+    fn a_span_prints_as_it_is_read() {
+        for micros in [0, 999, 1_000, 1_500, 400_000, 5_000_000] {
+            let span = Span::from_micros(micros);
+            assert_eq!(span.to_string().parse(), Ok(span));
+        }
+    }
+}
