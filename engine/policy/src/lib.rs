@@ -1,14 +1,47 @@
 //! Pure decisions: `(event, now) -> effects`.
 //!
 //! Nothing here does I/O, reads a clock, spawns, or iterates in hash order; randomness comes from a seeded generator
-//! that is handed in. The live engine and the simulator are two drivers around what is here.
+//! whose seed is handed in. The live engine and the simulator are two drivers around what is here.
+//!
+//! [`Module`] decides on requests, [`Slots`] on who runs next, [`Gate`] on who comes in; [`Join`] and [`Release`] keep
+//! branches and frames together and in order; [`Ledger`] keeps the books, and [`Report`] shows them.
 
+mod broker;
+mod depq;
+mod gate;
+mod histogram;
 mod id;
+mod join;
+mod ledger;
+mod module;
+mod order;
+mod outlook;
+mod profile;
+mod release;
+mod report;
+mod slots;
 mod time;
+mod topology;
 mod values;
+mod waits;
+mod window;
 
+pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
+pub use depq::{Depq, End};
+pub use gate::{Admission, Gate, Overflow};
+pub use histogram::{Histogram, Quantiles};
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
+pub use join::Join;
+pub use ledger::{Counts, Ledger, Outcome};
+pub use module::{Module, ModuleEffect, ModuleEvent, ModuleSpec, Part};
+pub use order::Priority;
+pub use outlook::{ModuleState, Outlook, Planner};
+pub use profile::{Correction, Profile};
+pub use release::Release;
+pub use report::{DropCount, ModuleReport, ModuleTally, Report, RunInfo, SinkReport, StreamReport, Tally};
+pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use time::{BadSpan, Span, Timestamp};
-pub use values::{
-    Arbitration, Budget, DropRule, Forming, Lookahead, Order, OverloadControl, Policy, Split,
-};
+pub use topology::Topology;
+pub use values::{Arbitration, Budget, DropRule, Forming, Lookahead, Order, OverloadControl, Policy, Split};
+pub use waits::{Sketch, Waits, summed_wait};
+pub use window::Window;

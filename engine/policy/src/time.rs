@@ -119,7 +119,9 @@ impl fmt::Display for Span {
 
 /// A text that is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("\"{0}\" is not a duration; write a number with a unit, such as \"400ms\", \"2.5s\", \"250us\" or \"1m\"")]
+#[error(
+    "\"{0}\" is not a duration; write a number with a unit, such as \"400ms\", \"2.5s\", \"250us\" or \"1m\""
+)]
 pub struct BadSpan(String);
 
 impl FromStr for Span {
@@ -128,7 +130,9 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, BadSpan> {
         let bad = || BadSpan(text.to_owned());
         let trimmed = text.trim();
-        let split = trimmed.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').ok_or_else(bad)?;
+        let split = trimmed
+            .find(|c: char| c.is_ascii_alphabetic() || c == 'µ')
+            .ok_or_else(bad)?;
         let (number, unit) = trimmed.split_at(split);
         let seconds = match unit {
             "us" | "µs" => 1e-6,

@@ -63,7 +63,11 @@ pub struct Lookahead {
 
 impl Default for Lookahead {
     fn default() -> Self {
-        Self { quantile: 0.1, window: Span::from_secs(5), samples: 10_000 }
+        Self {
+            quantile: 0.1,
+            window: Span::from_secs(5),
+            samples: 10_000,
+        }
     }
 }
 
@@ -98,7 +102,10 @@ pub struct OverloadControl {
 
 impl Default for OverloadControl {
     fn default() -> Self {
-        Self { threshold: Span::from_millis(25), alpha: 0.4 }
+        Self {
+            threshold: Span::from_millis(25),
+            alpha: 0.4,
+        }
     }
 }
 
@@ -110,8 +117,19 @@ impl Default for DropRule {
 
 impl DropRule {
     /// Names that `rule` may have.
-    pub const NAMES: &'static [&'static str] =
-        &["none", "pard", "clipper++", "nexus", "back", "sf", "oc", "split", "wcl", "lower", "upper"];
+    pub const NAMES: &'static [&'static str] = &[
+        "none",
+        "pard",
+        "clipper++",
+        "nexus",
+        "back",
+        "sf",
+        "oc",
+        "split",
+        "wcl",
+        "lower",
+        "upper",
+    ];
 
     /// Its name, as in TOML.
     #[must_use]
@@ -147,7 +165,10 @@ impl<'de> Deserialize<'de> for DropRule {
             alpha: Option<f64>,
         }
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }")]
+        #[serde(
+            untagged,
+            expecting = "a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }"
+        )]
         enum Form {
             Word(String),
             Table(Table),
@@ -171,7 +192,9 @@ impl<'de> Deserialize<'de> for DropRule {
             window: table.window.unwrap_or(ahead.window),
             samples: table.samples.unwrap_or(ahead.samples),
         };
-        let split = Split { budget: table.budget.unwrap_or_default() };
+        let split = Split {
+            budget: table.budget.unwrap_or_default(),
+        };
         let control = OverloadControl::default();
         let control = OverloadControl {
             threshold: table.threshold.unwrap_or(control.threshold),
@@ -200,7 +223,10 @@ impl<'de> Deserialize<'de> for DropRule {
             ("alpha", table.alpha.is_some()),
         ];
         if let Some((key, _)) = given.iter().find(|(key, given)| *given && !takes.contains(key)) {
-            return Err(D::Error::custom(format!("the rule \"{}\" has no parameter \"{key}\"", rule.name())));
+            return Err(D::Error::custom(format!(
+                "the rule \"{}\" has no parameter \"{key}\"",
+                rule.name()
+            )));
         }
         if !(0.0..=1.0).contains(&ahead.quantile) {
             return Err(D::Error::custom("quantile must lie between 0 and 1"));
@@ -284,11 +310,17 @@ mod tests {
         check("\"pard\"", Ok(DropRule::Pard(Lookahead::default())));
         check(
             "{ rule = \"pard\", quantile = 0.2, window = \"2s\" }",
-            Ok(DropRule::Pard(Lookahead { quantile: 0.2, window: Span::from_secs(2), samples: 10_000 })),
+            Ok(DropRule::Pard(Lookahead {
+                quantile: 0.2,
+                window: Span::from_secs(2),
+                samples: 10_000,
+            })),
         );
         check(
             "{ rule = \"clipper++\", budget = \"local\" }",
-            Ok(DropRule::ClipperPlusPlus(Split { budget: Budget::Local })),
+            Ok(DropRule::ClipperPlusPlus(Split {
+                budget: Budget::Local,
+            })),
         );
         for name in DropRule::NAMES {
             let quoted = format!("\"{name}\"");
@@ -299,7 +331,10 @@ mod tests {
 
     #[test]
     fn a_parameter_that_the_rule_lacks_is_refused() {
-        check("{ rule = \"nexus\", quantile = 0.2 }", Err("no parameter \"quantile\""));
+        check(
+            "{ rule = \"nexus\", quantile = 0.2 }",
+            Err("no parameter \"quantile\""),
+        );
         check("{ rule = \"pard\", quantile = 2.0 }", Err("between 0 and 1"));
         check("\"prd\"", Err("unknown variant `prd`"));
     }

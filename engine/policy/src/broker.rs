@@ -1,0 +1,209 @@
+//! The request broker (PARD 4.2): whether a request is let go as it is about to join a batch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outlook::Outlook;
+use crate::time::{Span, Timestamp};
+use crate::values::{Budget, DropRule};
+
+/// Why a request ended before it came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DropReason {
+    /// It would come out after its deadline.
+    Hopeless,
+    /// It used up its share of the SLO.
+    OverBudget,
+    /// It was turned away because a module is overloaded.
+    TurnedAway,
+    /// Its stream has as many requests under way as it may.
+    StreamFull,
+    /// Decoded frames take as much memory as they may.
+    MemoryFull,
+    /// Its batch failed.
+    Failed,
+    /// The run ended before it came out.
+    Stopped,
+}
+
+impl DropReason {
+    /// Its name, as reports have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hopeless => "hopeless",
+            Self::OverBudget => "over-budget",
+            Self::TurnedAway => "turned-away",
+            Self::StreamFull => "stream-full",
+            Self::MemoryFull => "memory-full",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What the broker knows of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// When it was sent, `t_s`.
+    pub sent_at: Timestamp,
+    /// When it reached this module, `t_r`.
+    pub arrived_at: Timestamp,
+}
+
+/// Decides on one request: its batch is expected to start at `start` (`t_e`) and to take `duration` (`d_k`).
+///
+/// PARD's Eq. 3: `L = (t_e - t_s) + d_k + max over paths of [sum q_i + sum d_i + F^-1(lambda)]`; dropped if `L > SLO`.
+/// The part ahead is in the outlook, as the rule has it.
+#[must_use]
+pub fn judge(
+    rule: &DropRule,
+    slo: Span,
+    outlook: &Outlook,
+    request: Candidate,
+    start: Timestamp,
+    duration: Span,
+) -> Option<DropReason> {
+    let estimate = start.since(request.sent_at) + duration + outlook.ahead;
+    match rule {
+        DropRule::None => None,
+        // Nexus drops by windows of the queue, see `nexus_passes`; a request that is reached has been found able.
+        DropRule::Nexus => None,
+        // Admission is cut on arrival; one that was admitted is judged as the paper's overload control leaves it: only
+        // what has already timed out goes.
+        DropRule::Oc(_) => (start.since(request.sent_at) > slo).then_some(DropReason::Hopeless),
+        DropRule::Pard(_) | DropRule::Back | DropRule::Sf | DropRule::Lower(_) | DropRule::Upper(_) => {
+            (estimate > slo).then_some(DropReason::Hopeless)
+        }
+        // Clipper drops what has already timed out before inference, here against its share of the SLO.
+        DropRule::ClipperPlusPlus(split) => over(split.budget, outlook, request, start, Span::ZERO),
+        DropRule::Split(split) => over(split.budget, outlook, request, start, duration),
+        DropRule::Wcl(_) => over(Budget::Cumulative, outlook, request, start, duration),
+    }
+}
+
+fn over(
+    budget: Budget,
+    outlook: &Outlook,
+    request: Candidate,
+    start: Timestamp,
+    duration: Span,
+) -> Option<DropReason> {
+    let (spent, allowed) = match budget {
+        Budget::Cumulative => (start.since(request.sent_at), outlook.budget_up_to_here),
+        Budget::Local => (start.since(request.arrived_at), outlook.own_budget),
+    };
+    (spent + duration > allowed).then_some(DropReason::OverBudget)
+}
+
+/// Nexus as PARD describes it (5.1): a window of a batch slides over the queue in arrival order and stops at the first
+/// position where every request in it can be done by its deadline; all before that position are dropped. Returns how many.
+#[must_use]
+pub fn nexus_passes(deadlines: &[Timestamp], window: usize, start: Timestamp, duration: Span) -> usize {
+    let done = start + duration;
+    // The last request of the first `window` that is too late moves the window behind itself, and so on.
+    let mut first = 0;
+    let mut seen = 0;
+    while seen < deadlines.len() && seen < first + window.max(1) {
+        if deadlines[seen] < done {
+            first = seen + 1;
+        }
+        seen += 1;
+    }
+    first
+}
+
+/// Whether the rule is one of those that look for requests which certainly cannot be on time any more.
+#[must_use]
+pub fn foresees(rule: &DropRule) -> bool {
+    matches!(
+        rule,
+        DropRule::Pard(_)
+            | DropRule::Back
+            | DropRule::Sf
+            | DropRule::Lower(_)
+            | DropRule::Upper(_)
+            | DropRule::Wcl(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::{Lookahead, Split};
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_micros(ms * 1_000)
+    }
+
+    /// SLO 400 ms, sent at 0, reached the module at 100, 60 ms ahead, own share 100 ms, shares up to here 250 ms; the
+    /// batch takes 40 ms.
+    fn check(rule: &DropRule, start_ms: u64, expected: Option<DropReason>) {
+        let outlook = Outlook {
+            ahead: if matches!(rule, DropRule::Back) {
+                Span::ZERO
+            } else {
+                Span::from_millis(60)
+            },
+            own_budget: Span::from_millis(100),
+            budget_up_to_here: Span::from_millis(250),
+            turn_away: 0.0,
+        };
+        let request = Candidate {
+            sent_at: at(0),
+            arrived_at: at(100),
+        };
+        let slo = Span::from_millis(400);
+        let verdict = judge(rule, slo, &outlook, request, at(start_ms), Span::from_millis(40));
+        assert_eq!(verdict, expected, "{} at {start_ms} ms", rule.name());
+    }
+
+    #[test]
+    fn each_rule_drops_where_it_says() {
+        let pard = DropRule::Pard(Lookahead::default());
+        check(&pard, 300, None);
+        check(&pard, 301, Some(DropReason::Hopeless));
+        check(&DropRule::Back, 360, None);
+        check(&DropRule::Back, 361, Some(DropReason::Hopeless));
+        check(&DropRule::None, 10_000, None);
+        let cumulative = Split {
+            budget: Budget::Cumulative,
+        };
+        check(&DropRule::ClipperPlusPlus(cumulative), 250, None);
+        check(
+            DropRule::ClipperPlusPlus(cumulative),
+            251,
+            Some(DropReason::OverBudget),
+        );
+        check(&DropRule::Split(cumulative), 210, None);
+        check(&DropRule::Split(cumulative), 211, Some(DropReason::OverBudget));
+        let local = Split {
+            budget: Budget::Local,
+        };
+        check(&DropRule::ClipperPlusPlus(local), 200, None);
+        check(
+            DropRule::ClipperPlusPlus(local),
+            201,
+            Some(DropReason::OverBudget),
+        );
+        check(&DropRule::Oc(crate::OverloadControl::default()), 400, None);
+    }
+
+    #[test]
+    fn nexus_stops_at_the_first_window_that_can_be_done() {
+        let check = |deadlines_ms: &[u64], expected| {
+            let deadlines: Vec<_> = deadlines_ms.iter().map(|&ms| at(ms)).collect();
+            assert_eq!(
+                nexus_passes(&deadlines, 2, at(0), Span::from_millis(50)),
+                expected,
+                "{deadlines_ms:?}"
+            );
+        };
+        check(&[], 0);
+        check(&[60, 70], 0);
+        check(&[40, 70, 80], 1);
+        check(&[60, 40, 80], 2);
+        check(&[60, 70, 40], 0);
+        check(&[40, 40, 40], 3);
+    }
+}

@@ -1,0 +1,151 @@
+//! What a module measures of itself: rates, delays, waits; and from them its priority, its batch size and the state that
+//! it tells.
+
+use super::{Module, ModuleEffect};
+use crate::outlook::{ModuleState, due};
+use crate::time::{Span, Timestamp};
+use crate::values::{DropRule, Lookahead};
+use crate::waits::Waits;
+use crate::window::Window;
+
+/// Over which arrivals are counted as the present rate.
+const PRESENT: Span = Span::from_secs(1);
+
+/// The measurements.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    present: Window,
+    smoothed: Window,
+    queueing: Window,
+    latency: Window,
+    waits: Waits,
+    began: Option<Timestamp>,
+    items_per_request: f64,
+    share: f64,
+    dropped: u64,
+    published: Option<Timestamp>,
+}
+
+impl Load {
+    /// Weight of a new request in the mean number of items.
+    const GAIN: f64 = 0.05;
+    /// The least share of its slots that a module is taken to have: it is never quite shut out.
+    const SHARE_LEAST: f64 = 0.02;
+
+    pub(super) fn new(rule: &DropRule) -> Self {
+        let ahead = match rule {
+            DropRule::Pard(ahead)
+            | DropRule::Lower(ahead)
+            | DropRule::Upper(ahead)
+            | DropRule::Wcl(ahead) => *ahead,
+            _ => Lookahead::default(),
+        };
+        Self {
+            present: Window::new(PRESENT),
+            smoothed: Window::new(ahead.window),
+            queueing: Window::new(ahead.window),
+            latency: Window::new(ahead.window),
+            waits: Waits::new(ahead.samples),
+            began: None,
+            items_per_request: 1.0,
+            share: 1.0,
+            dropped: 0,
+            published: None,
+        }
+    }
+
+    pub(super) fn arrived(&mut self, items: u32, now: Timestamp) {
+        self.began.get_or_insert(now);
+        self.present.observe(f64::from(items), now);
+        self.smoothed.observe(f64::from(items), now);
+        self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
+    }
+
+    pub(super) fn queued(&mut self, delay: Span, now: Timestamp) {
+        self.queueing.observe(delay.micros() as f64, now);
+    }
+
+    pub(super) fn waited(&mut self, wait: Span) {
+        self.waits.observe(wait);
+    }
+
+    pub(super) fn left(&mut self, latency: Span, now: Timestamp) {
+        self.latency.observe(latency.micros() as f64, now);
+    }
+
+    pub(super) fn dropped(&mut self) {
+        self.dropped += 1;
+    }
+
+    pub(super) fn share(&mut self, share: f64) {
+        self.share = share.clamp(Self::SHARE_LEAST, 1.0);
+    }
+}
+
+impl Module {
+    /// Expected duration of a batch of `size` on the slots as they are lately.
+    pub(super) fn expected(&self, size: u32) -> Span {
+        let mean = self
+            .slots
+            .values()
+            .map(|view| view.correction.ratio())
+            .sum::<f64>()
+            / self.slots.len().max(1) as f64;
+        self.spec.profile.duration(size).scale(mean)
+    }
+
+    /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
+    fn request_duration(&self) -> Span {
+        let at_once = f64::from(self.batch_size) * self.slots.len().max(1) as f64;
+        self.expected(self.batch_size)
+            .scale((self.load.items_per_request / at_once).max(1.0))
+    }
+
+    /// Items a second that the module can do beside the others on its slots, `T_m`.
+    fn throughput(&self) -> f64 {
+        let a_slot = f64::from(self.batch_size) / self.expected(self.batch_size).as_secs_f64().max(1e-6);
+        a_slot * self.slots.len() as f64 * self.load.share
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if let Some(began) = self.load.began {
+            let input = self.load.present.rate(now, began);
+            let smoothed = self.load.smoothed.rate(now, began);
+            self.priority.reading(input, smoothed, self.throughput());
+        }
+        if due(self.load.published, now) {
+            self.load.published = Some(now);
+            let state = self.state(now);
+            self.planner.heard(state.clone());
+            self.reconsider();
+            effects.push(ModuleEffect::Publish(state));
+        }
+    }
+
+    fn state(&self, now: Timestamp) -> ModuleState {
+        let micros = |micros: f64| Span::from_micros(micros as u64);
+        let duration = self.request_duration();
+        ModuleState {
+            module: self.spec.id,
+            queueing: micros(self.load.queueing.weighted_mean(now).unwrap_or(0.0)),
+            duration,
+            waits: self.load.waits.sketch(),
+            worst: micros(self.load.latency.largest(now)).max(duration),
+            input: self
+                .load
+                .began
+                .map_or(0.0, |began| self.load.present.rate(now, began)),
+            throughput: self.throughput(),
+            dropped: self.load.dropped,
+        }
+    }
+
+    /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO.
+    pub(super) fn reconsider(&mut self) {
+        self.outlook = self.planner.outlook();
+        self.batch_size = self
+            .spec
+            .profile
+            .batch_size(&self.spec.batch, self.outlook.own_budget);
+    }
+}

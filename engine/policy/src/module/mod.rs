@@ -1,0 +1,468 @@
+//! One module as a state machine: a mailbox, a broker and a state planner, in events and effects.
+//!
+//! A driver collects a burst of events, calls [`Module::step`] once, and carries out the effects. The module knows
+//! requests by number and counts their items; it never sees a frame.
+//!
+//! ```text
+//! Arrived ──> mailbox ──(bind: drop or join)──> batch ──Granted──> Run ──Finished──> Forward
+//!                └──────────── Drop <──────────────┘                └──Failed──> Drop
+//! ```
+
+mod binding;
+mod entry;
+mod load;
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+use crate::broker::{DropReason, foresees};
+use crate::depq::Depq;
+use crate::id::{BatchId, ModuleId, RequestId, SlotId};
+use crate::order::Priority;
+use crate::outlook::{ModuleState, Outlook, Planner};
+use crate::profile::{Correction, Profile};
+use crate::slots::Bid;
+use crate::time::{Span, Timestamp};
+use crate::topology::Topology;
+use crate::values::{Forming, Policy};
+
+use entry::{Entries, Entry};
+use load::Load;
+
+/// What a module is, for as long as it lives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModuleSpec {
+    /// Its place in the graph.
+    pub id: ModuleId,
+    /// The latency objective of every request.
+    pub slo: Span,
+    /// The policy.
+    pub policy: Policy,
+    /// The slots on which its model is placed.
+    pub slots: Vec<SlotId>,
+    /// Batch sizes that its model may run, ascending.
+    pub batch: Vec<u32>,
+    /// How long they take.
+    pub profile: Profile,
+    /// The graph's shape.
+    pub topology: Topology,
+    /// Execution time of one item in each module of the graph, by id.
+    pub durations: Vec<Span>,
+    /// Where its random draws begin.
+    pub seed: u64,
+}
+
+/// A fact that a module is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum ModuleEvent {
+    /// A request has come in from all modules before this one.
+    Arrived {
+        /// Which.
+        request: RequestId,
+        /// When it was sent.
+        sent_at: Timestamp,
+        /// How many items it brings; none passes straight through.
+        items: u32,
+        /// False where it must not be let go (a lossless source).
+        droppable: bool,
+    },
+    /// The request ended elsewhere (a sibling branch dropped it).
+    Cancelled {
+        /// Which.
+        request: RequestId,
+    },
+    /// A slot is this module's to run one batch on.
+    Granted {
+        /// Which.
+        slot: SlotId,
+    },
+    /// When a slot is expected to be free for this module.
+    Forecast {
+        /// Which.
+        slot: SlotId,
+        /// When.
+        free_at: Timestamp,
+    },
+    /// A batch came back.
+    Finished {
+        /// Which.
+        batch: BatchId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// A batch was lost.
+    Failed {
+        /// Which.
+        batch: BatchId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// A module told its state.
+    Heard(ModuleState),
+    /// Share of its slots' time that this module can have, beside the others on them.
+    Share {
+        /// From 0 to 1.
+        share: f64,
+    },
+    /// Time passed.
+    Tick,
+}
+
+/// The items of one request in one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Whose items.
+    pub request: RequestId,
+    /// The first of them, by its place among the request's items.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// How long the request queued before it was bound, `Q`; of its first part.
+    pub queued: Span,
+    /// How long it was bound before the batch ran, `W`.
+    pub waited: Span,
+}
+
+/// What a module wants done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum ModuleEffect {
+    /// Ask for a slot; replaces what was asked before.
+    Bid(Bid),
+    /// Ask no more.
+    Withdraw,
+    /// Give a granted slot back unused.
+    Decline {
+        /// Which.
+        slot: SlotId,
+    },
+    /// Run a batch on a granted slot.
+    Run {
+        /// Where.
+        slot: SlotId,
+        /// Its number.
+        batch: BatchId,
+        /// Whose items.
+        parts: Vec<Part>,
+        /// How long it should take.
+        expected: Span,
+    },
+    /// The request is done here.
+    Forward {
+        /// Which.
+        request: RequestId,
+    },
+    /// The request is let go: tell its siblings, its source and the ledger.
+    Drop {
+        /// Which.
+        request: RequestId,
+        /// Why.
+        reason: DropReason,
+    },
+    /// Device time went into a request.
+    Spent {
+        /// Which.
+        request: RequestId,
+        /// Its part of the batch's time.
+        span: Span,
+    },
+    /// Tell every module this.
+    Publish(ModuleState),
+    /// Call again then, if nothing happens before.
+    WakeAt {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// A batch on its slot.
+#[derive(Debug, Clone)]
+struct Running {
+    slot: SlotId,
+    parts: Vec<Part>,
+}
+
+/// What the module knows of a slot.
+#[derive(Debug, Clone, Default)]
+struct SlotView {
+    free_at: Timestamp,
+    correction: Correction,
+    /// The batch that is being formed for it (`eager` only).
+    forming: Vec<Part>,
+}
+
+impl SlotView {
+    fn formed(&self) -> u32 {
+        self.forming.iter().map(|part| part.count).sum()
+    }
+}
+
+/// One module.
+#[derive(Debug, Clone)]
+pub struct Module {
+    spec: ModuleSpec,
+    planner: Planner,
+    outlook: Outlook,
+    priority: Priority,
+    load: Load,
+    mailbox: Depq<()>,
+    entries: Entries,
+    slots: BTreeMap<SlotId, SlotView>,
+    granted: Vec<SlotId>,
+    running: BTreeMap<BatchId, Running>,
+    next_batch: u64,
+    batch_size: u32,
+    bid: Option<Bid>,
+    wake_at: Option<Timestamp>,
+    random: Pcg64Mcg,
+}
+
+impl Module {
+    /// A module that has seen nothing yet.
+    #[must_use]
+    pub fn new(spec: ModuleSpec) -> Self {
+        let states = (0..)
+            .zip(&spec.durations)
+            .map(|(id, &d)| ModuleState::initial(ModuleId(id), d))
+            .collect();
+        let planner = Planner::new(
+            spec.id,
+            spec.slo,
+            spec.policy.drop.clone(),
+            &spec.topology,
+            states,
+            spec.seed,
+        );
+        let outlook = planner.outlook();
+        let batch_size = spec.profile.batch_size(&spec.batch, outlook.own_budget);
+        Self {
+            outlook,
+            priority: Priority::new(spec.policy.order),
+            load: Load::new(&spec.policy.drop),
+            mailbox: Depq::default(),
+            entries: Entries::default(),
+            slots: spec
+                .slots
+                .iter()
+                .map(|&slot| (slot, SlotView::default()))
+                .collect(),
+            granted: Vec::new(),
+            running: BTreeMap::new(),
+            next_batch: 0,
+            batch_size,
+            bid: None,
+            wake_at: None,
+            random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
+            planner,
+            spec,
+        }
+    }
+
+    /// Takes in a burst of events, decides once, and appends what is to be done.
+    pub fn step(
+        &mut self,
+        events: impl IntoIterator<Item = ModuleEvent>,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        for event in events {
+            self.record(event, now, effects);
+        }
+        self.sweep(now, effects);
+        if self.spec.policy.forming == Forming::Eager {
+            self.form_ahead(now, effects);
+        }
+        for slot in std::mem::take(&mut self.granted) {
+            self.use_slot(slot, now, effects);
+        }
+        self.ask_for_slot(effects);
+        self.set_alarm(now, effects);
+    }
+
+    fn record(&mut self, event: ModuleEvent, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        match event {
+            ModuleEvent::Arrived {
+                request,
+                sent_at,
+                items,
+                droppable,
+            } => {
+                self.arrived(request, sent_at, items, droppable, now, effects);
+            }
+            ModuleEvent::Cancelled { request } => {
+                self.take_out(request);
+            }
+            ModuleEvent::Granted { slot } => {
+                self.bid = None;
+                self.granted.push(slot);
+            }
+            ModuleEvent::Forecast { slot, free_at } => {
+                if let Some(view) = self.slots.get_mut(&slot) {
+                    view.free_at = free_at;
+                }
+            }
+            ModuleEvent::Finished { batch, took } => self.finished(batch, took, now, effects),
+            ModuleEvent::Failed { batch, took } => self.failed(batch, took, now, effects),
+            ModuleEvent::Heard(state) => {
+                self.planner.heard(state);
+                self.reconsider();
+            }
+            ModuleEvent::Share { share } => self.load.share(share),
+            ModuleEvent::Tick => self.tick(now, effects),
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        request: RequestId,
+        sent_at: Timestamp,
+        items: u32,
+        droppable: bool,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if items == 0 {
+            effects.push(ModuleEffect::Forward { request });
+            return;
+        }
+        self.load.arrived(items, now);
+        if droppable && self.outlook.turn_away > 0.0 && self.random.random_bool(self.outlook.turn_away) {
+            self.load.dropped();
+            effects.push(ModuleEffect::Drop {
+                request,
+                reason: DropReason::TurnedAway,
+            });
+            return;
+        }
+        let key = if self.priority.by_arrival() {
+            now
+        } else {
+            sent_at + self.spec.slo
+        };
+        self.mailbox.push(key, request, ());
+        self.entries
+            .insert(request, Entry::new(key, sent_at, now, items, droppable));
+    }
+
+    fn finished(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let Some(run) = self.running.remove(&batch) else {
+            return;
+        };
+        if let Some(view) = self.slots.get_mut(&run.slot) {
+            let items = run.parts.iter().map(|part| part.count).sum();
+            view.correction.measured(self.spec.profile.duration(items), took);
+        }
+        spend(&run.parts, took, effects);
+        for part in run.parts {
+            if let Some(entry) = self.entries.done(part.request, part.count) {
+                self.load.left(now.since(entry.arrived_at), now);
+                effects.push(ModuleEffect::Forward {
+                    request: part.request,
+                });
+            }
+        }
+    }
+
+    fn failed(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let Some(run) = self.running.remove(&batch) else {
+            return;
+        };
+        spend(&run.parts, took, effects);
+        for part in run.parts {
+            self.let_go(part.request, DropReason::Failed, now, effects);
+        }
+    }
+
+    /// Drops `request` if it is still here.
+    fn let_go(
+        &mut self,
+        request: RequestId,
+        reason: DropReason,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if let Some(entry) = self.take_out(request) {
+            self.load.dropped();
+            if entry.bound == 0 {
+                // It waited in vain, but it did wait: leaving it out would make a full queue look short.
+                self.load.queued(now.since(entry.arrived_at), now);
+            }
+            effects.push(ModuleEffect::Drop { request, reason });
+        }
+    }
+
+    /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
+    fn take_out(&mut self, request: RequestId) -> Option<Entry> {
+        let entry = self.entries.remove(request)?;
+        self.mailbox.remove(entry.key, request);
+        for view in self.slots.values_mut() {
+            view.forming.retain(|part| part.request != request);
+        }
+        Some(entry)
+    }
+
+    /// Lets go of what certainly cannot be on time: even if it ran alone at once and nothing were queued ahead. Looks
+    /// from the low-budget end, so that high-budget-first does not leave corpses in the mailbox.
+    fn sweep(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if !self.sweeps() {
+            return;
+        }
+        let least = self.expected(1);
+        loop {
+            let hopeless = self
+                .entries
+                .most_urgent_waiting()
+                .filter(|(_, entry)| now.since(entry.sent_at) + least > self.spec.slo);
+            let Some((request, _)) = hopeless else { return };
+            self.let_go(request, DropReason::Hopeless, now, effects);
+        }
+    }
+
+    fn sweeps(&self) -> bool {
+        foresees(&self.spec.policy.drop)
+    }
+
+    fn set_alarm(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if !self.sweeps() {
+            return;
+        }
+        let next = self.entries.most_urgent_waiting().map(|(_, entry)| {
+            (entry.sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1)
+        });
+        if let Some(at) = next.filter(|&at| self.wake_at.is_none_or(|set| set <= now || at < set)) {
+            self.wake_at = Some(at);
+            effects.push(ModuleEffect::WakeAt { at });
+        }
+    }
+
+    /// Requests that are here: waiting, bound or running.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The batch size that dynamic batching has chosen for now.
+    #[must_use]
+    pub fn batch_size(&self) -> u32 {
+        self.batch_size
+    }
+
+    /// How often the priority changed.
+    #[must_use]
+    pub fn priority_switches(&self) -> u64 {
+        self.priority.switches()
+    }
+}
+
+/// Shares the time of a batch among its requests by their items.
+fn spend(parts: &[Part], took: Span, effects: &mut Vec<ModuleEffect>) {
+    let items: u32 = parts.iter().map(|part| part.count).sum();
+    effects.extend(parts.iter().map(|part| ModuleEffect::Spent {
+        request: part.request,
+        span: took.scale(f64::from(part.count) / f64::from(items.max(1))),
+    }));
+}

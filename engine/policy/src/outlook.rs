@@ -1,0 +1,288 @@
+//! The state planner (PARD 4.2): what a module tells the others about once a second, and what it concludes from what
+//! they tell it about the way that its requests still have ahead.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ModuleId;
+use crate::time::{Span, Timestamp};
+use crate::topology::Topology;
+use crate::values::{DropRule, Lookahead};
+use crate::waits::{Sketch, summed_wait};
+
+/// What a module tells the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModuleState {
+    /// Whose.
+    pub module: ModuleId,
+    /// Recent mean queueing delay, `q_i`.
+    pub queueing: Span,
+    /// Execution of one request's items at the present batch size, `d_i`.
+    pub duration: Span,
+    /// Recent batch waits, for `W_p`.
+    pub waits: Sketch,
+    /// Worst latency of a request in the module lately.
+    pub worst: Span,
+    /// Items a second that come in.
+    pub input: f64,
+    /// Items a second that it can do, `T_m`.
+    pub throughput: f64,
+    /// Requests dropped here so far.
+    pub dropped: u64,
+}
+
+impl ModuleState {
+    /// What is known before anything ran: the profile's duration.
+    #[must_use]
+    pub fn initial(module: ModuleId, duration: Span) -> Self {
+        Self {
+            module,
+            queueing: Span::ZERO,
+            duration,
+            waits: Sketch::default(),
+            worst: duration,
+            input: 0.0,
+            throughput: 0.0,
+            dropped: 0,
+        }
+    }
+
+    /// Bytes that telling it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of::<ModuleId>()
+            + 3 * size_of::<Span>()
+            + 2 * size_of::<f64>()
+            + size_of::<u64>()
+            + self.waits.bytes()
+    }
+}
+
+/// What a module concludes: the way ahead of its requests, and its budgets under rules that split the SLO.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Outlook {
+    /// Estimated latency behind this module, the maximum over paths.
+    pub ahead: Span,
+    /// This module's own share of the SLO.
+    pub own_budget: Span,
+    /// The shares of all modules up to this one, along its longest path.
+    pub budget_up_to_here: Span,
+    /// Share of the input to be turned away because a module behind is overloaded (`oc`).
+    pub turn_away: f64,
+}
+
+/// Keeps the latest state of every module and derives the outlook of one.
+#[derive(Debug, Clone)]
+pub struct Planner {
+    module: ModuleId,
+    slo: Span,
+    rule: DropRule,
+    after: Vec<Vec<ModuleId>>,
+    through: Vec<Vec<ModuleId>>,
+    states: Vec<ModuleState>,
+    seed: u64,
+}
+
+impl Planner {
+    /// A planner for `module`; `states` holds the initial state of every module by id.
+    #[must_use]
+    pub fn new(
+        module: ModuleId,
+        slo: Span,
+        rule: DropRule,
+        topology: &Topology,
+        states: Vec<ModuleState>,
+        seed: u64,
+    ) -> Self {
+        let (after, through) = (topology.paths_after(module), topology.paths_through(module));
+        Self {
+            module,
+            slo,
+            rule,
+            after,
+            through,
+            states,
+            seed,
+        }
+    }
+
+    /// Takes in what a module (this one included) told.
+    pub fn heard(&mut self, state: ModuleState) {
+        if let Some(known) = self.states.get_mut(state.module.index()) {
+            *known = state;
+        }
+    }
+
+    /// The outlook as of what was heard so far.
+    #[must_use]
+    pub fn outlook(&self) -> Outlook {
+        let (own_budget, budget_up_to_here) = self.budgets(self.slo);
+        Outlook {
+            ahead: self.ahead(),
+            own_budget,
+            budget_up_to_here,
+            turn_away: self.turn_away(),
+        }
+    }
+
+    fn state(&self, module: ModuleId) -> &ModuleState {
+        &self.states[module.index()]
+    }
+
+    /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it.
+    fn ahead(&self) -> Span {
+        self.after
+            .iter()
+            .map(|path| self.ahead_along(path))
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn ahead_along(&self, path: &[ModuleId]) -> Span {
+        let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
+        let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
+        match self.rule {
+            DropRule::Pard(ahead) => queueing + duration + self.wait_along(path, ahead),
+            DropRule::Lower(_) => queueing + duration,
+            DropRule::Upper(_) => queueing + duration + duration,
+            DropRule::Sf => duration,
+            DropRule::None
+            | DropRule::ClipperPlusPlus(_)
+            | DropRule::Nexus
+            | DropRule::Back
+            | DropRule::Oc(_)
+            | DropRule::Split(_)
+            | DropRule::Wcl(_) => Span::ZERO,
+        }
+    }
+
+    fn wait_along(&self, path: &[ModuleId], ahead: Lookahead) -> Span {
+        let waits: Vec<&Sketch> = path.iter().map(|&module| &self.state(module).waits).collect();
+        summed_wait(&waits, ahead.quantile, ahead.samples, self.seed)
+    }
+
+    /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is
+    /// longest by that measure: `SLO_k = SLO * d_k / sum d_i`.
+    fn budgets(&self, slo: Span) -> (Span, Span) {
+        let weight = |module: ModuleId| {
+            let state = self.state(module);
+            if matches!(self.rule, DropRule::Wcl(_)) {
+                state.worst
+            } else {
+                state.duration
+            }
+        };
+        let whole = |path: &[ModuleId]| path.iter().map(|&module| weight(module)).sum::<Span>();
+        let Some(path) = self.through.iter().max_by_key(|path| whole(path)) else {
+            return (slo, slo);
+        };
+        let total = whole(path);
+        if total == Span::ZERO {
+            return (slo, slo);
+        }
+        let share = |weight: Span| slo.scale(weight.micros() as f64 / total.micros() as f64);
+        let up_to_here = path
+            .iter()
+            .take_while(|&&module| module <= self.module)
+            .map(|&module| weight(module))
+            .sum();
+        (share(weight(self.module)), share(up_to_here))
+    }
+
+    /// Under `oc`: alpha where this module or one behind it queues longer than the threshold.
+    fn turn_away(&self) -> f64 {
+        let DropRule::Oc(control) = self.rule else {
+            return 0.0;
+        };
+        let overloaded = |module: ModuleId| self.state(module).queueing > control.threshold;
+        let any = overloaded(self.module) || self.after.iter().flatten().any(|&module| overloaded(module));
+        if any { control.alpha } else { 0.0 }
+    }
+}
+
+/// How a planner is told of time passing: states are published once in a while, not at every change.
+pub(crate) const PUBLISH_EVERY: Span = Span::from_secs(1);
+
+/// Whether it is time to publish again.
+pub(crate) fn due(last: Option<Timestamp>, now: Timestamp) -> bool {
+    last.is_none_or(|last| now.since(last) >= PUBLISH_EVERY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// 0 -> {1 (20 ms), 2 (50 ms)} -> 3 (10 ms); module 0 takes 20 ms.
+    fn planner(module: u32, rule: DropRule) -> Planner {
+        let topology = Topology::new(vec![
+            vec![ModuleId(1), ModuleId(2)],
+            vec![ModuleId(3)],
+            vec![ModuleId(3)],
+            vec![],
+        ]);
+        let states = [20, 20, 50, 10];
+        let states = (0..)
+            .zip(states)
+            .map(|(id, d)| ModuleState::initial(ModuleId(id), ms(d)))
+            .collect();
+        Planner::new(ModuleId(module), ms(400), rule, &topology, states, 1)
+    }
+
+    #[test]
+    fn the_way_ahead_is_the_longest_path() {
+        let check = |module, rule: &str, expected| {
+            let rule = serde_json::from_value(serde_json::json!(rule)).unwrap();
+            assert_eq!(
+                planner(module, rule).outlook().ahead,
+                ms(expected),
+                "module {module}"
+            );
+        };
+        check(0, "pard", 60);
+        check(1, "pard", 10);
+        check(3, "pard", 0);
+        check(0, "upper", 120);
+        check(0, "sf", 60);
+        check(0, "back", 0);
+    }
+
+    #[test]
+    fn queueing_behind_is_counted_by_pard_and_not_by_sf() {
+        for (rule, expected) in [(DropRule::default(), 90), (DropRule::Sf, 60)] {
+            let mut planner = planner(0, rule);
+            planner.heard(ModuleState {
+                queueing: ms(30),
+                ..ModuleState::initial(ModuleId(2), ms(50))
+            });
+            assert_eq!(planner.outlook().ahead, ms(expected));
+        }
+    }
+
+    #[test]
+    fn budgets_share_the_slo_by_execution_time() {
+        let check = |module, own, up_to_here| {
+            let outlook = planner(module, DropRule::Split(crate::Split::default())).outlook();
+            assert_eq!(
+                (outlook.own_budget, outlook.budget_up_to_here),
+                (ms(own), ms(up_to_here))
+            );
+        };
+        check(0, 100, 100);
+        check(2, 250, 350);
+        check(3, 50, 400);
+    }
+
+    #[test]
+    fn overload_behind_cuts_admission() {
+        let mut planner = planner(0, DropRule::Oc(crate::OverloadControl::default()));
+        assert_eq!(planner.outlook().turn_away, 0.0);
+        planner.heard(ModuleState {
+            queueing: ms(30),
+            ..ModuleState::initial(ModuleId(3), ms(10))
+        });
+        assert_eq!(planner.outlook().turn_away, 0.4);
+    }
+}

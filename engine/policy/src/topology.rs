@@ -1,0 +1,165 @@
+//! Which module follows which, and the paths that a request may still have to go.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ModuleId;
+
+/// The most paths that are enumerated; a graph with more is estimated by these.
+const PATHS_MOST: usize = 4_096;
+
+/// The modules of a graph and the edges between them. Modules stand in topological order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Topology {
+    successors: Vec<Vec<ModuleId>>,
+}
+
+impl Topology {
+    /// From the successors of each module, by id.
+    #[must_use]
+    pub fn new(successors: Vec<Vec<ModuleId>>) -> Self {
+        Self { successors }
+    }
+
+    /// Modules in all.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.successors.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.successors.is_empty()
+    }
+
+    /// Modules that follow directly.
+    #[must_use]
+    pub fn successors(&self, of: ModuleId) -> &[ModuleId] {
+        self.successors.get(of.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every path of modules that begins behind `module`, to the end of the graph. One empty path where nothing follows.
+    #[must_use]
+    pub fn paths_after(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
+        let mut paths = Vec::new();
+        let mut open = vec![(module, Vec::new())];
+        while let Some((at, path)) = open.pop() {
+            let next = self.successors(at);
+            if next.is_empty() && paths.len() < PATHS_MOST {
+                paths.push(path);
+                continue;
+            }
+            if open.len() + paths.len() >= PATHS_MOST {
+                continue;
+            }
+            for &follower in next.iter().rev() {
+                let mut longer = path.clone();
+                longer.push(follower);
+                open.push((follower, longer));
+            }
+        }
+        paths
+    }
+
+    /// Every path of the graph that goes through `module`, from its beginning to its end, `module` included.
+    #[must_use]
+    pub fn paths_through(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
+        let after = self.paths_after(module);
+        self.paths_before(module)
+            .into_iter()
+            .flat_map(|before| {
+                after.iter().map(move |after| {
+                    let mut path = before.clone();
+                    path.push(module);
+                    path.extend(after);
+                    path
+                })
+            })
+            .take(PATHS_MOST)
+            .collect()
+    }
+
+    fn paths_before(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
+        let reversed = Self {
+            successors: self.predecessors(),
+        };
+        let mut paths = reversed.paths_after(module);
+        for path in &mut paths {
+            path.reverse();
+        }
+        paths
+    }
+
+    fn predecessors(&self) -> Vec<Vec<ModuleId>> {
+        let mut predecessors = vec![Vec::new(); self.successors.len()];
+        for (module, successors) in (0_u32..).zip(&self.successors) {
+            for successor in successors {
+                predecessors[successor.index()].push(ModuleId(module));
+            }
+        }
+        predecessors
+    }
+
+    /// Whether `earlier` comes before `later` on some path.
+    #[must_use]
+    pub fn leads_to(&self, earlier: ModuleId, later: ModuleId) -> bool {
+        let mut open = self.successors(earlier).to_vec();
+        while let Some(module) = open.pop() {
+            if module == later {
+                return true;
+            }
+            // Topological order: nothing behind `later` leads back to it.
+            if module < later {
+                open.extend(self.successors(module));
+            }
+        }
+        false
+    }
+
+    /// Longest number of modules from `module` to the end, itself not counted: 0 for a last one.
+    #[must_use]
+    pub fn steps_to_end(&self, module: ModuleId) -> usize {
+        self.paths_after(module).iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Whether a request can be in two modules at once.
+    #[must_use]
+    pub fn splits(&self) -> bool {
+        self.successors.iter().any(|successors| successors.len() > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 -> {1, 2} -> 3, the shape of PARD's `da`.
+    fn diamond() -> Topology {
+        Topology::new(vec![
+            vec![ModuleId(1), ModuleId(2)],
+            vec![ModuleId(3)],
+            vec![ModuleId(3)],
+            vec![],
+        ])
+    }
+
+    fn ids(paths: &[Vec<ModuleId>]) -> Vec<Vec<u32>> {
+        paths
+            .iter()
+            .map(|path| path.iter().map(|module| module.0).collect())
+            .collect()
+    }
+
+    #[test]
+    fn paths_of_a_diamond() {
+        let graph = diamond();
+        assert_eq!(ids(&graph.paths_after(ModuleId(0))), [[1, 3], [2, 3]]);
+        assert_eq!(ids(&graph.paths_after(ModuleId(3))), [[0_u32; 0]]);
+        assert_eq!(ids(&graph.paths_through(ModuleId(1))), [[0, 1, 3]]);
+        assert_eq!(ids(&graph.paths_through(ModuleId(3))), [[0, 1, 3], [0, 2, 3]]);
+        assert!(graph.leads_to(ModuleId(0), ModuleId(3)));
+        assert!(!graph.leads_to(ModuleId(1), ModuleId(2)));
+        assert_eq!(graph.steps_to_end(ModuleId(0)), 2);
+        assert!(graph.splits());
+    }
+}
