@@ -171,7 +171,7 @@ mod tests {
         };
         check(&DropRule::ClipperPlusPlus(cumulative), 250, None);
         check(
-            DropRule::ClipperPlusPlus(cumulative),
+            &DropRule::ClipperPlusPlus(cumulative),
             251,
             Some(DropReason::OverBudget),
         );
@@ -182,7 +182,7 @@ mod tests {
         };
         check(&DropRule::ClipperPlusPlus(local), 200, None);
         check(
-            DropRule::ClipperPlusPlus(local),
+            &DropRule::ClipperPlusPlus(local),
             201,
             Some(DropReason::OverBudget),
         );
