@@ -21,6 +21,6 @@ pub use frame::{ColorMatrix, Frame, Image, Layout, OwnedPlanes, Planes, Reservat
 pub use geometry::{Affine, Point, Rect};
 pub use item::{Inference, Item, Region};
 pub use traits::{
-    Batching, Delivery, DeviceKind, Labelled, Model, Operator, Session, Sink, SinkFactory, Source, SourceFactory,
-    SourceInfo, Step, StopFlag,
+    Batching, Delivery, DeviceKind, Labelled, Model, Operator, Session, Sink, SinkFactory, Source,
+    SourceFactory, SourceInfo, Step, StopFlag,
 };

@@ -2,4 +2,7 @@
 
 mod graph;
 
-pub use graph::{DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex, WhenSlow};
+pub use graph::{
+    DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
+    Vertex, WhenSlow,
+};
