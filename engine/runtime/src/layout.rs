@@ -148,10 +148,10 @@ pub(crate) fn shown(graph: &Graph, sink: usize) -> BTreeSet<u32> {
     let mut open = graph.sinks()[sink].inputs.clone();
     let mut shown = BTreeSet::new();
     while let Some(vertex) = open.pop() {
-        if let Vertex::Module(id) = vertex {
-            if shown.insert(id as u32) {
-                open.extend(&graph.modules()[id].inputs);
-            }
+        if let Vertex::Module(id) = vertex
+            && shown.insert(id as u32)
+        {
+            open.extend(&graph.modules()[id].inputs);
         }
     }
     shown

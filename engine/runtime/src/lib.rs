@@ -7,6 +7,7 @@ mod actors;
 mod assembly;
 mod clock;
 mod emulated;
+mod engine;
 mod gate;
 mod label;
 mod layout;

@@ -102,10 +102,10 @@ impl Recorder {
     }
 
     pub(crate) fn finish(&self) {
-        if let Some(mut file) = self.writer.borrow_mut().take() {
-            if let Err(error) = file.flush() {
-                tracing::error!("cannot complete the recording {}: {error}", self.path.display());
-            }
+        if let Some(mut file) = self.writer.borrow_mut().take()
+            && let Err(error) = file.flush()
+        {
+            tracing::error!("cannot complete the recording {}: {error}", self.path.display());
         }
     }
 }

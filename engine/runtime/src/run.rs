@@ -1,40 +1,24 @@
-//! A run from beginning to end: open everything, start the actors and threads, wait, shut down cleanly, report.
+//! A run's beginning: opens workers, measures models, plans who is where, opens sinks; then the engine drives.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use actix::{Actor, Addr, System};
-use tokio::sync::oneshot;
 use weir_flow::{Model, SourceFactory, StopFlag};
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{
-    Forming, Module, ModuleId, ModuleSpec, Overflow, Profile, Report, RunInfo, SlotId, Slots, SlotsSpec,
-    Span, StreamId, Topology,
-};
+use weir_policy::{Forming, ModuleId, ModuleSpec, Profile, Report, SlotId, SlotsSpec, Span, Topology};
 
-use crate::actors::{
-    Abandon, BatchBack, Egress, EgressSetup, ModuleActor, ModuleSetup, Modules, RunEnded, SinkLine,
-    SlotActor, Supervisor, SupervisorSetup, TellTally, Wire,
-};
+use crate::actors::SinkLine;
 use crate::assembly::{Assembly, RunError, RunOptions};
 use crate::clock::Clock;
-use crate::emulated::{EmulatedOperator, EmulatedSource};
-use crate::gate::{Memory, StreamGate};
-use crate::layout::{self, Route, SlotLayout};
+use crate::emulated::EmulatedSource;
+use crate::engine::Engine;
+use crate::layout::{self, SlotLayout};
 use crate::record::Recorder;
 use crate::sink;
-use crate::source::SourceLine;
-use crate::worker::{Worker, WorkerHandle};
+use crate::worker::Worker;
 
 /// Requests of one stream that may be under way: of a live one some two seconds' worth (most are dropped before), of a
 /// lossless one enough to keep every slot busy while results wait for their turn.
 const UNDER_WAY: (u32, u32) = (64, 16);
-
-/// How often the run looks whether it is to stop.
-const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// Runs a graph until its sources end, `stop` is raised or the time is up; then lets what is under way come out.
 ///
@@ -55,7 +39,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let slots = SlotLayout::of(&graph);
     let mut workers = slots.workers(&graph, &models, clock)?;
     let profiles = profiles(&graph, &models, &slots, &mut workers)?;
-    let plan = Plan::new(&graph, &slots, profiles, options)?;
+    let plan = Plan::new(&graph, &slots, &profiles, options)?;
 
     let streams = stream_lines(&graph, sources, options)?;
     let most: usize = streams.iter().map(|stream| stream.under_way as usize).sum();
@@ -91,17 +75,17 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
 }
 
 /// What the state machines are made from.
-struct Plan {
-    topology: Topology,
-    modules: Vec<ModuleSpec>,
-    slots: SlotsSpec,
+pub(crate) struct Plan {
+    pub(crate) topology: Topology,
+    pub(crate) modules: Vec<ModuleSpec>,
+    pub(crate) slots: SlotsSpec,
 }
 
 impl Plan {
     fn new(
         graph: &Graph,
         slots: &SlotLayout,
-        profiles: Vec<(Vec<u32>, Profile)>,
+        profiles: &[(Vec<u32>, Profile)],
         options: &RunOptions,
     ) -> Result<Self, RunError> {
         let topology = layout::topology(graph);
@@ -172,10 +156,10 @@ fn profiles(
 }
 
 /// A stream before its thread starts.
-struct StreamLine {
-    factory: Box<dyn SourceFactory>,
-    mode: SourceMode,
-    under_way: u32,
+pub(crate) struct StreamLine {
+    pub(crate) factory: Box<dyn SourceFactory>,
+    pub(crate) mode: SourceMode,
+    pub(crate) under_way: u32,
 }
 
 fn stream_lines(
@@ -202,260 +186,4 @@ fn stream_lines(
         });
     }
     Ok(lines)
-}
-
-/// Everything of a run that does not change.
-struct Engine<'a> {
-    graph: &'a Graph,
-    plan: Plan,
-    clock: Clock,
-    recorder: Option<Recorder>,
-    options: &'a RunOptions,
-    stop: &'a StopFlag,
-}
-
-impl Engine<'_> {
-    /// Starts actors and threads and waits until the last request has ended; gives the moment at which sources began.
-    fn drive(
-        &self,
-        workers: Vec<Worker>,
-        operators: Vec<Option<Arc<dyn weir_flow::Operator>>>,
-        streams: Vec<StreamLine>,
-        sinks: Vec<SinkLine>,
-    ) -> Result<(RunEnded, weir_policy::Timestamp), RunError> {
-        let system = System::new();
-        let (result, threads) = system.block_on(async {
-            let (idle_sender, idle) = oneshot::channel();
-            let (ended_sender, ended) = oneshot::channel();
-            let routes: Vec<Route> = (0..streams.len())
-                .map(|source| Route::of(self.graph, source, &self.plan.topology))
-                .collect();
-            let egress = self.egress(&routes, sinks, idle_sender, ended_sender);
-            let slots = SlotActor::new(
-                Slots::new(self.plan.slots.clone()),
-                self.clock,
-                self.recorder.clone(),
-            )
-            .start();
-            let supervisor = Supervisor::new(SupervisorSetup {
-                clock: self.clock,
-                slots: slots.clone(),
-            })
-            .start();
-            let (modules, mut threads) = match self.modules(workers, operators, &routes) {
-                Ok(started) => started,
-                Err(error) => return (Err(error), Vec::new()),
-            };
-            slots.do_send(Modules(modules.clone()));
-            for module in &modules {
-                module.do_send(Wire {
-                    modules: modules.clone(),
-                    slots: slots.clone(),
-                    egress: egress.clone(),
-                    supervisor: supervisor.clone(),
-                });
-            }
-            let began = self.clock.now();
-            match self.sources(streams, &routes, &modules, &egress) {
-                Ok(sources) => threads.extend(sources),
-                Err(error) => {
-                    self.stop.raise();
-                    return (Err(error), threads);
-                }
-            }
-            let ended = self.wait(idle, &egress, &modules, ended).await;
-            (ended.map(|ended| (ended, began)), threads)
-        });
-        // Actors hold the ends of the workers' channels; they go with the system.
-        drop(system);
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the engine panicked");
-            }
-        }
-        if let Some(recorder) = &self.recorder {
-            recorder.finish();
-        }
-        result
-    }
-
-    fn egress(
-        &self,
-        routes: &[Route],
-        sinks: Vec<SinkLine>,
-        idle: oneshot::Sender<()>,
-        ended: oneshot::Sender<RunEnded>,
-    ) -> Addr<Egress> {
-        Egress::new(EgressSetup {
-            clock: self.clock,
-            slo: self.graph.slo(),
-            streams: self
-                .graph
-                .sources()
-                .iter()
-                .map(|source| source.name.as_str().into())
-                .collect(),
-            parts: routes.iter().map(|route| route.ends).collect(),
-            modules: self.graph.modules().len(),
-            sinks,
-            progress: Arc::clone(&self.options.progress),
-            idle,
-            ended,
-        })
-        .start()
-    }
-
-    /// Starts module actors and, once they have addresses to answer to, the workers.
-    fn modules(
-        &self,
-        workers: Vec<Worker>,
-        operators: Vec<Option<Arc<dyn weir_flow::Operator>>>,
-        routes: &[Route],
-    ) -> Result<(Vec<Addr<ModuleActor>>, Vec<JoinHandle<()>>), RunError> {
-        let directory: Arc<std::sync::OnceLock<Vec<Addr<ModuleActor>>>> = Arc::default();
-        let mut jobs = BTreeMap::new();
-        let mut threads = Vec::new();
-        for (slot, worker) in (0..).map(SlotId).zip(workers) {
-            let directory = Arc::clone(&directory);
-            let answer = move |ran: crate::worker::Ran| {
-                // Jobs come from module actors, so the directory is complete before the first answer.
-                if let Some(module) = directory
-                    .get()
-                    .and_then(|modules| modules.get(ran.module.index()))
-                {
-                    module.do_send(BatchBack(ran));
-                }
-            };
-            let WorkerHandle { jobs: sender, thread } = worker.start(Box::new(answer))?;
-            jobs.insert(slot, sender);
-            threads.push(thread);
-        }
-        let parts: Arc<Vec<Vec<u32>>> = Arc::new(routes.iter().map(|route| route.parts.clone()).collect());
-        let start = |(spec, operator): (&ModuleSpec, Option<Arc<dyn weir_flow::Operator>>)| {
-            let node = &self.graph.modules()[spec.id.index()];
-            let setup = ModuleSetup {
-                id: spec.id,
-                name: node.name.clone(),
-                model: node.model,
-                operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
-                successors: self.plan.topology.successors(spec.id).to_vec(),
-                parts: Arc::clone(&parts),
-                jobs: spec
-                    .slots
-                    .iter()
-                    .filter_map(|slot| Some((*slot, jobs.get(slot)?.clone())))
-                    .collect(),
-                clock: self.clock,
-                recorder: self.recorder.clone(),
-                splits: self.plan.topology.splits() || routes.iter().any(|route| route.entries.len() > 1),
-            };
-            ModuleActor::new(setup, Module::new(spec.clone())).start()
-        };
-        let modules: Vec<Addr<ModuleActor>> = self.plan.modules.iter().zip(operators).map(start).collect();
-        // The only filling; a second one cannot happen.
-        let _ = directory.set(modules.clone());
-        Ok((modules, threads))
-    }
-
-    fn sources(
-        &self,
-        streams: Vec<StreamLine>,
-        routes: &[Route],
-        modules: &[Addr<ModuleActor>],
-        egress: &Addr<Egress>,
-    ) -> Result<Vec<JoinHandle<()>>, RunError> {
-        let memory = Memory::new(self.options.memory_bytes);
-        let numbers = Arc::new(AtomicU64::new(0));
-        let mut threads = Vec::new();
-        for ((stream, line), route) in (0..).zip(streams).zip(routes) {
-            let node = &self.graph.sources()[stream as usize];
-            let live = line.mode == SourceMode::Live;
-            let overflow = if live { Overflow::Drop } else { Overflow::Hold };
-            let taken = Arc::clone(&memory);
-            let source = SourceLine {
-                stream: StreamId(stream),
-                name: node.name.clone(),
-                factory: line.factory,
-                repeat: node.repeat,
-                droppable: live,
-                pace: self.options.pace,
-                gate: StreamGate::new(overflow, line.under_way, Arc::clone(&memory)),
-                clock: self.clock,
-                stop: self.stop.clone(),
-                numbers: Arc::clone(&numbers),
-                egress: egress.clone(),
-                entries: route
-                    .entries
-                    .iter()
-                    .map(|id| (modules[id.index()].clone(), route.parts[id.index()]))
-                    .collect(),
-                memory_taken: Arc::new(move || taken.taken()),
-            };
-            let thread = std::thread::Builder::new().name(format!("weir-source-{}", node.name));
-            threads.push(thread.spawn(move || source.run())?);
-        }
-        Ok(threads)
-    }
-
-    /// Waits for the end: of the sources, of the time, or of somebody's patience.
-    async fn wait(
-        &self,
-        mut idle: oneshot::Receiver<()>,
-        egress: &Addr<Egress>,
-        modules: &[Addr<ModuleActor>],
-        ended: oneshot::Receiver<RunEnded>,
-    ) -> Result<RunEnded, RunError> {
-        let began = self.clock.now();
-        let mut stopped_at = None;
-        let mut abandoned = false;
-        loop {
-            match tokio::time::timeout(LOOK_UP, &mut idle).await {
-                Ok(Ok(())) => break,
-                Ok(Err(_)) => return Err(RunError::BrokeOff("the egress is gone")),
-                Err(_still_running) => {}
-            }
-            let now = self.clock.now();
-            let elapsed = Duration::from_micros(now.since(began).micros());
-            if self.options.duration.is_some_and(|duration| elapsed >= duration) {
-                self.stop.raise();
-            }
-            if self.stop.raised() {
-                let since = now.since(*stopped_at.get_or_insert(now));
-                if !abandoned && Duration::from_micros(since.micros()) >= self.options.grace {
-                    abandoned = true;
-                    egress.do_send(Abandon);
-                }
-            }
-        }
-        for module in modules {
-            module.do_send(TellTally);
-        }
-        ended.await.map_err(|_| RunError::BrokeOff("the egress is gone"))
-    }
-
-    fn report(&self, ended: RunEnded, began: weir_policy::Timestamp) -> Report {
-        let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<String>>();
-        let streams = names(&mut self.graph.sources().iter().map(|source| &source.name));
-        let modules = names(&mut self.graph.modules().iter().map(|module| &module.name));
-        let run = RunInfo {
-            graph: self.graph.name().to_owned(),
-            policy: self.graph.policy().drop.name().to_owned(),
-            seed: self.options.seed,
-            duration_s: self.clock.now().since(began).as_secs_f64(),
-        };
-        let mut report = ended.tally.report(run, &ended.ledger, &streams, &modules);
-        for (stream, end) in ended.streams {
-            if let Some(report) = streams
-                .get(stream.index())
-                .and_then(|name| report.streams.get_mut(name))
-            {
-                report.damaged = end.damaged;
-                report.error = end.error;
-            }
-        }
-        for (node, line) in self.graph.sinks().iter().zip(ended.sinks) {
-            report.sinks.insert(node.name.clone(), line.finish());
-        }
-        report
-    }
 }

@@ -224,11 +224,12 @@ impl Egress {
 
     fn look_whether_idle(&mut self) {
         let all_ended = self.stream_ends.len() == self.names.len();
-        if all_ended && self.ledger.total().in_flight == 0 {
-            if let Some(idle) = self.idle.take() {
-                // Nobody listens where the run was abandoned meanwhile.
-                let _ = idle.send(());
-            }
+        if all_ended
+            && self.ledger.total().in_flight == 0
+            && let Some(idle) = self.idle.take()
+        {
+            // Nobody listens where the run was abandoned meanwhile.
+            let _ = idle.send(());
         }
     }
 }
