@@ -42,7 +42,7 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     if !reports.is_clean() {
         return None;
     }
-    build(raw, file, &wiring, &models, devices)
+    build(raw, file, &wiring, &models, &devices)
 }
 
 /// The model of each module, by index.
@@ -182,7 +182,7 @@ fn build(
     file: &Path,
     wiring: &Wiring,
     models: &[Option<usize>],
-    devices: placement::Devices,
+    devices: &placement::Devices,
 ) -> Option<Graph> {
     let rank = wiring.ranks();
     let ranked = |vertex: &Vertex| match vertex {

@@ -154,7 +154,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
                 );
             }
             // Boxes of plates are as good as corners to a model that reads boxes.
-            Taking::Flats if !found.flats && !(found.objects && regions.is_some()) => {
+            Taking::Flats if !(found.flats || found.objects && regions.is_some()) => {
                 let hint = "put a module that finds corners before it, or name classes of boxes in `regions`";
                 return lacks("flat things with four corners", hint);
             }

@@ -39,6 +39,8 @@ impl Wiring {
 enum Named {
     Vertex(Vertex),
     Sink,
+    /// More than one thing; reported.
+    Ambiguous,
 }
 
 pub(super) fn resolve(raw: &RawGraph, reports: &mut Reports) -> Wiring {
@@ -98,6 +100,7 @@ fn names<'r>(raw: &'r RawGraph, reports: &mut Reports) -> BTreeMap<&'r str, Name
             );
             let hint = "sources, modules and sinks share their names: rename one".to_owned();
             reports.add(name.at, message, Some(hint));
+            names.insert(name.value.as_str(), Named::Ambiguous);
             continue;
         }
         first.insert(&name.value, (what, reports.line(name.at)));
@@ -149,7 +152,7 @@ fn inputs(
                 );
                 whole = false;
             }
-            None => whole = false,
+            Some(Named::Ambiguous) | None => whole = false,
         }
     }
     (out, whole)

@@ -94,11 +94,17 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
                 read_app(entry, &mut graph, context.reports);
             }
             "policy" => graph.policy = policy::read(entry, context.reports),
-            "sources" => graph.sources = each(entry, section, context, section::source),
-            "devices" => graph.devices = each(entry, section, context, section::device),
-            "models" => graph.models = each(entry, section, context, model::read),
-            "modules" => graph.modules = each(entry, section, context, section::module),
-            _ => graph.sinks = each(entry, section, context, section::sink),
+            "sources" => graph
+                .sources
+                .extend(each(entry, section, context, section::source)),
+            "devices" => graph
+                .devices
+                .extend(each(entry, section, context, section::device)),
+            "models" => graph.models.extend(each(entry, section, context, model::read)),
+            "modules" => graph
+                .modules
+                .extend(each(entry, section, context, section::module)),
+            _ => graph.sinks.extend(each(entry, section, context, section::sink)),
         }
     }
     if !app {
@@ -115,10 +121,11 @@ fn known_section(entry: &Entry, document: &[Entry], reports: &mut Reports) -> Op
     if let Some(section) = SECTIONS.iter().find(|section| **section == entry.name) {
         return Some(section);
     }
+    // Tables under a misspelt section join those under the right one; [app] and [policy] are there once.
     let free = SECTIONS
         .iter()
         .copied()
-        .filter(|section| document.iter().all(|entry| entry.name != *section));
+        .filter(|section| section.ends_with('s') || document.iter().all(|entry| entry.name != *section));
     let meant =
         spelling::nearest(&entry.name, free).filter(|_| matches!(entry.node.content, Content::Table(_)));
     let hint = spelling::hint(&entry.name, "sections", SECTIONS.iter().copied());
