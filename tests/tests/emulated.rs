@@ -50,13 +50,19 @@ fn chain(rate: f64, frames: u64, mode: &str, policy: &str) -> String {
 }
 
 fn own_pace() -> RunOptions {
-    RunOptions { pace: Pace::Times(1.0), ..RunOptions::default() }
+    RunOptions {
+        pace: Pace::Times(1.0),
+        ..RunOptions::default()
+    }
 }
 
 #[test]
 fn a_lossless_source_loses_nothing_and_keeps_every_slot_busy() {
     let graph = graph(&chain(1_000.0, 300, "lossless", ""), &Catalog::default());
-    let options = RunOptions { pace: Pace::Max, ..RunOptions::default() };
+    let options = RunOptions {
+        pace: Pace::Max,
+        ..RunOptions::default()
+    };
     let report = run(assemble(graph, Parts::default()), &options);
     assert_eq!(report.requests.arrived, 300);
     assert_eq!(report.requests.dropped, 0);
@@ -72,9 +78,16 @@ fn overload_is_let_go_early_and_the_rest_is_on_time() {
     let report = run(assemble(graph, Parts::default()), &own_pace());
     assert_eq!(report.requests.arrived, 600);
     assert_eq!(report.requests.in_flight, 0);
-    assert!(report.requests.dropped > 150, "twice the capacity: {:?}", report.requests);
+    assert!(
+        report.requests.dropped > 150,
+        "twice the capacity: {:?}",
+        report.requests
+    );
     assert!(report.requests.delivered > 200, "{:?}", report.requests);
-    assert!(report.drops.iter().all(|drop| drop.module != "three"), "nothing is dropped after the bottleneck");
+    assert!(
+        report.drops.iter().all(|drop| drop.module != "three"),
+        "nothing is dropped after the bottleneck"
+    );
 }
 
 #[test]
@@ -87,10 +100,16 @@ fn branches_are_merged_and_a_drop_cancels_its_siblings() {
         model = "first"
         inputs = ["one"]
         "#;
-    let report = run(assemble(graph(&text, &Catalog::default()), Parts::default()), &own_pace());
+    let report = run(
+        assemble(graph(&text, &Catalog::default()), Parts::default()),
+        &own_pace(),
+    );
     assert_eq!(report.requests.arrived, 400);
     assert_eq!(report.requests.in_flight, 0);
-    assert_eq!(report.modules["three"].items, report.requests.delivered + report.requests.late);
+    assert_eq!(
+        report.modules["three"].items,
+        report.requests.delivered + report.requests.late
+    );
 }
 
 #[test]
@@ -120,9 +139,15 @@ fn a_recorded_run_is_decided_the_same_again() {
         let policy = format!("forming = \"{forming}\"");
         let graph = graph(&chain(180.0, 300, "live", &policy), &Catalog::default());
         let path = folder.path().join(format!("{forming}.jsonl"));
-        let options = RunOptions { record: Some(path.clone()), ..own_pace() };
+        let options = RunOptions {
+            record: Some(path.clone()),
+            ..own_pace()
+        };
         run(assemble(graph, Parts::default()), &options);
         let verified = weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{forming}: {error}"));
-        assert!(verified.steps > 600 && verified.effects > 600, "{forming}: {verified:?}");
+        assert!(
+            verified.steps > 600 && verified.effects > 600,
+            "{forming}: {verified:?}"
+        );
     }
 }

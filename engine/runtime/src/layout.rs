@@ -31,13 +31,12 @@ impl SlotLayout {
         let mut kinds = Vec::new();
         let mut of_device: Vec<Vec<SlotId>> = Vec::new();
         for device in graph.devices() {
-            let (kind, default) = match device.class {
-                DeviceClass::Cpu => (DeviceKind::Cpu, cores),
-                DeviceClass::Cuda(ordinal) => (DeviceKind::Cuda(ordinal), 1),
-                DeviceClass::Emulated(_) => (DeviceKind::Cpu, 1),
+            let kind = match device.class {
+                DeviceClass::Cpu | DeviceClass::Emulated(_) => DeviceKind::Cpu,
+                DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
             };
             let first = kinds.len() as u32;
-            let count = device.slots.unwrap_or(default);
+            let count = device.slots_with(cores);
             kinds.extend((0..count).map(|_| kind));
             of_device.push((first..first + count).map(SlotId).collect());
         }
@@ -155,21 +154,6 @@ pub(crate) fn shown(graph: &Graph, sink: usize) -> BTreeSet<u32> {
         }
     }
     shown
-}
-
-/// Longest path of executions.
-pub(crate) fn bare(topology: &Topology, durations: &[Span]) -> Span {
-    let along = |path: &[ModuleId]| path.iter().map(|module| durations[module.index()]).sum::<Span>();
-    let from = |id: u32| {
-        let longest = topology
-            .paths_after(ModuleId(id))
-            .iter()
-            .map(|path| along(path))
-            .max()
-            .unwrap_or_default();
-        durations[id as usize] + longest
-    };
-    (0..durations.len() as u32).map(from).max().unwrap_or_default()
 }
 
 /// Durations of a model by batch size.

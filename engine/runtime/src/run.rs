@@ -94,7 +94,7 @@ impl Plan {
             .iter()
             .map(|module| profiles[module.model].1.duration(1))
             .collect();
-        let bare = layout::bare(&topology, &durations);
+        let bare = weir_graph::bare_execution(graph, &durations);
         let live = graph
             .sources()
             .iter()

@@ -12,7 +12,9 @@ use weir_runtime::{Assembly, RunOptions};
 
 /// The asset pack, where it is there; says so where it is not.
 pub(crate) fn assets() -> Option<PathBuf> {
-    let assets = std::env::var_os("WEIR_ASSETS").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let assets = std::env::var_os("WEIR_ASSETS")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_dir());
     if assets.is_none() {
         println!("skipped: WEIR_ASSETS names no folder");
     }
@@ -44,10 +46,26 @@ pub(crate) fn assemble(graph: Graph, mut parts: Parts) -> Assembly {
         Some(parts.swap_remove(at).1)
     }
     Assembly {
-        sources: graph.sources().iter().map(|node| take(&mut parts.sources, &node.name)).collect(),
-        models: graph.models().iter().map(|node| take(&mut parts.models, &node.name)).collect(),
-        operators: graph.modules().iter().map(|node| take(&mut parts.operators, &node.name)).collect(),
-        sinks: graph.sinks().iter().map(|node| take(&mut parts.sinks, &node.name).expect("every sink is given")).collect(),
+        sources: graph
+            .sources()
+            .iter()
+            .map(|node| take(&mut parts.sources, &node.name))
+            .collect(),
+        models: graph
+            .models()
+            .iter()
+            .map(|node| take(&mut parts.models, &node.name))
+            .collect(),
+        operators: graph
+            .modules()
+            .iter()
+            .map(|node| take(&mut parts.operators, &node.name))
+            .collect(),
+        sinks: graph
+            .sinks()
+            .iter()
+            .map(|node| take(&mut parts.sinks, &node.name).expect("every sink is given"))
+            .collect(),
         graph,
     }
 }
@@ -65,7 +83,11 @@ pub(crate) fn check_books(report: &Report) {
     for (name, stream) in &report.streams {
         assert!(stream.requests.add_up(), "{name}: {:?}", stream.requests);
     }
-    let arrived: u64 = report.streams.values().map(|stream| stream.requests.arrived).sum();
+    let arrived: u64 = report
+        .streams
+        .values()
+        .map(|stream| stream.requests.arrived)
+        .sum();
     assert_eq!(arrived, report.requests.arrived);
     let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
     assert_eq!(dropped, report.requests.dropped);

@@ -4,6 +4,8 @@
 //! An actix mailbox is a FIFO whose bound is soft: it is only the wire. What bounds it is the number of requests under
 //! way (see `gate`), since every message is about one of them, about a batch on a slot, or a tick.
 
+#[cfg(test)]
+mod burst;
 mod egress;
 mod module;
 mod slots;

@@ -1,0 +1,229 @@
+//! What goes wrong is counted, costs no more than it must, and never ends a run.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::{Parts, assemble, graph, run};
+use weir_flow::{
+    Batching, Catalog, Delivery, DeviceKind, Inference, Item, Model, Session, SessionError, Sink, SinkError,
+    SinkFactory, SinkSpec, Step,
+};
+use weir_runtime::{Pace, RunOptions};
+
+/// Runs at once; panics on every `n`th batch, fails on every `m`th, over all its sessions.
+struct Faulty {
+    batches: Arc<AtomicU64>,
+    opened: Arc<AtomicU64>,
+    panics_every: u64,
+    fails_every: u64,
+}
+
+struct FaultySession {
+    batches: Arc<AtomicU64>,
+    panics_every: u64,
+    fails_every: u64,
+}
+
+impl Model for Faulty {
+    fn batching(&self) -> Batching {
+        Batching {
+            max: None,
+            remark: None,
+        }
+    }
+
+    fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        let batches = Arc::clone(&self.batches);
+        Ok(Box::new(FaultySession {
+            batches,
+            panics_every: self.panics_every,
+            fails_every: self.fails_every,
+        }))
+    }
+}
+
+impl Session for FaultySession {
+    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+        let batch = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
+        assert!(
+            batch % self.panics_every != 0,
+            "batch {batch} is one of those that panic"
+        );
+        lap(Step::Inferred);
+        if batch % self.fails_every == 0 {
+            return Err(SessionError::Run {
+                model: "faulty".into(),
+                batch: items.len(),
+                reason: "by design".into(),
+            });
+        }
+        Ok(vec![Inference::default(); items.len()])
+    }
+
+    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+        Ok(())
+    }
+}
+
+/// Two modules in a row on one CPU slot each.
+const GRAPH: &str = r#"
+    [app]
+    name = "faults"
+    slo = "2s"
+    [sources.camera]
+    uri = "emulated:uniform?rate=400&frames=500"
+    mode = "lossless"
+    [devices."emulated:a"]
+    slots = 2
+    [models.first]
+    device = "emulated:a"
+    batch = [1, 2]
+    profile = { "1" = "1ms", "2" = "1ms" }
+    [modules.one]
+    operator = "emulate"
+    model = "first"
+    inputs = ["camera"]
+    [modules.two]
+    operator = "emulate"
+    model = "first"
+    inputs = ["one"]
+"#;
+
+fn as_fast_as_it_goes() -> RunOptions {
+    RunOptions {
+        pace: Pace::Max,
+        ..RunOptions::default()
+    }
+}
+
+#[test]
+fn a_batch_that_panics_costs_its_requests_and_nothing_else() {
+    let opened = Arc::new(AtomicU64::new(0));
+    let faulty = Faulty {
+        batches: Arc::default(),
+        opened: Arc::clone(&opened),
+        panics_every: 100,
+        fails_every: u64::MAX,
+    };
+    let parts = Parts {
+        models: vec![("first", Arc::new(faulty))],
+        ..Parts::default()
+    };
+    let report = run(
+        assemble(graph(GRAPH, &Catalog::default()), parts),
+        &as_fast_as_it_goes(),
+    );
+    assert_eq!(report.requests.arrived, 500);
+    assert_eq!(report.requests.in_flight, 0);
+    let failed: u64 = report.modules.values().map(|module| module.failed).sum();
+    assert!(failed >= 3, "{failed} batches failed");
+    assert!(
+        report.requests.dropped >= failed && report.requests.dropped <= 2 * failed,
+        "{:?}",
+        report.requests
+    );
+    assert!(report.drops.iter().all(|drop| drop.reason.name() == "failed"));
+    assert_eq!(
+        opened.load(Ordering::Relaxed),
+        2 + failed,
+        "each lost session is built anew"
+    );
+}
+
+#[test]
+fn a_model_that_always_fails_ends_every_request_with_a_reason() {
+    let faulty = Faulty {
+        batches: Arc::default(),
+        opened: Arc::default(),
+        panics_every: u64::MAX,
+        fails_every: 1,
+    };
+    let text = GRAPH.replace("frames=500", "frames=12");
+    let parts = Parts {
+        models: vec![("first", Arc::new(faulty))],
+        ..Parts::default()
+    };
+    let report = run(
+        assemble(graph(&text, &Catalog::default()), parts),
+        &as_fast_as_it_goes(),
+    );
+    assert_eq!((report.requests.arrived, report.requests.dropped), (12, 12));
+}
+
+/// Takes `good` deliveries, then none.
+struct Disk {
+    frames: Arc<Mutex<Vec<u64>>>,
+    good: usize,
+    finished: Arc<AtomicU64>,
+}
+
+impl SinkFactory for Disk {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        let (frames, finished) = (Arc::clone(&self.frames), Arc::clone(&self.finished));
+        Ok(Box::new(Self {
+            frames,
+            good: self.good,
+            finished,
+        }))
+    }
+}
+
+impl Sink for Disk {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let mut frames = self.frames.lock().unwrap();
+        if frames.len() == self.good {
+            return Err(SinkError {
+                target: "disk".into(),
+                reason: "no space left".into(),
+            });
+        }
+        frames.push(delivery.frame.index);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_loses_lines_and_not_the_run() {
+    let catalog = Catalog {
+        sinks: vec![SinkSpec {
+            name: "disk",
+            about: "",
+            keys: &[],
+        }],
+        ..Catalog::default()
+    };
+    let text = format!("{GRAPH}\n[sinks.events]\ntype = \"disk\"\ninputs = [\"two\"]\n");
+    let (frames, finished): (Arc<Mutex<Vec<u64>>>, Arc<AtomicU64>) = Default::default();
+    let disk = Disk {
+        frames: Arc::clone(&frames),
+        good: 40,
+        finished: Arc::clone(&finished),
+    };
+    let parts = Parts {
+        sinks: vec![("events", Box::new(disk))],
+        ..Parts::default()
+    };
+    let report = run(assemble(graph(&text, &catalog), parts), &as_fast_as_it_goes());
+    assert_eq!(report.requests.delivered + report.requests.late, 500);
+    let sink = &report.sinks["events"];
+    assert_eq!((sink.written, sink.lost, sink.skipped), (40, 460, 0));
+    assert!(
+        sink.error
+            .as_deref()
+            .is_some_and(|error| error.contains("no space left"))
+    );
+    assert_eq!(
+        *frames.lock().unwrap(),
+        (0..40).collect::<Vec<_>>(),
+        "in frame order, none left out"
+    );
+    assert_eq!(finished.load(Ordering::Relaxed), 1);
+}
