@@ -85,13 +85,16 @@ impl Load {
 impl Module {
     /// Expected duration of a batch of `size` on the slots as they are lately.
     pub(super) fn expected(&self, size: u32) -> Span {
-        let mean = self
-            .slots
-            .values()
-            .map(|view| view.correction.ratio())
-            .sum::<f64>()
-            / self.slots.len().max(1) as f64;
-        self.spec.profile.duration(size).scale(mean)
+        self.spec.profile.duration(size).scale(self.ratio())
+    }
+
+    /// Measured over expected durations, the mean of the slots; 1 without any.
+    fn ratio(&self) -> f64 {
+        if self.slots.is_empty() {
+            return 1.0;
+        }
+        let sum: f64 = self.slots.values().map(|view| view.correction.ratio()).sum();
+        sum / self.slots.len() as f64
     }
 
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
@@ -117,8 +120,11 @@ impl Module {
             self.load.published = Some(now);
             let state = self.state(now);
             self.planner.heard(state.clone());
-            self.reconsider();
+            self.stale = true;
             effects.push(ModuleEffect::Publish(state));
+        }
+        if std::mem::take(&mut self.stale) {
+            self.reconsider();
         }
     }
 
@@ -140,12 +146,12 @@ impl Module {
         }
     }
 
-    /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO.
-    pub(super) fn reconsider(&mut self) {
+    /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO. Done at
+    /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
+    fn reconsider(&mut self) {
         self.outlook = self.planner.outlook();
-        self.batch_size = self
-            .spec
-            .profile
-            .batch_size(&self.spec.batch, self.outlook.own_budget);
+        // A slow device has less of the profile's time in the same share.
+        let share = self.planner.fair_share().scale(1.0 / self.ratio().max(1e-3));
+        self.batch_size = self.spec.profile.batch_size(&self.spec.batch, share);
     }
 }
