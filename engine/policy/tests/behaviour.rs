@@ -93,25 +93,106 @@ fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
     assert!(figures[2].0 < figures[0].0 / 3.0, "{figures:?}");
 }
 
+/// Drops by module, goodput a second and the invalid rate, with a last module of half the input's rate.
+fn slow_last_module(rule: &str, order: Order, forming: Forming) -> (Vec<u64>, f64, f64) {
+    let policy = Policy {
+        forming,
+        ..policy(rule, order)
+    };
+    let world = World::new(chain(policy, &[5, 5, 20], 10, 60)).run();
+    let goodput = world.ended(10, 60, delivered) as f64 / 50.0;
+    println!(
+        "{rule} {forming:?} {order:?}: {:?}, {goodput}/s of 50, invalid {:.3}",
+        world.dropped_by(),
+        world.ledger.invalid_rate()
+    );
+    (world.dropped_by(), goodput, world.ledger.invalid_rate())
+}
+
+/// Where requests queue in order, a newcomer's wait is known ahead, and pard drops before the work is done. The rest is
+/// what comes between two states of the last module.
 #[test]
 fn pard_drops_before_a_slow_last_module_and_back_at_it() {
     for forming in [Forming::Late, Forming::Eager] {
-        for order in [Order::Adaptive, Order::Fcfs, Order::Lbf, Order::Hbf] {
-            let drops = |rule| {
-                let policy = Policy {
-                    forming,
-                    ..policy(rule, order)
-                };
-                let world = World::new(chain(policy, &[5, 5, 20], 10, 60)).run();
-                let goodput = world.ended(10, 60, delivered) as f64 / 50.0;
-                println!(
-                    "{rule} {forming:?} {order:?}: {:?} {goodput} {:.3}",
-                    world.dropped_by(),
-                    world.ledger.invalid_rate()
-                );
-                (world.dropped_by(), goodput)
-            };
-            let (pard, back) = (drops("pard"), drops("back"));
+        for order in [Order::Fcfs, Order::Lbf] {
+            let (pard, goodput, invalid) = slow_last_module("pard", order, forming);
+            let (back, _, invalid_back) = slow_last_module("back", order, forming);
+            assert!(pard[0] + pard[1] > 3 * pard[2], "{forming:?} {order:?}: {pard:?}");
+            assert!(
+                back[2] > 9 * (back[0] + back[1]),
+                "{forming:?} {order:?}: {back:?}"
+            );
+            assert!(goodput >= 47.5, "{forming:?} {order:?}: {goodput}");
+            assert!(invalid < invalid_back / 2.0, "{invalid} and {invalid_back}");
         }
+    }
+}
+
+/// High budget first serves newcomers at once, so their estimate stays good however many are buried behind them: nothing
+/// is to be lost by it.
+#[test]
+fn high_budget_first_keeps_a_slow_last_module_busy() {
+    for forming in [Forming::Late, Forming::Eager] {
+        for order in [Order::Adaptive, Order::Hbf] {
+            assert!(slow_last_module("pard", order, forming).1 >= 47.5);
+        }
+    }
+}
+
+/// Under sustained overload the adaptive order turns to high budget first once, and what it serves has hardly waited;
+/// low budget first serves what is about to be too late.
+#[test]
+fn adaptive_order_turns_to_high_budget_under_overload() {
+    let median = |order| {
+        let world = World::new(chain(policy("pard", order), &[10, 10, 10], 5, 20)).run();
+        let mut latencies = world.latencies();
+        latencies.sort_unstable();
+        (
+            latencies[latencies.len() / 2],
+            world.modules[0].priority_switches(),
+        )
+    };
+    let ((adaptive, switches), (lbf, _)) = (median(Order::Adaptive), median(Order::Lbf));
+    println!("median {adaptive} adaptive, {lbf} lbf, {switches} switches");
+    assert!((1..=2).contains(&switches), "{switches}");
+    assert!(
+        adaptive < Span::from_millis(100) && lbf > Span::from_millis(300),
+        "{adaptive}, {lbf}"
+    );
+}
+
+/// Three modules share two slots at twice the load: finishing what was begun wastes less than serving whoever waits
+/// longest.
+#[test]
+fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
+    let wasted = |rule, arbitration| {
+        let policy = Policy {
+            arbitration,
+            ..policy(rule, Order::Fcfs)
+        };
+        let mut scene = chain(policy, &[10, 10, 10], 8, 30);
+        scene.slots = 2;
+        for vertex in &mut scene.vertices {
+            vertex.slots = vec![0, 1];
+        }
+        let world = World::new(scene).run();
+        let goodput = world.ended(5, 30, delivered) as f64 / 25.0;
+        println!(
+            "{rule} {arbitration:?}: {:?} {goodput}/s of 66, invalid {:.3}",
+            world.dropped_by(),
+            world.ledger.invalid_rate()
+        );
+        (world.ledger.invalid_rate(), goodput)
+    };
+    for rule in ["pard", "back", "clipper++"] {
+        let (downstream, fifo) = (
+            wasted(rule, Arbitration::DownstreamFirst),
+            wasted(rule, Arbitration::Fifo),
+        );
+        wasted(rule, Arbitration::LeastSlack);
+        assert!(
+            downstream.0 <= fifo.0 && downstream.1 >= fifo.1 * 0.98,
+            "{rule}: {downstream:?}, {fifo:?}"
+        );
     }
 }
