@@ -1,8 +1,11 @@
 //! What the policies are for, in worlds whose outcome can be worked out by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod common;
 
-use common::world::{Items, Scene, Stream, Vertex, World};
+use common::scene::{Items, Scene, Stream, Vertex};
+use common::world::World;
 use weir_policy::*;
 
 fn policy(drop: &str, order: Order) -> Policy {
@@ -40,6 +43,8 @@ fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Sce
         hop: Span::ZERO,
         bursts: true,
         json: false,
+        failing: 0.0,
+        shaky: None,
     }
 }
 
@@ -195,4 +200,80 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
             "{rule}: {downstream:?}, {fifo:?}"
         );
     }
+}
+
+/// A request that waits, or sits in a batch formed ahead, while others have the slot is let go at the moment when it can
+/// no longer be on time, not at the next tick.
+#[test]
+fn hopeless_requests_leave_when_they_become_so() {
+    let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
+    for forming in [Forming::Late, Forming::Eager] {
+        let mut module = Module::new(ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_millis(100),
+            policy: Policy {
+                forming,
+                ..policy("pard", Order::Adaptive)
+            },
+            slots: vec![SlotId(0)],
+            batch: vec![1, 4],
+            profile: Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(12))]).unwrap(),
+            topology: Topology::new(vec![vec![]]),
+            durations: vec![Span::from_millis(10)],
+            seed: 1,
+        });
+        let mut effects = Vec::new();
+        let arrived = |request, droppable| ModuleEvent::Arrived {
+            request: RequestId(request),
+            sent_at: ms(0),
+            items: 1,
+            droppable,
+        };
+        module.step([arrived(1, true), arrived(2, false)], ms(1), &mut effects);
+        let at = ms(90) + Span::from_micros(1);
+        assert!(effects.contains(&ModuleEffect::WakeAt { at }), "{effects:?}");
+        effects.clear();
+        module.step([], at, &mut effects);
+        let drop = ModuleEffect::Drop {
+            request: RequestId(1),
+            reason: DropReason::Hopeless,
+        };
+        assert!(effects.contains(&drop), "{forming:?}: {effects:?}");
+        effects.clear();
+        module.step([ModuleEvent::Granted { slot: SlotId(0) }], ms(200), &mut effects);
+        let ran = effects
+            .iter()
+            .any(|effect| matches!(effect, ModuleEffect::Run { parts, .. } if parts.len() == 1));
+        assert!(
+            ran && module.requests() == 1,
+            "what must not be dropped runs: {effects:?}"
+        );
+    }
+}
+
+/// Events about what a module does not know change nothing and panic nowhere.
+#[test]
+fn unknown_things_are_passed_over() {
+    let scene = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);
+    let mut module = World::new(scene).modules.remove(0);
+    let (slot, batch, request, took) = (SlotId(99), BatchId(99), RequestId(99), Span::MAX);
+    let mut effects = Vec::new();
+    let events = [
+        ModuleEvent::Cancelled { request },
+        ModuleEvent::Granted { slot },
+        ModuleEvent::Forecast {
+            slot,
+            free_at: Timestamp::MAX,
+        },
+        ModuleEvent::Finished { batch, took },
+        ModuleEvent::Failed { batch, took },
+        ModuleEvent::Heard(ModuleState::initial(ModuleId(99), took)),
+        ModuleEvent::Share { share: f64::NAN },
+        ModuleEvent::Tick,
+    ];
+    module.step(events, Timestamp::MAX, &mut effects);
+    assert!(
+        effects.contains(&ModuleEffect::Decline { slot }) && module.requests() == 0,
+        "{effects:?}"
+    );
 }

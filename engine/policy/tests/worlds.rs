@@ -1,9 +1,12 @@
 //! Properties that hold in every world, whatever the policy, the graph and the load; the world itself checks most of them
 //! at every step.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod common;
 
-use common::world::{Items, Scene, Stream, Vertex, World};
+use common::scene::{Items, Scene, Stream, Vertex};
+use common::world::World;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::*;
@@ -101,16 +104,18 @@ fn scene(policy: Policy, seed: u64) -> Scene {
         hop: Span::from_micros([0, 50, 3_000][random.random_range(0..3)]),
         bursts: random.random_bool(0.5),
         json: false,
+        failing: 0.0,
+        shaky: None,
     }
 }
 
-/// Runs worlds and says which one failed.
-fn every_world(seeds: std::ops::Range<u64>, json: bool, each: impl Fn(&Scene, World)) {
+/// Runs worlds and says which ones failed; `change` makes of a scene what the test is about.
+fn every_world(seeds: std::ops::Range<u64>, change: impl Fn(&mut Scene), each: impl Fn(&Scene, World)) {
     let mut failed = Vec::new();
     for (number, policy) in (0_u64..).zip(policies()) {
         for seed in seeds.clone() {
             let mut scene = scene(policy.clone(), seed * 1_000 + number);
-            scene.json = json;
+            change(&mut scene);
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 each(&scene, World::new(scene.clone()).run());
             }));
@@ -129,22 +134,39 @@ fn every_world(seeds: std::ops::Range<u64>, json: bool, each: impl Fn(&Scene, Wo
 
 #[test]
 fn the_books_add_up_and_everything_ends_once() {
-    every_world(0..3, false, |scene, world| {
-        let total = world.ledger.total();
-        let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
-        assert_eq!(total.arrived, u64::from(sent));
-        assert!(world.runs > 0);
-        if scene.policy.drop == DropRule::None {
-            assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
-        }
-    });
+    every_world(
+        0..3,
+        |_| (),
+        |scene, world| {
+            let total = world.ledger.total();
+            let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
+            assert_eq!(total.arrived, u64::from(sent));
+            assert!(world.runs > 0);
+            if scene.policy.drop == DropRule::None {
+                assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
+            }
+        },
+    );
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_through_json() {
-    every_world(7..8, true, |scene, world| {
-        let again = World::new(scene.clone()).run();
-        assert!(world.log == again.log, "two runs of one seed differ");
-        assert_eq!(world.ledger.total(), again.ledger.total());
-    });
+    every_world(
+        7..8,
+        |scene| scene.json = true,
+        |scene, world| {
+            let again = World::new(scene.clone()).run();
+            assert!(world.log == again.log, "two runs of one seed differ");
+            assert_eq!(world.ledger.total(), again.ledger.total());
+        },
+    );
+}
+
+#[test]
+fn lost_batches_and_lost_slots_leave_nothing_behind() {
+    let shake = |scene: &mut Scene| {
+        scene.failing = 0.05;
+        scene.shaky = Some(scene.slots - 1);
+    };
+    every_world(20..21, shake, |_, world| assert!(world.runs > 0));
 }

@@ -86,7 +86,9 @@ impl Load {
     }
 
     pub(super) fn share(&mut self, share: f64) {
-        self.share = share.clamp(Self::SHARE_LEAST, 1.0);
+        if !share.is_nan() {
+            self.share = share.clamp(Self::SHARE_LEAST, 1.0);
+        }
     }
 }
 

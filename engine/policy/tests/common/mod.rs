@@ -7,4 +7,7 @@
     reason = "each test uses a part of the world"
 )]
 
+pub mod effects;
+pub mod figures;
+pub mod scene;
 pub mod world;

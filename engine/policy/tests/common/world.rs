@@ -8,95 +8,57 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Serialize, de::DeserializeOwned};
 use weir_policy::*;
 
-/// How many items a request brings to a module.
-#[derive(Debug, Clone, Copy)]
-pub enum Items {
-    Fixed(u32),
-    UpTo(u32),
-}
+use super::scene::{Scene, Stream, Vertex};
 
 #[derive(Debug, Clone)]
-pub struct Vertex {
-    pub next: Vec<u32>,
-    pub slots: Vec<u32>,
-    pub batch: Vec<u32>,
-    /// `(batch size, milliseconds)`.
-    pub profile: Vec<(u32, u64)>,
-    pub items: Items,
-}
-
-#[derive(Debug, Clone)]
-pub struct Stream {
-    pub frames: u32,
-    pub period: Span,
-    pub poisson: bool,
-    /// Held back rather than let go.
-    pub lossless: bool,
-    pub most: u32,
-}
-
-#[derive(Debug, Clone)]
-pub struct Scene {
-    pub seed: u64,
-    pub policy: Policy,
-    pub slo: Span,
-    pub slots: u32,
-    pub vertices: Vec<Vertex>,
-    pub streams: Vec<Stream>,
-    /// Durations vary by up to this factor either way.
-    pub noise: f64,
-    /// How long a message takes.
-    pub hop: Span,
-    /// Whether all that is there for a module at one instant is told in one step.
-    pub bursts: bool,
-    /// Whether everything goes through JSON.
-    pub json: bool,
-}
-
-#[derive(Debug, Clone)]
-enum Wire {
+pub(super) enum Wire {
     Frame(u32),
     Part(Option<ModuleId>, RequestId),
     Module(ModuleId, ModuleEvent),
     Slots(SlotEvent),
+    /// A batch comes back from its slot.
+    Done(ModuleId, SlotId, BatchId, Span),
+    /// The shaky slot is lost, or is back.
+    Shake(bool),
     Wake(ModuleId),
     Tick,
 }
 
 /// One request as the world knows it.
-struct Journey {
-    stream: u32,
-    sent_at: Timestamp,
-    ended: Option<(Outcome, Timestamp)>,
+pub(super) struct Journey {
+    pub(super) stream: u32,
+    pub(super) sent_at: Timestamp,
+    pub(super) ended: Option<(Outcome, Timestamp)>,
     /// By module: items that were put on a slot.
-    ran: BTreeMap<u32, BTreeSet<u32>>,
+    pub(super) ran: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 pub struct World {
-    scene: Scene,
-    now: Timestamp,
-    next: u64,
-    wires: BTreeMap<(Timestamp, u64), Wire>,
+    pub(super) scene: Scene,
+    pub(super) now: Timestamp,
+    pub(super) next: u64,
+    pub(super) wires: BTreeMap<(Timestamp, u64), Wire>,
     pub modules: Vec<Module>,
-    slots: Slots,
-    parts: Vec<u32>,
-    joins: Vec<Join<()>>,
-    gates: Vec<Gate>,
-    held: Vec<u32>,
-    frames_left: Vec<u32>,
-    release: Release<RequestId>,
-    released: Vec<Vec<RequestId>>,
+    pub(super) slots: Slots,
+    pub(super) parts: Vec<u32>,
+    pub(super) joins: Vec<Join<()>>,
+    pub(super) gates: Vec<Gate>,
+    pub(super) held: Vec<u32>,
+    pub(super) frames_left: Vec<u32>,
+    pub(super) release: Release<RequestId>,
+    pub(super) released: Vec<Vec<RequestId>>,
     pub ledger: Ledger,
-    journeys: Vec<Journey>,
-    running: BTreeMap<u32, (ModuleId, BatchId)>,
-    cancelled: BTreeSet<(u32, RequestId)>,
-    random: Pcg64Mcg,
+    pub(super) journeys: Vec<Journey>,
+    pub(super) running: BTreeMap<u32, (ModuleId, BatchId)>,
+    pub(super) cancelled: BTreeSet<(u32, RequestId)>,
+    pub(super) lost: BTreeSet<u32>,
+    pub(super) random: Pcg64Mcg,
     pub log: String,
     pub states: BTreeMap<u32, ModuleState>,
     pub runs: u64,
 }
 
-fn again<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) -> T {
+pub(super) fn again<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) -> T {
     let text = serde_json::to_string(value).unwrap();
     let back: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
     assert_eq!(&back, value, "{text}");
@@ -184,6 +146,7 @@ impl World {
             journeys: Vec::new(),
             running: BTreeMap::new(),
             cancelled: BTreeSet::new(),
+            lost: BTreeSet::new(),
             random: Pcg64Mcg::seed_from_u64(scene.seed),
             log: String::new(),
             states: BTreeMap::new(),
@@ -194,15 +157,18 @@ impl World {
             world.wire(Span::ZERO, Wire::Frame(stream));
         }
         world.wire(Span::ZERO, Wire::Tick);
+        if world.scene.shaky.is_some() {
+            world.wire(Span::from_millis(100), Wire::Shake(true));
+        }
         world
     }
 
-    fn wire(&mut self, after: Span, wire: Wire) {
+    pub(super) fn wire(&mut self, after: Span, wire: Wire) {
         self.wires.insert((self.now + after, self.next), wire);
         self.next += 1;
     }
 
-    fn over(&self) -> bool {
+    pub(super) fn over(&self) -> bool {
         self.frames_left.iter().all(|&left| left == 0)
             && self.held.iter().all(|&held| held == 0)
             && self.ledger.total().in_flight == 0
@@ -236,6 +202,8 @@ impl World {
             Wire::Frame(stream) => self.frame(stream),
             Wire::Part(to, request) => self.part(to, request),
             Wire::Slots(event) => self.step_slots(event),
+            Wire::Done(module, slot, batch, took) => self.done(module, slot, batch, took),
+            Wire::Shake(lost) => self.shake(lost),
             Wire::Wake(module) => self.step_module(module, Vec::new()),
             Wire::Module(module, event) => {
                 let mut events = vec![event];
@@ -308,7 +276,7 @@ impl World {
     }
 
     /// Ends a request once; those who may have it are told.
-    fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) {
+    pub(super) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) {
         if !self.ledger.ended(request, outcome) {
             return;
         }
@@ -343,7 +311,7 @@ impl World {
     }
 
     /// A part of a request has come to a module, or to the end.
-    fn part(&mut self, to: Option<ModuleId>, request: RequestId) {
+    pub(super) fn part(&mut self, to: Option<ModuleId>, request: RequestId) {
         let Journey {
             stream,
             sent_at,
@@ -383,212 +351,5 @@ impl World {
                 },
             ),
         );
-    }
-
-    fn items(&self, module: ModuleId, request: RequestId) -> u32 {
-        match self.scene.vertices[module.index()].items {
-            Items::Fixed(items) => items,
-            Items::UpTo(most) => {
-                let seed = self.scene.seed ^ (request.0 << 8) ^ u64::from(module.0);
-                Pcg64Mcg::seed_from_u64(seed).random_range(0..=most)
-            }
-        }
-    }
-
-    fn step_module(&mut self, module: ModuleId, events: Vec<ModuleEvent>) {
-        for event in &events {
-            if let ModuleEvent::Cancelled { request } = event {
-                self.cancelled.insert((module.0, *request));
-            }
-        }
-        let events = if self.scene.json {
-            events.iter().map(again).collect()
-        } else {
-            events
-        };
-        let mut effects = Vec::new();
-        self.modules[module.index()].step(events, self.now, &mut effects);
-        for effect in effects {
-            let effect = if self.scene.json {
-                self.log += &format!(
-                    "{} {module:?} {}\n",
-                    self.now.micros(),
-                    serde_json::to_string(&effect).unwrap()
-                );
-                again(&effect)
-            } else {
-                effect
-            };
-            self.carry_out(module, effect);
-        }
-    }
-
-    fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
-        let hop = self.scene.hop;
-        match effect {
-            ModuleEffect::Bid(bid) => self.wire(hop, Wire::Slots(SlotEvent::Bid { module, bid })),
-            ModuleEffect::Withdraw => self.wire(hop, Wire::Slots(SlotEvent::Withdrawn { module })),
-            ModuleEffect::Decline { slot } => {
-                self.wire(hop, Wire::Slots(SlotEvent::Declined { module, slot }))
-            }
-            ModuleEffect::Run {
-                slot,
-                batch,
-                parts,
-                expected,
-            } => {
-                let items = self.check_run(module, slot, batch, &parts);
-                self.wire(
-                    hop,
-                    Wire::Slots(SlotEvent::Started {
-                        module,
-                        slot,
-                        expected,
-                    }),
-                );
-                let points = &self.scene.vertices[module.index()].profile;
-                let profile = Profile::new(
-                    points
-                        .iter()
-                        .map(|&(size, ms)| (size, Span::from_millis(ms)))
-                        .collect(),
-                );
-                let factor = 1.0 + self.scene.noise * (2.0 * self.random.random::<f64>() - 1.0);
-                let took = profile.unwrap().duration(items).scale(factor);
-                self.wire(took, Wire::Module(module, ModuleEvent::Finished { batch, took }));
-                self.wire(
-                    took + hop,
-                    Wire::Slots(SlotEvent::Finished { module, slot, took }),
-                );
-                self.runs += 1;
-                for part in parts {
-                    let ran = self.journeys[part.request.index()]
-                        .ran
-                        .entry(module.0)
-                        .or_default();
-                    let fresh = (part.first..part.first + part.count).all(|item| ran.insert(item));
-                    assert!(fresh, "items of {:?} run twice", part.request);
-                }
-            }
-            ModuleEffect::Forward { request } => {
-                let wanted = self.items(module, request);
-                let ran = self.journeys[request.index()]
-                    .ran
-                    .remove(&module.0)
-                    .unwrap_or_default();
-                assert!(
-                    ran.into_iter().eq(0..wanted),
-                    "{request:?} goes on from {module:?} with items not run"
-                );
-                let next = self.scene.vertices[module.index()].next.clone();
-                if next.is_empty() {
-                    self.wire(hop, Wire::Part(None, request));
-                }
-                for follower in next {
-                    self.wire(hop, Wire::Part(Some(ModuleId(follower)), request));
-                }
-            }
-            ModuleEffect::Drop { request, reason } => {
-                let stream = self.journeys[request.index()].stream;
-                assert!(
-                    !self.scene.streams[stream as usize].lossless,
-                    "{request:?} must not be dropped"
-                );
-                assert_ne!(self.scene.policy.drop, DropRule::None);
-                self.cancelled.insert((module.0, request));
-                self.end(request, Outcome::Dropped(Some(module), reason), true);
-            }
-            ModuleEffect::Spent { request, span } => self.ledger.spent(request, module, span),
-            ModuleEffect::Publish(state) => {
-                self.states.insert(module.0, state.clone());
-                for to in (0..self.modules.len() as u32)
-                    .map(ModuleId)
-                    .filter(|&to| to != module)
-                {
-                    self.wire(hop, Wire::Module(to, ModuleEvent::Heard(state.clone())));
-                }
-            }
-            ModuleEffect::WakeAt { at } => {
-                assert!(at > self.now, "an alarm in the past");
-                self.wire(at.since(self.now), Wire::Wake(module));
-            }
-        }
-    }
-
-    fn check_run(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, parts: &[Part]) -> u32 {
-        let vertex = &self.scene.vertices[module.index()];
-        assert!(vertex.slots.contains(&slot.0));
-        let before = self.running.insert(slot.0, (module, batch));
-        assert_eq!(before, None, "two batches on {slot:?}");
-        let items: u32 = parts.iter().map(|part| part.count).sum();
-        let most = vertex.batch.iter().max().copied().unwrap_or(1);
-        assert!(
-            items >= 1 && items <= most,
-            "{items} items in a batch of {module:?}"
-        );
-        for part in parts {
-            assert!(part.count > 0);
-            let gone = self.cancelled.contains(&(module.0, part.request));
-            assert!(!gone, "{:?} runs on {module:?} after it ended", part.request);
-        }
-        items
-    }
-
-    fn step_slots(&mut self, event: SlotEvent) {
-        let event = if self.scene.json { again(&event) } else { event };
-        if let SlotEvent::Finished { slot, .. } = event {
-            self.running.remove(&slot.0);
-        }
-        let mut effects = Vec::new();
-        self.slots.step([event], self.now, &mut effects);
-        for effect in effects {
-            if self.scene.json {
-                self.log += &format!(
-                    "{} {}\n",
-                    self.now.micros(),
-                    serde_json::to_string(&again(&effect)).unwrap()
-                );
-            }
-            let (to, event) = match effect {
-                SlotEffect::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
-                SlotEffect::Forecast {
-                    module,
-                    slot,
-                    free_at,
-                } => (module, ModuleEvent::Forecast { slot, free_at }),
-                SlotEffect::Share { module, share } => (module, ModuleEvent::Share { share }),
-            };
-            self.wire(self.scene.hop, Wire::Module(to, event));
-        }
-    }
-
-    /// Requests that ended in `from..to` and for which `is` holds.
-    pub fn ended(&self, from_s: u64, to_s: u64, is: impl Fn(Outcome) -> bool) -> usize {
-        let moment = |s| Timestamp::ZERO + Span::from_secs(s);
-        let ended = self.journeys.iter().filter_map(|journey| journey.ended);
-        ended
-            .filter(|&(outcome, at)| at >= moment(from_s) && at < moment(to_s) && is(outcome))
-            .count()
-    }
-
-    /// How long each request took that came out.
-    pub fn latencies(&self) -> Vec<Span> {
-        let came_out = |journey: &Journey| match journey.ended? {
-            (Outcome::Dropped(..), _) => None,
-            (_, at) => Some(at.since(journey.sent_at)),
-        };
-        self.journeys.iter().filter_map(came_out).collect()
-    }
-
-    /// Drops by module.
-    pub fn dropped_by(&self) -> Vec<u64> {
-        let by = |module: usize| {
-            let drops = self
-                .ledger
-                .drops()
-                .filter(|(at, ..)| *at == Some(ModuleId(module as u32)));
-            drops.map(|(.., count)| count).sum()
-        };
-        (0..self.modules.len()).map(by).collect()
     }
 }
