@@ -121,6 +121,19 @@ pub struct Catalog {
     pub heads: Vec<HeadSpec>,
     /// Sinks.
     pub sinks: Vec<SinkSpec>,
+    /// What is known of the models of the zoo, by name; where it is empty, names are not checked.
+    pub zoo: BTreeMap<String, ZooHint>,
+    /// The same of the models that ship with the program.
+    pub embedded: BTreeMap<String, ZooHint>,
+}
+
+/// What a graph need not say of a model that is known by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ZooHint {
+    /// Its head.
+    pub head: String,
+    /// Keys of the head; what a graph says goes before them.
+    pub settings: Settings,
 }
 
 /// A checked value.

@@ -135,19 +135,25 @@ impl Evidence {
     /// Takes in all that another branch knows.
     pub fn merge(&mut self, other: &Self) {
         for (module, finding) in &other.findings {
-            self.findings.entry(*module).or_insert_with(|| Arc::clone(finding));
+            self.findings
+                .entry(*module)
+                .or_insert_with(|| Arc::clone(finding));
         }
     }
 
     /// What each module found, in the order of modules.
     pub fn findings(&self) -> impl Iterator<Item = (u32, &Finding)> {
-        self.findings.iter().map(|(module, finding)| (*module, finding.as_ref()))
+        self.findings
+            .iter()
+            .map(|(module, finding)| (*module, finding.as_ref()))
     }
 
     /// All objects in the order of modules, with their names.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectRef, &Object)> {
         self.findings().flat_map(|(module, finding)| {
-            (0_u32..).zip(&finding.objects).map(move |(index, object)| (ObjectRef { module, index }, object))
+            (0_u32..)
+                .zip(&finding.objects)
+                .map(move |(index, object)| (ObjectRef { module, index }, object))
         })
     }
 

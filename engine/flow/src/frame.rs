@@ -81,7 +81,9 @@ impl Image {
             layout: Layout::Rgb24,
             matrix: ColorMatrix::Bt601,
             full_range: true,
-            planes: Arc::new(OwnedPlanes { planes: vec![(samples, width as usize * 3)] }),
+            planes: Arc::new(OwnedPlanes {
+                planes: vec![(samples, width as usize * 3)],
+            }),
         }
     }
 
@@ -123,12 +125,21 @@ impl Frame {
     /// A frame without a reservation.
     #[must_use]
     pub fn new(index: u64, pts_ms: f64, image: Image) -> Self {
-        Self { index, pts_ms, image, reservation: None }
+        Self {
+            index,
+            pts_ms,
+            image,
+            reservation: None,
+        }
     }
 }
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Frame(#{} at {:.1} ms, {:?})", self.index, self.pts_ms, self.image)
+        write!(
+            f,
+            "Frame(#{} at {:.1} ms, {:?})",
+            self.index, self.pts_ms, self.image
+        )
     }
 }

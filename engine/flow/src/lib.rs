@@ -13,7 +13,7 @@ mod item;
 mod traits;
 
 pub use catalog::{
-    Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value,
+    Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
 pub use error::{SessionError, SinkError, SourceError};
 pub use evidence::{Attribute, Evidence, Finding, KeyPoint, Note, Object, ObjectRef, Points};
@@ -21,6 +21,6 @@ pub use frame::{ColorMatrix, Frame, Image, Layout, OwnedPlanes, Planes, Reservat
 pub use geometry::{Affine, Point, Rect};
 pub use item::{Inference, Item, Region};
 pub use traits::{
-    Batching, Delivery, DeviceKind, Labelled, Model, Operator, Session, Sink, SinkFactory, Source, SourceFactory,
-    SourceInfo, Step, StopFlag,
+    Batching, Delivery, DeviceKind, Labelled, Model, Operator, Session, Sink, SinkFactory, Source,
+    SourceFactory, SourceInfo, Step, StopFlag,
 };

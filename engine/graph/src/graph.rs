@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use weir_flow::Settings;
 use weir_policy::{Policy, Span};
 
+use crate::problem::Problem;
+
 /// What a module or sink takes its input from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Vertex {
@@ -61,6 +63,15 @@ pub struct DeviceNode {
     pub slots: Option<u32>,
 }
 
+impl DeviceNode {
+    /// How many slots it has on a machine of `cores` cores; at least one.
+    #[must_use]
+    pub fn slots_with(&self, cores: u32) -> u32 {
+        let default = if self.class == DeviceClass::Cpu { cores } else { 1 };
+        self.slots.unwrap_or(default).max(1)
+    }
+}
+
 /// Where a model comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelOrigin {
@@ -81,7 +92,7 @@ pub struct ModelNode {
     pub name: String,
     /// Where it comes from.
     pub origin: ModelOrigin,
-    /// Its head; `None` only on emulated devices and where the zoo says it.
+    /// Its head, from the graph or the zoo; `None` only on emulated devices.
     pub head: Option<String>,
     /// Index of its device.
     pub device: usize,
@@ -104,7 +115,7 @@ pub struct ModuleNode {
     pub operator: String,
     /// Index of its model.
     pub model: usize,
-    /// What it waits for, without repetition.
+    /// What it waits for, without repetition: of sources any, of modules all that the frame passes.
     pub inputs: Vec<Vertex>,
     /// Classes of objects whose crops are its items; empty: whole frames, or what the operator takes by itself.
     pub regions: Vec<String>,
@@ -150,6 +161,7 @@ pub struct Graph {
     pub(crate) models: Vec<ModelNode>,
     pub(crate) modules: Vec<ModuleNode>,
     pub(crate) sinks: Vec<SinkNode>,
+    pub(crate) warnings: Vec<Problem>,
 }
 
 impl Graph {
@@ -199,6 +211,12 @@ impl Graph {
     #[must_use]
     pub fn sinks(&self) -> &[SinkNode] {
         &self.sinks
+    }
+
+    /// What works but looks like a slip: unused models, modules that nobody listens to. By line.
+    #[must_use]
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
     }
 
     /// The same graph under another policy.

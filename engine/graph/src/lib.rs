@@ -1,5 +1,107 @@
 //! The operator graph of one application: read from TOML, checked whole, and then never checked again.
+//!
+//! Three types on the way: the TOML as a tree with places, the raw tables (known keys of the right kind), and the
+//! [`Graph`], whose fields are private and need no second look. [`load`] reports every problem at once.
+//!
+//! Nothing here opens a model or a video: it looks whether files are there, and reads labels and profiles only.
 
+mod check;
+mod document;
+mod emulated;
+mod fields;
 mod graph;
+mod policy;
+mod problem;
+mod raw;
+mod render;
+mod settings;
+mod spelling;
+mod variables;
+mod walk;
 
-pub use graph::{DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex, WhenSlow};
+use std::path::Path;
+
+use weir_flow::Catalog;
+
+pub use emulated::{Arrivals, BadEmulatedStream, EmulatedStream};
+pub use graph::{
+    DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
+    Vertex, WhenSlow,
+};
+pub use problem::{Problem, Problems};
+pub use walk::{Successor, bare_execution};
+
+use problem::Reports;
+use raw::Context;
+
+/// The operator that is known without a catalog: it needs no head, takes frames or boxes, and runs models on emulated
+/// devices only.
+pub const EMULATE: &str = "emulate";
+
+/// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
+///
+/// # Errors
+/// All [`Problems`] at once, each with its file, line and hint.
+pub fn load(
+    path: &Path,
+    catalog: &Catalog,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Graph, Problems> {
+    let text = read_text(path).map_err(|reason| {
+        let hint = Some("give the path of a graph, a TOML file".to_owned());
+        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+    })?;
+    parse(&text, path, catalog, environment)
+}
+
+/// Reads and checks a graph that is at hand as text. `path` is where it would stand: its folder is what relative paths
+/// are relative to, its name is that of the problems.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(
+    text: &str,
+    path: &Path,
+    catalog: &Catalog,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Graph, Problems> {
+    let mut reports = Reports::new(path, text);
+    let document = document::parse(text, environment, &mut reports);
+    let whole = std::path::absolute(path)
+        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let folder = whole.parent().unwrap_or(&whole);
+    let raw = raw::read(
+        &document,
+        &mut Context {
+            catalog,
+            folder,
+            environment,
+            reports: &mut reports,
+        },
+    );
+    let graph = check::check(raw, &whole, catalog, &mut reports);
+    let warnings = reports.finish()?;
+    match graph {
+        Some(graph) => Ok(Graph { warnings, ..graph }),
+        None => Err(Problems::of_file(path, "cannot be made into a graph", None)),
+    }
+}
+
+/// A text file of reasonable size.
+fn read_text(path: &Path) -> Result<String, String> {
+    let size = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if size.is_dir() {
+        return Err("it is a folder".to_owned());
+    }
+    if size.len() > LARGEST_FILE {
+        return Err(format!(
+            "it is {} MiB large, which no graph, labels or profile is",
+            size.len() >> 20
+        ));
+    }
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "it is no text (no UTF-8)".to_owned())
+}

@@ -1,1 +1,28 @@
-//! To come.
+//! The live engine: actors that carry control, threads that decode, infer and write, and the one real clock.
+//!
+//! It decides nothing: every decision is `weir-policy`'s, and everything that knows codecs or models comes in behind the
+//! traits of `weir-flow`.
+
+mod actors;
+mod assembly;
+mod clock;
+mod emulated;
+mod engine;
+mod gate;
+mod label;
+mod layout;
+mod progress;
+mod record;
+mod request;
+mod run;
+mod sink;
+mod source;
+mod telemetry;
+mod worker;
+
+pub use assembly::{Assembly, Pace, RunError, RunOptions};
+pub use clock::Clock;
+pub use layout::{Measured, measure};
+pub use progress::{Progress, Reading};
+pub use record::{Verified, VerifyError, verify};
+pub use run::run;

@@ -1,0 +1,99 @@
+//! Which device each model is on, and whether it has the slots.
+
+use crate::fields::Spot;
+use crate::graph::{DeviceClass, DeviceNode};
+use crate::problem::Reports;
+use crate::raw::{RawDevice, RawGraph};
+use crate::spelling;
+
+/// Where a model is that does not say.
+const DEFAULT: &str = "cpu";
+
+/// The devices that models are on.
+pub(super) struct Devices {
+    /// Each once, in the order of the text.
+    pub(super) nodes: Vec<DeviceNode>,
+    /// The device of each model, by index; `None` where it was reported.
+    pub(super) of_model: Vec<Option<usize>>,
+}
+
+pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
+    for device in &raw.devices {
+        class(&device.name, &[], reports);
+    }
+    let mut devices = Devices {
+        nodes: Vec::new(),
+        of_model: Vec::with_capacity(raw.models.len()),
+    };
+    for model in &raw.models {
+        let fallback = Spot::new(DEFAULT.to_owned(), model.name.at);
+        let spot = model.device.given().unwrap_or(&fallback);
+        let known = devices.nodes.iter().position(|node| node.name == spot.value);
+        let declared = raw.devices.iter().find(|device| device.name.value == spot.value);
+        let index = known.or_else(|| {
+            // A declared device with a bad name was reported where it is declared.
+            let class = match declared {
+                Some(device) => parse(&device.name.value)?,
+                None => class(spot, &raw.devices, reports)?,
+            };
+            let slots = declared.and_then(|device| device.slots);
+            devices.nodes.push(DeviceNode {
+                name: spot.value.clone(),
+                class,
+                slots,
+            });
+            Some(devices.nodes.len() - 1)
+        });
+        devices.of_model.push(index);
+        let (Some(index), Some(workers)) = (index, &model.workers) else {
+            continue;
+        };
+        let node = &devices.nodes[index];
+        // How many cores there are is the runtime's to know: a graph is for more than one machine.
+        let slots = node.slots.or((node.class != DeviceClass::Cpu).then_some(1));
+        if slots.is_some_and(|slots| workers.value > slots) {
+            let slots = slots.unwrap_or(1);
+            let message = format!(
+                "{} workers do not fit on device \"{}\" with {slots} slots",
+                workers.value, node.name
+            );
+            let hint = format!("lower `workers`, or set slots under [devices.\"{}\"]", node.name);
+            reports.add(workers.at, message, Some(hint));
+        }
+    }
+    devices
+}
+
+fn parse(name: &str) -> Option<DeviceClass> {
+    if name == "cpu" {
+        return Some(DeviceClass::Cpu);
+    }
+    if let Some(ordinal) = name.strip_prefix("cuda:") {
+        return ordinal.parse().ok().map(DeviceClass::Cuda);
+    }
+    let class = name.strip_prefix("emulated:")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (!class.is_empty() && class.chars().all(plain)).then(|| DeviceClass::Emulated(class.to_owned()))
+}
+
+fn class(name: &Spot<String>, declared: &[RawDevice], reports: &mut Reports) -> Option<DeviceClass> {
+    let class = parse(&name.value);
+    if class.is_none() {
+        let usual = ["cpu", "cuda:0"]
+            .into_iter()
+            .chain(declared.iter().map(|device| device.name.value.as_str()));
+        let hint = match name.value.as_str() {
+            "cuda" | "gpu" => "did you mean \"cuda:0\"?".to_owned(),
+            other => spelling::nearest(other, usual).map_or_else(
+                || "devices are \"cpu\", \"cuda:0\", \"cuda:1\" and so on, or \"emulated:CLASS\"".to_owned(),
+                |meant| format!("did you mean \"{meant}\"?"),
+            ),
+        };
+        reports.add(
+            name.at,
+            format!("there is no device \"{}\"", name.value.escape_debug()),
+            Some(hint),
+        );
+    }
+    class
+}

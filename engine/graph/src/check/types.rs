@@ -1,0 +1,209 @@
+//! Whether what a module takes is what the modules upstream of it find.
+
+use std::collections::BTreeSet;
+
+use weir_flow::{Bearing, Catalog, OperatorSpec, Taking};
+
+use super::wiring::Wiring;
+use crate::EMULATE;
+use crate::problem::Reports;
+use crate::raw::{RawGraph, RawModule, Speech};
+use crate::spelling;
+
+pub(super) fn check(
+    raw: &RawGraph,
+    wiring: &Wiring,
+    models: &[Option<usize>],
+    catalog: &Catalog,
+    reports: &mut Reports,
+) {
+    for (index, module) in raw.modules.iter().enumerate() {
+        let Some(operator) = module.operator.given() else {
+            continue;
+        };
+        let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
+        check_model(raw, module, models[index], spec, reports);
+        if wiring.sound[index] {
+            let found = Found::of(raw, &wiring.ancestors[index], models, catalog);
+            check_items(
+                module,
+                spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes),
+                &found,
+                reports,
+            );
+        }
+    }
+}
+
+fn is_emulated(raw: &RawGraph, model: usize) -> bool {
+    raw.models[model]
+        .device
+        .given()
+        .is_some_and(|device| device.value.starts_with("emulated:"))
+}
+
+/// Whether the operator can run the model.
+fn check_model(
+    raw: &RawGraph,
+    module: &RawModule,
+    model: Option<usize>,
+    spec: Option<&OperatorSpec>,
+    reports: &mut Reports,
+) {
+    let (Some(model), Some(at)) = (model, module.model.given().map(|spot| spot.at)) else {
+        return;
+    };
+    let name = &raw.models[model].name.value;
+    let emulated = is_emulated(raw, model);
+    match (spec, &raw.models[model].speech) {
+        (None, _) if !emulated => {
+            let message =
+                format!("operator \"{EMULATE}\" runs models on emulated devices, and \"{name}\" is on none");
+            let hint =
+                Some("place the model on a device such as \"emulated:t4\", or choose an operator".to_owned());
+            reports.add_whole(at, message, hint);
+        }
+        (Some(spec), Speech::Head(head)) if !spec.heads.contains(&head.as_str()) => {
+            let message = format!(
+                "operator \"{}\" cannot run \"{name}\", whose head is \"{head}\"",
+                spec.name
+            );
+            reports.add_whole(
+                at,
+                message,
+                spelling::list("it runs heads", spec.heads.iter().copied()),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// What the modules upstream of one find.
+#[derive(Default)]
+struct Found {
+    /// Some of it is not known.
+    unknown: bool,
+    objects: bool,
+    faces: bool,
+    flats: bool,
+    /// Classes of the objects; `None` where some are not known.
+    classes: Option<BTreeSet<String>>,
+}
+
+impl Found {
+    fn of(raw: &RawGraph, ancestors: &BTreeSet<usize>, models: &[Option<usize>], catalog: &Catalog) -> Self {
+        let mut found = Self {
+            classes: Some(BTreeSet::new()),
+            ..Self::default()
+        };
+        for ancestor in ancestors {
+            let Some(model) = models[*ancestor].filter(|model| !is_emulated(raw, *model)) else {
+                found.unknown = true;
+                continue;
+            };
+            let model = &raw.models[model];
+            let spec = match &model.speech {
+                Speech::Head(head) => catalog.heads.iter().find(|spec| spec.name == head),
+                Speech::Unknown => None,
+            };
+            let Some(spec) = spec else {
+                found.unknown = true;
+                continue;
+            };
+            if spec.gives == Bearing::Attribute {
+                continue;
+            }
+            found.objects = true;
+            found.faces |= spec.gives == Bearing::Faces;
+            found.flats |= spec.gives == Bearing::Flats;
+            found.classes = match (found.classes, &model.classes) {
+                (Some(mut classes), Some(more)) => {
+                    classes.extend(more.iter().cloned());
+                    Some(classes)
+                }
+                _ => None,
+            };
+        }
+        found
+    }
+}
+
+/// Whether what is upstream gives the module its items.
+fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut Reports) {
+    let Some(operator) = module.operator.given() else {
+        return;
+    };
+    let name = &module.name.value;
+    let mut lacks = |what: &str, hint: &str| {
+        let message = format!(
+            "operator \"{}\" takes {what}, but no module upstream of \"{name}\" finds any",
+            operator.value
+        );
+        reports.add_whole(operator.at, message, Some(hint.to_owned()));
+    };
+    let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
+    if !found.unknown {
+        match takes {
+            Taking::Boxes if !found.objects => {
+                return lacks("boxes of objects", "put a module with a detector before it");
+            }
+            Taking::Faces if !found.faces => {
+                return lacks(
+                    "faces with five points",
+                    "put a module with a face detector before it",
+                );
+            }
+            // Boxes of plates are as good as corners to a model that reads boxes.
+            Taking::Flats if !(found.flats || found.objects && regions.is_some()) => {
+                let hint = "put a module that finds corners before it, or name classes of boxes in `regions`";
+                return lacks("flat things with four corners", hint);
+            }
+            _ => {}
+        }
+    }
+    let classes = || found.classes.iter().flatten().map(String::as_str);
+    let Some(regions) = regions else {
+        if takes == Taking::Boxes && !matches!(module.regions, crate::fields::Field::Broken) {
+            let message = format!(
+                "operator \"{}\" needs `regions`: the classes whose crops it takes",
+                operator.value
+            );
+            reports.add_whole(
+                operator.at,
+                message,
+                spelling::list("classes upstream", classes()),
+            );
+        }
+        return;
+    };
+    if found.unknown {
+        return;
+    }
+    if !found.objects {
+        let message = format!("`regions` are of objects, but no module upstream of \"{name}\" finds any");
+        reports.add_whole(
+            regions.at,
+            message,
+            Some("leave it out for whole frames".to_owned()),
+        );
+        return;
+    }
+    if found.classes.is_none() {
+        return;
+    }
+    for region in regions
+        .value
+        .iter()
+        .filter(|region| classes().all(|class| class != region.value))
+    {
+        let meant =
+            spelling::nearest(&region.value, classes()).map(|meant| format!("did you mean \"{meant}\"? "));
+        let list = spelling::list("classes upstream", classes()).unwrap_or_default();
+        let hint = format!("{}{list}", meant.unwrap_or_default());
+        reports.add_whole(
+            region.at,
+            format!("nothing upstream finds the class \"{}\"", region.value),
+            Some(hint),
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! TOML text as a tree with places. Knows nothing of graphs: that is the raw tables' part.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+use crate::problem::Reports;
+use crate::variables::{Environment, substitute};
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) at: usize,
+    pub(crate) content: Content,
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+    Flag(bool),
+    Date,
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+    /// Could not be read; reported.
+    Broken,
+}
+
+/// A key with its value.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) at: usize,
+    pub(crate) node: Node,
+}
+
+impl Content {
+    /// What it is, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a text",
+            Self::Whole(_) => "a whole number",
+            Self::Number(_) => "a number",
+            Self::Flag(_) => "true or false",
+            Self::Date => "a date",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+            Self::Broken => "unreadable",
+        }
+    }
+}
+
+/// The entries of a document, in the order of the text. What is no TOML is reported, and the rest is read on.
+pub(crate) fn parse(text: &str, environment: Environment<'_>, reports: &mut Reports) -> Vec<Entry> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    report_errors(&errors, reports);
+    entries(table.get_ref(), environment, reports)
+}
+
+fn report_errors(errors: &[Error], reports: &mut Reports) {
+    let mut twice = Vec::new();
+    for error in errors {
+        let at = error.span().map_or(0, |span| span.start);
+        if error.message() == "duplicate key" {
+            twice.push(at);
+        } else {
+            let hint = quotes_hint(reports.line_text(reports.line(at)));
+            reports.tear(at, format!("not TOML: {}", error.message()), hint);
+        }
+    }
+    let is_header = |reports: &Reports, line: usize| reports.line_text(line).trim_start().starts_with('[');
+    let lines: Vec<usize> = twice.iter().map(|at| reports.line(*at)).collect();
+    for at in twice {
+        let line = reports.line(at);
+        // A table given twice says so once, not again for each of its keys.
+        let header = (1..=line).rev().find(|line| is_header(reports, *line));
+        let hint = if header == Some(line) {
+            Some("join the two tables, or rename one".to_owned())
+        } else if header.is_some_and(|header| lines.contains(&header)) {
+            continue;
+        } else {
+            Some("leave one of them".to_owned())
+        };
+        let name = key_at(reports.line_text(line));
+        reports.add(at, format!("{name} is given twice"), hint);
+    }
+}
+
+/// How a line names what it gives: `[sources.north]` or `` `uri` ``.
+fn key_at(line: &str) -> String {
+    let line = line.trim();
+    if line.starts_with('[') {
+        line.split_inclusive(']').next().unwrap_or(line).to_owned()
+    } else {
+        format!("`{}`", line.split('=').next().unwrap_or(line).trim())
+    }
+}
+
+/// The commonest slip: a text, mostly a duration, without its quotes.
+fn quotes_hint(line: &str) -> Option<String> {
+    let (_, value) = line.split_once('=')?;
+    let value = value.split('#').next()?.trim();
+    let bare = value.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '$'))
+        && !value.contains(['"', '\'']);
+    bare.then(|| format!("texts and durations stand in quotes: \"{value}\""))
+}
+
+fn entries(table: &DeTable<'_>, environment: Environment<'_>, reports: &mut Reports) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = table
+        .iter()
+        .map(|(key, value)| Entry {
+            name: key.get_ref().to_string(),
+            at: key.span().start,
+            node: node(value, environment, reports),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.at);
+    entries
+}
+
+fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, reports: &mut Reports) -> Node {
+    let (at, content) = (value.span().start, value.get_ref());
+    // What stands for a value that could not be parsed has no extent; its line has been reported.
+    if value.span().is_empty() && !matches!(content, DeValue::Table(_)) {
+        return Node {
+            at,
+            content: Content::Broken,
+        };
+    }
+    let content = match content {
+        DeValue::String(text) => match substitute(text, environment) {
+            Ok(text) => Content::Text(text),
+            Err(bad) => {
+                bad.into_iter()
+                    .for_each(|bad| reports.add(at, bad.message, Some(bad.hint)));
+                Content::Broken
+            }
+        },
+        DeValue::Integer(whole) => match i64::from_str_radix(whole.as_str(), whole.radix()) {
+            Ok(whole) => Content::Whole(whole),
+            Err(_) => {
+                reports.add(at, format!("{} is out of range", whole.as_str()), None);
+                Content::Broken
+            }
+        },
+        DeValue::Float(number) => match number.as_str().parse() {
+            Ok(number) => Content::Number(number),
+            Err(_) => {
+                reports.add(at, format!("{} is no number", number.as_str()), None);
+                Content::Broken
+            }
+        },
+        DeValue::Boolean(flag) => Content::Flag(*flag),
+        DeValue::Datetime(_) => Content::Date,
+        DeValue::Array(list) => Content::List(
+            list.iter()
+                .map(|value| node(value, environment, reports))
+                .collect(),
+        ),
+        DeValue::Table(table) => Content::Table(entries(table, environment, reports)),
+    };
+    Node { at, content }
+}

@@ -1,0 +1,299 @@
+//! Reads the keys of one table: which there may be, and of which kind. What a value means is not its part.
+
+use weir_policy::Span;
+
+use crate::document::{Content, Entry, Node};
+use crate::problem::Reports;
+use crate::spelling;
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spot<T> {
+    pub(crate) value: T,
+    pub(crate) at: usize,
+}
+
+impl<T> Spot<T> {
+    pub(crate) fn new(value: T, at: usize) -> Self {
+        Self { value, at }
+    }
+}
+
+/// A key of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Field<T> {
+    /// Not there.
+    Absent,
+    /// There, but of the wrong kind; reported.
+    Broken,
+    /// There.
+    Given(Spot<T>),
+}
+
+impl<T> Field<T> {
+    pub(crate) fn given(&self) -> Option<&Spot<T>> {
+        match self {
+            Self::Given(spot) => Some(spot),
+            Self::Absent | Self::Broken => None,
+        }
+    }
+
+    pub(crate) fn into_value(self) -> Option<T> {
+        match self {
+            Self::Given(spot) => Some(spot.value),
+            Self::Absent | Self::Broken => None,
+        }
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// The value turned into another kind, or a report of why it cannot be.
+    pub(crate) fn and_then<U>(self, turn: impl FnOnce(Spot<T>) -> Option<U>) -> Field<U> {
+        match self {
+            Self::Absent => Field::Absent,
+            Self::Broken => Field::Broken,
+            Self::Given(spot) => {
+                let at = spot.at;
+                turn(spot).map_or(Field::Broken, |value| Field::Given(Spot::new(value, at)))
+            }
+        }
+    }
+}
+
+/// The keys of one table.
+pub(crate) struct Fields<'d> {
+    /// What the table is, for messages: `module "plates"`.
+    pub(crate) owner: String,
+    /// Where the table begins.
+    pub(crate) at: usize,
+    /// Keys by the names that they are meant to have.
+    entries: Vec<(String, &'d Entry)>,
+}
+
+impl<'d> Fields<'d> {
+    /// Opens the table of `entry`; `None`, reported, where it is no table.
+    pub(crate) fn open(owner: String, entry: &'d Entry, reports: &mut Reports) -> Option<Self> {
+        match &entry.node.content {
+            Content::Table(entries) => {
+                let entries = entries.iter().map(|entry| (entry.name.clone(), entry)).collect();
+                Some(Self {
+                    owner,
+                    at: entry.at,
+                    entries,
+                })
+            }
+            Content::Broken => None,
+            other => {
+                reports.add(
+                    entry.at,
+                    format!("{owner} must be a table, not {}", other.kind()),
+                    None,
+                );
+                None
+            }
+        }
+    }
+
+    /// Where the key `name` or what is probably a slip for it stands, and its text. Reports nothing.
+    pub(crate) fn glimpse(&self, name: &str) -> Option<Spot<&'d str>> {
+        let slip = || {
+            self.entries
+                .iter()
+                .find(|(key, _)| spelling::nearest(key, [name]).is_some())
+        };
+        let (_, entry) = self.entries.iter().find(|(key, _)| key == name).or_else(slip)?;
+        match &entry.node.content {
+            Content::Text(text) => Some(Spot::new(text, entry.node.at)),
+            _ => None,
+        }
+    }
+
+    /// Reports keys that are not known. One that is a slip for a known key is read as that key, so that it is not
+    /// missed again. Where `open_ended`, only slips are reported: what else the table may hold is not known.
+    pub(crate) fn expect(&mut self, known: &[&str], open_ended: bool, reports: &mut Reports) {
+        let present: Vec<String> = self.entries.iter().map(|(name, _)| name.clone()).collect();
+        for (name, entry) in &mut self.entries {
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            let free = known
+                .iter()
+                .copied()
+                .filter(|known| !present.iter().any(|name| name == known));
+            let meant = spelling::nearest(name, free);
+            if open_ended && meant.is_none() {
+                continue;
+            }
+            let hint = meant
+                .map(|meant| format!("did you mean \"{meant}\"?"))
+                .or_else(|| spelling::list("keys", known.iter().copied()));
+            reports.add(entry.at, format!("{} has no key \"{name}\"", self.owner), hint);
+            if let Some(meant) = meant {
+                *name = meant.to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<&'d Entry> {
+        self.entries
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, entry)| *entry)
+    }
+
+    /// Reads a key by `read`, which gives what it wants where it cannot.
+    pub(crate) fn read<T>(
+        &self,
+        name: &str,
+        reports: &mut Reports,
+        read: impl FnOnce(&'d Node) -> Result<T, String>,
+    ) -> Field<T> {
+        let Some(entry) = self.entry(name) else {
+            return Field::Absent;
+        };
+        if matches!(entry.node.content, Content::Broken) {
+            return Field::Broken;
+        }
+        match read(&entry.node) {
+            Ok(value) => Field::Given(Spot::new(value, entry.node.at)),
+            Err(wanted) => {
+                let got = entry.node.content.kind();
+                reports.add(
+                    entry.node.at,
+                    format!("`{name}` must be {wanted}, not {got}"),
+                    None,
+                );
+                Field::Broken
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str, reports: &mut Reports) -> Field<String> {
+        let field = self.read(name, reports, |node| match &node.content {
+            Content::Text(text) => Ok(text.clone()),
+            _ => Err("a text".to_owned()),
+        });
+        field.and_then(|spot| {
+            if spot.value.trim().is_empty() {
+                reports.add(spot.at, format!("`{name}` is empty"), None);
+                return None;
+            }
+            Some(spot.value)
+        })
+    }
+
+    pub(crate) fn flag(&self, name: &str, reports: &mut Reports) -> Field<bool> {
+        self.read(name, reports, |node| match node.content {
+            Content::Flag(flag) => Ok(flag),
+            _ => Err("true or false".to_owned()),
+        })
+    }
+
+    /// A number above zero.
+    pub(crate) fn positive(&self, name: &str, reports: &mut Reports) -> Field<f64> {
+        let field = self.read(name, reports, |node| match node.content {
+            Content::Number(number) => Ok(number),
+            Content::Whole(whole) => Ok(whole as f64),
+            _ => Err("a number".to_owned()),
+        });
+        field.and_then(|spot| {
+            if spot.value > 0.0 && spot.value.is_finite() {
+                return Some(spot.value);
+            }
+            reports.add(spot.at, format!("`{name}` must be above zero"), None);
+            None
+        })
+    }
+
+    /// A whole number from 1 to `most`.
+    pub(crate) fn count(&self, name: &str, most: u32, reports: &mut Reports) -> Field<u32> {
+        let field = self.read(name, reports, |node| match node.content {
+            Content::Whole(whole) => Ok(whole),
+            _ => Err("a whole number".to_owned()),
+        });
+        field.and_then(|spot| match u32::try_from(spot.value) {
+            Ok(count) if (1..=most).contains(&count) => Some(count),
+            _ => {
+                let message = format!("`{name}` must lie between 1 and {most}, not {}", spot.value);
+                reports.add(spot.at, message, None);
+                None
+            }
+        })
+    }
+
+    /// A duration above zero.
+    pub(crate) fn span(&self, name: &str, reports: &mut Reports) -> Field<Span> {
+        let hint =
+            || Some("write a number with a unit in quotes, such as \"400ms\", \"2.5s\" or \"1m\"".to_owned());
+        let Some(entry) = self.entry(name) else {
+            return Field::Absent;
+        };
+        let text = match &entry.node.content {
+            Content::Text(text) => text,
+            Content::Broken => return Field::Broken,
+            other => {
+                let message = format!("`{name}` must be a duration in quotes, not {}", other.kind());
+                reports.add(entry.node.at, message, hint());
+                return Field::Broken;
+            }
+        };
+        match text.parse::<Span>() {
+            Ok(span) if span > Span::ZERO => Field::Given(Spot::new(span, entry.node.at)),
+            Ok(_) => {
+                reports.add(entry.node.at, format!("`{name}` must be above zero"), None);
+                Field::Broken
+            }
+            Err(_) => {
+                reports.add(
+                    entry.node.at,
+                    format!("`{name}`: \"{text}\" is not a duration"),
+                    hint(),
+                );
+                Field::Broken
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], reports: &mut Reports) -> Field<T> {
+        self.text(name, reports).and_then(|spot| {
+            let found = words
+                .iter()
+                .find(|(word, _)| *word == spot.value)
+                .map(|(_, value)| *value);
+            if found.is_none() {
+                let hint = spelling::hint(&spot.value, "one of", words.iter().map(|(word, _)| *word));
+                reports.add(spot.at, format!("`{name}` cannot be \"{}\"", spot.value), hint);
+            }
+            found
+        })
+    }
+
+    /// A list of texts, each with its place.
+    pub(crate) fn texts(&self, name: &str, reports: &mut Reports) -> Field<Vec<Spot<String>>> {
+        let field = self.read(name, reports, |node| match &node.content {
+            Content::List(list) => Ok(list),
+            _ => Err("a list of texts, such as [\"a\", \"b\"]".to_owned()),
+        });
+        field.and_then(|spot| {
+            let mut texts = Vec::with_capacity(spot.value.len());
+            for node in spot.value {
+                match &node.content {
+                    Content::Text(text) => texts.push(Spot::new(text.clone(), node.at)),
+                    Content::Broken => return None,
+                    other => {
+                        reports.add(
+                            node.at,
+                            format!("`{name}` must hold texts, not {}", other.kind()),
+                            None,
+                        );
+                        return None;
+                    }
+                }
+            }
+            Some(texts)
+        })
+    }
+}

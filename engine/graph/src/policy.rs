@@ -1,0 +1,181 @@
+//! `[policy]`: values of `weir-policy`, each read by itself so that every mistake is told at its own place.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use serde::de::{Error, IntoDeserializer};
+use weir_policy::{DropRule, Policy};
+
+use crate::document::{Content, Entry, Node};
+use crate::fields::Fields;
+use crate::problem::Reports;
+use crate::spelling;
+
+/// Parameters that the table form of `drop` may have, of one rule or another.
+const PARAMETERS: &[&str] = &[
+    "rule",
+    "quantile",
+    "window",
+    "samples",
+    "budget",
+    "threshold",
+    "alpha",
+];
+
+/// Reads `[policy]`; what is wrong is reported and left at its default.
+pub(crate) fn read(entry: &Entry, reports: &mut Reports) -> Policy {
+    let mut policy = Policy::default();
+    let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, reports) else {
+        return policy;
+    };
+    fields.expect(&["drop", "order", "forming", "arbitration"], false, reports);
+    if let Some(drop) = fields
+        .entry("drop")
+        .and_then(|entry| drop_rule(&entry.node, reports))
+    {
+        policy.drop = drop;
+    }
+    if let Some(order) = word(&fields, "order", reports) {
+        policy.order = order;
+    }
+    if let Some(forming) = word(&fields, "forming", reports) {
+        policy.forming = forming;
+    }
+    if let Some(arbitration) = word(&fields, "arbitration", reports) {
+        policy.arbitration = arbitration;
+    }
+    policy
+}
+
+/// Why serde did not take a word; keeps the words that it knows.
+#[derive(Debug)]
+struct Mismatch {
+    known: &'static [&'static str],
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "one of {}", self.known.join(", "))
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl Error for Mismatch {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self { known: &[] }
+    }
+
+    fn unknown_variant(_: &str, known: &'static [&'static str]) -> Self {
+        Self { known }
+    }
+}
+
+fn word<T: for<'de> Deserialize<'de>>(fields: &Fields<'_>, name: &str, reports: &mut Reports) -> Option<T> {
+    let field = fields.text(name, reports).and_then(|spot| {
+        let deserializer: StrDeserializer<'_, Mismatch> = spot.value.as_str().into_deserializer();
+        let read = T::deserialize(deserializer);
+        if let Err(mismatch) = &read {
+            let hint = spelling::hint(&spot.value, "one of", mismatch.known.iter().copied());
+            reports.add(spot.at, format!("`{name}` cannot be \"{}\"", spot.value), hint);
+        }
+        read.ok()
+    });
+    field.into_value()
+}
+
+fn drop_rule(node: &Node, reports: &mut Reports) -> Option<DropRule> {
+    let example =
+        || Some("write a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }".to_owned());
+    match &node.content {
+        Content::Broken => None,
+        Content::Text(name) => {
+            known_rule(name, node.at, reports).then(|| read_rule(&[("rule", node)], node.at, reports))?
+        }
+        Content::Table(entries) => {
+            let Some(rule) = entries.iter().find(|entry| entry.name == "rule") else {
+                reports.add(node.at, "`drop` does not name its `rule`", example());
+                return None;
+            };
+            let Content::Text(name) = &rule.node.content else {
+                let message = format!("`rule` must be a text, not {}", rule.node.content.kind());
+                reports.add(rule.node.at, message, example());
+                return None;
+            };
+            if !known_rule(name, rule.node.at, reports) {
+                return None;
+            }
+            parameters(rule, entries, reports)
+        }
+        other => {
+            reports.add(node.at, format!("`drop` cannot be {}", other.kind()), example());
+            None
+        }
+    }
+}
+
+fn known_rule(name: &str, at: usize, reports: &mut Reports) -> bool {
+    let known = DropRule::NAMES.contains(&name);
+    if !known {
+        let hint = spelling::hint(name, "rules", DropRule::NAMES.iter().copied());
+        reports.add(at, format!("there is no drop rule \"{name}\""), hint);
+    }
+    known
+}
+
+/// Reads the rule with each parameter alone first, so that each wrong one is told at its place.
+fn parameters(rule: &Entry, entries: &[Entry], reports: &mut Reports) -> Option<DropRule> {
+    let mut good = vec![("rule", &rule.node)];
+    let mut whole = true;
+    for entry in entries.iter().filter(|entry| entry.name != "rule") {
+        if !PARAMETERS.contains(&entry.name.as_str()) {
+            let hint = spelling::hint(&entry.name, "parameters", PARAMETERS.iter().copied());
+            reports.add(
+                entry.at,
+                format!("`drop` has no parameter \"{}\"", entry.name),
+                hint,
+            );
+            whole = false;
+            continue;
+        }
+        let alone = [("rule", &rule.node), (entry.name.as_str(), &entry.node)];
+        match read_rule(&alone, entry.at, reports) {
+            Some(_) => good.push((entry.name.as_str(), &entry.node)),
+            None => whole = false,
+        }
+    }
+    if whole {
+        read_rule(&good, rule.at, reports)
+    } else {
+        None
+    }
+}
+
+fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option<DropRule> {
+    let table = keys
+        .iter()
+        .map(|(name, node)| Some(((*name).to_owned(), plain(node)?)))
+        .collect::<Option<_>>()?;
+    match DropRule::deserialize(toml::Value::Table(table)) {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            let name = keys.last().map_or("drop", |(name, _)| name);
+            reports.add(at, format!("`{name}`: {}", error.message().trim()), None);
+            None
+        }
+    }
+}
+
+/// A scalar as a plain TOML value; `None` where it was broken and reported.
+fn plain(node: &Node) -> Option<toml::Value> {
+    Some(match &node.content {
+        Content::Text(text) => toml::Value::String(text.clone()),
+        Content::Whole(whole) => toml::Value::Integer(*whole),
+        Content::Number(number) => toml::Value::Float(*number),
+        Content::Flag(flag) => toml::Value::Boolean(*flag),
+        Content::List(_) | Content::Date => toml::Value::Array(Vec::new()),
+        Content::Table(_) => toml::Value::Table(toml::Table::new()),
+        Content::Broken => return None,
+    })
+}

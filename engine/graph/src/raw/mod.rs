@@ -1,0 +1,207 @@
+//! The tables of a graph with their places: keys are known, values are of the right kind, files are there. Whether the
+//! tables fit together is the check's part.
+
+mod model;
+mod profile;
+mod section;
+
+use std::path::Path;
+
+use weir_flow::Catalog;
+use weir_policy::{Policy, Span};
+
+use crate::document::{Content, Entry};
+use crate::fields::{Field, Fields, Spot};
+use crate::graph::{SourceMode, WhenSlow};
+use crate::policy;
+use crate::problem::Reports;
+use crate::spelling;
+use crate::variables::Environment;
+
+pub(crate) use model::{RawModel, Speech};
+
+/// What reading needs beside the text.
+pub(crate) struct Context<'a> {
+    pub(crate) catalog: &'a Catalog,
+    /// What relative paths are relative to; absolute.
+    pub(crate) folder: &'a Path,
+    pub(crate) environment: Environment<'a>,
+    pub(crate) reports: &'a mut Reports,
+}
+
+/// All tables, each kind in the order of the text.
+#[derive(Default)]
+pub(crate) struct RawGraph {
+    pub(crate) name: Option<String>,
+    pub(crate) slo: Option<Spot<Span>>,
+    pub(crate) policy: Policy,
+    pub(crate) sources: Vec<RawSource>,
+    pub(crate) devices: Vec<RawDevice>,
+    pub(crate) models: Vec<RawModel>,
+    pub(crate) modules: Vec<RawModule>,
+    pub(crate) sinks: Vec<RawSink>,
+}
+
+pub(crate) struct RawSource {
+    pub(crate) name: Spot<String>,
+    pub(crate) uri: Option<String>,
+    pub(crate) mode: SourceMode,
+    pub(crate) fps: Option<f64>,
+    pub(crate) repeat: bool,
+}
+
+pub(crate) struct RawDevice {
+    pub(crate) name: Spot<String>,
+    pub(crate) slots: Option<u32>,
+}
+
+pub(crate) struct RawModule {
+    pub(crate) name: Spot<String>,
+    /// As the catalog has it, where it does.
+    pub(crate) operator: Field<String>,
+    pub(crate) model: Field<String>,
+    pub(crate) inputs: Field<Vec<Spot<String>>>,
+    pub(crate) regions: Field<Vec<Spot<String>>>,
+    pub(crate) weight: f64,
+    pub(crate) settings: weir_flow::Settings,
+}
+
+pub(crate) struct RawSink {
+    pub(crate) name: Spot<String>,
+    pub(crate) kind: Field<String>,
+    pub(crate) inputs: Field<Vec<Spot<String>>>,
+    pub(crate) when_slow: WhenSlow,
+    /// Where its file stands, with its place.
+    pub(crate) path: Option<Spot<String>>,
+    pub(crate) settings: weir_flow::Settings,
+}
+
+const SECTIONS: &[&str] = &[
+    "app", "policy", "sources", "devices", "models", "modules", "sinks",
+];
+
+/// Reads all tables; what is wrong is reported.
+pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
+    let mut graph = RawGraph::default();
+    let mut app = false;
+    for entry in document {
+        let Some(section) = known_section(entry, document, context.reports) else {
+            continue;
+        };
+        match section {
+            "app" => {
+                app = true;
+                read_app(entry, &mut graph, context.reports);
+            }
+            "policy" => graph.policy = policy::read(entry, context.reports),
+            "sources" => graph
+                .sources
+                .extend(each(entry, section, context, section::source)),
+            "devices" => graph
+                .devices
+                .extend(each(entry, section, context, section::device)),
+            "models" => graph.models.extend(each(entry, section, context, model::read)),
+            "modules" => graph
+                .modules
+                .extend(each(entry, section, context, section::module)),
+            _ => graph.sinks.extend(each(entry, section, context, section::sink)),
+        }
+    }
+    if !app {
+        let hint = Some("begin with [app] and slo = \"400ms\"".to_owned());
+        context
+            .reports
+            .add_whole(0, "there is no [app] with the latency objective", hint);
+    }
+    graph
+}
+
+/// The section that an entry is or is probably meant to be.
+fn known_section(entry: &Entry, document: &[Entry], reports: &mut Reports) -> Option<&'static str> {
+    if let Some(section) = SECTIONS.iter().find(|section| **section == entry.name) {
+        return Some(section);
+    }
+    // Tables under a misspelt section join those under the right one; [app] and [policy] are there once.
+    let free = SECTIONS
+        .iter()
+        .copied()
+        .filter(|section| section.ends_with('s') || document.iter().all(|entry| entry.name != *section));
+    let meant =
+        spelling::nearest(&entry.name, free).filter(|_| matches!(entry.node.content, Content::Table(_)));
+    let hint = spelling::hint(&entry.name, "sections", SECTIONS.iter().copied());
+    let what = if matches!(entry.node.content, Content::Table(_)) {
+        "section"
+    } else {
+        "key outside a section"
+    };
+    reports.add(entry.at, format!("there is no {what} \"{}\"", entry.name), hint);
+    meant
+}
+
+fn read_app(entry: &Entry, graph: &mut RawGraph, reports: &mut Reports) {
+    let Some(mut fields) = Fields::open("[app]".to_owned(), entry, reports) else {
+        return;
+    };
+    fields.expect(&["name", "slo"], false, reports);
+    graph.name = fields.text("name", reports).into_value();
+    let slo = fields.span("slo", reports);
+    if slo.is_absent() {
+        let hint = Some("the latency objective of every frame: slo = \"400ms\"".to_owned());
+        reports.add_whole(fields.at, "[app] has no `slo`", hint);
+    }
+    graph.slo = slo.given().cloned();
+}
+
+/// Reads each table of a section such as `[sources]`.
+fn each<T>(
+    entry: &Entry,
+    section: &str,
+    context: &mut Context<'_>,
+    read: fn(Spot<String>, &Entry, &mut Context<'_>) -> Option<T>,
+) -> Vec<T> {
+    let Content::Table(entries) = &entry.node.content else {
+        if !matches!(entry.node.content, Content::Broken) {
+            let hint = Some(format!("write [{section}.NAME] above the keys of each"));
+            let message = format!(
+                "[{section}] must hold named tables, not {}",
+                entry.node.content.kind()
+            );
+            context.reports.add(entry.at, message, hint);
+        }
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    for entry in entries {
+        if !matches!(entry.node.content, Content::Table(_)) {
+            if !matches!(entry.node.content, Content::Broken) {
+                let hint = Some(format!("write [{section}.NAME] above the keys of each"));
+                let message = format!(
+                    "[{section}] holds named tables; \"{}\" is {}",
+                    entry.name,
+                    entry.node.content.kind()
+                );
+                context.reports.add(entry.at, message, hint);
+            }
+            continue;
+        }
+        let name = Spot::new(entry.name.clone(), entry.at);
+        if section != "devices" {
+            check_name(&name, context.reports);
+        }
+        out.extend(read(name, entry, context));
+    }
+    out
+}
+
+/// Names stand in events, metrics and reports: they are kept plain.
+fn check_name(name: &Spot<String>, reports: &mut Reports) {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.value.is_empty() || !name.value.chars().all(plain) {
+        let hint = Some("letters, digits, \"-\", \"_\" and \".\" make a name".to_owned());
+        reports.add(
+            name.at,
+            format!("\"{}\" cannot be a name", name.value.escape_debug()),
+            hint,
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! The tables of models: where they come from, their heads, and on what they are placed.
+
+use weir_flow::{HeadSpec, Settings, Value, ZooHint};
+use weir_policy::Span;
+
+use super::section::{adopted, expect, known};
+use super::{Context, profile};
+use crate::document::{Content, Entry};
+use crate::fields::{Field, Fields, Spot};
+use crate::graph::ModelOrigin;
+use crate::settings::{self, absolute, missing};
+use crate::spelling;
+
+/// Batches beyond this are not useful on any device, and their items are held in memory.
+const LARGEST_BATCH: u32 = 4_096;
+
+/// What a model is known to say of its objects.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Speech {
+    /// Not known: it is emulated, or it was reported.
+    Unknown,
+    /// By its head.
+    Head(String),
+}
+
+pub(crate) struct RawModel {
+    pub(crate) name: Spot<String>,
+    pub(crate) origin: Option<ModelOrigin>,
+    pub(crate) speech: Speech,
+    /// Classes of its objects; `None` where they are not known.
+    pub(crate) classes: Option<Vec<String>>,
+    pub(crate) device: Field<String>,
+    pub(crate) batch: Vec<u32>,
+    pub(crate) workers: Option<Spot<u32>>,
+    pub(crate) profile: Vec<(u32, Span)>,
+    pub(crate) settings: Settings,
+}
+
+const MODEL_KEYS: &[&str] = &["model", "head", "device", "batch", "workers", "profile"];
+
+pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
+    let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.reports)?;
+    let catalog = context.catalog;
+    let heads = || catalog.heads.iter().map(|head| head.name);
+    let emulated = fields
+        .glimpse("device")
+        .is_some_and(|device| device.value.starts_with("emulated:"));
+    let hint = fields
+        .glimpse("model")
+        .and_then(|model| zoo_hint(model.value, context));
+    let named = fields.glimpse("head").map(|head| head.value);
+    let meant = named
+        .or(hint.map(|hint| hint.head.as_str()))
+        .and_then(|name| adopted(name, heads()));
+    let spec = catalog.heads.iter().find(|head| Some(head.name) == meant);
+    let keys = spec.map_or(&[][..], |spec| spec.keys);
+    let has_head = named.is_some() || fields.entry("head").is_some() || hint.is_some();
+    expect(
+        &mut fields,
+        MODEL_KEYS,
+        keys,
+        spec.is_none() && (has_head || !emulated),
+        context,
+    );
+
+    let origin = origin(&fields, emulated, context);
+    let head = fields.text("head", context.reports);
+    if let Some(spot) = head.given() {
+        known(spot, "head", heads(), context);
+    } else if head.is_absent()
+        && hint.is_none()
+        && !emulated
+        && !fields.text("model", context.reports).is_absent()
+    {
+        let hint = spelling::list("heads", heads());
+        context
+            .reports
+            .add_whole(fields.at, format!("{} has no `head`", fields.owner), hint);
+    }
+    let read = settings::read(&fields, keys, context.folder, context.reports);
+    let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
+    settings.0.extend(read.settings.0);
+    let batch = batch(&fields, context);
+    let profile = profile(&fields, emulated, &batch, context);
+    let classes = spec
+        .filter(|_| read.whole && !emulated)
+        .and_then(|spec| classes(spec, &settings));
+    Some(RawModel {
+        origin,
+        speech: spec
+            .filter(|_| !emulated || has_head)
+            .map_or(Speech::Unknown, |spec| Speech::Head(spec.name.to_owned())),
+        classes,
+        device: fields.text("device", context.reports),
+        workers: fields
+            .count("workers", u32::MAX, context.reports)
+            .given()
+            .cloned(),
+        batch: batch.into_value().unwrap_or_else(|| vec![1]),
+        profile: profile.unwrap_or_default(),
+        settings,
+        name,
+    })
+}
+
+fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ZooHint> {
+    let catalog = context.catalog;
+    let (hints, name) = if let Some(name) = model.strip_prefix("zoo:") {
+        (&catalog.zoo, name)
+    } else {
+        (&catalog.embedded, model.strip_prefix("embedded:")?)
+    };
+    hints.get(adopted(name, hints.keys().map(String::as_str))?)
+}
+
+fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<ModelOrigin> {
+    let field = fields.text("model", context.reports);
+    let Field::Given(spot) = field else {
+        if field.is_absent() && emulated {
+            return Some(ModelOrigin::Emulated);
+        }
+        if field.is_absent() {
+            let hint =
+                "a path, \"zoo:NAME\" or \"embedded:NAME\"; only emulated devices need none".to_owned();
+            context
+                .reports
+                .add_whole(fields.at, format!("{} has no `model`", fields.owner), Some(hint));
+        }
+        return None;
+    };
+    let catalog = context.catalog;
+    if let Some(name) = spot.value.strip_prefix("zoo:") {
+        if !catalog.zoo.is_empty() {
+            let name = Spot::new(name.to_owned(), spot.at);
+            known(
+                &name,
+                "zoo model",
+                catalog.zoo.keys().map(String::as_str),
+                context,
+            );
+        }
+        return Some(ModelOrigin::Zoo(name.to_owned()));
+    }
+    if let Some(name) = spot.value.strip_prefix("embedded:") {
+        if !catalog.embedded.is_empty() {
+            let name = Spot::new(name.to_owned(), spot.at);
+            known(
+                &name,
+                "embedded model",
+                catalog.embedded.keys().map(String::as_str),
+                context,
+            );
+        }
+        return Some(ModelOrigin::Embedded(name.to_owned()));
+    }
+    let path = absolute(context.folder, &spot.value);
+    if path.is_dir() {
+        context
+            .reports
+            .add(spot.at, format!("`model`: \"{}\" is a folder", spot.value), None);
+    } else if !path.exists() {
+        let message = format!("`model`: there is no file \"{}\"", spot.value);
+        missing(&message, &path, spot.at, context.reports);
+    }
+    Some(ModelOrigin::File(path))
+}
+
+/// Batch sizes, ascending.
+fn batch(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<u32>> {
+    let field = fields.read("batch", context.reports, |node| match &node.content {
+        Content::List(list) => Ok(list),
+        _ => Err("a list of batch sizes, such as [1, 2, 4]".to_owned()),
+    });
+    field.and_then(|spot| {
+        let reports = &mut *context.reports;
+        let mut sizes: Vec<u32> = Vec::with_capacity(spot.value.len());
+        for node in spot.value {
+            let size = match node.content {
+                Content::Whole(whole) => u32::try_from(whole)
+                    .ok()
+                    .filter(|size| (1..=LARGEST_BATCH).contains(size)),
+                _ => None,
+            };
+            let Some(size) = size else {
+                let message = format!("`batch` must hold whole numbers between 1 and {LARGEST_BATCH}");
+                reports.add(node.at, message, None);
+                return None;
+            };
+            if sizes.last().is_some_and(|last| *last >= size) {
+                let hint = Some("each size once, the smallest first".to_owned());
+                reports.add(
+                    node.at,
+                    format!("`batch` must ascend, but {size} comes late"),
+                    hint,
+                );
+                return None;
+            }
+            sizes.push(size);
+        }
+        if sizes.is_empty() {
+            reports.add(
+                spot.at,
+                "`batch` is empty",
+                Some("leave it out for [1]".to_owned()),
+            );
+            return None;
+        }
+        Some(sizes)
+    })
+}
+
+fn profile(
+    fields: &Fields<'_>,
+    emulated: bool,
+    batch: &Field<Vec<u32>>,
+    context: &mut Context<'_>,
+) -> Option<Vec<(u32, Span)>> {
+    let Some(entry) = fields.entry("profile") else {
+        if emulated {
+            let hint = Some(
+                "an emulated device runs a profile: profile = { \"1\" = \"8ms\", \"4\" = \"30ms\" }"
+                    .to_owned(),
+            );
+            context
+                .reports
+                .add_whole(fields.at, format!("{} has no `profile`", fields.owner), hint);
+        }
+        return None;
+    };
+    let profile = profile::read(&entry.node, context)?;
+    let reach = profile.last().map_or(0, |(size, _)| *size);
+    let largest = batch
+        .given()
+        .and_then(|batch| batch.value.last().copied())
+        .unwrap_or(1);
+    if largest > reach {
+        let hint = Some(format!("measure or declare it for batches of {largest}"));
+        let message = format!(
+            "`profile` ends at batches of {reach}, but {} may run {largest}",
+            fields.owner
+        );
+        context.reports.add(entry.at, message, hint);
+    }
+    Some(profile)
+}
+
+/// Classes of a model's objects: its labels, else those of its head.
+fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
+    match settings.0.get("labels") {
+        Some(Value::Texts(labels)) => Some(labels.clone()),
+        Some(Value::Text(path)) => {
+            let labels = crate::read_text(path.as_ref()).ok()?;
+            Some(
+                labels
+                    .lines()
+                    .map(str::trim)
+                    .filter(|line| !line.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+            )
+        }
+        _ if spec.classes.is_empty() => None,
+        _ => Some(spec.classes.iter().map(|class| (*class).to_owned()).collect()),
+    }
+}

@@ -1,0 +1,224 @@
+//! The tables of sources, devices, modules and sinks.
+
+use weir_flow::{KeySpec, Value};
+
+use super::{Context, RawDevice, RawModule, RawSink, RawSource};
+use crate::EMULATE;
+use crate::document::Entry;
+use crate::emulated::EmulatedStream;
+use crate::fields::{Field, Fields, Spot};
+use crate::graph::{SourceMode, WhenSlow};
+use crate::settings::{self, absolute, missing};
+use crate::spelling;
+
+/// No device has more slots than this; it bounds the threads of a run.
+const MOST_SLOTS: u32 = 1_024;
+
+pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
+    let owner = format!("source \"{}\"", name.value);
+    let mut fields = Fields::open(owner, entry, context.reports)?;
+    fields.expect(&["uri", "mode", "fps", "loop"], false, context.reports);
+    let uri = required(
+        &fields,
+        "uri",
+        "a file, a URL, a device or a folder of images",
+        context,
+    );
+    let uri = uri.given().and_then(|uri| place(uri, context));
+    let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
+    let reports = &mut *context.reports;
+    Some(RawSource {
+        uri,
+        mode: fields
+            .word("mode", &modes, reports)
+            .into_value()
+            .unwrap_or_default(),
+        fps: fields.positive("fps", reports).into_value(),
+        repeat: fields.flag("loop", reports).into_value().unwrap_or(false),
+        name,
+    })
+}
+
+/// A URI as sources take it: local paths absolute and there.
+fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
+    let (text, at) = (&uri.value, uri.at);
+    if text.starts_with(EmulatedStream::SCHEME) {
+        return match EmulatedStream::parse(text) {
+            Ok(_) => Some(text.clone()),
+            Err(bad) => {
+                context.reports.add(at, bad.message, bad.hint);
+                None
+            }
+        };
+    }
+    if text.contains("://") {
+        return Some(text.clone());
+    }
+    let path = absolute(context.folder, text);
+    if path.exists() {
+        return path.to_str().map(str::to_owned);
+    }
+    missing(
+        &format!("`uri`: there is no file or folder \"{text}\""),
+        &path,
+        at,
+        context.reports,
+    );
+    None
+}
+
+pub(super) fn device(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawDevice> {
+    let mut fields = Fields::open(format!("device \"{}\"", name.value), entry, context.reports)?;
+    fields.expect(&["slots"], false, context.reports);
+    let slots = fields.count("slots", MOST_SLOTS, context.reports).into_value();
+    Some(RawDevice { name, slots })
+}
+
+const MODULE_KEYS: &[&str] = &["operator", "model", "inputs", "regions", "weight"];
+
+pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModule> {
+    let owner = format!("module \"{}\"", name.value);
+    let mut fields = Fields::open(owner, entry, context.reports)?;
+    let catalog = context.catalog;
+    let operators = || catalog.operators.iter().map(|operator| operator.name);
+    let glimpse = fields.glimpse("operator").map(|spot| spot.value);
+    let meant = glimpse.and_then(|name| adopted(name, operators().chain([EMULATE])));
+    let spec = catalog
+        .operators
+        .iter()
+        .find(|operator| Some(operator.name) == meant);
+    let keys = spec.map_or(&[][..], |spec| spec.keys);
+    expect(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
+    let operator = required(&fields, "operator", "what the module does", context);
+    let operator = operator.and_then(|spot| {
+        known(&spot, "operator", operators().chain([EMULATE]), context);
+        meant.map(str::to_owned)
+    });
+    let settings = settings::read(&fields, keys, context.folder, context.reports).settings;
+    Some(RawModule {
+        operator,
+        model: required(&fields, "model", "the name of a [models] table", context),
+        inputs: required_inputs(&fields, context),
+        regions: fields.texts("regions", context.reports),
+        weight: fields
+            .positive("weight", context.reports)
+            .into_value()
+            .unwrap_or(1.0),
+        settings,
+        name,
+    })
+}
+
+const SINK_KEYS: &[&str] = &["type", "inputs", "when_slow"];
+
+pub(super) fn sink(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSink> {
+    let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.reports)?;
+    let catalog = context.catalog;
+    let sinks = || catalog.sinks.iter().map(|sink| sink.name);
+    let glimpse = fields.glimpse("type").map(|spot| spot.value);
+    let meant = glimpse.and_then(|name| adopted(name, sinks()));
+    let spec = catalog.sinks.iter().find(|sink| Some(sink.name) == meant);
+    let keys = spec.map_or(&[][..], |spec| spec.keys);
+    expect(&mut fields, SINK_KEYS, keys, spec.is_none(), context);
+    let kind = required(&fields, "type", "what becomes of the deliveries", context);
+    let kind = kind.and_then(|spot| {
+        known(&spot, "sink type", sinks(), context);
+        meant.map(str::to_owned)
+    });
+    let mut settings = settings::read(&fields, keys, context.folder, context.reports).settings;
+    // A sink makes its file, so that it is a text to the catalog; "-" is the standard output.
+    let path = match settings.0.get_mut("path") {
+        Some(Value::Text(path)) if path != "-" => {
+            *path = absolute(context.folder, path).to_string_lossy().into_owned();
+            fields
+                .entry("path")
+                .map(|entry| Spot::new(path.clone(), entry.at))
+        }
+        _ => None,
+    };
+    let words = [("wait", WhenSlow::Wait), ("skip", WhenSlow::Skip)];
+    let when_slow = fields
+        .word("when_slow", &words, context.reports)
+        .into_value()
+        .unwrap_or_default();
+    let inputs = required_inputs(&fields, context);
+    Some(RawSink {
+        name,
+        kind,
+        inputs,
+        when_slow,
+        path,
+        settings,
+    })
+}
+
+/// The word of the catalog that `name` is or is a slip for.
+pub(super) fn adopted<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    words
+        .clone()
+        .find(|word| *word == name)
+        .or_else(|| spelling::nearest(name, words))
+}
+
+/// Reports a word that the catalog does not have.
+pub(super) fn known<'a>(
+    spot: &Spot<String>,
+    what: &str,
+    words: impl Iterator<Item = &'a str> + Clone,
+    context: &mut Context<'_>,
+) {
+    if words.clone().all(|word| word != spot.value) {
+        let hint = spelling::hint(&spot.value, &format!("{what}s"), words);
+        context
+            .reports
+            .add(spot.at, format!("there is no {what} \"{}\"", spot.value), hint);
+    }
+}
+
+/// Reports unknown keys: those of the table itself and of what it names are known.
+pub(super) fn expect(
+    fields: &mut Fields<'_>,
+    base: &[&str],
+    keys: &[KeySpec],
+    open_ended: bool,
+    context: &mut Context<'_>,
+) {
+    let known: Vec<&str> = base
+        .iter()
+        .copied()
+        .chain(keys.iter().map(|key| key.name))
+        .collect();
+    fields.expect(&known, open_ended, context.reports);
+}
+
+fn required(fields: &Fields<'_>, name: &str, what: &str, context: &mut Context<'_>) -> Field<String> {
+    let field = fields.text(name, context.reports);
+    if field.is_absent() {
+        let message = format!("{} has no `{name}`", fields.owner);
+        context
+            .reports
+            .add_whole(fields.at, message, Some(what.to_owned()));
+    }
+    field
+}
+
+fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spot<String>>> {
+    let field = fields.texts("inputs", context.reports);
+    let hint = || Some("inputs = [\"NAME\"]: the sources or modules that it waits for".to_owned());
+    match &field {
+        Field::Absent => {
+            context
+                .reports
+                .add_whole(fields.at, format!("{} has no `inputs`", fields.owner), hint());
+        }
+        Field::Given(spot) if spot.value.is_empty() => {
+            context.reports.add(
+                spot.at,
+                format!("no source reaches {}: `inputs` is empty", fields.owner),
+                hint(),
+            );
+        }
+        _ => {}
+    }
+    field
+}

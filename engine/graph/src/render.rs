@@ -1,0 +1,172 @@
+//! Drawings of a graph, as Mermaid and as Graphviz source. Left to right, as frames go.
+
+use std::fmt::Write;
+
+use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
+
+impl Graph {
+    /// The graph as a Mermaid flowchart.
+    #[must_use]
+    pub fn to_mermaid(&self) -> String {
+        let mut out = String::from("flowchart LR\n");
+        let label = |lines: Vec<String>| {
+            let lines: Vec<String> = lines.iter().map(|line| escape_mermaid(line)).collect();
+            format!("\"<b>{}</b><br/>{}\"", lines[0], lines[1..].join("<br/>"))
+        };
+        let mut line = |text: String| {
+            out.push_str("    ");
+            out.push_str(&text);
+            out.push('\n');
+        };
+        for (index, source) in self.sources.iter().enumerate() {
+            line(format!("s{index}([{}]):::source", label(source_lines(source))));
+        }
+        for (index, module) in self.modules.iter().enumerate() {
+            line(format!("m{index}[{}]:::module", label(self.module_lines(module))));
+        }
+        for (index, sink) in self.sinks.iter().enumerate() {
+            line(format!("k{index}[/{}/]:::sink", label(sink_lines(sink))));
+        }
+        for (from, to) in self.edges() {
+            line(format!("{from} --> {to}"));
+        }
+        line("classDef source fill:#e3f2fd,stroke:#1565c0,color:#0d2f4f".to_owned());
+        line("classDef module fill:#fff8e1,stroke:#ef6c00,color:#4a2a00".to_owned());
+        line("classDef sink fill:#e8f5e9,stroke:#2e7d32,color:#12351a".to_owned());
+        out
+    }
+
+    /// The graph as Graphviz source.
+    #[must_use]
+    pub fn to_dot(&self) -> String {
+        let mut out = String::new();
+        let label = |lines: Vec<String>| {
+            let lines: Vec<String> = lines.iter().map(|line| escape_dot(line)).collect();
+            lines.join("\\n")
+        };
+        let mut vertex = |id: String, lines: Vec<String>, style: &str| {
+            // Writing to a String does not fail.
+            let _ = writeln!(out, "    {id} [label=\"{}\", {style}];", label(lines));
+        };
+        for (index, source) in self.sources.iter().enumerate() {
+            let style = "shape=ellipse, fillcolor=\"#e3f2fd\", color=\"#1565c0\"";
+            vertex(format!("s{index}"), source_lines(source), style);
+        }
+        for (index, module) in self.modules.iter().enumerate() {
+            let style = "shape=box, fillcolor=\"#fff8e1\", color=\"#ef6c00\"";
+            vertex(format!("m{index}"), self.module_lines(module), style);
+        }
+        for (index, sink) in self.sinks.iter().enumerate() {
+            let style = "shape=parallelogram, fillcolor=\"#e8f5e9\", color=\"#2e7d32\"";
+            vertex(format!("k{index}"), sink_lines(sink), style);
+        }
+        for (from, to) in self.edges() {
+            let _ = writeln!(out, "    {from} -> {to};");
+        }
+        let head = format!("digraph \"{}\" {{\n    rankdir=LR;\n", escape_dot(&self.name));
+        let style = "    node [style=\"filled,rounded\", fontname=\"Helvetica\"];\n";
+        format!("{head}{style}{out}}}\n")
+    }
+
+    /// Arrows by the ids of their ends, in the order of those that take.
+    fn edges(&self) -> Vec<(String, String)> {
+        let id = |vertex: &Vertex| match vertex {
+            Vertex::Source(index) => format!("s{index}"),
+            Vertex::Module(index) => format!("m{index}"),
+        };
+        let modules = self
+            .modules
+            .iter()
+            .enumerate()
+            .map(|(index, module)| (format!("m{index}"), &module.inputs));
+        let sinks = self
+            .sinks
+            .iter()
+            .enumerate()
+            .map(|(index, sink)| (format!("k{index}"), &sink.inputs));
+        let arrows = |(to, inputs): (String, &Vec<Vertex>)| -> Vec<(String, String)> {
+            inputs.iter().map(|input| (id(input), to.clone())).collect()
+        };
+        modules.chain(sinks).flat_map(arrows).collect()
+    }
+
+    fn module_lines(&self, module: &ModuleNode) -> Vec<String> {
+        let model: &ModelNode = &self.models[module.model];
+        let sizes: Vec<String> = model.batch.iter().map(u32::to_string).collect();
+        let mut lines = vec![
+            module.name.clone(),
+            format!("{}: {}", module.operator, model.name),
+        ];
+        if !module.regions.is_empty() {
+            lines.push(format!("of {}", module.regions.join(", ")));
+        }
+        lines.push(format!(
+            "{}, batch {}",
+            self.devices[model.device].name,
+            sizes.join("/")
+        ));
+        lines
+    }
+}
+
+fn source_lines(source: &SourceNode) -> Vec<String> {
+    let mode = match source.mode {
+        SourceMode::Live => "live",
+        SourceMode::Lossless => "lossless",
+    };
+    vec![source.name.clone(), shown(&source.uri), mode.to_owned()]
+}
+
+fn sink_lines(sink: &SinkNode) -> Vec<String> {
+    let path = sink.settings.text("path").map(shown);
+    [Some(sink.name.clone()), Some(sink.kind.clone()), path]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// A place without what makes drawings wide, and without passwords: files by their names, URLs without user and query.
+fn shown(uri: &str) -> String {
+    if let Some((scheme, rest)) = uri.split_once("://") {
+        let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+        let host_end = rest.find('/').unwrap_or(rest.len());
+        let host_start = rest[..host_end].rfind('@').map_or(0, |at| at + 1);
+        return format!("{scheme}://{}", &rest[host_start..]);
+    }
+    if uri.starts_with("emulated:") || uri.starts_with("/dev/") {
+        return uri.to_owned();
+    }
+    uri.rsplit('/')
+        .find(|part| !part.is_empty())
+        .unwrap_or(uri)
+        .to_owned()
+}
+
+fn escape_mermaid(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("#quot;"),
+            '#' => out.push_str("#35;"),
+            '&' => out.push_str("#amp;"),
+            '<' => out.push_str("#lt;"),
+            '>' => out.push_str("#gt;"),
+            '`' => out.push_str("#96;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn escape_dot(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

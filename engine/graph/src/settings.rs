@@ -1,0 +1,199 @@
+//! Keys of operators, heads and sinks against what the catalog says of them.
+
+use std::path::{Path, PathBuf};
+
+use weir_flow::{KeyKind, KeySpec, Settings, Value};
+
+use crate::document::{Content, Node};
+use crate::fields::Fields;
+use crate::problem::Reports;
+use crate::spelling;
+
+/// The settings of one table, and whether all of them could be read.
+pub(crate) struct ReadSettings {
+    pub(crate) settings: Settings,
+    pub(crate) whole: bool,
+}
+
+/// Reads the keys that `keys` names. A key that stands there twice may hold either kind.
+pub(crate) fn read(
+    fields: &Fields<'_>,
+    keys: &[KeySpec],
+    folder: &Path,
+    reports: &mut Reports,
+) -> ReadSettings {
+    let mut read = ReadSettings {
+        settings: Settings::default(),
+        whole: true,
+    };
+    for (index, key) in keys.iter().enumerate() {
+        let Some(entry) = fields.entry(key.name) else {
+            continue;
+        };
+        if keys[..index].iter().any(|earlier| earlier.name == key.name) {
+            continue;
+        }
+        let fits = |key: &&KeySpec| accepts(key.kind, &entry.node.content);
+        let spec = keys
+            .iter()
+            .filter(|other| other.name == key.name)
+            .find(fits)
+            .unwrap_or(key);
+        match value(spec, &entry.node, folder, reports) {
+            Some(value) => {
+                read.settings.0.insert(key.name.to_owned(), value);
+            }
+            None => read.whole = false,
+        }
+    }
+    read
+}
+
+/// A path made absolute: relative ones are relative to `folder`.
+pub(crate) fn absolute(folder: &Path, path: &str) -> PathBuf {
+    folder.join(path).components().collect()
+}
+
+fn accepts(kind: KeyKind, content: &Content) -> bool {
+    match kind {
+        KeyKind::Number { .. } => matches!(content, Content::Number(_) | Content::Whole(_)),
+        KeyKind::Whole { .. } => matches!(content, Content::Whole(_)),
+        KeyKind::Text | KeyKind::Word(_) | KeyKind::File | KeyKind::Folder => {
+            matches!(content, Content::Text(_))
+        }
+        KeyKind::Texts => matches!(content, Content::List(_)),
+        KeyKind::Flag => matches!(content, Content::Flag(_)),
+    }
+}
+
+fn wanted(kind: KeyKind) -> &'static str {
+    match kind {
+        KeyKind::Number { .. } => "a number",
+        KeyKind::Whole { .. } => "a whole number",
+        KeyKind::Text | KeyKind::Word(_) => "a text",
+        KeyKind::File => "the path of a file",
+        KeyKind::Folder => "the path of a folder",
+        KeyKind::Texts => "a list of texts, such as [\"a\", \"b\"]",
+        KeyKind::Flag => "true or false",
+    }
+}
+
+fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> Option<Value> {
+    let (name, at) = (spec.name, node.at);
+    match (spec.kind, &node.content) {
+        (_, Content::Broken) => None,
+        (KeyKind::Number { min, max }, Content::Number(_) | Content::Whole(_)) => {
+            let number = match node.content {
+                Content::Number(number) => number,
+                Content::Whole(whole) => whole as f64,
+                _ => return None,
+            };
+            if (min..=max).contains(&number) {
+                return Some(Value::Number(number));
+            }
+            reports.add(
+                at,
+                format!("`{name}` must lie between {min} and {max}, not {number}"),
+                None,
+            );
+            None
+        }
+        (KeyKind::Whole { min, max }, Content::Whole(whole)) => {
+            if (min..=max).contains(whole) {
+                return Some(Value::Number(*whole as f64));
+            }
+            reports.add(
+                at,
+                format!("`{name}` must lie between {min} and {max}, not {whole}"),
+                None,
+            );
+            None
+        }
+        (KeyKind::Text, Content::Text(text)) => Some(Value::Text(text.clone())),
+        (KeyKind::Word(words), Content::Text(text)) => {
+            if words.contains(&text.as_str()) {
+                return Some(Value::Text(text.clone()));
+            }
+            let hint = spelling::hint(text, "one of", words.iter().copied());
+            reports.add(at, format!("`{name}` cannot be \"{text}\""), hint);
+            None
+        }
+        (KeyKind::File | KeyKind::Folder, Content::Text(text)) => path(spec, text, at, folder, reports),
+        (KeyKind::Texts, Content::List(list)) => texts(name, list, reports),
+        (KeyKind::Flag, Content::Flag(flag)) => Some(Value::Flag(*flag)),
+        (kind, other) => {
+            reports.add(
+                at,
+                format!("`{name}` must be {}, not {}", wanted(kind), other.kind()),
+                None,
+            );
+            None
+        }
+    }
+}
+
+fn texts(name: &str, list: &[Node], reports: &mut Reports) -> Option<Value> {
+    let mut texts = Vec::with_capacity(list.len());
+    for node in list {
+        match &node.content {
+            Content::Text(text) => texts.push(text.clone()),
+            Content::Broken => return None,
+            other => {
+                reports.add(
+                    node.at,
+                    format!("`{name}` must hold texts, not {}", other.kind()),
+                    None,
+                );
+                return None;
+            }
+        }
+    }
+    Some(Value::Texts(texts))
+}
+
+fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Reports) -> Option<Value> {
+    let path = absolute(folder, text);
+    let (there, what) = match spec.kind {
+        KeyKind::Folder => (path.is_dir(), "folder"),
+        _ => (path.exists() && !path.is_dir(), "file"),
+    };
+    if !there {
+        missing(
+            &format!("`{}`: there is no {what} \"{text}\"", spec.name),
+            &path,
+            at,
+            reports,
+        );
+        return None;
+    }
+    let Some(path) = path.to_str() else {
+        reports.add(at, format!("`{}`: the path is no UTF-8", spec.name), None);
+        return None;
+    };
+    Some(Value::Text(path.to_owned()))
+}
+
+/// Reports a path that is not there, with a file beside it that may be meant.
+pub(crate) fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
+    let (parent, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
+    let beside: Vec<String> = parent
+        .and_then(|parent| std::fs::read_dir(parent).ok())
+        .into_iter()
+        .flatten()
+        .take(BESIDE)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let meant = name.and_then(|name| spelling::nearest(name, beside.iter().map(String::as_str)));
+    let hint = match (meant, parent) {
+        (Some(meant), _) => format!("did you mean \"{meant}\" beside it?"),
+        (None, Some(parent)) if !parent.is_dir() => format!("there is no folder {} either", parent.display()),
+        _ => format!(
+            "looked for {}; relative paths are relative to the graph's file",
+            path.display()
+        ),
+    };
+    reports.add(at, message, Some(hint));
+}
+
+/// How many files beside a missing one are looked at for a likely name.
+const BESIDE: usize = 1_000;

@@ -1,0 +1,80 @@
+//! "Did you mean": the known word nearest to one that is not known.
+
+/// How many known words a hint lists.
+const LISTED: usize = 100;
+
+/// The candidate that `word` is probably a slip for.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    // Longer words leave room for more slips; words of two letters are all near each other.
+    let room = match word.chars().count() {
+        0..=2 => 0,
+        3..=5 => 1,
+        6..=8 => 2,
+        _ => 3,
+    };
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&word, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
+        .filter(|(distance, candidate)| {
+            *distance <= room || (room > 0 && strsim::jaro_winkler(&word, &candidate.to_lowercase()) >= 0.9)
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// The nearest candidate, or all of them: `kind` is what they are, in the plural.
+pub(crate) fn hint<'a>(
+    word: &str,
+    kind: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    match nearest(word, candidates.iter().copied()) {
+        Some(candidate) => Some(format!("did you mean \"{candidate}\"?")),
+        None => list(kind, candidates),
+    }
+}
+
+/// All candidates; nothing where there are none.
+pub(crate) fn list<'a>(kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    if candidates.is_empty() {
+        return None;
+    }
+    let more = candidates.len().saturating_sub(LISTED);
+    let tail = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    let shown = &candidates[..candidates.len().min(LISTED)];
+    Some(format!("{kind}: {}{tail}", shown.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_found_and_strangers_are_not() {
+        let check = |word: &str, expected: Option<&str>| {
+            let known = ["detect", "read-text", "classify", "jsonl", "mp4"];
+            assert_eq!(nearest(word, known), expected, "{word}");
+        };
+        check("detct", Some("detect"));
+        check("detector", Some("detect"));
+        check("Detect", Some("detect"));
+        check("read_text", Some("read-text"));
+        check("jsonlines", Some("jsonl"));
+        check("mp3", Some("mp4"));
+        check("segment", None);
+        check("", None);
+        check("m", None);
+    }
+}

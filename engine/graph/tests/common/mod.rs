@@ -1,0 +1,254 @@
+//! A small catalog, a folder with the files that graphs name, and the one function that checks what is reported.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use weir_flow::{
+    Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
+};
+use weir_graph::{Graph, Problems, parse};
+
+/// One vertex of every kind; most tests change a line of it.
+pub(crate) const VALID: &str = r#"[app]
+name = "traffic"
+slo = "400ms"
+
+[policy]
+drop = { rule = "pard", quantile = 0.1, window = "5s" }
+order = "adaptive"
+
+[sources.north]
+uri = "crossing.mp4"
+mode = "live"
+
+[sources.south]
+uri = "rtsp://user:secret@camera/stream?x=1"
+fps = 12.5
+
+[devices.cpu]
+slots = 2
+
+[models.detector]
+model = "embedded:street-detector"
+batch = [1, 2, 4]
+workers = 2
+
+[models.reader]
+model = "reader.onnx"
+head = "ctc"
+
+[modules.detect]
+operator = "detect"
+model = "detector"
+inputs = ["north", "south"]
+
+[modules.plates]
+operator = "read-text"
+model = "reader"
+inputs = ["detect"]
+regions = ["plate"]
+
+[sinks.events]
+type = "jsonl"
+path = "out/events.jsonl"
+inputs = ["detect", "plates"]
+"#;
+
+const THRESHOLD: KeySpec = KeySpec {
+    name: "threshold",
+    kind: KeyKind::Number { min: 0.0, max: 1.0 },
+    about: "least score",
+};
+const DETECTOR_KEYS: &[KeySpec] = &[
+    THRESHOLD,
+    KeySpec {
+        name: "labels",
+        kind: KeyKind::Texts,
+        about: "classes",
+    },
+    KeySpec {
+        name: "labels",
+        kind: KeyKind::File,
+        about: "a class a line",
+    },
+    KeySpec {
+        name: "size",
+        kind: KeyKind::Whole { min: 32, max: 4096 },
+        about: "pixels",
+    },
+    KeySpec {
+        name: "fit",
+        kind: KeyKind::Word(&["letterbox", "stretch"]),
+        about: "how",
+    },
+    KeySpec {
+        name: "swap",
+        kind: KeyKind::Flag,
+        about: "channels",
+    },
+];
+
+fn head(name: &'static str, gives: Bearing, classes: &'static [&'static str]) -> HeadSpec {
+    let keys = if gives == Bearing::Boxes {
+        DETECTOR_KEYS
+    } else {
+        &[THRESHOLD]
+    };
+    HeadSpec {
+        name,
+        about: "",
+        gives,
+        classes,
+        keys,
+    }
+}
+
+fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -> OperatorSpec {
+    let keys: &[KeySpec] = match name {
+        "match" => &[KeySpec {
+            name: "gallery",
+            kind: KeyKind::Folder,
+            about: "known faces",
+        }],
+        _ => &[KeySpec {
+            name: "limit",
+            kind: KeyKind::Whole { min: 1, max: 100 },
+            about: "most items",
+        }],
+    };
+    OperatorSpec {
+        name,
+        about: "",
+        takes,
+        heads,
+        keys,
+    }
+}
+
+pub(crate) fn catalog() -> Catalog {
+    let street = ZooHint {
+        head: "yolox".to_owned(),
+        settings: Settings(BTreeMap::from([
+            (
+                "labels".to_owned(),
+                Value::Texts(vec!["car".to_owned(), "plate".to_owned()]),
+            ),
+            ("threshold".to_owned(), Value::Number(0.4)),
+        ])),
+    };
+    let yolox = ZooHint {
+        head: "yolox".to_owned(),
+        settings: Settings::default(),
+    };
+    let sink_keys: &[KeySpec] = &[KeySpec {
+        name: "path",
+        kind: KeyKind::Text,
+        about: "the file",
+    }];
+    Catalog {
+        operators: vec![
+            operator("detect", Taking::FrameOrBoxes, &["yolox", "yunet", "corners"]),
+            operator("classify", Taking::Boxes, &["classify"]),
+            operator("match", Taking::Faces, &["embed"]),
+            operator("read-text", Taking::Flats, &["ctc"]),
+        ],
+        heads: vec![
+            head("yolox", Bearing::Boxes, &["person", "car", "bicycle"]),
+            head("yunet", Bearing::Faces, &["face"]),
+            head("corners", Bearing::Flats, &["plate"]),
+            head("classify", Bearing::Attribute, &[]),
+            head("embed", Bearing::Attribute, &[]),
+            head("ctc", Bearing::Attribute, &[]),
+        ],
+        sinks: vec![
+            SinkSpec {
+                name: "jsonl",
+                about: "",
+                keys: sink_keys,
+            },
+            SinkSpec {
+                name: "null",
+                about: "",
+                keys: &[],
+            },
+        ],
+        zoo: BTreeMap::from([("yolox-nano".to_owned(), yolox)]),
+        embedded: BTreeMap::from([("street-detector".to_owned(), street)]),
+    }
+}
+
+/// A folder with `crossing.mp4`, `reader.onnx`, `labels.txt`, `profile.toml`, `bad-profile.toml` and `faces/`.
+pub(crate) fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a test folder can be written");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("a test folder can be written")
+    };
+    write("crossing.mp4", "");
+    write("reader.onnx", "");
+    write("labels.txt", "tram\nbus\n");
+    write("profile.toml", "[durations]\n\"1\" = \"8ms\"\n\"4\" = \"30ms\"\n");
+    write(
+        "bad-profile.toml",
+        "[durations]\none = \"8ms\"\n\"4\" = \"fast\"\n",
+    );
+    std::fs::create_dir(folder.path().join("faces")).expect("a test folder can be written");
+    folder
+}
+
+pub(crate) fn environment(name: &str) -> Option<String> {
+    match name {
+        "CAMERA" => Some("rtsp://cam".to_owned()),
+        "CLIP" => Some("crossing.mp4".to_owned()),
+        _ => None,
+    }
+}
+
+/// Reads a graph that stands in a folder of its own as `graph.toml`.
+pub(crate) fn read(toml: &str) -> Result<Graph, Problems> {
+    let folder = folder();
+    parse(
+        toml,
+        &PathBuf::from(folder.path()).join("graph.toml"),
+        &catalog(),
+        &environment,
+    )
+}
+
+/// Checks that exactly these problems are reported, each given as `line: part of its text or hint`.
+#[track_caller]
+pub(crate) fn check(toml: &str, expected: &[&str]) {
+    let got: Vec<String> = match read(toml) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems
+            .iter()
+            .map(|problem| {
+                let hint = problem.hint.as_deref().unwrap_or_default();
+                format!("{}: {} | {hint}", problem.line, problem.message)
+            })
+            .collect(),
+    };
+    let fits = |(got, expected): (&String, &&str)| {
+        let (line, part) = expected.split_once(": ").expect("expectations are `line: part`");
+        got.starts_with(&format!("{line}: ")) && got.contains(part)
+    };
+    let all = got.len() == expected.len() && got.iter().zip(expected).all(fits);
+    let numbered: Vec<String> = toml
+        .lines()
+        .enumerate()
+        .map(|(at, line)| format!("{:3} {line}", at + 1))
+        .collect();
+    assert!(
+        all,
+        "expected {expected:#?}\ngot {got:#?}\nof\n{}",
+        numbered.join("\n")
+    );
+}
+
+/// As [`check`], of the valid graph with one part of it put otherwise.
+#[track_caller]
+pub(crate) fn check_with(part: &str, other: &str, expected: &[&str]) {
+    assert!(VALID.contains(part), "the valid graph has no {part}");
+    check(&VALID.replacen(part, other, 1), expected);
+}

@@ -1,0 +1,358 @@
+//! The egress: where requests end. It keeps the ledger, lets results of a stream leave in frame order, and hands
+//! deliveries to the sinks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use actix::{Actor, Context, Handler, Message};
+use tokio::sync::oneshot;
+use weir_flow::Delivery;
+use weir_policy::{
+    DropReason, Join, Ledger, ModuleId, ModuleTally, Outcome, Release, RequestId, Span, StreamId, Tally,
+};
+
+use crate::clock::Clock;
+use crate::label::label;
+use crate::progress::Progress;
+use crate::request::{Parcel, Request};
+use crate::sink;
+use crate::telemetry;
+
+/// A request was sent.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Opened {
+    pub(crate) request: RequestId,
+    pub(crate) stream: StreamId,
+    /// Why it ends at once, where the gate did not let it in.
+    pub(crate) refused: Option<DropReason>,
+}
+
+/// A parcel came out of a last module.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Completed(pub(crate) Parcel);
+
+/// A request was let go.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Dropped {
+    pub(crate) request: Arc<Request>,
+    pub(crate) module: Option<ModuleId>,
+    pub(crate) reason: DropReason,
+}
+
+/// Device time went into a request.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Spent {
+    pub(crate) request: RequestId,
+    pub(crate) module: ModuleId,
+    pub(crate) span: Span,
+}
+
+/// A stream sends no more.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StreamEnded {
+    pub(crate) stream: StreamId,
+    pub(crate) damaged: u64,
+    pub(crate) error: Option<String>,
+}
+
+/// What is still under way is given up.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Abandon;
+
+/// What a module counted, at the end.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Tallied {
+    pub(crate) module: ModuleId,
+    pub(crate) tally: Box<ModuleTally>,
+}
+
+/// A sink with the modules whose findings it shows.
+pub(crate) struct SinkLine {
+    pub(crate) line: sink::SinkLine,
+    pub(crate) shown: BTreeSet<u32>,
+}
+
+/// How a stream ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StreamEnd {
+    pub(crate) damaged: u64,
+    pub(crate) error: Option<String>,
+}
+
+/// All that the egress knows when the run is over.
+pub(crate) struct RunEnded {
+    pub(crate) ledger: Ledger,
+    pub(crate) tally: Tally,
+    pub(crate) streams: BTreeMap<StreamId, StreamEnd>,
+    pub(crate) sinks: Vec<sink::SinkLine>,
+}
+
+/// What the egress is made from.
+pub(crate) struct EgressSetup {
+    pub(crate) clock: Clock,
+    pub(crate) slo: Span,
+    pub(crate) streams: Vec<Arc<str>>,
+    /// How many last modules a request of each stream comes out of.
+    pub(crate) parts: Vec<u32>,
+    pub(crate) modules: usize,
+    pub(crate) sinks: Vec<SinkLine>,
+    pub(crate) progress: Arc<Progress>,
+    /// Told once when all streams have ended and nothing is under way.
+    pub(crate) idle: oneshot::Sender<()>,
+    /// Told once when all modules have told their tallies.
+    pub(crate) ended: oneshot::Sender<RunEnded>,
+}
+
+pub(crate) struct Egress {
+    clock: Clock,
+    slo: Span,
+    names: Vec<Arc<str>>,
+    parts: Vec<u32>,
+    modules: usize,
+    sinks: Vec<SinkLine>,
+    progress: Arc<Progress>,
+    idle: Option<oneshot::Sender<()>>,
+    ended: Option<oneshot::Sender<RunEnded>>,
+    ledger: Ledger,
+    tally: Tally,
+    join: Join<Parcel>,
+    release: Release<Parcel>,
+    stream_ends: BTreeMap<StreamId, StreamEnd>,
+    streams_of: BTreeMap<RequestId, StreamId>,
+}
+
+impl Egress {
+    pub(crate) fn new(setup: EgressSetup) -> Self {
+        Self {
+            clock: setup.clock,
+            slo: setup.slo,
+            names: setup.streams,
+            parts: setup.parts,
+            modules: setup.modules,
+            sinks: setup.sinks,
+            progress: setup.progress,
+            idle: Some(setup.idle),
+            ended: Some(setup.ended),
+            ledger: Ledger::default(),
+            tally: Tally::default(),
+            join: Join::default(),
+            release: Release::default(),
+            stream_ends: BTreeMap::new(),
+            streams_of: BTreeMap::new(),
+        }
+    }
+
+    /// Ends a request that came out: in time or late, by the moment of coming out.
+    fn came_out(&mut self, parcel: Parcel) {
+        let request = &parcel.request;
+        if !request.end() {
+            return;
+        }
+        let latency = self.clock.now().since(request.sent_at);
+        let late = latency > self.slo;
+        let outcome = if late { Outcome::Late } else { Outcome::Delivered };
+        let (id, stream) = (request.id, request.stream);
+        self.tally.came_out(stream, latency);
+        self.progress.came_out(late);
+        telemetry::request_ended(
+            self.name(stream),
+            if late { "late" } else { "delivered" },
+            Some(latency),
+        );
+        // A live stream has no use for what is late; an archive wants every frame.
+        let shown = !late || !request.droppable;
+        self.end(id, stream, outcome, shown.then_some(parcel));
+    }
+
+    fn end(&mut self, request: RequestId, stream: StreamId, outcome: Outcome, leaving: Option<Parcel>) {
+        if !self.ledger.ended(request, outcome) {
+            return;
+        }
+        self.streams_of.remove(&request);
+        for parcel in self.release.ended(stream, request, leaving) {
+            self.deliver(parcel);
+        }
+        self.look_whether_idle();
+    }
+
+    fn deliver(&mut self, Parcel { request, evidence }: Parcel) {
+        let latency = self.clock.now().since(request.sent_at);
+        let mut made: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
+        for sink in &mut self.sinks {
+            let known = made
+                .iter()
+                .find(|(shown, _)| *shown == sink.shown)
+                .map(|(_, delivery)| Arc::clone(delivery));
+            let delivery = known.unwrap_or_else(|| {
+                let delivery = Arc::new(Delivery {
+                    stream: Arc::clone(&self.names[request.stream.index()]),
+                    frame: Arc::clone(&request.frame),
+                    latency_ms: latency.as_millis_f64(),
+                    late: latency > self.slo,
+                    objects: label(&evidence, &sink.shown),
+                });
+                made.push((sink.shown.clone(), Arc::clone(&delivery)));
+                delivery
+            });
+            sink.line.take(&delivery, &request.pass);
+        }
+    }
+
+    fn dropped(
+        &mut self,
+        request: RequestId,
+        stream: StreamId,
+        module: Option<ModuleId>,
+        reason: DropReason,
+    ) {
+        self.join.cancel(request);
+        self.progress.dropped();
+        telemetry::request_ended(self.name(stream), reason.name(), None);
+        self.end(request, stream, Outcome::Dropped(module, reason), None);
+    }
+
+    fn name(&self, stream: StreamId) -> &str {
+        self.names.get(stream.index()).map_or("?", |name| name)
+    }
+
+    fn look_whether_idle(&mut self) {
+        let all_ended = self.stream_ends.len() == self.names.len();
+        if all_ended
+            && self.ledger.total().in_flight == 0
+            && let Some(idle) = self.idle.take()
+        {
+            // Nobody listens where the run was abandoned meanwhile.
+            let _ = idle.send(());
+        }
+    }
+}
+
+impl Actor for Egress {
+    type Context = Context<Self>;
+}
+
+impl Handler<Opened> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, opened: Opened, _context: &mut Self::Context) {
+        let Opened {
+            request,
+            stream,
+            refused,
+        } = opened;
+        self.ledger.arrived(request, stream);
+        self.release.sent(stream, request);
+        self.streams_of.insert(request, stream);
+        self.progress.arrived();
+        if let Some(reason) = refused {
+            self.dropped(request, stream, None, reason);
+        }
+    }
+}
+
+impl Handler<Completed> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, Completed(parcel): Completed, _context: &mut Self::Context) {
+        if parcel.request.has_ended() {
+            return;
+        }
+        let of = self
+            .parts
+            .get(parcel.request.stream.index())
+            .copied()
+            .unwrap_or(1);
+        let request = parcel.request.id;
+        let whole = self.join.part(request, of, parcel, |whole, part| {
+            whole.evidence.merge(&part.evidence)
+        });
+        if let Some(parcel) = whole {
+            self.came_out(parcel);
+        }
+    }
+}
+
+impl Handler<Dropped> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, dropped: Dropped, _context: &mut Self::Context) {
+        let Dropped {
+            request,
+            module,
+            reason,
+        } = dropped;
+        self.dropped(request.id, request.stream, module, reason);
+    }
+}
+
+impl Handler<Spent> for Egress {
+    type Result = ();
+
+    fn handle(
+        &mut self,
+        Spent {
+            request,
+            module,
+            span,
+        }: Spent,
+        _context: &mut Self::Context,
+    ) {
+        self.ledger.spent(request, module, span);
+    }
+}
+
+impl Handler<StreamEnded> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, ended: StreamEnded, _context: &mut Self::Context) {
+        let StreamEnded {
+            stream,
+            damaged,
+            error,
+        } = ended;
+        self.stream_ends.insert(stream, StreamEnd { damaged, error });
+        self.look_whether_idle();
+    }
+}
+
+impl Handler<Abandon> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
+        for request in self.ledger.open() {
+            if let Some(stream) = self.streams_of.get(&request).copied() {
+                self.dropped(request, stream, None, DropReason::Stopped);
+            }
+        }
+    }
+}
+
+impl Handler<Tallied> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, Tallied { module, tally }: Tallied, _context: &mut Self::Context) {
+        self.tally.modules.insert(module, *tally);
+        if self.tally.modules.len() < self.modules {
+            return;
+        }
+        if let Some(ended) = self.ended.take() {
+            let sinks = std::mem::take(&mut self.sinks)
+                .into_iter()
+                .map(|sink| sink.line)
+                .collect();
+            let _ = ended.send(RunEnded {
+                ledger: std::mem::take(&mut self.ledger),
+                tally: std::mem::take(&mut self.tally),
+                streams: std::mem::take(&mut self.stream_ends),
+                sinks,
+            });
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a run is made from, and how it is to go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use weir_flow::{Model, Operator, SessionError, SinkError, SinkFactory, SourceFactory};
+use weir_graph::Graph;
+use weir_policy::Span;
+
+use crate::progress::Progress;
+
+/// A graph with everything that it names. Tables go by the indices of the graph.
+pub struct Assembly {
+    /// The graph.
+    pub graph: Graph,
+    /// By source; `None` for `emulated:` ones, which the runtime has itself.
+    pub sources: Vec<Option<Box<dyn SourceFactory>>>,
+    /// By model; `None` for those on emulated devices.
+    pub models: Vec<Option<Arc<dyn Model>>>,
+    /// By module; `None` for those whose model is emulated.
+    pub operators: Vec<Option<Arc<dyn Operator>>>,
+    /// By sink.
+    pub sinks: Vec<Box<dyn SinkFactory>>,
+}
+
+/// At which pace recordings are played. Cameras have their own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// So many times as fast as the media.
+    Times(f64),
+    /// As fast as the graph takes them.
+    Max,
+}
+
+/// How a run is to go.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Sources stop after this long.
+    pub duration: Option<Duration>,
+    /// The pace.
+    pub pace: Pace,
+    /// Bytes that decoded frames of all streams may take together.
+    pub memory_bytes: u64,
+    /// Requests of one stream that may be under way; `None`: 64 of a live one, 16 of a lossless one.
+    pub under_way: Option<u32>,
+    /// Where to record every decision.
+    pub record: Option<PathBuf>,
+    /// Seed of all random draws.
+    pub seed: u64,
+    /// How long what is under way may still take when sources have stopped.
+    pub grace: Duration,
+    /// Told how far the run is.
+    pub progress: Arc<Progress>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            duration: None,
+            pace: Pace::Times(1.0),
+            memory_bytes: 512 << 20,
+            under_way: None,
+            record: None,
+            seed: 1,
+            grace: Duration::from_secs(10),
+            progress: Arc::default(),
+        }
+    }
+}
+
+/// Why a run could not begin.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A model could not be opened on its device.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// A source could not be read.
+    #[error(transparent)]
+    Source(#[from] weir_flow::SourceError),
+    /// A sink could not be opened.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// No frame could ever be on time.
+    #[error(
+        "the graph takes {bare} alone on this machine, and the slo is {slo}: every frame would be late; raise the slo, \
+         use smaller models, or read the sources with mode = \"lossless\""
+    )]
+    SloTooShort {
+        /// Execution of one item in each module, along the longest path.
+        bare: Span,
+        /// The objective.
+        slo: Span,
+    },
+    /// The recording could not be begun.
+    #[error("cannot record to {path}: {reason}")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: std::io::Error,
+    },
+    /// The machine gave no thread, or took one away.
+    #[error("the machine has no thread left: {0}")]
+    Thread(#[from] std::io::Error),
+    /// A part of the engine ended before the run did: a defect.
+    #[error("the engine broke off: {0}")]
+    BrokeOff(&'static str),
+}

@@ -1,0 +1,250 @@
+//! The event log of a run: every step of every decision, with what it was told and what it decided, a JSON line each. A
+//! recording can be replayed through the policy, which must decide the same.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use weir_policy::{
+    Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, SlotEffect, SlotEvent, Slots, SlotsSpec,
+    Timestamp,
+};
+
+/// The first line: what the state machines were made from.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    weir_recording: u32,
+    modules: Vec<ModuleSpec>,
+    slots: SlotsSpec,
+}
+
+/// Every other line: one step.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "actor", rename_all = "kebab-case")]
+enum Line {
+    Module {
+        id: ModuleId,
+        at: Timestamp,
+        events: Vec<ModuleEvent>,
+        effects: Vec<ModuleEffect>,
+    },
+    Slots {
+        at: Timestamp,
+        events: Vec<SlotEvent>,
+        effects: Vec<SlotEffect>,
+    },
+}
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// Writes the log; shared by the actors, which live on one thread.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    writer: Rc<RefCell<Option<BufWriter<File>>>>,
+    path: Rc<PathBuf>,
+}
+
+impl Recorder {
+    pub(crate) fn create(path: &Path, modules: &[ModuleSpec], slots: &SlotsSpec) -> std::io::Result<Self> {
+        let writer = BufWriter::new(File::create(path)?);
+        let recorder = Self {
+            writer: Rc::new(RefCell::new(Some(writer))),
+            path: Rc::new(path.to_owned()),
+        };
+        recorder.line(&Header {
+            weir_recording: VERSION,
+            modules: modules.to_vec(),
+            slots: slots.clone(),
+        });
+        Ok(recorder)
+    }
+
+    pub(crate) fn module(
+        &self,
+        id: ModuleId,
+        at: Timestamp,
+        events: &[ModuleEvent],
+        effects: &[ModuleEffect],
+    ) {
+        self.line(&Line::Module {
+            id,
+            at,
+            events: events.to_vec(),
+            effects: effects.to_vec(),
+        });
+    }
+
+    pub(crate) fn slots(&self, at: Timestamp, events: &[SlotEvent], effects: &[SlotEffect]) {
+        self.line(&Line::Slots {
+            at,
+            events: events.to_vec(),
+            effects: effects.to_vec(),
+        });
+    }
+
+    /// Writes a line. A disk that is full ends the recording, not the run.
+    fn line(&self, line: &impl Serialize) {
+        let mut writer = self.writer.borrow_mut();
+        let Some(file) = writer.as_mut() else { return };
+        let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
+            tracing::error!(
+                "cannot record to {}: {error}; the recording ends here",
+                self.path.display()
+            );
+            *writer = None;
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        if let Some(mut file) = self.writer.borrow_mut().take()
+            && let Err(error) = file.flush()
+        {
+            tracing::error!("cannot complete the recording {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// What a recording showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verified {
+    /// Steps replayed.
+    pub steps: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Effects decided, all as recorded.
+    pub effects: u64,
+}
+
+/// Why a recording cannot be verified.
+#[derive(Debug, Error)]
+pub enum VerifyError {
+    /// It cannot be read.
+    #[error("cannot read the recording {path}: {reason}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A line is no step.
+    #[error("{path}:{line}: no step of a recording: {reason}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// The policy decides otherwise now.
+    #[error("{path}:{line}: the policy decided otherwise: recorded {recorded}, now {now}")]
+    Differs {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// Effects of the recording.
+        recorded: String,
+        /// Effects now.
+        now: String,
+    },
+}
+
+/// Replays a recording through the policy; every step must have exactly the recorded effects.
+///
+/// # Errors
+/// [`VerifyError`], with the first line that differs.
+pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
+    let read = |reason: String| VerifyError::Read {
+        path: path.to_owned(),
+        reason,
+    };
+    let file = File::open(path).map_err(|error| read(error.to_string()))?;
+    let mut lines = BufReader::new(file).lines();
+    let first = lines.next().ok_or_else(|| read("it is empty".to_owned()))?;
+    let first = first.map_err(|error| read(error.to_string()))?;
+    let header: Header = serde_json::from_str(&first).map_err(|error| read(format!("no header: {error}")))?;
+    if header.weir_recording != VERSION {
+        return Err(read(format!(
+            "it has version {}, this program reads {VERSION}",
+            header.weir_recording
+        )));
+    }
+    let mut policy = Replayed {
+        modules: header.modules.into_iter().map(Module::new).collect(),
+        slots: Slots::new(header.slots),
+    };
+    let mut verified = Verified::default();
+    for (number, line) in (2..).zip(lines) {
+        let line = line.map_err(|error| read(error.to_string()))?;
+        let bad = |reason: String| VerifyError::Line {
+            path: path.to_owned(),
+            line: number,
+            reason,
+        };
+        let line: Line = serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
+        let differs = |(recorded, now)| VerifyError::Differs {
+            path: path.to_owned(),
+            line: number,
+            recorded,
+            now,
+        };
+        let (events, effects) = policy
+            .step(line)
+            .ok_or_else(|| bad("no such module".to_owned()))?
+            .map_err(differs)?;
+        verified.steps += 1;
+        verified.events += events;
+        verified.effects += effects;
+    }
+    Ok(verified)
+}
+
+/// The state machines of a recording.
+struct Replayed {
+    modules: Vec<Module>,
+    slots: Slots,
+}
+
+impl Replayed {
+    /// Replays one step: counts of events and effects, or both sides where they differ; `None` for an unknown module.
+    fn step(&mut self, line: Line) -> Option<Result<(u64, u64), (String, String)>> {
+        match line {
+            Line::Module {
+                id,
+                at,
+                events,
+                effects,
+            } => {
+                let count = events.len() as u64;
+                let mut now = Vec::new();
+                self.modules.get_mut(id.index())?.step(events, at, &mut now);
+                Some(compare(count, &effects, &now))
+            }
+            Line::Slots { at, events, effects } => {
+                let count = events.len() as u64;
+                let mut now = Vec::new();
+                self.slots.step(events, at, &mut now);
+                Some(compare(count, &effects, &now))
+            }
+        }
+    }
+}
+
+fn compare<E: PartialEq + std::fmt::Debug>(
+    events: u64,
+    recorded: &[E],
+    now: &[E],
+) -> Result<(u64, u64), (String, String)> {
+    if recorded == now {
+        Ok((events, now.len() as u64))
+    } else {
+        Err((format!("{recorded:?}"), format!("{now:?}")))
+    }
+}

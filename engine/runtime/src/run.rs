@@ -1,0 +1,189 @@
+//! A run's beginning: opens workers, measures models, plans who is where, opens sinks; then the engine drives.
+
+use std::sync::Arc;
+
+use weir_flow::{Model, SourceFactory, StopFlag};
+use weir_graph::{Graph, SourceMode};
+use weir_policy::{Forming, ModuleId, ModuleSpec, Profile, Report, SlotId, SlotsSpec, Span, Topology};
+
+use crate::actors::SinkLine;
+use crate::assembly::{Assembly, RunError, RunOptions};
+use crate::clock::Clock;
+use crate::emulated::EmulatedSource;
+use crate::engine::Engine;
+use crate::layout::{self, SlotLayout};
+use crate::record::Recorder;
+use crate::sink;
+use crate::worker::Worker;
+
+/// Requests of one stream that may be under way: of a live one some two seconds' worth (most are dropped before), of a
+/// lossless one enough to keep every slot busy while results wait for their turn.
+const UNDER_WAY: (u32, u32) = (64, 16);
+
+/// Runs a graph until its sources end, `stop` is raised or the time is up; then lets what is under way come out.
+///
+/// Blocks; control lives on the calling thread.
+///
+/// # Errors
+/// [`RunError`] where the run cannot begin. What goes wrong later is in the report.
+pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<Report, RunError> {
+    let Assembly {
+        graph,
+        sources,
+        models,
+        operators,
+        sinks,
+    } = assembly;
+    let clock = Clock::start();
+    let models = layout::models(&graph, &models);
+    let slots = SlotLayout::of(&graph);
+    let mut workers = slots.workers(&graph, &models, clock)?;
+    let profiles = profiles(&graph, &models, &slots, &mut workers)?;
+    let plan = Plan::new(&graph, &slots, &profiles, options)?;
+
+    let streams = stream_lines(&graph, sources, options)?;
+    let most: usize = streams.iter().map(|stream| stream.under_way as usize).sum();
+    let mut lines = Vec::new();
+    for (index, (node, factory)) in graph.sinks().iter().zip(&sinks).enumerate() {
+        let line = sink::SinkLine::start(&node.name, factory.open()?, node.when_slow, most)?;
+        lines.push(SinkLine {
+            line,
+            shown: layout::shown(&graph, index),
+        });
+    }
+    let recorder = match &options.record {
+        None => None,
+        Some(path) => {
+            let recorder = Recorder::create(path, &plan.modules, &plan.slots);
+            Some(recorder.map_err(|reason| RunError::Record {
+                path: path.clone(),
+                reason,
+            })?)
+        }
+    };
+
+    let engine = Engine {
+        graph: &graph,
+        plan,
+        clock,
+        recorder,
+        options,
+        stop,
+    };
+    let (ended, began) = engine.drive(workers, operators, streams, lines)?;
+    Ok(engine.report(ended, began))
+}
+
+/// What the state machines are made from.
+pub(crate) struct Plan {
+    pub(crate) topology: Topology,
+    pub(crate) modules: Vec<ModuleSpec>,
+    pub(crate) slots: SlotsSpec,
+}
+
+impl Plan {
+    fn new(
+        graph: &Graph,
+        slots: &SlotLayout,
+        profiles: &[(Vec<u32>, Profile)],
+        options: &RunOptions,
+    ) -> Result<Self, RunError> {
+        let topology = layout::topology(graph);
+        let durations: Vec<Span> = graph
+            .modules()
+            .iter()
+            .map(|module| profiles[module.model].1.duration(1))
+            .collect();
+        let bare = layout::bare(&topology, &durations);
+        let live = graph
+            .sources()
+            .iter()
+            .any(|source| source.mode == SourceMode::Live);
+        if bare > graph.slo() && live {
+            return Err(RunError::SloTooShort {
+                bare,
+                slo: graph.slo(),
+            });
+        }
+        let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
+            let (batch, profile) = profiles[module.model].clone();
+            ModuleSpec {
+                id: ModuleId(id),
+                slo: graph.slo(),
+                policy: graph.policy().clone(),
+                slots: slots.of_model(module.model).to_vec(),
+                batch,
+                profile,
+                topology: topology.clone(),
+                durations: durations.clone(),
+                seed: options.seed,
+            }
+        };
+        let modules = (0..).zip(graph.modules()).map(spec).collect();
+        let slots = SlotsSpec {
+            slots: slots.slots(),
+            placements: slots.placements(graph),
+            arbitration: graph.policy().arbitration,
+            topology: topology.clone(),
+            forecasts: graph.policy().forming == Forming::Eager,
+        };
+        Ok(Self {
+            topology,
+            modules,
+            slots,
+        })
+    }
+}
+
+/// Batch sizes and durations of every model.
+fn profiles(
+    graph: &Graph,
+    models: &[Arc<dyn Model>],
+    slots: &SlotLayout,
+    workers: &mut [Worker],
+) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
+    let mut profiles = Vec::new();
+    for (index, node) in graph.models().iter().enumerate() {
+        let first = slots.of_model(index).first().copied().unwrap_or(SlotId(0));
+        profiles.push(layout::profile(
+            node,
+            index,
+            &models[index],
+            &mut workers[first.index()],
+        )?);
+    }
+    Ok(profiles)
+}
+
+/// A stream before its thread starts.
+pub(crate) struct StreamLine {
+    pub(crate) factory: Box<dyn SourceFactory>,
+    pub(crate) mode: SourceMode,
+    pub(crate) under_way: u32,
+}
+
+fn stream_lines(
+    graph: &Graph,
+    sources: Vec<Option<Box<dyn SourceFactory>>>,
+    options: &RunOptions,
+) -> Result<Vec<StreamLine>, RunError> {
+    let mut lines = Vec::new();
+    for ((index, node), given) in (0..).zip(graph.sources()).zip(sources) {
+        let factory = match given {
+            Some(factory) => factory,
+            None => Box::new(EmulatedSource::parse(&node.uri, index)?),
+        };
+        let default = if node.mode == SourceMode::Live {
+            UNDER_WAY.0
+        } else {
+            UNDER_WAY.1
+        };
+        let under_way = options.under_way.unwrap_or(default);
+        lines.push(StreamLine {
+            factory,
+            mode: node.mode,
+            under_way,
+        });
+    }
+    Ok(lines)
+}

@@ -1,0 +1,52 @@
+//! What the outside may watch: every metric's name, in one place.
+
+use weir_policy::{ModuleState, Span};
+
+use crate::worker::StepTimes;
+
+/// How often modules and slots look at the time passing.
+pub(crate) const TICK: Span = Span::from_millis(200);
+
+const BATCH_SECONDS: &str = "weir_batch_seconds";
+const STEP_SECONDS: &str = "weir_batch_step_seconds";
+const QUEUE_SECONDS: &str = "weir_module_queue_seconds";
+const INPUT_ITEMS: &str = "weir_module_input_items_per_second";
+const THROUGHPUT_ITEMS: &str = "weir_module_throughput_items_per_second";
+const REQUESTS: &str = "weir_requests_total";
+const LATENCY_SECONDS: &str = "weir_request_seconds";
+const BATCHES_LOST: &str = "weir_batches_lost_total";
+const FRAME_BYTES: &str = "weir_frame_bytes";
+
+pub(crate) fn batch(module: &str, took: Span, steps: &StepTimes) {
+    metrics::histogram!(BATCH_SECONDS, "module" => module.to_owned()).record(took.as_secs_f64());
+    let steps = [
+        ("prepare", steps.prepared),
+        ("infer", steps.inferred),
+        ("decode", steps.decoded),
+    ];
+    for (step, span) in steps {
+        metrics::histogram!(STEP_SECONDS, "module" => module.to_owned(), "step" => step)
+            .record(span.as_secs_f64());
+    }
+}
+
+pub(crate) fn module_state(module: &str, state: &ModuleState) {
+    metrics::gauge!(QUEUE_SECONDS, "module" => module.to_owned()).set(state.queueing.as_secs_f64());
+    metrics::gauge!(INPUT_ITEMS, "module" => module.to_owned()).set(state.input);
+    metrics::gauge!(THROUGHPUT_ITEMS, "module" => module.to_owned()).set(state.throughput);
+}
+
+pub(crate) fn request_ended(stream: &str, outcome: &'static str, latency: Option<Span>) {
+    metrics::counter!(REQUESTS, "stream" => stream.to_owned(), "outcome" => outcome).increment(1);
+    if let Some(latency) = latency {
+        metrics::histogram!(LATENCY_SECONDS, "stream" => stream.to_owned()).record(latency.as_secs_f64());
+    }
+}
+
+pub(crate) fn batch_lost(module: &str) {
+    metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(1);
+}
+
+pub(crate) fn frame_bytes(bytes: u64) {
+    metrics::gauge!(FRAME_BYTES).set(bytes as f64);
+}

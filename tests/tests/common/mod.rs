@@ -1,0 +1,72 @@
+//! What whole-engine tests share: graphs from text, runs with a chosen pace, books that must add up.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_flow::{Catalog, Model, Operator, SinkFactory, SourceFactory, StopFlag};
+use weir_graph::Graph;
+use weir_policy::Report;
+use weir_runtime::{Assembly, RunOptions};
+
+/// The asset pack, where it is there; says so where it is not.
+pub(crate) fn assets() -> Option<PathBuf> {
+    let assets = std::env::var_os("WEIR_ASSETS").map(PathBuf::from).filter(|folder| folder.is_dir());
+    if assets.is_none() {
+        println!("skipped: WEIR_ASSETS names no folder");
+    }
+    assets
+}
+
+/// A checked graph; problems fail the test.
+pub(crate) fn graph(text: &str, catalog: &Catalog) -> Graph {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("graph.toml");
+    match weir_graph::parse(text, &path, catalog, &|_| None) {
+        Ok(graph) => graph,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
+/// Parts of a graph that are not emulated, by name.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) sources: Vec<(&'static str, Box<dyn SourceFactory>)>,
+    pub(crate) models: Vec<(&'static str, Arc<dyn Model>)>,
+    pub(crate) operators: Vec<(&'static str, Arc<dyn Operator>)>,
+    pub(crate) sinks: Vec<(&'static str, Box<dyn SinkFactory>)>,
+}
+
+/// A graph with its parts; what is not among them is emulated.
+pub(crate) fn assemble(graph: Graph, mut parts: Parts) -> Assembly {
+    fn take<T>(parts: &mut Vec<(&'static str, T)>, name: &str) -> Option<T> {
+        let at = parts.iter().position(|(known, _)| *known == name)?;
+        Some(parts.swap_remove(at).1)
+    }
+    Assembly {
+        sources: graph.sources().iter().map(|node| take(&mut parts.sources, &node.name)).collect(),
+        models: graph.models().iter().map(|node| take(&mut parts.models, &node.name)).collect(),
+        operators: graph.modules().iter().map(|node| take(&mut parts.operators, &node.name)).collect(),
+        sinks: graph.sinks().iter().map(|node| take(&mut parts.sinks, &node.name).expect("every sink is given")).collect(),
+        graph,
+    }
+}
+
+/// Runs to the end; the books must add up, for the whole graph and every stream.
+pub(crate) fn run(assembly: Assembly, options: &RunOptions) -> Report {
+    let report = weir_runtime::run(assembly, options, &StopFlag::default()).expect("the run begins");
+    check_books(&report);
+    report
+}
+
+/// `arrived = delivered + late + dropped + in flight`, everywhere.
+pub(crate) fn check_books(report: &Report) {
+    assert!(report.requests.add_up(), "{:?}", report.requests);
+    for (name, stream) in &report.streams {
+        assert!(stream.requests.add_up(), "{name}: {:?}", stream.requests);
+    }
+    let arrived: u64 = report.streams.values().map(|stream| stream.requests.arrived).sum();
+    assert_eq!(arrived, report.requests.arrived);
+    let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
+    assert_eq!(dropped, report.requests.dropped);
+}

@@ -1,0 +1,128 @@
+//! The live engine on emulated devices, where the outcome can be computed by hand.
+
+mod common;
+
+use common::{Parts, assemble, check_books, graph, run};
+use weir_flow::{Catalog, StopFlag};
+use weir_runtime::{Pace, RunOptions};
+
+/// Three modules in a row, each with two slots of its own; the middle one is the slowest: 2 slots / 20 ms = 100 a second.
+fn chain(rate: f64, frames: u64, mode: &str, policy: &str) -> String {
+    format!(
+        r#"
+        [app]
+        name = "chain"
+        slo = "400ms"
+        [policy]
+        {policy}
+        [sources.camera]
+        uri = "emulated:poisson?rate={rate}&frames={frames}&seed=5"
+        mode = "{mode}"
+        [devices."emulated:a"]
+        slots = 2
+        [devices."emulated:b"]
+        slots = 2
+        [devices."emulated:c"]
+        slots = 2
+        [models.first]
+        device = "emulated:a"
+        profile = {{ "1" = "10ms" }}
+        [models.second]
+        device = "emulated:b"
+        profile = {{ "1" = "20ms" }}
+        [models.third]
+        device = "emulated:c"
+        profile = {{ "1" = "10ms" }}
+        [modules.one]
+        operator = "emulate"
+        model = "first"
+        inputs = ["camera"]
+        [modules.two]
+        operator = "emulate"
+        model = "second"
+        inputs = ["one"]
+        [modules.three]
+        operator = "emulate"
+        model = "third"
+        inputs = ["two"]
+        "#
+    )
+}
+
+fn own_pace() -> RunOptions {
+    RunOptions { pace: Pace::Times(1.0), ..RunOptions::default() }
+}
+
+#[test]
+fn a_lossless_source_loses_nothing_and_keeps_every_slot_busy() {
+    let graph = graph(&chain(1_000.0, 300, "lossless", ""), &Catalog::default());
+    let options = RunOptions { pace: Pace::Max, ..RunOptions::default() };
+    let report = run(assemble(graph, Parts::default()), &options);
+    assert_eq!(report.requests.arrived, 300);
+    assert_eq!(report.requests.dropped, 0);
+    assert_eq!(report.requests.in_flight, 0);
+    for module in report.modules.values() {
+        assert_eq!((module.items, module.failed), (300, 0));
+    }
+}
+
+#[test]
+fn overload_is_let_go_early_and_the_rest_is_on_time() {
+    let graph = graph(&chain(200.0, 600, "live", ""), &Catalog::default());
+    let report = run(assemble(graph, Parts::default()), &own_pace());
+    assert_eq!(report.requests.arrived, 600);
+    assert_eq!(report.requests.in_flight, 0);
+    assert!(report.requests.dropped > 150, "twice the capacity: {:?}", report.requests);
+    assert!(report.requests.delivered > 200, "{:?}", report.requests);
+    assert!(report.drops.iter().all(|drop| drop.module != "three"), "nothing is dropped after the bottleneck");
+}
+
+#[test]
+fn branches_are_merged_and_a_drop_cancels_its_siblings() {
+    let text = chain(150.0, 400, "live", "order = \"lbf\"")
+        .replace("inputs = [\"two\"]", "inputs = [\"two\", \"side\"]")
+        + r#"
+        [modules.side]
+        operator = "emulate"
+        model = "first"
+        inputs = ["one"]
+        "#;
+    let report = run(assemble(graph(&text, &Catalog::default()), Parts::default()), &own_pace());
+    assert_eq!(report.requests.arrived, 400);
+    assert_eq!(report.requests.in_flight, 0);
+    assert_eq!(report.modules["three"].items, report.requests.delivered + report.requests.late);
+}
+
+#[test]
+fn a_run_that_is_stopped_accounts_for_every_request() {
+    let graph = graph(&chain(100.0, 1_000_000, "live", ""), &Catalog::default());
+    let stop = StopFlag::default();
+    let options = own_pace();
+    let progress = std::sync::Arc::clone(&options.progress);
+    let stopper = stop.clone();
+    let watcher = std::thread::spawn(move || {
+        while progress.read().delivered < 20 {
+            std::thread::yield_now();
+        }
+        stopper.raise();
+    });
+    let report = weir_runtime::run(assemble(graph, Parts::default()), &options, &stop).unwrap();
+    watcher.join().unwrap();
+    check_books(&report);
+    assert_eq!(report.requests.in_flight, 0);
+    assert!(report.requests.delivered >= 20);
+}
+
+#[test]
+fn a_recorded_run_is_decided_the_same_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for forming in ["late", "eager"] {
+        let policy = format!("forming = \"{forming}\"");
+        let graph = graph(&chain(180.0, 300, "live", &policy), &Catalog::default());
+        let path = folder.path().join(format!("{forming}.jsonl"));
+        let options = RunOptions { record: Some(path.clone()), ..own_pace() };
+        run(assemble(graph, Parts::default()), &options);
+        let verified = weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{forming}: {error}"));
+        assert!(verified.steps > 600 && verified.effects > 600, "{forming}: {verified:?}");
+    }
+}
