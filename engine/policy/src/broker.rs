@@ -99,16 +99,22 @@ fn over(
 /// Nexus as PARD describes it (5.1): a window of a batch slides over the queue in arrival order and stops at the first
 /// position where every request in it can be done by its deadline; all before that position are dropped. Returns how many.
 #[must_use]
-pub fn nexus_passes(deadlines: &[Timestamp], window: usize, start: Timestamp, duration: Span) -> usize {
+pub fn nexus_passes(
+    deadlines: impl IntoIterator<Item = Timestamp>,
+    window: usize,
+    start: Timestamp,
+    duration: Span,
+) -> usize {
     let done = start + duration;
-    // The last request of the first `window` that is too late moves the window behind itself, and so on.
+    // Whoever in the window is too late moves the window behind itself.
     let mut first = 0;
-    let mut seen = 0;
-    while seen < deadlines.len() && seen < first + window.max(1) {
-        if deadlines[seen] < done {
-            first = seen + 1;
+    for (place, deadline) in deadlines.into_iter().enumerate() {
+        if place >= first + window.max(1) {
+            break;
         }
-        seen += 1;
+        if deadline < done {
+            first = place + 1;
+        }
     }
     first
 }
@@ -192,9 +198,9 @@ mod tests {
     #[test]
     fn nexus_stops_at_the_first_window_that_can_be_done() {
         let check = |deadlines_ms: &[u64], expected| {
-            let deadlines: Vec<_> = deadlines_ms.iter().map(|&ms| at(ms)).collect();
+            let deadlines = deadlines_ms.iter().map(|&ms| at(ms));
             assert_eq!(
-                nexus_passes(&deadlines, 2, at(0), Span::from_millis(50)),
+                nexus_passes(deadlines, 2, at(0), Span::from_millis(50)),
                 expected,
                 "{deadlines_ms:?}"
             );

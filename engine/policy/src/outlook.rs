@@ -79,6 +79,8 @@ pub struct Planner {
     after: Vec<Vec<ModuleId>>,
     through: Vec<Vec<ModuleId>>,
     states: Vec<ModuleState>,
+    /// This module's part of the SLO by the execution of one item.
+    fair_share: Span,
     seed: u64,
 }
 
@@ -90,19 +92,34 @@ impl Planner {
         slo: Span,
         rule: DropRule,
         topology: &Topology,
-        states: Vec<ModuleState>,
+        mut states: Vec<ModuleState>,
         seed: u64,
     ) -> Self {
+        // A module of which nothing is known takes no time.
+        let modules = topology.len().max(module.index() + 1);
+        let unknown = |id: usize| ModuleState::initial(ModuleId(id as u32), Span::ZERO);
+        states.extend((states.len()..modules).map(unknown));
         let (after, through) = (topology.paths_after(module), topology.paths_through(module));
-        Self {
+        let mut planner = Self {
             module,
             slo,
             rule,
             after,
             through,
             states,
+            fair_share: slo,
             seed,
-        }
+        };
+        planner.fair_share = planner.budgets(slo).0;
+        planner
+    }
+
+    /// This module's share of the SLO by the execution of one item, for choosing a batch size. It does not move with the
+    /// batch sizes that follow from it: a share by present durations would feed on itself, larger batches asking for a
+    /// larger share and so for larger batches.
+    #[must_use]
+    pub fn fair_share(&self) -> Span {
+        self.fair_share
     }
 
     /// Takes in what a module (this one included) told.
@@ -130,18 +147,26 @@ impl Planner {
 
     /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it.
     fn ahead(&self) -> Span {
-        self.after
-            .iter()
-            .map(|path| self.ahead_along(path))
-            .max()
-            .unwrap_or_default()
+        let mut longest = Span::ZERO;
+        for path in &self.after {
+            longest = longest.max(self.ahead_along(path, longest));
+        }
+        longest
     }
 
-    fn ahead_along(&self, path: &[ModuleId]) -> Span {
+    /// Along one path; zero where it is certainly no longer than `known`.
+    fn ahead_along(&self, path: &[ModuleId], known: Span) -> Span {
         let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
         let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
         match self.rule {
-            DropRule::Pard(ahead) => queueing + duration + self.wait_along(path, ahead),
+            DropRule::Pard(ahead) => {
+                // Drawing waits is what costs: not where even the longest of each would not do.
+                let most: Span = path.iter().map(|&module| self.state(module).waits.most()).sum();
+                if queueing + duration + most <= known {
+                    return Span::ZERO;
+                }
+                queueing + duration + self.wait_along(path, ahead)
+            }
             DropRule::Lower(_) => queueing + duration,
             DropRule::Upper(_) => queueing + duration + duration,
             DropRule::Sf => duration,

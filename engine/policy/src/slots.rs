@@ -177,6 +177,8 @@ pub struct Slots {
     states: Vec<State>,
     tenants: BTreeMap<ModuleId, Tenant>,
     began: Option<Timestamp>,
+    /// What each module was last told of each of its slots.
+    told: BTreeMap<(ModuleId, SlotId), Timestamp>,
 }
 
 impl Slots {
@@ -202,6 +204,7 @@ impl Slots {
             states: vec![State::Free; spec.slots as usize],
             tenants,
             began: None,
+            told: BTreeMap::new(),
             spec,
         }
     }
@@ -241,6 +244,8 @@ impl Slots {
                 expected,
             } => {
                 self.began.get_or_insert(now);
+                // It has made its own guess as it began.
+                self.told.remove(&(module, slot));
                 let until = now + expected;
                 self.become_if(
                     slot,
@@ -311,34 +316,51 @@ impl Slots {
 
     /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
     /// among the slots that they could run on.
-    fn forecast(&self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+    fn forecast(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        let mut told = std::mem::take(&mut self.told);
         for (&module, tenant) in &self.tenants {
-            let own = tenant.bid.map(|bid| (self.rank(tenant, bid), module));
             for &slot in &tenant.slots {
-                let free_at = match self.states[slot.index()] {
-                    State::Free => now,
-                    State::Granted { module: holder, .. } if holder == module => now,
-                    State::Granted { duration, .. } => now + duration,
-                    State::Busy { until, .. } => until.max(now),
-                    State::Down => Timestamp::MAX,
-                };
-                let before: Span = self
-                    .tenants
-                    .iter()
-                    .filter(|(other, rival)| **other != module && rival.slots.contains(&slot))
-                    .filter_map(|(&other, rival)| Some((self.rank(rival, rival.bid?), other, rival)))
-                    .filter(|(rank, other, _)| own.is_none_or(|own| (*rank, *other) < own))
-                    .map(|(_, _, rival)| {
-                        rival.bid.map_or(Span::ZERO, |bid| bid.duration) / rival.slots.len() as u64
-                    })
-                    .sum();
-                effects.push(SlotEffect::Forecast {
-                    module,
-                    slot,
-                    free_at: free_at + before,
-                });
+                let free_at = self.free_for(module, tenant, slot, now);
+                // What lies behind is as good as now, so only news is told.
+                let known = told.insert((module, slot), free_at);
+                if known.is_none_or(|known| known.max(now) != free_at) {
+                    effects.push(SlotEffect::Forecast {
+                        module,
+                        slot,
+                        free_at,
+                    });
+                }
             }
         }
+        self.told = told;
+    }
+
+    fn free_for(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> Timestamp {
+        let free_at = match self.states.get(slot.index()) {
+            Some(State::Free) => now,
+            Some(State::Granted { module: holder, .. }) if *holder == module => now,
+            Some(State::Granted { duration, .. }) => now + *duration,
+            Some(State::Busy { until, .. }) => (*until).max(now),
+            Some(State::Down) | None => Timestamp::MAX,
+        };
+        // Who asks for nothing yet would come last among equals.
+        let bid = tenant.bid.unwrap_or(Bid {
+            latest_start: Timestamp::MAX,
+            since: Timestamp::MAX,
+            duration: Span::ZERO,
+        });
+        let own = (self.rank(tenant, bid), module);
+        let before: Span = self
+            .tenants
+            .iter()
+            .filter(|(other, rival)| **other != module && rival.slots.contains(&slot))
+            .filter_map(|(&other, rival)| {
+                let bid = rival.bid?;
+                let first = (self.rank(rival, bid), other) < own;
+                first.then(|| bid.duration / rival.slots.len() as u64)
+            })
+            .sum();
+        free_at + before
     }
 
     /// Tells every module which share of its slots it could have: all but what modules take that go before it.

@@ -9,14 +9,31 @@ const PATHS_MOST: usize = 4_096;
 
 /// The modules of a graph and the edges between them. Modules stand in topological order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Edges")]
 pub struct Topology {
     successors: Vec<Vec<ModuleId>>,
 }
 
+/// A topology as it is written.
+#[derive(Deserialize)]
+struct Edges {
+    successors: Vec<Vec<ModuleId>>,
+}
+
+impl From<Edges> for Topology {
+    fn from(edges: Edges) -> Self {
+        Self::new(edges.successors)
+    }
+}
+
 impl Topology {
-    /// From the successors of each module, by id.
+    /// From the successors of each module, by id. Edges that lead to no module, or not forward, are left out: paths end.
     #[must_use]
-    pub fn new(successors: Vec<Vec<ModuleId>>) -> Self {
+    pub fn new(mut successors: Vec<Vec<ModuleId>>) -> Self {
+        let modules = successors.len();
+        for (module, successors) in successors.iter_mut().enumerate() {
+            successors.retain(|successor| (module + 1..modules).contains(&successor.index()));
+        }
         Self { successors }
     }
 
@@ -161,5 +178,16 @@ mod tests {
         assert!(!graph.leads_to(ModuleId(1), ModuleId(2)));
         assert_eq!(graph.steps_to_end(ModuleId(0)), 2);
         assert!(graph.splits());
+    }
+
+    #[test]
+    fn edges_that_lead_nowhere_or_back_are_left_out() {
+        let odd = Topology::new(vec![
+            vec![ModuleId(0), ModuleId(7), ModuleId(1)],
+            vec![ModuleId(0)],
+        ]);
+        assert_eq!(odd, Topology::new(vec![vec![ModuleId(1)], vec![]]));
+        let read: Topology = serde_json::from_str(r#"{"successors": [[0, 1], [0, 9]]}"#).unwrap();
+        assert_eq!(ids(&read.paths_through(ModuleId(1))), [[0, 1]]);
     }
 }

@@ -1,6 +1,7 @@
 //! The policy as values: what `[policy]` of a graph may say, with the paper's defaults.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::time::Span;
 
@@ -42,10 +43,13 @@ pub enum DropRule {
     /// Fixed shares of the SLO, otherwise PARD's estimate of the present module.
     Split(Split),
     /// Shares of the SLO after the worst latency seen lately.
+    #[serde(serialize_with = "window_only")]
     Wcl(Lookahead),
     /// PARD with batch waits ahead taken as zero.
+    #[serde(serialize_with = "window_only")]
     Lower(Lookahead),
     /// PARD with batch waits ahead taken as whole executions.
+    #[serde(serialize_with = "window_only")]
     Upper(Lookahead),
 }
 
@@ -59,6 +63,13 @@ pub struct Lookahead {
     pub window: Span,
     /// How many recent waits are kept for the quantile (PARD's M).
     pub samples: usize,
+}
+
+/// Writes what a rule without a quantile takes, so that it can be read again.
+fn window_only<S: Serializer>(ahead: &Lookahead, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut table = serializer.serialize_struct("Lookahead", 1)?;
+    table.serialize_field("window", &ahead.window)?;
+    table.end()
 }
 
 impl Default for Lookahead {

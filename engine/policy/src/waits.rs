@@ -84,6 +84,11 @@ impl Sketch {
         }
     }
 
+    /// The longest wait.
+    pub(crate) fn most(&self) -> Span {
+        Span::from_micros(self.points.last().copied().unwrap_or(0).into())
+    }
+
     /// Bytes that telling it to another module takes.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -4,7 +4,7 @@
 //! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
 
 use super::{Module, ModuleEffect, Part, Running};
-use crate::broker::{Candidate, judge, nexus_passes};
+use crate::broker::{Candidate, DropReason, judge, nexus_passes};
 use crate::depq::End;
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
@@ -14,10 +14,9 @@ use crate::values::{DropRule, Forming};
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
     pub(super) fn use_slot(&mut self, slot: SlotId, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let mut parts = match self.spec.policy.forming {
-            Forming::Eager => self.take_formed(slot),
-            Forming::Late => self.bind(Vec::new(), now, now, effects),
-        };
+        let formed = self.take_formed(slot);
+        let formed = self.keep_hopeful(formed, now, effects);
+        let mut parts = self.bind(formed, now, now, effects);
         if parts.is_empty() {
             effects.push(ModuleEffect::Decline { slot });
             return;
@@ -28,8 +27,9 @@ impl Module {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
             self.load.waited(part.waited);
+            self.entries.started(part.request, part.count);
         }
-        let items = parts.iter().map(|part| part.count).sum();
+        let items = count(&parts);
         let ratio = self
             .slots
             .get(&slot)
@@ -75,21 +75,44 @@ impl Module {
             .unwrap_or_default()
     }
 
+    /// What was bound ahead may have become too late while its batch waited, where other modules had the slot meanwhile:
+    /// it is let go rather than run in vain.
+    fn keep_hopeful(
+        &mut self,
+        parts: Vec<Part>,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> Vec<Part> {
+        if parts.is_empty() || !self.sweeps() {
+            return parts;
+        }
+        let duration = self.expected(count(&parts));
+        let (late, hopeful): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|part| {
+            let entry = self.entries.of(part.request);
+            entry.is_some_and(|entry| entry.droppable && now.since(entry.sent_at) + duration > self.spec.slo)
+        });
+        for part in late {
+            self.let_go(part.request, DropReason::Hopeless, now, effects);
+        }
+        hopeful
+    }
+
     /// Fills the batches that are being formed, the one that starts soonest first.
     pub(super) fn form_ahead(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         loop {
             if self.entries.waiting_items() == 0 {
                 return;
             }
+            // Nothing is bound to a slot that is down: whoever waits may yet run on another.
             let open = self
                 .slots
-                .iter()
-                .filter(|(_, view)| view.formed() < self.batch_size);
+                .iter_mut()
+                .filter(|(_, view)| view.formed() < self.batch_size && view.free_at < Timestamp::MAX);
             let Some((&slot, view)) = open.min_by_key(|(slot, view)| (view.free_at.max(now), **slot)) else {
                 return;
             };
             let start = view.free_at.max(now);
-            let formed = view.forming.clone();
+            let formed = std::mem::take(&mut view.forming);
             let before = formed.len();
             let parts = self.bind(formed, start, now, effects);
             let grew = parts.len() > before;
@@ -111,7 +134,7 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Vec<Part> {
-        let mut items: u32 = parts.iter().map(|part| part.count).sum();
+        let mut items = count(&parts);
         self.pass_by_window(start, now, effects);
         while items < self.batch_size {
             let Some(request) = self.next_request() else { break };
@@ -137,18 +160,21 @@ impl Module {
             };
             if let Some(reason) = verdict {
                 self.let_go(request, reason, now, effects);
+                // A part of it may have joined this batch already.
+                parts.retain(|part| part.request != request);
+                items = count(&parts);
                 continue;
             }
             let queued = now.since(entry.arrived_at);
-            if entry.bound == 0 {
+            if entry.bound == 0 && entry.droppable {
                 self.load.queued(queued, now);
             }
-            let (first, count) = self.entries.bind(request, self.batch_size - items);
-            items += count;
+            let (first, bound) = self.entries.bind(request, self.batch_size - items);
+            items += bound;
             parts.push(Part {
                 request,
                 first,
-                count,
+                count: bound,
                 queued,
                 waited: Span::ZERO,
             });
@@ -188,18 +214,24 @@ impl Module {
         if self.spec.policy.drop != DropRule::Nexus {
             return;
         }
-        let queue: Vec<RequestId> = self.mailbox.iter().map(|(_, request, ())| request).collect();
-        let deadlines: Vec<Timestamp> = queue
+        let deadlines = self
+            .mailbox
             .iter()
-            .map(|&request| match self.entries.of(request) {
+            .map(|(_, request, ())| match self.entries.of(request) {
                 Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
                 _ => Timestamp::MAX,
-            })
-            .collect();
+            });
         let duration = self.expected(self.batch_size);
-        for &request in &queue[..nexus_passes(&deadlines, self.batch_size as usize, start, duration)] {
+        let passed = nexus_passes(deadlines, self.batch_size as usize, start, duration);
+        let passed: Vec<RequestId> = self
+            .mailbox
+            .iter()
+            .take(passed)
+            .map(|(_, request, ())| request)
+            .collect();
+        for request in passed {
             if self.entries.of(request).is_some_and(|entry| entry.droppable) {
-                self.let_go(request, crate::DropReason::Hopeless, now, effects);
+                self.let_go(request, DropReason::Hopeless, now, effects);
             }
         }
     }
@@ -238,4 +270,9 @@ impl Module {
             duration,
         })
     }
+}
+
+/// Items in a batch.
+fn count(parts: &[Part]) -> u32 {
+    parts.iter().map(|part| part.count).sum()
 }

@@ -15,6 +15,8 @@ pub(super) struct Entry {
     pub(super) items: u32,
     /// Items that were put into batches.
     pub(super) bound: u32,
+    /// Items that were put on a slot.
+    started: u32,
     /// Items that came back.
     done: u32,
     pub(super) droppable: bool,
@@ -34,6 +36,7 @@ impl Entry {
             arrived_at,
             items,
             bound: 0,
+            started: 0,
             done: 0,
             droppable,
         }
@@ -49,7 +52,7 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entries {
     all: BTreeMap<RequestId, Entry>,
-    /// Those with items not yet bound that may be let go, by sending time, that is by deadline.
+    /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline.
     urgent: BTreeSet<(Timestamp, RequestId)>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     begun: BTreeSet<(Timestamp, RequestId)>,
@@ -98,11 +101,20 @@ impl Entries {
         let place = (entry.sent_at, request);
         if entry.waiting() == 0 {
             self.begun.remove(&place);
-            self.urgent.remove(&place);
         } else {
             self.begun.insert(place);
         }
         (first, count)
+    }
+
+    /// Counts `items` as running: when nothing of a request is left to run, it is no longer to be let go.
+    pub(super) fn started(&mut self, request: RequestId, items: u32) {
+        if let Some(entry) = self.all.get_mut(&request) {
+            entry.started += items;
+            if entry.started >= entry.items {
+                self.urgent.remove(&(entry.sent_at, request));
+            }
+        }
     }
 
     /// The most urgent request of which a part is bound and a part waits.
@@ -110,7 +122,7 @@ impl Entries {
         self.begun.first().map(|(_, request)| *request)
     }
 
-    /// The request with the least budget among those that wait and may be let go.
+    /// The request with the least budget among those that do not run yet, bound or not, and may be let go.
     pub(super) fn most_urgent_waiting(&self) -> Option<(RequestId, Entry)> {
         let (_, request) = self.urgent.first()?;
         self.all.get(request).map(|entry| (*request, *entry))

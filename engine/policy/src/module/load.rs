@@ -2,6 +2,7 @@
 //! it tells.
 
 use super::{Module, ModuleEffect};
+use crate::depq::End;
 use crate::outlook::{ModuleState, due};
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Lookahead};
@@ -10,6 +11,10 @@ use crate::window::Window;
 
 /// Over which arrivals are counted as the present rate.
 const PRESENT: Span = Span::from_secs(1);
+
+/// A state is told before its time when the queueing delay has moved by this part of the SLO: modules before this one let
+/// go by it, and while it is stale they let go of too many or too few.
+const NEWS: u64 = 20;
 
 /// The measurements.
 #[derive(Debug, Clone)]
@@ -24,6 +29,8 @@ pub(super) struct Load {
     share: f64,
     dropped: u64,
     published: Option<Timestamp>,
+    /// The queueing delay that was published.
+    told: Span,
 }
 
 impl Load {
@@ -51,6 +58,7 @@ impl Load {
             share: 1.0,
             dropped: 0,
             published: None,
+            told: Span::ZERO,
         }
     }
 
@@ -78,20 +86,25 @@ impl Load {
     }
 
     pub(super) fn share(&mut self, share: f64) {
-        self.share = share.clamp(Self::SHARE_LEAST, 1.0);
+        if !share.is_nan() {
+            self.share = share.clamp(Self::SHARE_LEAST, 1.0);
+        }
     }
 }
 
 impl Module {
     /// Expected duration of a batch of `size` on the slots as they are lately.
     pub(super) fn expected(&self, size: u32) -> Span {
-        let mean = self
-            .slots
-            .values()
-            .map(|view| view.correction.ratio())
-            .sum::<f64>()
-            / self.slots.len().max(1) as f64;
-        self.spec.profile.duration(size).scale(mean)
+        self.spec.profile.duration(size).scale(self.ratio())
+    }
+
+    /// Measured over expected durations, the mean of the slots; 1 without any.
+    fn ratio(&self) -> f64 {
+        if self.slots.is_empty() {
+            return 1.0;
+        }
+        let sum: f64 = self.slots.values().map(|view| view.correction.ratio()).sum();
+        sum / self.slots.len() as f64
     }
 
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
@@ -113,21 +126,42 @@ impl Module {
             let smoothed = self.load.smoothed.rate(now, began);
             self.priority.reading(input, smoothed, self.throughput());
         }
-        if due(self.load.published, now) {
+        let queueing = self.queueing(now);
+        let moved = queueing.micros().abs_diff(self.load.told.micros()) > self.spec.slo.micros() / NEWS;
+        if due(self.load.published, now) || moved {
             self.load.published = Some(now);
-            let state = self.state(now);
+            self.load.told = queueing;
+            let state = self.state(queueing, now);
             self.planner.heard(state.clone());
-            self.reconsider();
+            self.stale = true;
             effects.push(ModuleEffect::Publish(state));
+        }
+        if std::mem::take(&mut self.stale) {
+            self.reconsider();
         }
     }
 
-    fn state(&self, now: Timestamp) -> ModuleState {
+    /// The delay that a request will find here, `q_i`: the recent mean, as far as what waits now bears it out. Where the
+    /// queue would be served sooner, the mean speaks of a queue that is gone (and would for a whole window, if modules
+    /// before this one let everything go because of it). Where it takes most of the SLO to serve and newcomers stand at
+    /// its end, the mean speaks only of those that were served in time.
+    fn queueing(&self, now: Timestamp) -> Span {
+        let mean = self.load.queueing.weighted_mean(now).unwrap_or(0.0);
+        let mean = Span::from_micros(mean as u64);
+        let drain = Span::from_secs_f64(self.entries.waiting_items() as f64 / self.throughput().max(1e-6));
+        if self.priority.end() == End::Low && drain * 2 > self.spec.slo {
+            drain
+        } else {
+            mean.min(drain + self.expected(self.batch_size))
+        }
+    }
+
+    fn state(&self, queueing: Span, now: Timestamp) -> ModuleState {
         let micros = |micros: f64| Span::from_micros(micros as u64);
         let duration = self.request_duration();
         ModuleState {
             module: self.spec.id,
-            queueing: micros(self.load.queueing.weighted_mean(now).unwrap_or(0.0)),
+            queueing,
             duration,
             waits: self.load.waits.sketch(),
             worst: micros(self.load.latency.largest(now)).max(duration),
@@ -140,12 +174,12 @@ impl Module {
         }
     }
 
-    /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO.
-    pub(super) fn reconsider(&mut self) {
+    /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO. Done at
+    /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
+    fn reconsider(&mut self) {
         self.outlook = self.planner.outlook();
-        self.batch_size = self
-            .spec
-            .profile
-            .batch_size(&self.spec.batch, self.outlook.own_budget);
+        // A slow device has less of the profile's time in the same share.
+        let share = self.planner.fair_share().scale(1.0 / self.ratio().max(1e-3));
+        self.batch_size = self.spec.profile.batch_size(&self.spec.batch, share);
     }
 }

@@ -218,6 +218,8 @@ pub struct Module {
     batch_size: u32,
     bid: Option<Bid>,
     wake_at: Option<Timestamp>,
+    /// Whether something was heard that the outlook does not know of yet.
+    stale: bool,
     random: Pcg64Mcg,
 }
 
@@ -238,7 +240,7 @@ impl Module {
             spec.seed,
         );
         let outlook = planner.outlook();
-        let batch_size = spec.profile.batch_size(&spec.batch, outlook.own_budget);
+        let batch_size = spec.profile.batch_size(&spec.batch, planner.fair_share());
         Self {
             outlook,
             priority: Priority::new(spec.policy.order),
@@ -256,6 +258,7 @@ impl Module {
             batch_size,
             bid: None,
             wake_at: None,
+            stale: false,
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
             planner,
             spec,
@@ -298,7 +301,13 @@ impl Module {
             }
             ModuleEvent::Granted { slot } => {
                 self.bid = None;
-                self.granted.push(slot);
+                match self.slots.get_mut(&slot) {
+                    Some(view) => {
+                        view.free_at = now;
+                        self.granted.push(slot);
+                    }
+                    None => effects.push(ModuleEffect::Decline { slot }),
+                }
             }
             ModuleEvent::Forecast { slot, free_at } => {
                 if let Some(view) = self.slots.get_mut(&slot) {
@@ -309,7 +318,7 @@ impl Module {
             ModuleEvent::Failed { batch, took } => self.failed(batch, took, now, effects),
             ModuleEvent::Heard(state) => {
                 self.planner.heard(state);
-                self.reconsider();
+                self.stale = true;
             }
             ModuleEvent::Share { share } => self.load.share(share),
             ModuleEvent::Tick => self.tick(now, effects),
@@ -325,12 +334,16 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
+        if self.entries.of(request).is_some() {
+            return;
+        }
         if items == 0 {
             effects.push(ModuleEffect::Forward { request });
             return;
         }
         self.load.arrived(items, now);
-        if droppable && self.outlook.turn_away > 0.0 && self.random.random_bool(self.outlook.turn_away) {
+        let turn_away = self.outlook.turn_away.clamp(0.0, 1.0);
+        if droppable && turn_away > 0.0 && self.random.random_bool(turn_away) {
             self.load.dropped();
             effects.push(ModuleEffect::Drop {
                 request,
@@ -359,7 +372,9 @@ impl Module {
         spend(&run.parts, took, effects);
         for part in run.parts {
             if let Some(entry) = self.entries.done(part.request, part.count) {
-                self.load.left(now.since(entry.arrived_at), now);
+                if entry.droppable {
+                    self.load.left(now.since(entry.arrived_at), now);
+                }
                 effects.push(ModuleEffect::Forward {
                     request: part.request,
                 });
@@ -387,7 +402,7 @@ impl Module {
     ) {
         if let Some(entry) = self.take_out(request) {
             self.load.dropped();
-            if entry.bound == 0 {
+            if entry.bound == 0 && entry.droppable {
                 // It waited in vain, but it did wait: leaving it out would make a full queue look short.
                 self.load.queued(now.since(entry.arrived_at), now);
             }

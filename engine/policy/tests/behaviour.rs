@@ -1,0 +1,279 @@
+//! What the policies are for, in worlds whose outcome can be worked out by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod common;
+
+use common::scene::{Items, Scene, Stream, Vertex};
+use common::world::World;
+use weir_policy::*;
+
+fn policy(drop: &str, order: Order) -> Policy {
+    Policy {
+        drop: serde_json::from_value(serde_json::json!(drop)).unwrap(),
+        order,
+        ..Policy::default()
+    }
+}
+
+/// A chain, a slot and a batch of one each, frames at a fixed period for `secs`.
+fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Scene {
+    let last = durations_ms.len() as u32 - 1;
+    let vertex = |(id, &ms): (u32, &u64)| Vertex {
+        next: if id == last { vec![] } else { vec![id + 1] },
+        slots: vec![id],
+        batch: vec![1],
+        profile: vec![(1, ms)],
+        items: Items::Fixed(1),
+    };
+    Scene {
+        seed: 1,
+        policy,
+        slo: Span::from_millis(400),
+        slots: last + 1,
+        vertices: (0..).zip(durations_ms).map(vertex).collect(),
+        streams: vec![Stream {
+            frames: (secs * 1_000 / period_ms) as u32,
+            period: Span::from_millis(period_ms),
+            poisson: false,
+            lossless: false,
+            most: 100_000,
+        }],
+        noise: 0.0,
+        hop: Span::ZERO,
+        bursts: true,
+        json: false,
+        failing: 0.0,
+        shaky: None,
+    }
+}
+
+fn delivered(outcome: Outcome) -> bool {
+    outcome == Outcome::Delivered
+}
+
+#[test]
+fn half_loaded_chain_delivers_all_in_the_sum_of_its_durations() {
+    for forming in [Forming::Late, Forming::Eager] {
+        let policy = Policy {
+            forming,
+            ..policy("pard", Order::Adaptive)
+        };
+        let world = World::new(chain(policy, &[10, 10, 10], 20, 20)).run();
+        assert_eq!(world.ledger.total().delivered, 1_000);
+        assert!(
+            world
+                .latencies()
+                .iter()
+                .all(|&latency| latency == Span::from_millis(30)),
+            "{forming:?}"
+        );
+    }
+}
+
+#[test]
+fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
+    let (from, to) = (10, 30);
+    let mut figures = Vec::new();
+    for (rule, order, forming) in [
+        ("pard", Order::Adaptive, Forming::Late),
+        ("pard", Order::Adaptive, Forming::Eager),
+        ("none", Order::Fcfs, Forming::Late),
+    ] {
+        let policy = Policy {
+            forming,
+            ..policy(rule, order)
+        };
+        let world = World::new(chain(policy, &[10, 10, 10], 5, to)).run();
+        let late = world.ended(from, to, |outcome| outcome == Outcome::Late);
+        figures.push((world.ended(from, to, delivered) as f64 / (to - from) as f64, late));
+        println!(
+            "{rule} {forming:?}: {:?}, {:?}",
+            figures.last(),
+            world.dropped_by()
+        );
+    }
+    assert!(figures[0].0 >= 95.0 && figures[1].0 >= 95.0, "{figures:?}");
+    assert!(figures[0].1 <= 20 && figures[1].1 <= 20, "{figures:?}");
+    assert!(figures[2].0 < figures[0].0 / 3.0, "{figures:?}");
+}
+
+/// Drops by module, goodput a second and the invalid rate, with a last module of half the input's rate.
+fn slow_last_module(rule: &str, order: Order, forming: Forming) -> (Vec<u64>, f64, f64) {
+    let policy = Policy {
+        forming,
+        ..policy(rule, order)
+    };
+    let world = World::new(chain(policy, &[5, 5, 20], 10, 60)).run();
+    let goodput = world.ended(10, 60, delivered) as f64 / 50.0;
+    println!(
+        "{rule} {forming:?} {order:?}: {:?}, {goodput}/s of 50, invalid {:.3}",
+        world.dropped_by(),
+        world.ledger.invalid_rate()
+    );
+    (world.dropped_by(), goodput, world.ledger.invalid_rate())
+}
+
+/// Where requests queue in order, a newcomer's wait is known ahead, and pard drops before the work is done. The rest is
+/// what comes between two states of the last module.
+#[test]
+fn pard_drops_before_a_slow_last_module_and_back_at_it() {
+    for forming in [Forming::Late, Forming::Eager] {
+        for order in [Order::Fcfs, Order::Lbf] {
+            let (pard, goodput, invalid) = slow_last_module("pard", order, forming);
+            let (back, _, invalid_back) = slow_last_module("back", order, forming);
+            assert!(pard[0] + pard[1] > 3 * pard[2], "{forming:?} {order:?}: {pard:?}");
+            assert!(
+                back[2] > 9 * (back[0] + back[1]),
+                "{forming:?} {order:?}: {back:?}"
+            );
+            assert!(goodput >= 47.5, "{forming:?} {order:?}: {goodput}");
+            assert!(invalid < invalid_back / 2.0, "{invalid} and {invalid_back}");
+        }
+    }
+}
+
+/// High budget first serves newcomers at once, so their estimate stays good however many are buried behind them: nothing
+/// is to be lost by it.
+#[test]
+fn high_budget_first_keeps_a_slow_last_module_busy() {
+    for forming in [Forming::Late, Forming::Eager] {
+        for order in [Order::Adaptive, Order::Hbf] {
+            assert!(slow_last_module("pard", order, forming).1 >= 47.5);
+        }
+    }
+}
+
+/// Under sustained overload the adaptive order turns to high budget first once, and what it serves has hardly waited;
+/// low budget first serves what is about to be too late.
+#[test]
+fn adaptive_order_turns_to_high_budget_under_overload() {
+    let median = |order| {
+        let world = World::new(chain(policy("pard", order), &[10, 10, 10], 5, 20)).run();
+        let mut latencies = world.latencies();
+        latencies.sort_unstable();
+        (
+            latencies[latencies.len() / 2],
+            world.modules[0].priority_switches(),
+        )
+    };
+    let ((adaptive, switches), (lbf, _)) = (median(Order::Adaptive), median(Order::Lbf));
+    println!("median {adaptive} adaptive, {lbf} lbf, {switches} switches");
+    assert!((1..=2).contains(&switches), "{switches}");
+    assert!(
+        adaptive < Span::from_millis(100) && lbf > Span::from_millis(300),
+        "{adaptive}, {lbf}"
+    );
+}
+
+/// Three modules share two slots at twice the load: finishing what was begun wastes less than serving whoever waits
+/// longest.
+#[test]
+fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
+    let wasted = |rule, arbitration| {
+        let policy = Policy {
+            arbitration,
+            ..policy(rule, Order::Fcfs)
+        };
+        let mut scene = chain(policy, &[10, 10, 10], 8, 30);
+        scene.slots = 2;
+        for vertex in &mut scene.vertices {
+            vertex.slots = vec![0, 1];
+        }
+        let world = World::new(scene).run();
+        let goodput = world.ended(5, 30, delivered) as f64 / 25.0;
+        println!(
+            "{rule} {arbitration:?}: {:?} {goodput}/s of 66, invalid {:.3}",
+            world.dropped_by(),
+            world.ledger.invalid_rate()
+        );
+        (world.ledger.invalid_rate(), goodput)
+    };
+    for rule in ["pard", "back", "clipper++"] {
+        let (downstream, fifo) = (
+            wasted(rule, Arbitration::DownstreamFirst),
+            wasted(rule, Arbitration::Fifo),
+        );
+        wasted(rule, Arbitration::LeastSlack);
+        assert!(
+            downstream.0 <= fifo.0 && downstream.1 >= fifo.1 * 0.98,
+            "{rule}: {downstream:?}, {fifo:?}"
+        );
+    }
+}
+
+/// A request that waits, or sits in a batch formed ahead, while others have the slot is let go at the moment when it can
+/// no longer be on time, not at the next tick.
+#[test]
+fn hopeless_requests_leave_when_they_become_so() {
+    let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
+    for forming in [Forming::Late, Forming::Eager] {
+        let mut module = Module::new(ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_millis(100),
+            policy: Policy {
+                forming,
+                ..policy("pard", Order::Adaptive)
+            },
+            slots: vec![SlotId(0)],
+            batch: vec![1, 4],
+            profile: Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(12))]).unwrap(),
+            topology: Topology::new(vec![vec![]]),
+            durations: vec![Span::from_millis(10)],
+            seed: 1,
+        });
+        let mut effects = Vec::new();
+        let arrived = |request, droppable| ModuleEvent::Arrived {
+            request: RequestId(request),
+            sent_at: ms(0),
+            items: 1,
+            droppable,
+        };
+        module.step([arrived(1, true), arrived(2, false)], ms(1), &mut effects);
+        let at = ms(90) + Span::from_micros(1);
+        assert!(effects.contains(&ModuleEffect::WakeAt { at }), "{effects:?}");
+        effects.clear();
+        module.step([], at, &mut effects);
+        let drop = ModuleEffect::Drop {
+            request: RequestId(1),
+            reason: DropReason::Hopeless,
+        };
+        assert!(effects.contains(&drop), "{forming:?}: {effects:?}");
+        effects.clear();
+        module.step([ModuleEvent::Granted { slot: SlotId(0) }], ms(200), &mut effects);
+        let ran = effects
+            .iter()
+            .any(|effect| matches!(effect, ModuleEffect::Run { parts, .. } if parts.len() == 1));
+        assert!(
+            ran && module.requests() == 1,
+            "what must not be dropped runs: {effects:?}"
+        );
+    }
+}
+
+/// Events about what a module does not know change nothing and panic nowhere.
+#[test]
+fn unknown_things_are_passed_over() {
+    let scene = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);
+    let mut module = World::new(scene).modules.remove(0);
+    let (slot, batch, request, took) = (SlotId(99), BatchId(99), RequestId(99), Span::MAX);
+    let mut effects = Vec::new();
+    let events = [
+        ModuleEvent::Cancelled { request },
+        ModuleEvent::Granted { slot },
+        ModuleEvent::Forecast {
+            slot,
+            free_at: Timestamp::MAX,
+        },
+        ModuleEvent::Finished { batch, took },
+        ModuleEvent::Failed { batch, took },
+        ModuleEvent::Heard(ModuleState::initial(ModuleId(99), took)),
+        ModuleEvent::Share { share: f64::NAN },
+        ModuleEvent::Tick,
+    ];
+    module.step(events, Timestamp::MAX, &mut effects);
+    assert!(
+        effects.contains(&ModuleEffect::Decline { slot }) && module.requests() == 0,
+        "{effects:?}"
+    );
+}

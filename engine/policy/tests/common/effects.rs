@@ -1,0 +1,234 @@
+//! The half of the world that carries effects out, and checks what is run, forwarded and dropped.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use weir_policy::*;
+
+use super::scene::Items;
+use super::world::{Wire, World, again};
+
+impl World {
+    pub(super) fn items(&self, module: ModuleId, request: RequestId) -> u32 {
+        match self.scene.vertices[module.index()].items {
+            Items::Fixed(items) => items,
+            Items::UpTo(most) => {
+                let seed = self.scene.seed ^ (request.0 << 8) ^ u64::from(module.0);
+                Pcg64Mcg::seed_from_u64(seed).random_range(0..=most)
+            }
+        }
+    }
+
+    pub(super) fn step_module(&mut self, module: ModuleId, events: Vec<ModuleEvent>) {
+        for event in &events {
+            if let ModuleEvent::Cancelled { request } = event {
+                self.cancelled.insert((module.0, *request));
+            }
+        }
+        let events = if self.scene.json {
+            events.iter().map(again).collect()
+        } else {
+            events
+        };
+        let mut effects = Vec::new();
+        self.modules[module.index()].step(events, self.now, &mut effects);
+        for effect in effects {
+            let effect = if self.scene.json {
+                self.log += &format!(
+                    "{} {module:?} {}\n",
+                    self.now.micros(),
+                    serde_json::to_string(&effect).unwrap()
+                );
+                again(&effect)
+            } else {
+                effect
+            };
+            self.carry_out(module, effect);
+        }
+    }
+
+    fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
+        let hop = self.scene.hop;
+        match effect {
+            ModuleEffect::Bid(bid) => self.wire(hop, Wire::Slots(SlotEvent::Bid { module, bid })),
+            ModuleEffect::Withdraw => self.wire(hop, Wire::Slots(SlotEvent::Withdrawn { module })),
+            ModuleEffect::Decline { slot } => {
+                self.wire(hop, Wire::Slots(SlotEvent::Declined { module, slot }))
+            }
+            ModuleEffect::Run {
+                slot,
+                batch,
+                parts,
+                expected,
+            } => {
+                let items = self.check_run(module, slot, batch, &parts);
+                self.wire(
+                    hop,
+                    Wire::Slots(SlotEvent::Started {
+                        module,
+                        slot,
+                        expected,
+                    }),
+                );
+                let points = &self.scene.vertices[module.index()].profile;
+                let profile = Profile::new(
+                    points
+                        .iter()
+                        .map(|&(size, ms)| (size, Span::from_millis(ms)))
+                        .collect(),
+                );
+                let factor = 1.0 + self.scene.noise * (2.0 * self.random.random::<f64>() - 1.0);
+                let took = profile.unwrap().duration(items).scale(factor);
+                if self.lost.contains(&slot.0) {
+                    // Granted just before the slot was lost.
+                    self.running.remove(&slot.0);
+                    let took = Span::ZERO;
+                    self.wire(hop, Wire::Module(module, ModuleEvent::Failed { batch, took }));
+                } else {
+                    self.wire(took, Wire::Done(module, slot, batch, took));
+                }
+                self.runs += 1;
+                for part in parts {
+                    let ran = self.journeys[part.request.index()]
+                        .ran
+                        .entry(module.0)
+                        .or_default();
+                    let fresh = (part.first..part.first + part.count).all(|item| ran.insert(item));
+                    assert!(fresh, "items of {:?} run twice", part.request);
+                }
+            }
+            ModuleEffect::Forward { request } => {
+                let wanted = self.items(module, request);
+                let ran = self.journeys[request.index()]
+                    .ran
+                    .remove(&module.0)
+                    .unwrap_or_default();
+                assert!(
+                    ran.into_iter().eq(0..wanted),
+                    "{request:?} goes on from {module:?} with items not run"
+                );
+                let next = self.scene.vertices[module.index()].next.clone();
+                if next.is_empty() {
+                    self.wire(hop, Wire::Part(None, request));
+                }
+                for follower in next {
+                    self.wire(hop, Wire::Part(Some(ModuleId(follower)), request));
+                }
+            }
+            ModuleEffect::Drop { request, reason } => {
+                let stream = self.journeys[request.index()].stream;
+                let lossless = self.scene.streams[stream as usize].lossless;
+                let kept = lossless || self.scene.policy.drop == DropRule::None;
+                assert!(
+                    !kept || reason == DropReason::Failed,
+                    "{request:?} must not be dropped"
+                );
+                self.cancelled.insert((module.0, request));
+                self.end(request, Outcome::Dropped(Some(module), reason), true);
+            }
+            ModuleEffect::Spent { request, span } => self.ledger.spent(request, module, span),
+            ModuleEffect::Publish(state) => {
+                self.states.insert(module.0, state.clone());
+                for to in (0..self.modules.len() as u32)
+                    .map(ModuleId)
+                    .filter(|&to| to != module)
+                {
+                    self.wire(hop, Wire::Module(to, ModuleEvent::Heard(state.clone())));
+                }
+            }
+            ModuleEffect::WakeAt { at } => {
+                assert!(at > self.now, "an alarm in the past");
+                self.wire(at.since(self.now), Wire::Wake(module));
+            }
+        }
+    }
+
+    pub(super) fn done(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span) {
+        if self.running.get(&slot.0) != Some(&(module, batch)) {
+            return;
+        }
+        self.running.remove(&slot.0);
+        let failed = self.random.random_bool(self.scene.failing);
+        let event = if failed {
+            ModuleEvent::Failed { batch, took }
+        } else {
+            ModuleEvent::Finished { batch, took }
+        };
+        self.wire(Span::ZERO, Wire::Module(module, event));
+        self.wire(
+            self.scene.hop,
+            Wire::Slots(SlotEvent::Finished { module, slot, took }),
+        );
+    }
+
+    /// The shaky slot is lost with what runs on it, or is back.
+    pub(super) fn shake(&mut self, lost: bool) {
+        let Some(slot) = self.scene.shaky.map(SlotId) else {
+            return;
+        };
+        if lost {
+            self.lost.insert(slot.0);
+            self.wire(Span::ZERO, Wire::Slots(SlotEvent::Down { slot }));
+            if let Some((module, batch)) = self.running.remove(&slot.0) {
+                let took = Span::from_millis(1);
+                self.wire(
+                    Span::ZERO,
+                    Wire::Module(module, ModuleEvent::Failed { batch, took }),
+                );
+            }
+        } else {
+            self.lost.remove(&slot.0);
+            self.wire(Span::ZERO, Wire::Slots(SlotEvent::Up { slot }));
+        }
+        if !lost && self.over() {
+            return;
+        }
+        self.wire(
+            Span::from_millis(if lost { 300 } else { 500 }),
+            Wire::Shake(!lost),
+        );
+    }
+
+    fn check_run(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, parts: &[Part]) -> u32 {
+        let vertex = &self.scene.vertices[module.index()];
+        assert!(vertex.slots.contains(&slot.0));
+        let before = self.running.insert(slot.0, (module, batch));
+        assert_eq!(before, None, "two batches on {slot:?}");
+        let items: u32 = parts.iter().map(|part| part.count).sum();
+        let most = vertex.batch.iter().max().copied().unwrap_or(1);
+        assert!(
+            items >= 1 && items <= most,
+            "{items} items in a batch of {module:?}"
+        );
+        for part in parts {
+            assert!(part.count > 0);
+            let gone = self.cancelled.contains(&(module.0, part.request));
+            assert!(!gone, "{:?} runs on {module:?} after it ended", part.request);
+        }
+        items
+    }
+
+    pub(super) fn step_slots(&mut self, event: SlotEvent) {
+        let event = if self.scene.json { again(&event) } else { event };
+        let mut effects = Vec::new();
+        self.slots.step([event], self.now, &mut effects);
+        for effect in effects {
+            if self.scene.json {
+                self.log += &format!(
+                    "{} {}\n",
+                    self.now.micros(),
+                    serde_json::to_string(&again(&effect)).unwrap()
+                );
+            }
+            let (to, event) = match effect {
+                SlotEffect::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
+                SlotEffect::Forecast {
+                    module,
+                    slot,
+                    free_at,
+                } => (module, ModuleEvent::Forecast { slot, free_at }),
+                SlotEffect::Share { module, share } => (module, ModuleEvent::Share { share }),
+            };
+            self.wire(self.scene.hop, Wire::Module(to, event));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What can be read off a world that has run.
+
+use weir_policy::*;
+
+use super::world::{Journey, World};
+
+impl World {
+    /// Requests that ended in `from..to` and for which `is` holds.
+    pub fn ended(&self, from_s: u64, to_s: u64, is: impl Fn(Outcome) -> bool) -> usize {
+        let moment = |s| Timestamp::ZERO + Span::from_secs(s);
+        let ended = self.journeys.iter().filter_map(|journey| journey.ended);
+        ended
+            .filter(|&(outcome, at)| at >= moment(from_s) && at < moment(to_s) && is(outcome))
+            .count()
+    }
+
+    /// How long each request took that came out.
+    pub fn latencies(&self) -> Vec<Span> {
+        let came_out = |journey: &Journey| match journey.ended? {
+            (Outcome::Dropped(..), _) => None,
+            (_, at) => Some(at.since(journey.sent_at)),
+        };
+        self.journeys.iter().filter_map(came_out).collect()
+    }
+
+    /// Drops by module.
+    pub fn dropped_by(&self) -> Vec<u64> {
+        let by = |module: usize| {
+            let drops = self
+                .ledger
+                .drops()
+                .filter(|(at, ..)| *at == Some(ModuleId(module as u32)));
+            drops.map(|(.., count)| count).sum()
+        };
+        (0..self.modules.len()).map(by).collect()
+    }
+}

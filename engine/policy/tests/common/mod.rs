@@ -1,0 +1,13 @@
+//! Shared by the tests of this folder.
+
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "each test uses a part of the world"
+)]
+
+pub mod effects;
+pub mod figures;
+pub mod scene;
+pub mod world;

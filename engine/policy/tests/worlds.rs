@@ -1,0 +1,172 @@
+//! Properties that hold in every world, whatever the policy, the graph and the load; the world itself checks most of them
+//! at every step.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod common;
+
+use common::scene::{Items, Scene, Stream, Vertex};
+use common::world::World;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use weir_policy::*;
+
+fn rules() -> Vec<DropRule> {
+    let table = |name: &&str| match *name {
+        "pard" => serde_json::json!({"rule": "pard", "samples": 200}),
+        other => serde_json::json!(other),
+    };
+    DropRule::NAMES
+        .iter()
+        .map(|name| serde_json::from_value(table(name)).unwrap())
+        .collect()
+}
+
+fn policies() -> Vec<Policy> {
+    let mut policies = Vec::new();
+    for drop in rules() {
+        for order in [
+            Order::Adaptive,
+            Order::Fcfs,
+            Order::Hbf,
+            Order::Lbf,
+            Order::Instant,
+        ] {
+            for forming in [Forming::Eager, Forming::Late] {
+                for arbitration in [
+                    Arbitration::LeastSlack,
+                    Arbitration::DownstreamFirst,
+                    Arbitration::Fifo,
+                    Arbitration::Weighted,
+                ] {
+                    policies.push(Policy {
+                        drop: drop.clone(),
+                        order,
+                        forming,
+                        arbitration,
+                    });
+                }
+            }
+        }
+    }
+    policies
+}
+
+/// A scene drawn from a seed: chain, diamond or wide split, own or shared slots, below or above what can be done.
+fn scene(policy: Policy, seed: u64) -> Scene {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let next: Vec<Vec<u32>> = match random.random_range(0..4) {
+        0 => vec![vec![1], vec![2], vec![]],
+        1 => vec![vec![1, 2], vec![3], vec![3], vec![]],
+        2 => vec![vec![1, 2, 3, 4], vec![5], vec![5], vec![], vec![5], vec![]],
+        _ => vec![vec![]],
+    };
+    let shared = random.random_bool(0.5);
+    let slots = if shared {
+        random.random_range(1..4)
+    } else {
+        next.len() as u32 + 1
+    };
+    let mut vertices = Vec::new();
+    for (id, next) in (0_u32..).zip(next) {
+        let one = random.random_range(2..20);
+        let mut own: Vec<u32> = (0..slots).filter(|_| random.random_bool(0.7)).collect();
+        if own.is_empty() {
+            own.push(0);
+        }
+        vertices.push(Vertex {
+            next,
+            slots: if shared { own } else { vec![id] },
+            batch: [vec![1], vec![1, 2, 4], vec![3], vec![2, 8]][random.random_range(0..4)].clone(),
+            profile: vec![(1, one), (8, one * random.random_range(2..8))],
+            items: [Items::Fixed(1), Items::UpTo(3), Items::Fixed(5), Items::UpTo(12)]
+                [random.random_range(0..4)],
+        });
+    }
+    let mut streams = Vec::new();
+    for _ in 0..random.random_range(1..4) {
+        streams.push(Stream {
+            frames: 60,
+            period: Span::from_millis(random.random_range(5..80)),
+            poisson: random.random_bool(0.7),
+            lossless: random.random_bool(0.25),
+            most: random.random_range(2..40),
+        });
+    }
+    Scene {
+        seed,
+        policy,
+        slo: Span::from_millis(random.random_range(100..600)),
+        slots,
+        vertices,
+        streams,
+        noise: [0.0, 0.3][random.random_range(0..2)],
+        hop: Span::from_micros([0, 50, 3_000][random.random_range(0..3)]),
+        bursts: random.random_bool(0.5),
+        json: false,
+        failing: 0.0,
+        shaky: None,
+    }
+}
+
+/// Runs worlds and says which ones failed; `change` makes of a scene what the test is about.
+fn every_world(seeds: std::ops::Range<u64>, change: impl Fn(&mut Scene), each: impl Fn(&Scene, World)) {
+    let mut failed = Vec::new();
+    for (number, policy) in (0_u64..).zip(policies()) {
+        for seed in seeds.clone() {
+            let mut scene = scene(policy.clone(), seed * 1_000 + number);
+            change(&mut scene);
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                each(&scene, World::new(scene.clone()).run());
+            }));
+            if outcome.is_err() {
+                failed.push((seed * 1_000 + number, format!("{:?}", scene.policy)));
+            }
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "{} worlds failed, first: {:#?}",
+        failed.len(),
+        &failed[..failed.len().min(8)]
+    );
+}
+
+#[test]
+fn the_books_add_up_and_everything_ends_once() {
+    every_world(
+        0..3,
+        |_| (),
+        |scene, world| {
+            let total = world.ledger.total();
+            let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
+            assert_eq!(total.arrived, u64::from(sent));
+            assert!(world.runs > 0);
+            if scene.policy.drop == DropRule::None {
+                assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
+            }
+        },
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_through_json() {
+    every_world(
+        7..8,
+        |scene| scene.json = true,
+        |scene, world| {
+            let again = World::new(scene.clone()).run();
+            assert!(world.log == again.log, "two runs of one seed differ");
+            assert_eq!(world.ledger.total(), again.ledger.total());
+        },
+    );
+}
+
+#[test]
+fn lost_batches_and_lost_slots_leave_nothing_behind() {
+    let shake = |scene: &mut Scene| {
+        scene.failing = 0.05;
+        scene.shaky = Some(scene.slots - 1);
+    };
+    every_world(20..21, shake, |_, world| assert!(world.runs > 0));
+}
