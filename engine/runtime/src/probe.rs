@@ -39,7 +39,7 @@ impl Session for Nothing {
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Back(Ran);
+struct Back;
 
 /// Sends an empty batch to its worker, and the next when it is back.
 struct Player {
@@ -99,8 +99,7 @@ pub fn hop(rounds: u64) -> std::io::Result<Span> {
     let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
     let back: Arc<std::sync::OnceLock<actix::Addr<Player>>> = Arc::default();
     let answer = Arc::clone(&back);
-    let WorkerHandle { jobs, thread } =
-        worker.start(Box::new(move |ran| answer.wait().do_send(Back(ran))))?;
+    let WorkerHandle { jobs, thread } = worker.start(Box::new(move |_: Ran| answer.wait().do_send(Back)))?;
     let system = System::new();
     let took = system.block_on(async {
         let (done, took) = oneshot::channel();

@@ -1,6 +1,7 @@
 //! What whole-engine tests share: graphs from text, runs with a chosen pace, books that must add up.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
