@@ -1,1 +1,3 @@
-//! To come.
+//! The edges of a Weir graph: where frames come from, what models see of them, and where results go.
+
+pub mod pixels;
