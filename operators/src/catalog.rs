@@ -1,0 +1,54 @@
+//! What graphs may name of this crate's heads and operators, with every key: checked against, and printed as
+//! documentation.
+
+use weir_flow::{HeadSpec, OperatorSpec};
+
+/// All heads.
+#[must_use]
+pub fn heads() -> Vec<HeadSpec> {
+    crate::heads::KINDS.iter().map(crate::heads::Kind::spec).collect()
+}
+
+/// All operators.
+#[must_use]
+pub fn operators() -> Vec<OperatorSpec> {
+    crate::operate::specs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_name_heads_that_exist_and_every_head_has_an_operator() {
+        let (heads, operators) = (heads(), operators());
+        for operator in &operators {
+            for head in operator.heads {
+                assert!(
+                    heads.iter().any(|known| known.name == *head),
+                    "{} names {head}",
+                    operator.name
+                );
+            }
+        }
+        for head in &heads {
+            assert!(
+                operators
+                    .iter()
+                    .any(|operator| operator.heads.contains(&head.name)),
+                "{}",
+                head.name
+            );
+        }
+    }
+
+    #[test]
+    fn keys_are_named_once() {
+        let heads = heads();
+        for head in &heads {
+            let mut names: Vec<&str> = head.keys.iter().map(|key| key.name).collect();
+            names.sort_unstable();
+            assert!(names.is_sorted_by(|a, b| a < b), "{}: {names:?}", head.name);
+        }
+    }
+}

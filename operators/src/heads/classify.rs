@@ -1,0 +1,176 @@
+//! One class out of several: `classify` for pictures at large, `expression` for faces.
+//!
+//! `classify` wants red, green, blue less ImageNet's means over its deviations, the middle of the item. `expression`
+//! wants gray between -1 and 1 (mini-XCEPTION). Both give `[classes]`, probabilities or logits: a softmax is applied
+//! unless values already are probabilities, or the key `activation` says which.
+
+use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+
+use super::detection::best;
+use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::labels::Labels;
+use super::settings::{INPUT, LABELS};
+use super::{Given, Head, Kind, Output, unfit};
+use crate::pixels::Channels;
+
+const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "activation",
+        kind: KeyKind::Word(&["auto", "softmax", "none"]),
+        about: "softmax: outputs are logits; none: outputs are probabilities; auto, the default: looks at them",
+    },
+    KeySpec {
+        name: "score_threshold",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "a class below this probability is not given; default 0",
+    },
+];
+
+pub(super) const KIND: Kind = Kind {
+    name: "classify",
+    about: "one class: RGB less ImageNet mean over std, the middle; [classes] probabilities or logits",
+    gives: Bearing::Attribute,
+    classes: &[],
+    keys: &[KEYS, LABELS, INPUT],
+    wish: Wish {
+        channels: Channels::Rgb,
+        mean: [123.675, 116.28, 103.53],
+        std: [58.395, 57.12, 57.375],
+        fit: Fit::Centre,
+        size: (224, 224),
+        ..BYTES
+    },
+    build: |settings, input, given| build(settings, input, given, &[]),
+};
+
+pub(super) const EXPRESSION: Kind = Kind {
+    name: "expression",
+    about: "expression of a face: gray (x - 127.5) / 127.5, stretched; [classes] probabilities or logits",
+    gives: Bearing::Attribute,
+    classes: FEELINGS,
+    keys: &[KEYS, LABELS, INPUT],
+    wish: Wish {
+        channels: Channels::Luma,
+        mean: [127.5; 3],
+        std: [127.5; 3],
+        fit: Fit::Stretch,
+        size: (48, 48),
+        ..BYTES
+    },
+    build: |settings, input, given| build(settings, input, given, FEELINGS),
+};
+
+const FEELINGS: &[&str] = &["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"];
+
+/// Whether a softmax is applied.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Activation {
+    Auto,
+    Softmax,
+    None,
+}
+
+impl Activation {
+    pub(super) fn read(settings: &Settings) -> Self {
+        match settings.text("activation") {
+            Some("softmax") => Self::Softmax,
+            Some("none") => Self::None,
+            _ => Self::Auto,
+        }
+    }
+
+    /// The best of the values and its probability.
+    pub(super) fn best(self, values: &[f32]) -> (usize, f32) {
+        let (class, most) = best(values);
+        let is_probability = || {
+            let sum: f32 = values.iter().sum();
+            values.iter().all(|value| *value >= -1e-4) && (sum - 1.0).abs() < 1e-2
+        };
+        if self == Self::None || (self == Self::Auto && is_probability()) {
+            return (class, most);
+        }
+        let sum: f32 = values.iter().map(|value| (value - most).exp()).sum();
+        (class, 1.0 / sum)
+    }
+}
+
+struct Classify {
+    labels: Labels,
+    activation: Activation,
+    threshold: f32,
+}
+
+fn build(settings: &Settings, _: &Input, given: &[Given], names: &[&str]) -> Result<Box<dyn Head>, String> {
+    let classes = match given {
+        [only] if only.readable => only.shape.iter().product(),
+        _ => 0,
+    };
+    let flat = given
+        .first()
+        .is_some_and(|only| only.shape.iter().filter(|size| **size > 1).count() <= 1);
+    if classes < 2 || !flat {
+        return Err(unfit(given, "one of [classes]"));
+    }
+    let labels = Labels::read(settings, names, classes)?;
+    let threshold = settings.number("score_threshold", 0.0) as f32;
+    Ok(Box::new(Classify {
+        labels,
+        activation: Activation::read(settings),
+        threshold,
+    }))
+}
+
+impl Head for Classify {
+    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+        let Some(output) = outputs.first() else {
+            return Inference::default();
+        };
+        let (class, score) = self.activation.best(output.data);
+        let attribute = (score >= self.threshold).then(|| Attribute::Class {
+            class: self.labels.name(class),
+            score,
+        });
+        Inference {
+            objects: Vec::new(),
+            attribute,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_are_kept_and_logits_turned_into_them() {
+        assert_eq!(Activation::Auto.best(&[0.2, 0.7, 0.1]), (1, 0.7));
+        let (class, score) = Activation::Auto.best(&[0.0, 2.0, 0.0]);
+        assert_eq!(class, 1);
+        assert!((score - 2.0_f32.exp() / (2.0 + 2.0_f32.exp())).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_expression_is_named() {
+        let port = [None, Some(48), Some(48), Some(1)];
+        let input = Input::read(&EXPRESSION.wish, &Settings::default(), &port).expect("read");
+        let given = [Given {
+            name: "predictions".to_owned(),
+            shape: vec![7],
+            readable: true,
+        }];
+        let head = EXPRESSION
+            .build(&Settings::default(), &input, &given)
+            .expect("fits");
+        let data = [0.0, 0.0, 0.0, 0.9, 0.0, 0.0, 0.1];
+        let attribute = head
+            .decode(&[Output { data: &data }], &Placed::itself(48, 48))
+            .attribute;
+        assert_eq!(
+            attribute,
+            Some(Attribute::Class {
+                class: "happy".into(),
+                score: 0.9
+            })
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! What detectors share: candidates in input pixels, non-maximum suppression, and the way back to the picture.
+
+use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
+
+use super::input::Placed;
+use super::labels::Labels;
+
+/// Most candidates that suppression looks at, the best ones: its work grows with their square.
+const CANDIDATES_MAX: usize = 2000;
+/// Most objects that one item may give.
+const OBJECTS_MAX: usize = 300;
+
+/// Something that may be an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) class: usize,
+    pub(crate) score: f32,
+    /// In input pixels.
+    pub(crate) rect: Rect,
+    /// In input pixels.
+    pub(crate) points: Points,
+}
+
+impl Candidate {
+    pub(crate) fn new(class: usize, score: f32, rect: Rect) -> Self {
+        Self {
+            class,
+            score,
+            rect,
+            points: Points::None,
+        }
+    }
+}
+
+/// The box of that size about a centre.
+pub(crate) fn about(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Rect {
+    Rect::new(
+        centre_x - width / 2.0,
+        centre_y - height / 2.0,
+        centre_x + width / 2.0,
+        centre_y + height / 2.0,
+    )
+}
+
+/// What is kept of the candidates.
+#[derive(Debug, Clone)]
+pub(crate) struct Keep {
+    pub(crate) threshold: f32,
+    pub(crate) overlap: f32,
+    pub(crate) labels: Labels,
+}
+
+impl Keep {
+    /// From the keys `score_threshold` and `nms_iou`.
+    pub(crate) fn read(settings: &Settings, threshold: f64, overlap: f64, labels: Labels) -> Self {
+        Self {
+            threshold: settings.number("score_threshold", threshold) as f32,
+            overlap: settings.number("nms_iou", overlap) as f32,
+            labels,
+        }
+    }
+
+    /// The best of the candidates, as objects of the picture.
+    pub(crate) fn objects(&self, candidates: Vec<Candidate>, placed: &Placed) -> Inference {
+        let objects = suppress(candidates, self.overlap)
+            .into_iter()
+            .map(|candidate| Object {
+                class: self.labels.name(candidate.class),
+                score: candidate.score.clamp(0.0, 1.0),
+                rect: placed.rect(&candidate.rect),
+                parent: None,
+                points: match candidate.points {
+                    Points::None => Points::None,
+                    Points::Face(points) => Points::Face(points.map(|point| placed.point(point))),
+                    Points::Corners(corners) => Points::Corners(corners.map(|corner| placed.point(corner))),
+                },
+            });
+        // A box that lies in the filled part of the input has nothing of the picture in it.
+        let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
+        Inference {
+            objects,
+            attribute: None,
+        }
+    }
+}
+
+/// Greedy suppression within each class, best first; equal scores in the model's order. Scores that are not numbers
+/// fall out.
+fn suppress(mut candidates: Vec<Candidate>, overlap: f32) -> Vec<Candidate> {
+    candidates
+        .retain(|Candidate { score, rect, .. }| (score + rect.x0 + rect.y0 + rect.x1 + rect.y1).is_finite());
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+    candidates.truncate(CANDIDATES_MAX);
+    let mut kept: Vec<Candidate> = Vec::new();
+    for candidate in candidates {
+        let covered = |better: &Candidate| {
+            better.class == candidate.class && better.rect.iou(&candidate.rect) > overlap
+        };
+        if !kept.iter().any(covered) {
+            kept.push(candidate);
+            if kept.len() == OBJECTS_MAX {
+                break;
+            }
+        }
+    }
+    kept
+}
+
+/// The best of the scores and its place; the first of equals. Nothing beats what is not a number.
+pub(crate) fn best(scores: &[f32]) -> (usize, f32) {
+    // Two passes: the first compiles to vector instructions.
+    let most = scores.iter().fold(
+        f32::NEG_INFINITY,
+        |most, score| if *score > most { *score } else { most },
+    );
+    (scores.iter().position(|score| *score == most).unwrap_or(0), most)
+}
+
+/// The cells of a grid of that stride, row by row, as the indices of column and row.
+pub(crate) fn cell(index: usize, columns: usize) -> Point {
+    Point::new((index % columns) as f32, (index / columns) as f32)
+}
+
+/// Columns and rows of the grid of that stride over an input.
+pub(crate) fn grid(placed_width: u32, placed_height: u32, stride: u32) -> (usize, usize) {
+    (
+        placed_width.div_ceil(stride) as usize,
+        placed_height.div_ceil(stride) as usize,
+    )
+}
+
+/// Probability of a logit.
+pub(crate) fn sigmoid(logit: f32) -> f32 {
+    1.0 / (1.0 + (-logit).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heads::labels::COCO;
+    use weir_flow::Settings;
+
+    fn candidate(class: usize, score: f32, x: f32) -> Candidate {
+        Candidate::new(class, score, Rect::new(x, 0.0, x + 10.0, 10.0))
+    }
+
+    #[test]
+    fn the_better_of_two_of_a_class_stays() {
+        let all = vec![
+            candidate(0, 0.5, 0.0),
+            candidate(0, 0.9, 1.0),
+            candidate(1, 0.4, 0.0),
+            candidate(0, 0.3, 20.0),
+        ];
+        let kept: Vec<(usize, f32)> = suppress(all, 0.5)
+            .iter()
+            .map(|kept| (kept.class, kept.score))
+            .collect();
+        assert_eq!(kept, [(0, 0.9), (1, 0.4), (0, 0.3)]);
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_left_out() {
+        let mut broken = candidate(0, 0.9, 0.0);
+        broken.rect.x1 = f32::NAN;
+        assert!(suppress(vec![broken, candidate(0, f32::NAN, 0.0)], 0.5).is_empty());
+    }
+
+    #[test]
+    fn objects_are_kept_within_the_picture() {
+        let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
+        let keep = Keep::read(&Settings::default(), 0.3, 0.5, labels);
+        let mut placed = Placed::itself(100, 100);
+        placed.frame = (100.0, 50.0);
+        let over = Candidate::new(2, 0.9, Rect::new(-5.0, 40.0, 20.0, 60.0));
+        let outside = Candidate::new(2, 0.9, Rect::new(40.0, 60.0, 60.0, 80.0));
+        let found = keep.objects(vec![over, outside], &placed).objects;
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (&*found[0].class, found[0].rect),
+            ("car", Rect::new(0.0, 40.0, 20.0, 50.0))
+        );
+    }
+}

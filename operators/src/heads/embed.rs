@@ -1,0 +1,86 @@
+//! Embeddings: a vector of length one that is near another where both show the same.
+//!
+//! Wants red, green, blue less 127.5 over 127.5. A face with five points is aligned to the ArcFace template; other
+//! items are stretched. Gives `[dimensions]`, made length one here. What a vector is near to, the module knows.
+
+use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+
+use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
+use super::settings::INPUT;
+use super::{Given, Head, Kind, Output, unfit};
+use crate::pixels::Channels;
+
+pub(super) const KIND: Kind = Kind {
+    name: "embed",
+    about: "embedding: RGB (x - 127.5) / 127.5, faces aligned by five points to the ArcFace template, else stretched; \
+            [dimensions], made length one",
+    gives: Bearing::Attribute,
+    classes: &[],
+    keys: &[
+        &[KeySpec {
+            name: "align",
+            kind: KeyKind::Word(&["face", "none"]),
+            about: "face, the default: items with the five points of a face are turned upright; none: never",
+        }],
+        INPUT,
+    ],
+    wish: Wish {
+        channels: Channels::Rgb,
+        mean: [127.5; 3],
+        std: [127.5; 3],
+        fill: 0.0,
+        fit: Fit::Stretch,
+        align: Align::Face,
+        size: (112, 112),
+        ..BYTES
+    },
+    build,
+};
+
+struct Embed;
+
+fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+    match given {
+        [only] if only.readable && only.shape.iter().product::<usize>() >= 2 => Ok(Box::new(Embed)),
+        _ => Err(unfit(given, "one of [dimensions]")),
+    }
+}
+
+impl Head for Embed {
+    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+        let length = |data: &[f32]| data.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let attribute = outputs.first().map(|output| (output.data, length(output.data)));
+        let attribute = attribute
+            .filter(|(_, length)| *length > 1e-12 && length.is_finite())
+            .map(|(data, length)| {
+                let vector = data.iter().map(|value| value / length).collect();
+                Attribute::Match {
+                    r#match: None,
+                    cosine: None,
+                    vector: Some(vector),
+                }
+            });
+        Inference {
+            objects: Vec::new(),
+            attribute,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_have_length_one_and_nothing_comes_of_zeros() {
+        let decode = |data: &[f32]| Embed.decode(&[Output { data }], &Placed::itself(1, 1)).attribute;
+        let Some(Attribute::Match {
+            vector: Some(vector), ..
+        }) = decode(&[3.0, 4.0])
+        else {
+            panic!("no vector")
+        };
+        assert_eq!(vector, [0.6, 0.8]);
+        assert_eq!(decode(&[0.0, 0.0]), None);
+    }
+}

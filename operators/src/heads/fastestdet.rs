@@ -1,0 +1,114 @@
+//! FastestDet: one grid, one box a cell.
+//!
+//! Wants blue, green, red over 255, stretched. Gives `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
+//! cells), width and height (sigmoid, of the input), classes; score = objectness^0.6 * class^0.4.
+
+use weir_flow::{Bearing, Inference, Settings};
+
+use super::detection::{Candidate, Keep, about, sigmoid};
+use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::labels::{COCO, Labels};
+use super::settings::{FOUND, INPUT, LABELS};
+use super::{Given, Head, Kind, Output, single, unfit};
+
+pub(super) const KIND: Kind = Kind {
+    name: "fastestdet",
+    about: "FastestDet: BGR /255, stretched; [5 + classes, rows, columns]; score 0.5, NMS 0.45",
+    gives: Bearing::Boxes,
+    classes: COCO,
+    keys: &[FOUND, LABELS, INPUT],
+    wish: Wish {
+        std: [255.0; 3],
+        fit: Fit::Stretch,
+        size: (352, 352),
+        multiple: 32,
+        ..BYTES
+    },
+    build,
+};
+
+struct Fastestdet {
+    keep: Keep,
+    classes: usize,
+    rows: usize,
+    columns: usize,
+}
+
+fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+    let wants = "one of [5 + classes, rows, columns]";
+    let shape = single(given, wants, 3)?;
+    if shape[0] < 6 {
+        return Err(unfit(given, wants));
+    }
+    let labels = Labels::read(settings, COCO, shape[0] - 5)?;
+    let keep = Keep::read(settings, 0.5, 0.45, labels);
+    Ok(Box::new(Fastestdet {
+        keep,
+        classes: shape[0] - 5,
+        rows: shape[1],
+        columns: shape[2],
+    }))
+}
+
+impl Head for Fastestdet {
+    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+        let Some(data) = outputs.first().map(|output| output.data) else {
+            return Inference::default();
+        };
+        let cells = self.rows * self.columns;
+        let (width, height) = (placed.width as f32, placed.height as f32);
+        let mut candidates = Vec::new();
+        for index in 0..cells {
+            let channel = |channel: usize| data[channel * cells + index];
+            let objectness = channel(0).max(0.0).powf(0.6);
+            if objectness < self.keep.threshold {
+                continue;
+            }
+            let (class, most) = (0..self.classes).fold((0, f32::NEG_INFINITY), |best, class| {
+                let score = channel(5 + class);
+                if score > best.1 { (class, score) } else { best }
+            });
+            let score = objectness * most.max(0.0).powf(0.4);
+            if score >= self.keep.threshold {
+                let x = ((index % self.columns) as f32 + channel(1).tanh()) / self.columns as f32 * width;
+                let y = ((index / self.columns) as f32 + channel(2).tanh()) / self.rows as f32 * height;
+                let rect = about(x, y, sigmoid(channel(3)) * width, sigmoid(channel(4)) * height);
+                candidates.push(Candidate::new(class, score, rect));
+            }
+        }
+        self.keep.objects(candidates, placed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_flow::Rect;
+
+    #[test]
+    fn a_cell_is_decoded() {
+        let port = [Some(1), Some(3), Some(64), Some(64)];
+        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let given = [Given {
+            name: "758".to_owned(),
+            shape: vec![85, 4, 4],
+            readable: true,
+        }];
+        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let mut data = vec![0.0; 85 * 16];
+        let half = 0.5_f32.atanh();
+        for (channel, value) in [(0, 0.9), (1, half), (2, half), (5 + 2, 0.9)] {
+            data[channel * 16 + 5] = value;
+        }
+        let found = head
+            .decode(&[Output { data: &data }], &Placed::itself(64, 64))
+            .objects;
+        assert_eq!(found.len(), 1);
+        assert!((found[0].score - 0.9).abs() < 1e-5);
+        assert!(
+            found[0].rect.iou(&Rect::new(8.0, 8.0, 40.0, 40.0)) > 0.999,
+            "{:?}",
+            found[0].rect
+        );
+    }
+}

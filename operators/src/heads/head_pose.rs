@@ -1,0 +1,85 @@
+//! Direction of a head (FSA-Net): yaw, pitch and roll in degrees; the mean of two models where `second` names another.
+//!
+//! Wants blue, green, red (x - 127.5) / 128 of a face a quarter wider than its box, stretched. Gives `[3]`.
+
+use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+
+use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::settings::INPUT;
+use super::{Given, Head, Kind, Output, unfit};
+
+pub(super) const KIND: Kind = Kind {
+    name: "head-pose",
+    about: "head pose: BGR (x - 127.5) / 128, stretched; [3]: yaw, pitch, roll in degrees, the mean of `second` too",
+    gives: Bearing::Attribute,
+    classes: &[],
+    keys: &[
+        &[KeySpec {
+            name: "second",
+            kind: KeyKind::Text,
+            about: "another model of the same input, whose angles are averaged in: a path or zoo:NAME; default none",
+        }],
+        INPUT,
+    ],
+    wish: Wish {
+        mean: [127.5; 3],
+        std: [128.0; 3],
+        fit: Fit::Stretch,
+        size: (64, 64),
+        ..BYTES
+    },
+    build,
+};
+
+struct HeadPose;
+
+fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+    let fits = |output: &Given| output.readable && output.shape.iter().product::<usize>() == 3;
+    if given.is_empty() || !given.iter().all(fits) {
+        return Err(unfit(given, "one of [3] from each model"));
+    }
+    Ok(Box::new(HeadPose))
+}
+
+impl Head for HeadPose {
+    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+        let mean = |angle: usize| {
+            outputs.iter().map(|output| output.data[angle]).sum::<f32>() / outputs.len().max(1) as f32
+        };
+        let attribute = Attribute::Angles {
+            yaw: mean(0),
+            pitch: mean(1),
+            roll: mean(2),
+        };
+        Inference {
+            objects: Vec::new(),
+            attribute: Some(attribute),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_models_are_averaged() {
+        let outputs = [
+            Output {
+                data: &[10.0, 0.0, -4.0],
+            },
+            Output {
+                data: &[20.0, 2.0, 4.0],
+            },
+        ];
+        let attribute = HeadPose.decode(&outputs, &Placed::itself(64, 64)).attribute;
+        assert_eq!(
+            attribute,
+            Some(Attribute::Angles {
+                yaw: 15.0,
+                pitch: 1.0,
+                roll: 0.0
+            })
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! What a model's input is to be fed with: read from its declared shape, the head's wishes and the keys.
+
+use weir_flow::{Affine, Point, Rect, Settings, Value};
+
+use crate::pixels::{Arrangement, Channels, InputSpec, Placement, Projective};
+
+/// How an item is laid into the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// Each direction by its own ratio.
+    Stretch,
+    /// Aspect kept, at the top left, the rest filled.
+    Letterbox,
+    /// The middle: the largest part of the input's aspect, less an eighth (256 to 224).
+    Centre,
+    /// Aspect kept where it fits, else squeezed across: lines of text.
+    Line,
+}
+
+/// Points that a head aligns an item by, where the item has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    No,
+    /// Five points to the ArcFace template.
+    Face,
+    /// Four corners to the input's.
+    Flat,
+}
+
+/// What a head wants of an input unless keys say otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    pub(crate) channels: Channels,
+    pub(crate) mean: [f32; 3],
+    pub(crate) std: [f32; 3],
+    pub(crate) fill: f32,
+    pub(crate) fit: Fit,
+    pub(crate) align: Align,
+    /// Width and height where the model leaves them free.
+    pub(crate) size: (u32, u32),
+    /// Both sides must be a multiple of this, plus `beyond`.
+    pub(crate) multiple: u32,
+    pub(crate) beyond: u32,
+}
+
+/// Plain bytes, blue first, squeezed into 416: the start of a wish.
+pub(crate) const BYTES: Wish = Wish {
+    channels: Channels::Bgr,
+    mean: [0.0; 3],
+    std: [1.0; 3],
+    fill: 114.0,
+    fit: Fit::Letterbox,
+    align: Align::No,
+    size: (416, 416),
+    multiple: 1,
+    beyond: 0,
+};
+
+/// An input as it is fed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Input {
+    pub(crate) spec: InputSpec,
+    pub(crate) fit: Fit,
+    pub(crate) align: Align,
+    /// The widest input that a batch may choose, where the model leaves the width free for lines of text.
+    pub(crate) widest: Option<u32>,
+}
+
+impl Input {
+    /// Reads the input's declared shape.
+    pub(crate) fn read(wish: &Wish, settings: &Settings, port: &[Option<usize>]) -> Result<Self, String> {
+        let found = || {
+            let sizes: Vec<String> = port
+                .iter()
+                .map(|size| size.map_or_else(|| "?".to_owned(), |size| size.to_string()))
+                .collect();
+            format!("[{}]", sizes.join(", "))
+        };
+        let (arrangement, channels, height, width) = match *port {
+            [_, Some(c @ (1 | 3)), h, w] => (Arrangement::Nchw, c, h, w),
+            [_, h, w, Some(c @ (1 | 3))] => (Arrangement::Nhwc, c, h, w),
+            [_, None, h, w] => (Arrangement::Nchw, wish.channels.count(), h, w),
+            _ => {
+                let wants = "the head wants an image: [batch, 3 or 1, height, width] or [batch, height, width, 3 or 1]";
+                return Err(format!("the input is {}; {wants}", found()));
+            }
+        };
+        let channels = match (channels, settings.text("channels")) {
+            (1, None | Some("gray")) | (_, Some("gray")) => Channels::Luma,
+            (3, Some("rgb")) => Channels::Rgb,
+            (3, Some("bgr")) => Channels::Bgr,
+            (3, None) if wish.channels != Channels::Luma => wish.channels,
+            (3, _) => Channels::Rgb,
+            (_, key) => {
+                return Err(format!(
+                    "the input is {}, channels = {key:?} does not fit",
+                    found()
+                ));
+            }
+        };
+        if !(port.contains(&Some(channels.count())) || port.get(1) == Some(&None)) {
+            return Err(format!(
+                "the input is {}; it has not {} channels",
+                found(),
+                channels.count()
+            ));
+        }
+        let widest = (wish.fit == Fit::Line && width.is_none() && !settings.0.contains_key("width"))
+            .then(|| settings.number("max_width", 1280.0) as u32);
+        let side = |declared: Option<usize>, key: &str, default: u32| {
+            let side = declared
+                .and_then(|side| u32::try_from(side).ok())
+                .unwrap_or_else(|| settings.number(key, settings.number("size", f64::from(default))) as u32);
+            let fits = side > wish.beyond && (side - wish.beyond).is_multiple_of(wish.multiple);
+            if fits && side <= 8192 {
+                Ok(side)
+            } else {
+                let beyond = if wish.beyond > 0 {
+                    format!(" plus {}", wish.beyond)
+                } else {
+                    String::new()
+                };
+                Err(format!(
+                    "the input's {key} is {side}; it must be a multiple of {}{beyond}",
+                    wish.multiple
+                ))
+            }
+        };
+        let spec = InputSpec {
+            width: side(width, "width", wish.size.0)?,
+            height: side(height, "height", wish.size.1)?,
+            channels,
+            arrangement,
+            mean: three(settings, "mean")?.unwrap_or(wish.mean),
+            std: three(settings, "std")?.unwrap_or(wish.std),
+            fill: settings.number("fill", f64::from(wish.fill)) as f32,
+        };
+        if spec.std.contains(&0.0) {
+            return Err("std must not be 0".to_owned());
+        }
+        let align = if settings.text("align") == Some("none") {
+            Align::No
+        } else {
+            wish.align
+        };
+        let fit = match settings.text("resize") {
+            Some("stretch") => Fit::Stretch,
+            Some("letterbox") => Fit::Letterbox,
+            Some("centre") => Fit::Centre,
+            // A model of fixed width was trained on lines squeezed into it.
+            _ if wish.fit == Fit::Line && width.is_some() => Fit::Stretch,
+            _ => wish.fit,
+        };
+        Ok(Self {
+            spec,
+            fit,
+            align,
+            widest,
+        })
+    }
+
+    /// Shape of one item.
+    pub(crate) fn item_shape(&self) -> Vec<usize> {
+        let (width, height) = (self.spec.width as usize, self.spec.height as usize);
+        match self.spec.arrangement {
+            Arrangement::Nchw => vec![self.spec.channels.count(), height, width],
+            Arrangement::Nhwc => vec![height, width, self.spec.channels.count()],
+        }
+    }
+
+    /// Least and largest value that an element can take.
+    pub(crate) fn range(&self) -> (f32, f32) {
+        let at = |byte: f32| (byte - self.spec.mean[0]) / self.spec.std[0];
+        (at(0.0).min(at(255.0)), at(255.0).max(at(0.0)))
+    }
+
+    /// Where an item of `width` by `height` pixels lies best: the part of it that is looked at.
+    pub(crate) fn part(&self, from: &Rect) -> Rect {
+        if self.fit != Fit::Centre {
+            return *from;
+        }
+        let aspect = self.spec.width as f32 / self.spec.height as f32;
+        let height = from.height().min(from.width() / aspect) * 0.875;
+        let centre = from.centre();
+        let (half_width, half_height) = (height * aspect / 2.0, height / 2.0);
+        Rect::new(
+            centre.x - half_width,
+            centre.y - half_height,
+            centre.x + half_width,
+            centre.y + half_height,
+        )
+    }
+}
+
+/// Three numbers, or one for all three: `"123.675, 116.28, 103.53"`.
+fn three(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
+    let text = match settings.0.get(key) {
+        None => return Ok(None),
+        Some(Value::Number(number)) => return Ok(Some([*number as f32; 3])),
+        Some(Value::Text(text)) => text.clone(),
+        Some(_) => return Err(format!("{key} wants one or three numbers")),
+    };
+    let numbers: Option<Vec<f32>> = text
+        .split(',')
+        .map(|part| part.trim().parse().ok().filter(|number: &f32| number.is_finite()))
+        .collect();
+    match numbers.as_deref() {
+        Some([one]) => Ok(Some([*one; 3])),
+        Some([a, b, c]) => Ok(Some([*a, *b, *c])),
+        _ => Err(format!(
+            "{key} = {text:?} is not one or three numbers, such as \"123.7, 116.3, 103.5\""
+        )),
+    }
+}
+
+/// Where an item lies in the input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Placed {
+    /// Input size.
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// The picture's size; objects are kept within it.
+    pub(crate) frame: (f32, f32),
+    pub(crate) map: Map,
+}
+
+/// From the input to the picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Map {
+    Straight(Placement),
+    Turned(Projective),
+}
+
+impl Placed {
+    /// The picture's point at `input`.
+    pub(crate) fn point(&self, input: Point) -> Point {
+        match &self.map {
+            Map::Straight(placement) => placement.point(input),
+            Map::Turned(projective) => projective.apply(input),
+        }
+    }
+
+    /// The picture's box at `input`.
+    pub(crate) fn rect(&self, input: &Rect) -> Rect {
+        let (a, b) = (
+            self.point(Point::new(input.x0, input.y0)),
+            self.point(Point::new(input.x1, input.y1)),
+        );
+        Rect::new(a.x, a.y, b.x, b.y).clamp(self.frame.0, self.frame.1)
+    }
+
+    /// An input of that size that is the picture.
+    #[cfg(test)]
+    pub(crate) fn itself(width: u32, height: u32) -> Self {
+        let one = Placement {
+            origin: Point::default(),
+            offset: Point::default(),
+            scale: Point::new(1.0, 1.0),
+        };
+        Self {
+            width,
+            height,
+            frame: (width as f32, height as f32),
+            map: Map::Straight(one),
+        }
+    }
+}
+
+/// Where the ArcFace template has the five points of a face in a 112 by 112 input.
+const TEMPLATE: [(f32, f32); 5] = [
+    (38.2946, 51.6963),
+    (73.5318, 51.5014),
+    (56.0252, 71.7366),
+    (41.5493, 92.3655),
+    (70.7299, 92.2041),
+];
+
+/// From an input to the face whose five points those are; `None` where the points are all in one place.
+pub(crate) fn aligned_face(points: &[Point; 5], spec: &InputSpec) -> Option<Projective> {
+    let across = Affine {
+        m: [
+            spec.width as f32 / 112.0,
+            0.0,
+            0.0,
+            0.0,
+            spec.height as f32 / 112.0,
+            0.0,
+        ],
+    };
+    let template = TEMPLATE.map(|(x, y)| across.apply(Point::new(x, y)));
+    Projective::from_similarity(points, &template)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_of_images_are_understood_and_others_refused() {
+        let read = |port: &[Option<usize>]| Input::read(&BYTES, &Settings::default(), port);
+        let planes = read(&[Some(1), Some(3), Some(240), Some(320)]).expect("planes");
+        assert_eq!((planes.spec.width, planes.spec.height), (320, 240));
+        assert_eq!(planes.item_shape(), [3, 240, 320]);
+        let pixels = read(&[None, Some(48), Some(64), Some(1)]).expect("pixels");
+        assert_eq!(
+            (pixels.spec.channels, pixels.item_shape()),
+            (Channels::Luma, vec![48, 64, 1])
+        );
+        assert_eq!(read(&[None, Some(3), None, None]).expect("free").spec.width, 416);
+        let refused = read(&[None, Some(42)]).expect_err("not an image");
+        assert!(
+            refused.contains("[?, 42]") && refused.contains("wants an image"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn keys_change_sizes_and_numbers() {
+        let mut settings = Settings::default();
+        settings
+            .0
+            .insert("mean".to_owned(), Value::Text("1, 2,3".to_owned()));
+        settings.0.insert("size".to_owned(), Value::Number(64.0));
+        let port = [None, Some(3), None, None];
+        let input = Input::read(&BYTES, &settings, &port).expect("read");
+        assert_eq!((input.spec.mean, input.spec.width), ([1.0, 2.0, 3.0], 64));
+        settings
+            .0
+            .insert("mean".to_owned(), Value::Text("1, 2".to_owned()));
+        assert!(Input::read(&BYTES, &settings, &port).is_err());
+        let wish = Wish {
+            multiple: 32,
+            ..BYTES
+        };
+        settings.0.insert("size".to_owned(), Value::Number(65.0));
+        assert!(Input::read(&wish, &settings, &port).is_err());
+    }
+
+    #[test]
+    fn the_middle_keeps_the_aspect() {
+        let input = Input::read(
+            &Wish {
+                fit: Fit::Centre,
+                ..BYTES
+            },
+            &Settings::default(),
+            &[Some(1), Some(3), Some(224), Some(224)],
+        )
+        .expect("read");
+        assert_eq!(
+            input.part(&Rect::new(0.0, 0.0, 512.0, 256.0)),
+            Rect::new(144.0, 16.0, 368.0, 240.0)
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Model heads: what a model wants to see of an item, and what its outputs mean.
+//!
+//! A head is chosen by name. It is made in two steps: [`Kind::input`] reads the model's input and the keys into an
+//! [`Input`], and once the model ran on a blank item, [`Kind::build`] checks the outputs' real shapes and gives the
+//! [`Head`]. Decoding is a pure function of slices: nothing here runs a model or touches pixels.
+
+mod bodypix;
+mod classify;
+mod ctc;
+mod detection;
+mod embed;
+mod fastestdet;
+mod head_pose;
+pub(crate) mod input;
+mod iris;
+pub(crate) mod labels;
+mod nanodet;
+mod plate_corners;
+mod settings;
+mod ultraface;
+mod yolov5;
+mod yolov8;
+mod yolox;
+mod yunet;
+
+use weir_flow::{Bearing, HeadSpec, Inference, KeySpec, Settings};
+
+use input::Wish;
+pub(crate) use input::{Input, Placed};
+
+/// One output of one item.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output<'a> {
+    /// Elements; their shape is that which the head was built for.
+    pub(crate) data: &'a [f32],
+}
+
+/// An output as the model really gives it for one item.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Given {
+    pub(crate) name: String,
+    /// Sizes without the batch.
+    pub(crate) shape: Vec<usize>,
+    /// Whether elements are `f32`.
+    pub(crate) readable: bool,
+}
+
+/// Turns the outputs for one item into what they say.
+pub(crate) trait Head: Send + Sync {
+    /// `outputs` in the model's order (those of a second model behind them); `placed` says where the item lies in the
+    /// input. Objects come in source pixels.
+    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference;
+}
+
+type Build = fn(&Settings, &Input, &[Given]) -> Result<Box<dyn Head>, String>;
+
+/// A head's name, its wishes, and how it is made.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    about: &'static str,
+    gives: Bearing,
+    classes: &'static [&'static str],
+    keys: &'static [&'static [KeySpec]],
+    wish: Wish,
+    build: Build,
+}
+
+impl Kind {
+    /// The head of that name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+
+    /// What the model's input is to be fed with.
+    ///
+    /// # Errors
+    /// What was found and what the head wants.
+    pub(crate) fn input(&self, settings: &Settings, port: &[Option<usize>]) -> Result<Input, String> {
+        Input::read(&self.wish, settings, port)
+    }
+
+    /// The head for outputs as they are.
+    ///
+    /// # Errors
+    /// What was found and what the head wants.
+    pub(crate) fn build(
+        &self,
+        settings: &Settings,
+        input: &Input,
+        given: &[Given],
+    ) -> Result<Box<dyn Head>, String> {
+        (self.build)(settings, input, given)
+    }
+
+    /// Its entry in the catalog.
+    pub(crate) fn spec(&self) -> HeadSpec {
+        HeadSpec {
+            name: self.name,
+            about: self.about,
+            gives: self.gives,
+            classes: self.classes,
+            keys: Box::leak(self.keys.concat().into_boxed_slice()),
+        }
+    }
+}
+
+/// All heads.
+pub(crate) static KINDS: &[Kind] = &[
+    yolox::KIND,
+    yolov5::KIND,
+    yolov8::KIND,
+    nanodet::KIND,
+    fastestdet::KIND,
+    yunet::KIND,
+    ultraface::KIND,
+    plate_corners::KIND,
+    classify::KIND,
+    embed::KIND,
+    ctc::KIND,
+    classify::EXPRESSION,
+    head_pose::KIND,
+    iris::KIND,
+    bodypix::KIND,
+];
+
+/// The only output, checked to have `rank` sizes.
+fn single(given: &[Given], wants: &str, rank: usize) -> Result<Vec<usize>, String> {
+    match given {
+        [only] if only.readable && only.shape.len() == rank => Ok(only.shape.clone()),
+        _ => Err(unfit(given, wants)),
+    }
+}
+
+/// "found ..., wants ...".
+fn unfit(given: &[Given], wants: &str) -> String {
+    let mut found: Vec<String> = given
+        .iter()
+        .take(6)
+        .map(|output| {
+            let kind = if output.readable { "" } else { " (not f32)" };
+            format!("{} {:?}{kind}", output.name, output.shape)
+        })
+        .collect();
+    if given.len() > 6 {
+        found.push(format!("and {} more", given.len() - 6));
+    }
+    format!(
+        "outputs for one item are {}; the head wants {wants}",
+        found.join(", ")
+    )
+}

@@ -1,0 +1,97 @@
+//! Keys that heads share.
+
+use weir_flow::{KeyKind, KeySpec};
+
+const fn number(name: &'static str, min: f64, max: f64, about: &'static str) -> KeySpec {
+    KeySpec {
+        name,
+        kind: KeyKind::Number { min, max },
+        about,
+    }
+}
+
+const fn whole(name: &'static str, min: i64, max: i64, about: &'static str) -> KeySpec {
+    KeySpec {
+        name,
+        kind: KeyKind::Whole { min, max },
+        about,
+    }
+}
+
+/// How the input is fed.
+pub(super) const INPUT: &[KeySpec] = &[
+    whole(
+        "size",
+        16,
+        8192,
+        "side of the input where the model leaves it free; default by head",
+    ),
+    whole(
+        "width",
+        16,
+        8192,
+        "width of the input where the model leaves it free; default `size`",
+    ),
+    whole(
+        "height",
+        16,
+        8192,
+        "height of the input where the model leaves it free; default `size`",
+    ),
+    KeySpec {
+        name: "channels",
+        kind: KeyKind::Word(&["rgb", "bgr", "gray"]),
+        about: "order of channels that the model was trained with; default by head",
+    },
+    KeySpec {
+        name: "mean",
+        kind: KeyKind::Text,
+        about: "taken off values 0 to 255, one number or three in the order of `channels`; default by head",
+    },
+    KeySpec {
+        name: "std",
+        kind: KeyKind::Text,
+        about: "what values are divided by afterwards, one number or three; default by head",
+    },
+    KeySpec {
+        name: "resize",
+        kind: KeyKind::Word(&["stretch", "letterbox", "centre"]),
+        about: "how an item is laid into the input; default by head",
+    },
+    number(
+        "fill",
+        0.0,
+        255.0,
+        "value of the input outside of the item; default by head",
+    ),
+];
+
+/// What a detector keeps.
+pub(super) const FOUND: &[KeySpec] = &[
+    number(
+        "score_threshold",
+        0.0,
+        1.0,
+        "objects below this score are left out; default by head",
+    ),
+    number(
+        "nms_iou",
+        0.0,
+        1.0,
+        "of two objects of a class that overlap by more, the better stays; default by head",
+    ),
+];
+
+/// Names of classes.
+pub(super) const LABELS: &[KeySpec] = &[
+    KeySpec {
+        name: "labels",
+        kind: KeyKind::Texts,
+        about: "names of classes in the model's order; default by head",
+    },
+    KeySpec {
+        name: "labels_file",
+        kind: KeyKind::File,
+        about: "file with the name of a class on each line",
+    },
+];

@@ -1,0 +1,300 @@
+//! How many items one run of a model may hold: found out by running it, never believed.
+//!
+//! A batch dimension fixed at 1 is made symbolic where the graph allows it; a dimension that is declared free is tried
+//! too, since exporters promise what graphs do not keep. Each batch must give, row by row, what single runs give.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use weir_flow::{Batching, DeviceKind};
+
+use super::patch::{Leading, free_batch};
+use super::runtime::{Engine, Feed, View};
+
+/// Largest difference between a row of a batch and its single run, as a part of the row's largest value.
+const TOLERANCE: f32 = 1e-4;
+
+/// How many rows an input tensor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// As many as there are items.
+    Free,
+    /// Always this many; those without an item are blank.
+    Fixed(usize),
+}
+
+/// A graph that was tried out.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried {
+    /// The file, edited where that helps.
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) rows: Rows,
+    pub(crate) batching: Batching,
+}
+
+impl Tried {
+    fn free(bytes: &[u8], remark: Option<&str>) -> Self {
+        let batching = Batching {
+            max: None,
+            remark: remark.map(str::to_owned),
+        };
+        Self {
+            bytes: bytes.into(),
+            rows: Rows::Free,
+            batching,
+        }
+    }
+
+    fn fixed(bytes: &[u8], rows: usize, remark: Option<String>) -> Self {
+        let max = u32::try_from(rows).unwrap_or(u32::MAX);
+        Self {
+            bytes: bytes.into(),
+            rows: Rows::Fixed(rows),
+            batching: Batching {
+                max: Some(max),
+                remark,
+            },
+        }
+    }
+}
+
+/// Input of a trial.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    /// Shape of one item.
+    pub(crate) item: Vec<usize>,
+    /// Least and largest value of an element.
+    pub(crate) range: (f32, f32),
+    /// Largest batch that is going to be asked for.
+    pub(crate) max: usize,
+}
+
+/// Finds out how `bytes` can be batched. `engine` is a session of them as they are.
+pub(crate) fn try_out(bytes: &[u8], engine: &mut Engine, trial: &Trial) -> Tried {
+    match engine
+        .inputs()
+        .first()
+        .and_then(|input| input.shape.first().copied())
+        .flatten()
+    {
+        Some(rows) if rows > 1 => Tried::fixed(
+            bytes,
+            rows,
+            Some(format!("batch dimension is fixed at {rows}; padded")),
+        ),
+        _ if trial.max <= 1 => Tried::fixed(bytes, 1, None),
+        None => match check(bytes, engine, trial) {
+            Ok(()) => Tried::free(bytes, None),
+            Err(reason) => {
+                let remark = format!("declares a free batch dimension but {reason}; run one by one");
+                Tried::fixed(bytes, 1, Some(remark))
+            }
+        },
+        Some(_) => {
+            let mut reason = Cow::Borrowed("the graph has no dimension to free");
+            for leading in [Leading::Keep, Leading::Infer] {
+                let Some(edited) = free_batch(bytes, leading) else {
+                    break;
+                };
+                match check(&edited, engine, trial) {
+                    Ok(()) => return Tried::free(&edited, Some("batch dimension made symbolic")),
+                    Err(why) => reason = Cow::Owned(format!("with a symbolic one it {why}")),
+                }
+            }
+            Tried::fixed(
+                bytes,
+                1,
+                Some(format!("batch dimension is fixed at 1: {reason}; run one by one")),
+            )
+        }
+    }
+}
+
+/// Runs batches of `bytes` against single runs of `single`; the error continues "it ...".
+fn check(bytes: &[u8], single: &mut Engine, trial: &Trial) -> Result<(), String> {
+    let mut sizes = vec![2, 3, trial.max];
+    sizes.retain(|size| *size <= trial.max);
+    sizes.dedup();
+    let mut engine =
+        Engine::open(bytes, DeviceKind::Cpu).map_err(|error| format!("does not load: {error}"))?;
+    let expected: Vec<Vec<Vec<f32>>> = (0..trial.max)
+        .map(|row| {
+            run(single, &[row], trial, |views| {
+                views.iter().map(|view| view.data.to_vec()).collect()
+            })
+        })
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("fails on a single item: {error}"))?;
+    for size in sizes {
+        let rows: Vec<usize> = (0..size).collect();
+        run(&mut engine, &rows, trial, |views| {
+            compare(views, &expected[..size])
+        })
+        .map_err(|error| format!("fails at a batch of {size}: {error}"))?
+        .map_err(|error| format!("gives other results at a batch of {size}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Runs noise: row `n` of a batch is the same noise whatever the batch.
+fn run<R>(
+    engine: &mut Engine,
+    rows: &[usize],
+    trial: &Trial,
+    read: impl FnOnce(&[View<'_>]) -> R,
+) -> Result<R, String> {
+    let mut feed = engine.feed()?;
+    let mut shape = vec![rows.len()];
+    shape.extend(&trial.item);
+    feed.reshape(&shape)?;
+    let each = trial.item.iter().product::<usize>();
+    for (row, elements) in rows.iter().zip(feed.elements().chunks_exact_mut(each.max(1))) {
+        noise(*row as u64, trial.range, elements);
+    }
+    engine.run(&feed, read)
+}
+
+fn compare(views: &[View<'_>], expected: &[Vec<Vec<f32>>]) -> Result<(), String> {
+    for (index, view) in views.iter().enumerate() {
+        let each = view.data.len() / expected.len();
+        if expected.iter().any(|single| single[index].len() != each) {
+            return Err(format!("output {} has shape {:?}", view.name, view.shape));
+        }
+        for (row, single) in expected.iter().enumerate() {
+            let single = &single[index];
+            let scale = single.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let batched = &view.data[row * each..(row + 1) * each];
+            let differs = batched.iter().zip(single).position(|(a, b)| !same(*a, *b, scale));
+            if let Some(at) = differs {
+                let (got, wanted) = (batched[at], single[at]);
+                return Err(format!(
+                    "output {} differs in row {row}: {got} instead of {wanted}",
+                    view.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same(a: f32, b: f32, scale: f32) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * scale
+}
+
+/// Repeatable noise (splitmix64), so that a model is judged alike on every load.
+fn noise(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
+    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for element in elements {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let unit = ((mixed ^ (mixed >> 31)) >> 40) as f32 / (1_u64 << 24) as f32;
+        *element = low + (high - low) * unit;
+    }
+}
+
+/// A blank input of `rows` items.
+///
+/// # Errors
+/// Where the device has no memory left.
+pub(crate) fn blank(feed: &mut Feed, rows: usize, item: &[usize]) -> Result<(), String> {
+    let mut shape = vec![rows];
+    shape.extend(item);
+    feed.reshape(&shape)?;
+    feed.elements().fill(0.0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assets() -> Option<std::path::PathBuf> {
+        let found = std::env::var_os("WEIR_ASSETS").map(std::path::PathBuf::from);
+        if found.is_none() {
+            println!("skipped: WEIR_ASSETS is not set");
+        }
+        found
+    }
+
+    /// Name of a model, shape of an item, whether the fixed batch can be freed.
+    const MODELS: &[(&str, &[usize], bool)] = &[
+        ("yolox_nano_416", &[3, 416, 416], true),
+        ("light_person_detector_192", &[3, 192, 192], true),
+        ("nanodet_m_320", &[3, 320, 320], true),
+        ("yunet_n_320", &[3, 320, 320], true),
+        ("yunet_n_dynamic", &[3, 320, 320], true),
+        ("ultraface_rfb_320", &[3, 240, 320], true),
+        ("mobilefacenet_112", &[3, 112, 112], true),
+        ("fsanet_1x1_64", &[3, 64, 64], true),
+        ("fsanet_var_64", &[3, 64, 64], true),
+        ("hyperlpr_y5fu_320", &[3, 320, 320], true),
+        ("hyperlpr_platecls_96", &[3, 96, 96], true),
+        ("selfie_seg_144x256", &[144, 256, 3], true),
+        ("shufflenet_v2_int8", &[3, 224, 224], true),
+        ("lprnet_plate_24x94", &[3, 24, 94], true),
+        ("ppocr_en_number_v2_rec", &[3, 32, 320], true),
+        ("fer_mini_xception_48", &[48, 48, 1], true),
+        ("bodypix_x050_s16", &[321, 321, 3], true),
+        ("fastestdet_352", &[3, 352, 352], false),
+        ("blazeface_front_128", &[128, 128, 3], false),
+        ("iris_landmark_64", &[3, 64, 64], false),
+    ];
+
+    #[test]
+    fn models_of_the_asset_pack_take_batches_where_they_can() {
+        let Some(assets) = assets() else { return };
+        for (name, item, can) in MODELS {
+            let bytes = std::fs::read(assets.join(format!("models/{name}.onnx"))).expect("readable");
+            let mut engine = Engine::open(&bytes, DeviceKind::Cpu).expect("opens");
+            let trial = Trial {
+                item: item.to_vec(),
+                range: (-1.0, 1.0),
+                max: 4,
+            };
+            let tried = try_out(&bytes, &mut engine, &trial);
+            println!("{name}: {:?} {:?}", tried.rows, tried.batching.remark);
+            assert_eq!(tried.rows == Rows::Free, *can, "{name}");
+        }
+    }
+
+    fn try_model(bytes: &[u8], item: &[usize]) -> Tried {
+        let mut engine = Engine::open(bytes, DeviceKind::Cpu).expect("opens");
+        try_out(
+            bytes,
+            &mut engine,
+            &Trial {
+                item: item.to_vec(),
+                range: (-1.0, 1.0),
+                max: 4,
+            },
+        )
+    }
+
+    #[test]
+    fn a_free_batch_that_is_declared_but_not_kept_is_found_out() {
+        let Some(assets) = assets() else { return };
+        let honest = std::fs::read(assets.join("models/fastestdet_352.onnx")).expect("readable");
+        let lying = free_batch(&honest, Leading::Keep).expect("edited");
+        let tried = try_model(&lying, &[3, 352, 352]);
+        let remark = tried.batching.remark.unwrap_or_default();
+        println!("{remark}");
+        assert_eq!((tried.rows, tried.batching.max), (Rows::Fixed(1), Some(1)));
+        assert!(
+            remark.starts_with("declares a free batch dimension but fails at a batch of 2"),
+            "{remark}"
+        );
+    }
+
+    #[test]
+    fn a_batch_fixed_at_two_is_padded() {
+        let Some(assets) = assets() else { return };
+        let free = std::fs::read(assets.join("models/yunet_n_dynamic.onnx")).expect("readable");
+        let tried = try_model(
+            &super::super::patch::fix_batch(&free, 2).expect("edited"),
+            &[3, 64, 64],
+        );
+        assert_eq!((tried.rows, tried.batching.max), (Rows::Fixed(2), Some(2)));
+    }
+}

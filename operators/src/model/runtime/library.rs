@@ -1,0 +1,114 @@
+//! Where `libonnxruntime.so` is, and the one environment that it gives to the process.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ort::environment::Environment;
+
+/// Kept for as long as the process lives: only one environment may ever be built.
+static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
+
+/// The environment, loaded on first use. A failure is not remembered, so that a library that is put in place later
+/// is found by the next call.
+pub(super) fn environment() -> Result<Environment, String> {
+    let mut slot = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(environment) = slot.as_ref() {
+        return Ok(environment.clone());
+    }
+    let path = find()?;
+    let environment = ort::init_from(&path)
+        .map_err(|error| format!("ONNX Runtime cannot be loaded: {error}; run `make setup`"))?
+        .with_name("weir")
+        .with_telemetry(false)
+        .build()
+        .map_err(|error| {
+            format!(
+                "ONNX Runtime at {} does not start: {error}; run `make setup`",
+                path.display()
+            )
+        })?;
+    // What goes wrong comes back as an error to whoever asked; the library need not print it as well.
+    environment.set_log_level(ort::logging::LogLevel::Fatal);
+    tracing::debug!(library = %path.display(), "ONNX Runtime is loaded");
+    *slot = Some(environment.clone());
+    Ok(environment)
+}
+
+/// Path of `libonnxruntime.so`: `ORT_DYLIB_PATH`, else `.runtime/onnxruntime/` beside an ancestor of the executable or
+/// of the current folder.
+///
+/// # Errors
+/// A line that says what was looked for and what to do.
+pub fn find() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!(
+                "ORT_DYLIB_PATH names {}, which is not a file; unset it and run `make setup`",
+                path.display()
+            ))
+        };
+    }
+    let starts = [std::env::current_exe().ok(), std::env::current_dir().ok()];
+    starts
+        .iter()
+        .flatten()
+        .flat_map(|start| start.ancestors())
+        .find_map(|folder| library_in(&folder.join(".runtime/onnxruntime")))
+        .ok_or_else(|| {
+            "ONNX Runtime is not installed: no .runtime/onnxruntime/libonnxruntime.so beside the program or the \
+             current folder; run `make setup`, or set ORT_DYLIB_PATH"
+                .to_owned()
+        })
+}
+
+/// `libonnxruntime.so` itself where there is one, else the newest `libonnxruntime.so.*`.
+fn library_in(folder: &Path) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            (name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.")) && path.is_file()
+        })
+        .collect();
+    found.sort();
+    let plain = folder.join("libonnxruntime.so");
+    if found.contains(&plain) {
+        Some(plain)
+    } else {
+        found.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_of_a_folder() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        assert_eq!(library_in(folder.path()), None);
+        for name in [
+            "libonnxruntime.so.1.31.1",
+            "libonnxruntime_providers_shared.so",
+            "libonnxruntime.so.1.30.0",
+        ] {
+            std::fs::write(folder.path().join(name), b"").expect("written");
+        }
+        assert_eq!(
+            library_in(folder.path()),
+            Some(folder.path().join("libonnxruntime.so.1.31.1"))
+        );
+        std::fs::write(folder.path().join("libonnxruntime.so"), b"").expect("written");
+        assert_eq!(
+            library_in(folder.path()),
+            Some(folder.path().join("libonnxruntime.so"))
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! ONNX Runtime: the only place that names `ort`.
+//!
+//! An [`Engine`] is one inference session on one device; a [`Feed`] is the input tensor that it reads, reused from
+//! batch to batch; outputs are read in place through [`View`]s. What tensors mean is the business of the heads.
+
+#[cfg(feature = "cuda")]
+mod cuda;
+mod library;
+
+use ort::session::Session;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
+use weir_flow::DeviceKind;
+
+pub use library::find as find_runtime;
+
+/// An input or output as the graph declares it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Port {
+    pub(crate) name: String,
+    /// `None` where the size is free.
+    pub(crate) shape: Vec<Option<usize>>,
+    /// Word for the element type, `f32` where it can be fed or read.
+    pub(crate) element: String,
+}
+
+impl Port {
+    fn of(outlet: &Outlet) -> Self {
+        let (shape, element) = match outlet.dtype() {
+            ValueType::Tensor { ty, shape, .. } => {
+                let shape = shape
+                    .iter()
+                    .map(|size| usize::try_from(*size).ok().filter(|size| *size > 0))
+                    .collect();
+                (
+                    shape,
+                    if *ty == TensorElementType::Float32 {
+                        "f32".to_owned()
+                    } else {
+                        ty.to_string()
+                    },
+                )
+            }
+            other => (Vec::new(), other.to_string()),
+        };
+        Self {
+            name: outlet.name().to_owned(),
+            shape,
+            element,
+        }
+    }
+
+    /// The shape as a person writes it: `[1, 3, ?, ?]`.
+    pub(crate) fn shape_text(&self) -> String {
+        let sizes: Vec<String> = self
+            .shape
+            .iter()
+            .map(|size| size.map_or_else(|| "?".to_owned(), |size| size.to_string()))
+            .collect();
+        format!("[{}]", sizes.join(", "))
+    }
+}
+
+/// An output of one run, read in place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) shape: &'a [i64],
+    /// Empty where elements are not `f32`.
+    pub(crate) data: &'a [f32],
+}
+
+/// The input tensor of an engine, in the memory that its device copies from fastest.
+pub(crate) enum Feed {
+    Host {
+        shape: Vec<i64>,
+        data: Vec<f32>,
+    },
+    #[cfg(feature = "cuda")]
+    Pinned(cuda::Pinned),
+}
+
+impl Feed {
+    /// Elements, row after row.
+    pub(crate) fn elements(&mut self) -> &mut [f32] {
+        match self {
+            Self::Host { data, .. } => data,
+            #[cfg(feature = "cuda")]
+            Self::Pinned(pinned) => pinned.elements(),
+        }
+    }
+
+    /// Gives the tensor another shape; elements are then unspecified.
+    ///
+    /// # Errors
+    /// Where the device has no memory left.
+    pub(crate) fn reshape(&mut self, wanted: &[usize]) -> Result<(), String> {
+        let wanted: Vec<i64> = wanted.iter().map(|size| size.cast_signed() as i64).collect();
+        match self {
+            Self::Host { shape, data } => {
+                data.resize(wanted.iter().product::<i64>().unsigned_abs() as usize, 0.0);
+                *shape = wanted;
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Self::Pinned(pinned) => pinned.reshape(wanted),
+        }
+    }
+}
+
+/// One session on one device, with one thread.
+pub(crate) struct Engine {
+    session: Session,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    #[cfg(feature = "cuda")]
+    bound: Option<cuda::Bound>,
+}
+
+impl Engine {
+    /// Opens the graph in `bytes` on `device`.
+    ///
+    /// # Errors
+    /// A line that says what is wrong with the graph, the library or the device.
+    pub(crate) fn open(bytes: &[u8], device: DeviceKind) -> Result<Self, String> {
+        let builder = builder()?;
+        let builder = match device {
+            DeviceKind::Cpu => builder,
+            DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal)?,
+        };
+        let mut builder = builder;
+        let session = builder
+            .commit_from_memory(bytes)
+            .map_err(|error| match text(error) {
+                reason if reason.contains("protobuf parsing failed") => {
+                    "it is no ONNX file, or a damaged one".to_owned()
+                }
+                reason => reason,
+            })?;
+        #[cfg(feature = "cuda")]
+        let bound = match device {
+            DeviceKind::Cpu => None,
+            DeviceKind::Cuda(ordinal) => Some(cuda::Bound::new(&session, ordinal)?),
+        };
+        Ok(Self {
+            inputs: session.inputs().iter().map(Port::of).collect(),
+            outputs: session.outputs().iter().map(Port::of).collect(),
+            session,
+            #[cfg(feature = "cuda")]
+            bound,
+        })
+    }
+
+    pub(crate) fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// An empty input tensor.
+    ///
+    /// # Errors
+    /// Where the device has no memory left.
+    pub(crate) fn feed(&self) -> Result<Feed, String> {
+        #[cfg(feature = "cuda")]
+        if let Some(bound) = &self.bound {
+            return Ok(Feed::Pinned(bound.pinned(&self.session)?));
+        }
+        Ok(Feed::Host {
+            shape: Vec::new(),
+            data: Vec::new(),
+        })
+    }
+
+    /// Runs the graph on `feed` and hands its outputs to `read`.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub(crate) fn run<R>(&mut self, feed: &Feed, read: impl FnOnce(&[View<'_>]) -> R) -> Result<R, String> {
+        let outputs = match feed {
+            Feed::Host { shape, data } => {
+                let input = TensorRef::from_array_view((shape.clone(), data.as_slice())).map_err(text)?;
+                self.session.run(ort::inputs![input]).map_err(text)?
+            }
+            #[cfg(feature = "cuda")]
+            Feed::Pinned(pinned) => {
+                let bound = self
+                    .bound
+                    .as_mut()
+                    .ok_or("a pinned input was given to a CPU session")?;
+                bound.run(&mut self.session, &self.inputs, &self.outputs, pinned)?
+            }
+        };
+        let ports = self.outputs.iter().take(outputs.len()).enumerate();
+        let views: Vec<View<'_>> = ports
+            .map(|(index, port)| match outputs[index].try_extract_tensor::<f32>() {
+                Ok((shape, data)) => View {
+                    name: &port.name,
+                    shape,
+                    data,
+                },
+                Err(_) => View {
+                    name: &port.name,
+                    shape: &[],
+                    data: &[],
+                },
+            })
+            .collect();
+        Ok(read(&views))
+    }
+}
+
+/// Options of every session: a slot runs one batch at a time on one thread, so there is nothing to share work with
+/// and nothing to spin for. The memory arena stays as it is by default, on: with and without it detectors take the same
+/// time, and with it outputs of each run need no fresh memory.
+fn builder() -> Result<SessionBuilder, String> {
+    let environment = library::environment()?;
+    let builder = Session::builder(&environment).map_err(text)?;
+    let builder = builder
+        .with_optimization_level(GraphOptimizationLevel::All)
+        .map_err(text)?;
+    let builder = builder.with_intra_threads(1).map_err(text)?;
+    let builder = builder.with_inter_threads(1).map_err(text)?;
+    let builder = builder.with_parallel_execution(false).map_err(text)?;
+    let builder = builder.with_intra_op_spinning(false).map_err(text)?;
+    builder.with_inter_op_spinning(false).map_err(text)
+}
+
+#[cfg(feature = "cuda")]
+fn on_cuda(builder: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
+    cuda::register(builder, ordinal)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_cuda(_: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
+    Err(format!(
+        "device cuda:{ordinal} needs a build with the cargo feature `cuda`; this one has none"
+    ))
+}
+
+/// First line of what the runtime says: the rest is its own source lines.
+fn text(error: impl std::fmt::Display) -> String {
+    error
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}

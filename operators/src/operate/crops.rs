@@ -1,0 +1,75 @@
+//! Which parts of a frame a module looks at.
+
+use std::sync::Arc;
+
+use weir_flow::{Evidence, Frame, Item, Object, ObjectRef, Points, Rect, Region};
+
+use super::{Cut, Operating};
+
+/// Half a side of the square about an eye, in distances between the eyes.
+const EYE_HALF: f32 = 0.35;
+
+pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item> {
+    if operating.regions.is_empty() {
+        return vec![Item {
+            frame: Arc::clone(frame),
+            region: Region::Whole,
+            object: None,
+        }];
+    }
+    let mut chosen: Vec<(ObjectRef, &Object)> = evidence
+        .objects()
+        .filter(|(_, object)| fits(operating, object))
+        .collect();
+    // The sort is stable: of equals the first found comes first.
+    chosen.sort_by(|(_, a), (_, b)| b.rect.area().total_cmp(&a.rect.area()));
+    chosen.truncate(operating.max_items);
+    let mut items = Vec::with_capacity(chosen.len());
+    for (of, object) in chosen {
+        let item = |region| Item {
+            frame: Arc::clone(frame),
+            region,
+            object: Some(of),
+        };
+        let crop = |rect| Region::Crop {
+            rect,
+            points: Points::None,
+        };
+        match (operating.cut, &object.points) {
+            (Cut::Box, points) => {
+                let (width, height) = (frame.image.width as f32, frame.image.height as f32);
+                let rect = object.rect.widen(operating.widen).clamp(width, height);
+                items.push(item(Region::Crop {
+                    rect,
+                    points: points.clone(),
+                }));
+            }
+            (Cut::Square, _) => items.push(item(crop(square(&object.rect).widen(operating.widen)))),
+            (Cut::Eyes, Points::Face([left, right, ..])) => {
+                let half = EYE_HALF * (right.x - left.x).hypot(right.y - left.y);
+                for eye in [left, right] {
+                    items.push(item(crop(Rect::new(
+                        eye.x - half,
+                        eye.y - half,
+                        eye.x + half,
+                        eye.y + half,
+                    ))));
+                }
+            }
+            (Cut::Eyes, _) => {}
+        }
+    }
+    items
+}
+
+fn fits(operating: &Operating, object: &Object) -> bool {
+    let wanted = operating.regions.iter().any(|class| **class == *object.class);
+    let has_points = operating.cut != Cut::Eyes || matches!(object.points, Points::Face(_));
+    wanted && has_points && object.rect.width().min(object.rect.height()) >= operating.min_side
+}
+
+/// The square about the box's centre that is as large as its longer side.
+fn square(rect: &Rect) -> Rect {
+    let (centre, half) = (rect.centre(), rect.width().max(rect.height()) / 2.0);
+    Rect::new(centre.x - half, centre.y - half, centre.x + half, centre.y + half)
+}

@@ -1,0 +1,191 @@
+//! Known faces: images of a folder, embedded when the operator is made, and the nearest of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_flow::{Attribute, DeviceKind, Frame, Image, Item, Model, Object, Region, Session, Settings};
+
+use super::OperatorError;
+use crate::model::{LoadRequest, ModelFile, load};
+
+/// Most images that a gallery may hold: each query looks at all of them.
+const ENTRIES_MAX: usize = 10_000;
+
+struct Entry {
+    name: Arc<str>,
+    /// Of length one.
+    vector: Vec<f32>,
+}
+
+/// The entries, and when one is a match.
+#[derive(Default)]
+pub(super) struct Gallery {
+    entries: Vec<Entry>,
+    threshold: f32,
+    keep_vector: bool,
+}
+
+impl Gallery {
+    /// Reads and embeds the folder of the key `gallery`, where there is one.
+    pub(super) fn read(settings: &Settings, model: Option<&dyn Model>) -> Result<Self, OperatorError> {
+        let mut gallery = Self {
+            entries: Vec::new(),
+            threshold: settings.number("match_threshold", 0.5) as f32,
+            keep_vector: settings.flag("vector", false),
+        };
+        let Some(folder) = settings.text("gallery") else {
+            return Ok(gallery);
+        };
+        let failed = |reason: String| OperatorError::Gallery {
+            folder: folder.to_owned(),
+            reason,
+        };
+        let model = model.ok_or_else(|| failed("there is no model to embed it with".to_owned()))?;
+        let images = images(Path::new(folder)).map_err(&failed)?;
+        let mut embedder = model.open(DeviceKind::Cpu)?;
+        let mut finder = match settings.text("gallery_faces") {
+            Some(path) => Some(face_finder(path)?),
+            None => None,
+        };
+        for (name, path) in images {
+            let frame = frame(&path).map_err(&failed)?;
+            let region = match &mut finder {
+                None => Region::Whole,
+                Some(finder) => face(finder.as_mut(), &frame)?
+                    .map(|face| Region::Crop {
+                        rect: face.rect,
+                        points: face.points,
+                    })
+                    .ok_or_else(|| failed(format!("no face is found in {}", path.display())))?,
+            };
+            let said = embedder.run(
+                &[Item {
+                    frame,
+                    region,
+                    object: None,
+                }],
+                &mut |_| (),
+            )?;
+            let attribute = said.into_iter().next().and_then(|inference| inference.attribute);
+            let Some(Attribute::Match {
+                vector: Some(vector), ..
+            }) = attribute
+            else {
+                return Err(failed(format!(
+                    "the model gives no embedding of {}",
+                    path.display()
+                )));
+            };
+            gallery.entries.push(Entry {
+                name: name.into(),
+                vector,
+            });
+        }
+        Ok(gallery)
+    }
+
+    /// An embedding with the nearest entry; other attributes as they are.
+    pub(super) fn matched(&self, attribute: Attribute) -> Attribute {
+        let Attribute::Match {
+            vector: Some(vector), ..
+        } = attribute
+        else {
+            return attribute;
+        };
+        let cosine = |entry: &Entry| entry.vector.iter().zip(&vector).map(|(a, b)| a * b).sum::<f32>();
+        let nearest = self
+            .entries
+            .iter()
+            .filter(|entry| entry.vector.len() == vector.len())
+            .map(|entry| (entry, cosine(entry)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let matching = nearest.filter(|(_, cosine)| *cosine >= self.threshold);
+        Attribute::Match {
+            r#match: matching.map(|(entry, _)| Arc::clone(&entry.name)),
+            cosine: nearest.map(|(_, cosine)| cosine),
+            vector: self.keep_vector.then_some(vector),
+        }
+    }
+}
+
+fn face_finder(path: &str) -> Result<Box<dyn Session>, OperatorError> {
+    let settings = Settings::default();
+    let model = load(&LoadRequest {
+        name: "gallery_faces",
+        file: ModelFile::Path(PathBuf::from(path)),
+        head: "yunet",
+        settings: &settings,
+        max_batch: 1,
+        dump: None,
+    })?;
+    Ok(model.open(DeviceKind::Cpu)?)
+}
+
+/// The largest face of a picture.
+fn face(finder: &mut dyn Session, frame: &Arc<Frame>) -> Result<Option<Object>, OperatorError> {
+    let item = Item {
+        frame: Arc::clone(frame),
+        region: Region::Whole,
+        object: None,
+    };
+    let found = finder.run(&[item], &mut |_| ())?;
+    let faces = found.into_iter().flat_map(|inference| inference.objects);
+    Ok(faces.max_by(|a, b| a.rect.area().total_cmp(&b.rect.area())))
+}
+
+fn frame(path: &Path) -> Result<Arc<Frame>, String> {
+    let picture = image::open(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?
+        .to_rgb8();
+    let (width, height) = picture.dimensions();
+    Ok(Arc::new(Frame::new(
+        0,
+        0.0,
+        Image::from_rgb(width, height, picture.into_raw()),
+    )))
+}
+
+/// Images of the folder with the names that they are of, in the order of paths.
+fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
+        let entries = std::fs::read_dir(folder)
+            .map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        Ok(paths)
+    };
+    let mut images = Vec::new();
+    for path in list(folder)? {
+        let stem = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default()
+            .to_owned();
+        if path.is_dir() {
+            let inner = list(&path)?.into_iter().filter(|path| is_image(path));
+            images.extend(inner.map(|path| (stem.clone(), path)));
+        } else if is_image(&path) {
+            let name = stem
+                .split(|c: char| c == '_' || c.is_ascii_digit())
+                .next()
+                .unwrap_or_default();
+            images.push((if name.is_empty() { stem } else { name.to_owned() }, path));
+        }
+    }
+    match images.len() {
+        0 => Err("there is no .jpg, .jpeg or .png in it".to_owned()),
+        many if many > ENTRIES_MAX => Err(format!("{many} images are more than {ENTRIES_MAX}")),
+        _ => Ok(images),
+    }
+}
+
+fn is_image(path: &Path) -> bool {
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    path.is_file()
+        && ["jpg", "jpeg", "png"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,110 @@
+//! What a module's inferences mean: objects with their parents, and attributes of the objects that were looked at.
+
+use weir_flow::{Attribute, Finding, Inference, Item, KeyPoint, Note, Object, ObjectRef, Points, Rect};
+
+use super::Operating;
+
+/// Two crops may show one thing; boxes of a class that overlap by more are taken for one.
+const SAME: f32 = 0.5;
+
+pub(super) fn finding(
+    operating: &Operating,
+    module: u32,
+    items: &[Item],
+    inferences: Vec<Inference>,
+) -> Finding {
+    let mut finding = Finding::default();
+    for (item, inference) in items.iter().zip(inferences) {
+        for mut object in inference.objects {
+            object.parent = item.object;
+            finding.objects.push(object);
+        }
+        if let Some(attribute) = inference.attribute {
+            note(
+                operating,
+                module,
+                item,
+                operating.gallery.matched(attribute),
+                &mut finding,
+            );
+        }
+    }
+    if items.len() > 1 {
+        finding.objects = distinct(finding.objects);
+    }
+    finding
+}
+
+fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, finding: &mut Finding) {
+    let name = || std::sync::Arc::clone(&operating.attribute);
+    let Some(of) = item.object else {
+        // The frame itself was looked at: it becomes an object, so that there is something to tell this of.
+        let (class, score, rest) = match attribute {
+            Attribute::Class { class, score } => (class, score, None),
+            other => ("frame".into(), 1.0, Some(other)),
+        };
+        let index = u32::try_from(finding.objects.len()).unwrap_or(u32::MAX);
+        let image = &item.frame.image;
+        let rect = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
+        finding.objects.push(Object {
+            class,
+            score,
+            rect,
+            parent: None,
+            points: Points::None,
+        });
+        if let Some(attribute) = rest {
+            finding.notes.push(Note {
+                object: ObjectRef { module, index },
+                name: name(),
+                attribute,
+            });
+        }
+        return;
+    };
+    // Both eyes of a face are items of their own, one after the other.
+    if let (Some(before), Attribute::Iris { eyes, radius }) = (finding.notes.last_mut(), &attribute)
+        && before.object == of
+        && let Attribute::Iris {
+            eyes: before_eyes,
+            radius: before_radius,
+        } = &mut before.attribute
+    {
+        let mut both: Vec<(KeyPoint, f32)> = before_eyes
+            .iter()
+            .copied()
+            .zip(before_radius.iter().copied())
+            .collect();
+        both.extend(eyes.iter().copied().zip(radius.iter().copied()));
+        both.sort_by(|(a, _), (b, _)| a.at.x.total_cmp(&b.at.x));
+        (*before_eyes, *before_radius) = both.into_iter().unzip();
+        return;
+    }
+    finding.notes.push(Note {
+        object: of,
+        name: name(),
+        attribute,
+    });
+}
+
+/// Of objects that several crops found, the best; the rest in their order.
+fn distinct(objects: Vec<Object>) -> Vec<Object> {
+    let mut by_score: Vec<usize> = (0..objects.len()).collect();
+    by_score.sort_by(|a, b| objects[*b].score.total_cmp(&objects[*a].score));
+    let mut kept: Vec<usize> = Vec::new();
+    for index in by_score {
+        let same = |other: &Object| {
+            other.class == objects[index].class
+                && other.parent != objects[index].parent
+                && other.rect.iou(&objects[index].rect) > SAME
+        };
+        if !kept.iter().any(|kept| same(&objects[*kept])) {
+            kept.push(index);
+        }
+    }
+    kept.sort_unstable();
+    let mut kept = kept.into_iter().peekable();
+    let all = objects.into_iter().enumerate();
+    all.filter_map(|(index, object)| kept.next_if_eq(&index).map(|_| object))
+        .collect()
+}

@@ -1,0 +1,302 @@
+//! Operators: which items a request brings to a module, and what the module's inferences mean.
+//!
+//! All operators are one shape with different defaults: choose objects, cut items, gather what was said of them.
+
+mod crops;
+mod gallery;
+mod gather;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use weir_flow::{Evidence, Finding, Frame, Inference, Item, KeyKind, KeySpec, Model, Operator, SessionError};
+use weir_flow::{OperatorSpec, Settings, Taking};
+
+use gallery::Gallery;
+
+/// What to make.
+pub struct OperatorRequest<'a> {
+    /// Name of the operator.
+    pub operator: &'a str,
+    /// Classes whose objects are its items; the operator's own default where empty.
+    pub regions: &'a [String],
+    /// Keys of the module, paths absolute and `zoo:` names resolved to paths.
+    pub settings: &'a Settings,
+    /// The module's model: an operator with a gallery embeds that with it.
+    pub model: Option<&'a dyn Model>,
+}
+
+/// An operator cannot be made.
+#[derive(Debug, Error)]
+pub enum OperatorError {
+    /// There is none of that name.
+    #[error("there is no operator {name}; there are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The gallery cannot be read.
+    #[error("gallery {folder}: {reason}")]
+    Gallery {
+        /// Which.
+        folder: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A model that the operator needs cannot be loaded or run.
+    #[error(transparent)]
+    Model(#[from] SessionError),
+}
+
+/// How items are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// The object's box within the picture, with its points.
+    Box,
+    /// A square about the box; what lies outside of the picture is fill.
+    Square,
+    /// Two squares, one about each eye.
+    Eyes,
+}
+
+/// An operator's defaults.
+struct Kind {
+    name: &'static str,
+    about: &'static str,
+    takes: Taking,
+    heads: &'static [&'static str],
+    regions: &'static [&'static str],
+    cut: Cut,
+    widen: f64,
+    min_side: f64,
+    /// Name of its attribute in events.
+    attribute: &'static str,
+    gallery: bool,
+}
+
+const DETECTORS: &[&str] = &[
+    "yolox",
+    "yolov5",
+    "yolov8",
+    "nanodet",
+    "fastestdet",
+    "yunet",
+    "ultraface",
+    "plate-corners",
+];
+
+const PLAIN: Kind = Kind {
+    name: "detect",
+    about: "finds objects in frames, or in the boxes of `regions`",
+    takes: Taking::FrameOrBoxes,
+    heads: DETECTORS,
+    regions: &[],
+    cut: Cut::Box,
+    widen: 0.0,
+    min_side: 16.0,
+    attribute: "class",
+    gallery: false,
+};
+
+const KINDS: &[Kind] = &[
+    PLAIN,
+    Kind {
+        name: "read-text",
+        about: "reads text, by default of plates; with four corners they are flattened",
+        takes: Taking::Flats,
+        heads: &["ctc"],
+        regions: &["plate"],
+        min_side: 8.0,
+        attribute: "text",
+        ..PLAIN
+    },
+    Kind {
+        name: "classify",
+        about: "gives a class to each of `regions`, or to the frame as one object",
+        heads: &["classify"],
+        ..PLAIN
+    },
+    Kind {
+        name: "embed",
+        about: "embeds faces aligned by their five points, and finds the nearest of a gallery",
+        takes: Taking::Faces,
+        heads: &["embed"],
+        regions: &["face"],
+        attribute: "embedding",
+        gallery: true,
+        ..PLAIN
+    },
+    Kind {
+        name: "expression",
+        about: "tells the expression of faces",
+        takes: Taking::Boxes,
+        heads: &["expression"],
+        regions: &["face"],
+        cut: Cut::Square,
+        attribute: "expression",
+        ..PLAIN
+    },
+    Kind {
+        name: "head-pose",
+        about: "tells where heads are turned, from faces",
+        takes: Taking::Boxes,
+        heads: &["head-pose"],
+        regions: &["face"],
+        cut: Cut::Square,
+        widen: 0.25,
+        attribute: "head_pose",
+        ..PLAIN
+    },
+    Kind {
+        name: "iris",
+        about: "finds both irises of faces with five points",
+        takes: Taking::Faces,
+        heads: &["iris"],
+        regions: &["face"],
+        cut: Cut::Eyes,
+        min_side: 32.0,
+        attribute: "iris",
+        ..PLAIN
+    },
+    Kind {
+        name: "keypoints",
+        about: "finds the key points of persons, one in each box",
+        takes: Taking::Boxes,
+        heads: &["keypoints"],
+        regions: &["person"],
+        widen: 0.1,
+        min_side: 32.0,
+        attribute: "keypoints",
+        ..PLAIN
+    },
+];
+
+const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "min_side",
+        kind: KeyKind::Number {
+            min: 1.0,
+            max: 10_000.0,
+        },
+        about: "objects whose shorter side is below this many pixels are not looked at; default 16, plates 8, irises \
+                and key points 32",
+    },
+    KeySpec {
+        name: "max_items",
+        kind: KeyKind::Whole { min: 1, max: 1000 },
+        about: "most objects of a frame that are looked at, the largest first; default 16",
+    },
+    KeySpec {
+        name: "widen",
+        kind: KeyKind::Number { min: 0.0, max: 4.0 },
+        about: "boxes are made wider and higher by this part; default 0, head-pose 0.25, keypoints 0.1",
+    },
+    KeySpec {
+        name: "attribute",
+        kind: KeyKind::Text,
+        about: "name of the attribute in events; default by operator: text, class, embedding, expression, head_pose, \
+                iris, keypoints",
+    },
+];
+
+const GALLERY_KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "gallery",
+        kind: KeyKind::Folder,
+        about: "folder of images of known faces: a folder for each name, or files called after it (ada.jpg, ada_2.jpg)",
+    },
+    KeySpec {
+        name: "gallery_faces",
+        kind: KeyKind::Text,
+        about: "YuNet model that finds the face in each image of the gallery, a path or zoo:NAME; without it images \
+                are aligned crops",
+    },
+    KeySpec {
+        name: "match_threshold",
+        kind: KeyKind::Number { min: -1.0, max: 1.0 },
+        about: "least cosine to the nearest entry of the gallery that is a match; default 0.5",
+    },
+    KeySpec {
+        name: "vector",
+        kind: KeyKind::Flag,
+        about: "whether events carry the embedding itself; default false",
+    },
+];
+
+/// What graphs may name.
+pub(crate) fn specs() -> Vec<OperatorSpec> {
+    let all = KINDS.iter().map(|kind| OperatorSpec {
+        name: kind.name,
+        about: kind.about,
+        takes: kind.takes,
+        heads: kind.heads,
+        keys: if kind.gallery {
+            Box::leak([KEYS, GALLERY_KEYS].concat().into_boxed_slice())
+        } else {
+            KEYS
+        },
+    });
+    all.collect()
+}
+
+/// An operator, ready to be driven.
+struct Operating {
+    regions: Vec<String>,
+    cut: Cut,
+    widen: f32,
+    min_side: f32,
+    max_items: usize,
+    attribute: Arc<str>,
+    gallery: Gallery,
+}
+
+/// Makes an operator.
+///
+/// # Errors
+/// [`OperatorError`]: no such operator, or a gallery that cannot be read.
+pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, OperatorError> {
+    let kind = KINDS
+        .iter()
+        .find(|kind| kind.name == request.operator)
+        .ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+            OperatorError::Unknown {
+                name: request.operator.to_owned(),
+                known: known.join(", "),
+            }
+        })?;
+    let settings = request.settings;
+    let regions = if request.regions.is_empty() {
+        kind.regions.iter().map(|class| (*class).to_owned()).collect()
+    } else {
+        request.regions.to_vec()
+    };
+    Ok(Arc::new(Operating {
+        regions,
+        cut: kind.cut,
+        widen: settings.number("widen", kind.widen) as f32,
+        min_side: settings.number("min_side", kind.min_side) as f32,
+        max_items: settings.number("max_items", 16.0) as usize,
+        attribute: settings.text("attribute").unwrap_or(kind.attribute).into(),
+        gallery: if kind.gallery {
+            Gallery::read(settings, request.model)?
+        } else {
+            Gallery::default()
+        },
+    }))
+}
+
+impl Operator for Operating {
+    fn items(&self, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item> {
+        crops::items(self, frame, evidence)
+    }
+
+    fn finding(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> Finding {
+        gather::finding(self, module, items, inferences)
+    }
+}

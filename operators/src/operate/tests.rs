@@ -1,0 +1,206 @@
+//! Operators on hand-made evidence and inferences.
+
+use std::sync::Arc;
+
+use weir_flow::{
+    Attribute, Evidence, Finding, Frame, Image, Inference, Item, KeyPoint, Object, ObjectRef, Operator,
+    Point, Points, Rect, Region, Settings, Value,
+};
+
+use super::{OperatorRequest, operator};
+
+fn make(name: &str, regions: &[&str], keys: &[(&str, f64)]) -> Arc<dyn Operator> {
+    let regions: Vec<String> = regions.iter().map(|class| (*class).to_owned()).collect();
+    let settings = Settings(
+        keys.iter()
+            .map(|(key, value)| ((*key).to_owned(), Value::Number(*value)))
+            .collect(),
+    );
+    let request = OperatorRequest {
+        operator: name,
+        regions: &regions,
+        settings: &settings,
+        model: None,
+    };
+    operator(&request).expect("made")
+}
+
+fn frame() -> Arc<Frame> {
+    Arc::new(Frame::new(
+        0,
+        0.0,
+        Image::from_rgb(200, 100, vec![0; 200 * 100 * 3]),
+    ))
+}
+
+fn object(class: &str, rect: Rect, points: Points) -> Object {
+    Object {
+        class: class.into(),
+        score: 0.9,
+        rect,
+        parent: None,
+        points,
+    }
+}
+
+fn evidence(objects: Vec<Object>) -> Evidence {
+    let mut evidence = Evidence::default();
+    evidence.add(
+        3,
+        Finding {
+            objects,
+            notes: Vec::new(),
+        },
+    );
+    evidence
+}
+
+fn face() -> Points {
+    Points::Face(
+        [
+            (40.0, 30.0),
+            (60.0, 30.0),
+            (50.0, 40.0),
+            (42.0, 50.0),
+            (58.0, 50.0),
+        ]
+        .map(|(x, y)| Point::new(x, y)),
+    )
+}
+
+fn rect_of(item: &Item) -> Rect {
+    match &item.region {
+        Region::Whole => panic!("the whole frame"),
+        Region::Crop { rect, .. } => *rect,
+    }
+}
+
+#[test]
+fn the_largest_objects_of_the_classes_are_cut() {
+    let operator = make("detect", &["car"], &[("max_items", 2.0)]);
+    let seen = evidence(vec![
+        object("car", Rect::new(0.0, 0.0, 20.0, 20.0), Points::None),
+        object("person", Rect::new(0.0, 0.0, 90.0, 90.0), Points::None),
+        object("car", Rect::new(0.0, 0.0, 10.0, 90.0), Points::None),
+        object("car", Rect::new(150.0, 50.0, 190.0, 90.0), Points::None),
+        object("car", Rect::new(-10.0, 0.0, 30.0, 30.0), Points::None),
+    ]);
+    let items = operator.items(&frame(), &seen);
+    let rects: Vec<Rect> = items.iter().map(rect_of).collect();
+    assert_eq!(
+        rects,
+        [
+            Rect::new(150.0, 50.0, 190.0, 90.0),
+            Rect::new(0.0, 0.0, 30.0, 30.0)
+        ]
+    );
+    assert_eq!(items[0].object, Some(ObjectRef { module: 3, index: 3 }));
+}
+
+#[test]
+fn without_regions_the_frame_is_looked_at() {
+    let items = make("detect", &[], &[]).items(&frame(), &Evidence::default());
+    assert_eq!((items.len(), &items[0].region), (1, &Region::Whole));
+    assert!(
+        make("embed", &[], &[])
+            .items(&frame(), &Evidence::default())
+            .is_empty()
+    );
+}
+
+#[test]
+fn heads_are_cut_square_and_wider() {
+    let seen = evidence(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
+    let items = make("head-pose", &[], &[]).items(&frame(), &seen);
+    assert_eq!(rect_of(&items[0]), Rect::new(25.0, 15.0, 75.0, 65.0));
+}
+
+#[test]
+fn both_eyes_become_one_attribute() {
+    let operator = make("iris", &[], &[]);
+    let seen = evidence(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
+    let items = operator.items(&frame(), &seen);
+    assert_eq!(items.len(), 2);
+    assert_eq!(rect_of(&items[0]), Rect::new(33.0, 23.0, 47.0, 37.0));
+    let iris = |x: f32| Inference {
+        objects: Vec::new(),
+        attribute: Some(Attribute::Iris {
+            eyes: vec![KeyPoint {
+                at: Point::new(x, 30.0),
+                score: 1.0,
+            }],
+            radius: vec![x],
+        }),
+    };
+    let finding = operator.finding(4, &items, vec![iris(61.0), iris(41.0)]);
+    assert_eq!(finding.notes.len(), 1);
+    let Attribute::Iris { eyes, radius } = &finding.notes[0].attribute else {
+        panic!("no iris")
+    };
+    assert_eq!((eyes.len(), &radius[..]), (2, &[41.0, 61.0][..]));
+}
+
+#[test]
+fn what_two_crops_show_is_found_once_and_names_its_parent() {
+    let operator = make("detect", &["car"], &[]);
+    let seen = evidence(vec![
+        object("car", Rect::new(0.0, 0.0, 80.0, 80.0), Points::None),
+        object("car", Rect::new(20.0, 0.0, 90.0, 80.0), Points::None),
+    ]);
+    let items = operator.items(&frame(), &seen);
+    let plate = |score| Inference {
+        objects: vec![Object {
+            score,
+            ..object("plate", Rect::new(40.0, 40.0, 60.0, 50.0), Points::None)
+        }],
+        attribute: None,
+    };
+    let finding = operator.finding(5, &items, vec![plate(0.6), plate(0.8)]);
+    assert_eq!(finding.objects.len(), 1);
+    assert_eq!(
+        (finding.objects[0].score, finding.objects[0].parent),
+        (0.8, items[1].object)
+    );
+}
+
+#[test]
+fn the_class_of_a_frame_is_an_object() {
+    let operator = make("classify", &[], &[]);
+    let items = operator.items(&frame(), &Evidence::default());
+    let attribute = Some(Attribute::Class {
+        class: "street".into(),
+        score: 0.7,
+    });
+    let finding = operator.finding(
+        2,
+        &items,
+        vec![Inference {
+            objects: Vec::new(),
+            attribute,
+        }],
+    );
+    assert_eq!(
+        (&*finding.objects[0].class, finding.objects[0].rect),
+        ("street", Rect::new(0.0, 0.0, 200.0, 100.0))
+    );
+    assert!(finding.notes.is_empty());
+}
+
+#[test]
+fn an_unknown_operator_is_named() {
+    let settings = Settings::default();
+    let request = OperatorRequest {
+        operator: "detects",
+        regions: &[],
+        settings: &settings,
+        model: None,
+    };
+    let reason = operator(&request)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    assert!(
+        reason.contains("no operator detects") && reason.contains("read-text"),
+        "{reason}"
+    );
+}

@@ -1,0 +1,116 @@
+//! Along one direction: which samples each output pixel looks at, and with which weights.
+
+use std::ops::Range;
+
+/// Two neighbouring cells and the weight of the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Tap {
+    /// First cell, counted from [`Axis::first`].
+    pub(crate) at: usize,
+    /// The other; the same one at an edge.
+    pub(crate) next: usize,
+    /// Weight of `next`, 0 to 1.
+    pub(crate) weight: f32,
+}
+
+/// The taps of one direction over a grid of cells; a cell is the mean of `factor` neighbouring samples.
+#[derive(Debug, Default)]
+pub(crate) struct Axis {
+    /// Samples in a cell.
+    pub(crate) factor: usize,
+    /// First sample of the first cell that is looked at.
+    pub(crate) first: usize,
+    /// One past the last sample that is looked at.
+    pub(crate) end: usize,
+    /// One for each output pixel.
+    pub(crate) taps: Vec<Tap>,
+}
+
+/// The stretch of samples that outputs `0..count` cover: output `i` looks at `start + (i + 0.5) * step`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Span {
+    /// Where the first output begins, in samples.
+    pub(crate) start: f64,
+    /// Samples to an output.
+    pub(crate) step: f64,
+    /// Outputs.
+    pub(crate) count: usize,
+}
+
+impl Span {
+    fn centre(&self, index: usize) -> f64 {
+        self.start + (index as f64 + 0.5) * self.step
+    }
+
+    /// Outputs whose centre lies within `0..size`.
+    pub(crate) fn inside(&self, size: u32) -> Range<usize> {
+        let within = |index: &usize| (0.0..f64::from(size)).contains(&self.centre(*index));
+        let Some(first) = (0..self.count).find(within) else {
+            return 0..0;
+        };
+        let last = (first..self.count).rev().find(within).unwrap_or(first);
+        first..last + 1
+    }
+
+    /// The same span in samples of a plane whose sides are divided by `by`.
+    pub(crate) fn divided(&self, by: u32) -> Self {
+        Self {
+            start: self.start / f64::from(by),
+            step: self.step / f64::from(by),
+            count: self.count,
+        }
+    }
+}
+
+impl Axis {
+    /// Fills in the taps of `outputs` over a plane of `size` samples. With `boxes`, cells are averages of
+    /// `floor(step)` samples.
+    pub(crate) fn lay(&mut self, span: &Span, outputs: &Range<usize>, size: usize, boxes: bool) {
+        let factor = if boxes {
+            (span.step.floor() as usize).clamp(1, MAX_FACTOR)
+        } else {
+            1
+        };
+        // Cells start at the region's own corner, so that a whole picture is cut into whole boxes.
+        let base = if factor == 1 {
+            0
+        } else {
+            (span.start.floor().max(0.0) as usize).min(size - 1)
+        };
+        let cells = (size - base).div_ceil(factor);
+        let position = |index: usize| {
+            let cell = (span.centre(index) - base as f64) / factor as f64 - 0.5;
+            cell.clamp(0.0, (cells - 1) as f64)
+        };
+        let lowest = position(outputs.start) as usize;
+        self.taps.clear();
+        self.taps.extend(outputs.clone().map(|index| {
+            let cell = position(index);
+            let at = cell as usize;
+            let next = (at + 1).min(cells - 1);
+            Tap {
+                at: at - lowest,
+                next: next - lowest,
+                weight: (cell - at as f64) as f32,
+            }
+        }));
+        self.factor = factor;
+        self.first = base + lowest * factor;
+        let last = self.taps.last().map_or(0, |tap| tap.next) + 1;
+        self.end = (self.first + last * factor).min(size);
+    }
+
+    /// Cells that are looked at.
+    pub(crate) fn cells(&self) -> usize {
+        self.taps.last().map_or(0, |tap| tap.next) + 1
+    }
+
+    /// The samples of cell `cell`; fewer than `factor` at the edge of the picture.
+    pub(crate) fn samples(&self, cell: usize) -> Range<usize> {
+        let start = self.first + cell * self.factor;
+        start..(start + self.factor).min(self.end)
+    }
+}
+
+/// Sums of a box's column are held in `u16`: 255 * 257 is the most.
+const MAX_FACTOR: usize = 257;

@@ -1,0 +1,124 @@
+//! Colour: from resampled samples to the normalised channels of an input, and to 8-bit RGB for drawing.
+
+use weir_flow::{ColorMatrix, Image, Layout};
+
+use super::spec::{Channels, InputSpec, Scaler};
+use super::{Arrangement, Sampler};
+
+/// `R = gain * Y + red_v * V + bias[0]` and so on: the colour conversion of one picture, values 0..=255.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Conversion {
+    gain: f32,
+    red_v: f32,
+    green_u: f32,
+    green_v: f32,
+    blue_u: f32,
+    bias: [f32; 3],
+    luma_bias: f32,
+}
+
+impl Conversion {
+    /// Of pictures like `image`.
+    pub(crate) fn of(image: &Image) -> Self {
+        let (kr, kb) = match image.matrix {
+            ColorMatrix::Bt601 => (0.299, 0.114),
+            ColorMatrix::Bt709 => (0.2126, 0.0722),
+            ColorMatrix::Bt2020 => (0.2627, 0.0593),
+        };
+        let kg = 1.0 - kr - kb;
+        let (gain, black, chroma): (f32, f32, f32) = if image.full_range {
+            (1.0, 0.0, 1.0)
+        } else {
+            (255.0 / 219.0, 16.0, 255.0 / 224.0)
+        };
+        let red_v = 2.0 * (1.0 - kr) * chroma;
+        let blue_u = 2.0 * (1.0 - kb) * chroma;
+        let green_u = -blue_u * kb / kg;
+        let green_v = -red_v * kr / kg;
+        let dark = -gain * black;
+        let bias = [
+            dark - 128.0 * red_v,
+            dark - 128.0 * (green_u + green_v),
+            dark - 128.0 * blue_u,
+        ];
+        Self {
+            gain,
+            red_v,
+            green_u,
+            green_v,
+            blue_u,
+            bias,
+            luma_bias: dark,
+        }
+    }
+
+    /// Turns rows of Y, U, V into red, green, blue, in place.
+    pub(crate) fn rows(&self, y: &mut [f32], u: &mut [f32], v: &mut [f32]) {
+        for ((y, u), v) in y.iter_mut().zip(u).zip(v) {
+            let [red, green, blue] = self.rgb(*y, *u, *v);
+            (*y, *u, *v) = (red, green, blue);
+        }
+    }
+
+    /// One pixel.
+    pub(crate) fn rgb(&self, y: f32, u: f32, v: f32) -> [f32; 3] {
+        let y = self.gain * y;
+        [
+            limit(y + self.red_v * v + self.bias[0]),
+            limit(y + self.green_u * u + self.green_v * v + self.bias[1]),
+            limit(y + self.blue_u * u + self.bias[2]),
+        ]
+    }
+
+    /// Luma spread over 0..=255.
+    pub(crate) fn luma(&self, y: f32) -> f32 {
+        limit(self.gain * y + self.luma_bias)
+    }
+}
+
+/// Luma of a red-green-blue picture, by BT.601 as photographs are converted.
+pub(crate) fn luma_of(red: f32, green: f32, blue: f32) -> f32 {
+    0.299 * red + 0.587 * green + 0.114 * blue
+}
+
+/// Into 0..=255. `clamp` would pass a NaN on, and comparisons in this order become two vector instructions.
+fn limit(value: f32) -> f32 {
+    value.max(0.0).min(255.0)
+}
+
+/// Which of red, green, blue a channel of the input is.
+pub(crate) const fn source_of(channels: Channels, channel: usize) -> usize {
+    match channels {
+        Channels::Rgb => channel,
+        Channels::Bgr => 2 - channel,
+        Channels::Luma => 0,
+    }
+}
+
+/// Writes the whole picture as packed 8-bit red-green-blue of its own size, for those who draw on it. `sampler` keeps
+/// the scratch; `out` is resized to `width * height * 3`.
+pub fn write_rgb(sampler: &mut Sampler, image: &Image, out: &mut Vec<u8>) {
+    out.clear();
+    if image.layout == Layout::Rgb24 {
+        let (samples, stride) = image.planes.plane(0);
+        let width = image.width as usize * 3;
+        for row in 0..image.height as usize {
+            out.extend_from_slice(&samples[row * stride..][..width]);
+        }
+        return;
+    }
+    let spec = InputSpec {
+        width: image.width,
+        height: image.height,
+        channels: Channels::Rgb,
+        arrangement: Arrangement::Nhwc,
+        mean: [0.0; 3],
+        std: [1.0; 3],
+        fill: 0.0,
+    };
+    let whole = weir_flow::Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
+    let mut values = vec![0.0; spec.len()];
+    debug_assert_eq!(sampler.scaler(), Scaler::Auto);
+    sampler.stretch(image, &whole, &spec, &mut values);
+    out.extend(values.iter().map(|value| (value + 0.5) as u8));
+}

@@ -1,0 +1,273 @@
+//! Axis-aligned regions of a picture into an input: `stretch` and `letterbox`.
+
+use std::ops::Range;
+
+use weir_flow::{Image, Layout, Planes, Point, Rect};
+
+use super::axis::Span;
+use super::color::{Conversion, luma_of, source_of};
+use super::resample::{Resampler, Window};
+use super::spec::{Arrangement, Channels, InputSpec, Placement, Scaler};
+
+/// Samples pictures into inputs; holds the scratch buffers, so keep one for each thread.
+#[derive(Debug, Default)]
+pub struct Sampler {
+    scaler: Scaler,
+    luma: Resampler<1>,
+    chroma: [Resampler<1>; 2],
+    pairs: Resampler<2>,
+    triples: Resampler<3>,
+    rows: [Vec<f32>; 3],
+}
+
+/// Where in the input a region lies: its first `width` columns and `height` rows.
+struct Target<'a> {
+    spec: &'a InputSpec,
+    width: usize,
+    height: usize,
+}
+
+impl Sampler {
+    /// With the default scaler.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With another scaler.
+    #[must_use]
+    pub fn with_scaler(scaler: Scaler) -> Self {
+        Self {
+            scaler,
+            ..Self::default()
+        }
+    }
+
+    /// How pictures are made smaller.
+    #[must_use]
+    pub const fn scaler(&self) -> Scaler {
+        self.scaler
+    }
+
+    /// Fills the whole input with the region `from`, each direction scaled by its own ratio. Where the region reaches
+    /// over the edge of the picture, the input is `spec.fill`.
+    ///
+    /// # Panics
+    /// Where `out` is not `spec.len()` long.
+    pub fn stretch(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
+        let target = Target {
+            spec,
+            width: spec.width as usize,
+            height: spec.height as usize,
+        };
+        self.place(image, from, &target, out)
+    }
+
+    /// Puts the region `from` at the top left of the input, as large as fits without changing its aspect; the rest is
+    /// `spec.fill`. The placed size is whole pixels, and the placement holds the exact ratio of each direction.
+    ///
+    /// # Panics
+    /// Where `out` is not `spec.len()` long.
+    pub fn letterbox(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
+        let (width, height) = (from.width().max(1e-3), from.height().max(1e-3));
+        let ratio = (spec.width as f32 / width).min(spec.height as f32 / height);
+        let fit = |side: f32, most: u32| ((side * ratio).round() as usize).clamp(1, (most as usize).max(1));
+        let target = Target {
+            spec,
+            width: fit(width, spec.width),
+            height: fit(height, spec.height),
+        };
+        self.place(image, from, &target, out)
+    }
+
+    fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> Placement {
+        let spec = target.spec;
+        assert_eq!(out.len(), spec.len(), "the input's size");
+        let (width, height) = (from.width(), from.height());
+        let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
+        if empty || image.width == 0 || image.height == 0 || spec.is_empty() {
+            fill(spec, 0..spec.height as usize, 0..spec.width as usize, out);
+            let origin = if empty {
+                Point::default()
+            } else {
+                Point::new(from.x0, from.y0)
+            };
+            return Placement {
+                origin,
+                offset: Point::default(),
+                scale: Point::new(1.0, 1.0),
+            };
+        }
+        let span = |start: f32, side: f32, count: usize| Span {
+            start: f64::from(start),
+            step: f64::from(side) / count as f64,
+            count,
+        };
+        let across = span(from.x0, width, target.width);
+        let down = span(from.y0, height, target.height);
+        let (columns, rows) = (across.inside(image.width), down.inside(image.height));
+        fill_around(spec, &rows, &columns, out);
+        if !columns.is_empty() && !rows.is_empty() {
+            let window = Window {
+                across: &across,
+                columns: &columns,
+                down: &down,
+                rows: &rows,
+                boxes: self.scaler == Scaler::Auto,
+            };
+            self.sample(image, &window, spec, out);
+        }
+        Placement {
+            origin: Point::new(from.x0, from.y0),
+            offset: Point::default(),
+            scale: Point::new(target.width as f32 / width, target.height as f32 / height),
+        }
+    }
+
+    fn sample(&mut self, image: &Image, window: &Window<'_>, spec: &InputSpec, out: &mut [f32]) {
+        let color = spec.channels != Channels::Luma;
+        self.lay(image, window, color);
+        for row in &mut self.rows {
+            row.resize(window.columns.len(), 0.0);
+        }
+        let conversion = Conversion::of(image);
+        for (index, line) in window.rows.clone().enumerate() {
+            self.row(image, index, color, &conversion);
+            put(&self.rows, spec, line, window.columns, out);
+        }
+    }
+
+    fn lay(&mut self, image: &Image, window: &Window<'_>, color: bool) {
+        let (width, height) = (image.width as usize, image.height as usize);
+        if image.layout == Layout::Rgb24 {
+            self.triples.lay(window, width, height);
+            return;
+        }
+        self.luma.lay(window, width, height);
+        if !color || image.layout == Layout::Gray8 {
+            return;
+        }
+        let (by_x, by_y) = chroma_division(image.layout);
+        let window = Window {
+            across: &window.across.divided(by_x),
+            down: &window.down.divided(by_y),
+            ..*window
+        };
+        let (width, height) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
+        if image.layout == Layout::Nv12 {
+            self.pairs.lay(&window, width, height);
+        } else {
+            for chroma in &mut self.chroma {
+                chroma.lay(&window, width, height);
+            }
+        }
+    }
+
+    /// Resamples output row `index` into `self.rows`: red, green, blue, or luma in the first.
+    fn row(&mut self, image: &Image, index: usize, color: bool, conversion: &Conversion) {
+        let planes: &dyn Planes = image.planes.as_ref();
+        let [first, second, third] = &mut self.rows;
+        match image.layout {
+            Layout::Rgb24 => {
+                self.triples.row(planes, 0, index, [first, second, third]);
+                if !color {
+                    for ((red, green), blue) in first.iter_mut().zip(second.iter()).zip(third.iter()) {
+                        *red = luma_of(*red, *green, *blue);
+                    }
+                }
+                return;
+            }
+            Layout::Nv12 if color => self.pairs.row(planes, 1, index, [second, third]),
+            Layout::Yuv420 | Layout::Yuv422 | Layout::Yuv444 if color => {
+                let [u, v] = &mut self.chroma;
+                u.row(planes, 1, index, [second]);
+                v.row(planes, 2, index, [third]);
+            }
+            _ => {}
+        }
+        self.luma.row(planes, 0, index, [first]);
+        if color && image.layout != Layout::Gray8 {
+            conversion.rows(first, second, third);
+            return;
+        }
+        for y in first.iter_mut() {
+            *y = conversion.luma(*y);
+        }
+        if color {
+            second.copy_from_slice(first);
+            third.copy_from_slice(first);
+        }
+    }
+}
+
+/// By how much chroma planes are smaller.
+pub(crate) const fn chroma_division(layout: Layout) -> (u32, u32) {
+    match layout {
+        Layout::Yuv420 | Layout::Nv12 => (2, 2),
+        Layout::Yuv422 => (2, 1),
+        Layout::Yuv444 | Layout::Rgb24 | Layout::Gray8 => (1, 1),
+    }
+}
+
+/// Normalises one row and writes it to its place.
+fn put(rows: &[Vec<f32>; 3], spec: &InputSpec, line: usize, columns: &Range<usize>, out: &mut [f32]) {
+    let (width, height, count) = (spec.width as usize, spec.height as usize, spec.channels.count());
+    for channel in 0..count {
+        let values = &rows[source_of(spec.channels, channel)];
+        let scale = 1.0 / spec.std[channel];
+        let shift = -spec.mean[channel] * scale;
+        match spec.arrangement {
+            Arrangement::Nchw => {
+                let start = (channel * height + line) * width + columns.start;
+                for (to, value) in out[start..].iter_mut().zip(values) {
+                    *to = value * scale + shift;
+                }
+            }
+            Arrangement::Nhwc => {
+                let start = (line * width + columns.start) * count + channel;
+                for (to, value) in out[start..].iter_mut().step_by(count).zip(values) {
+                    *to = value * scale + shift;
+                }
+            }
+        }
+    }
+}
+
+/// Fills all but the block of `rows` by `columns`.
+fn fill_around(spec: &InputSpec, rows: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
+    let (width, height) = (spec.width as usize, spec.height as usize);
+    if rows.is_empty() || columns.is_empty() {
+        return fill(spec, 0..height, 0..width, out);
+    }
+    fill(spec, 0..rows.start, 0..width, out);
+    fill(spec, rows.end..height, 0..width, out);
+    fill(spec, rows.clone(), 0..columns.start, out);
+    fill(spec, rows.clone(), columns.end..width, out);
+}
+
+/// Fills a block.
+pub(crate) fn fill(spec: &InputSpec, rows: Range<usize>, columns: Range<usize>, out: &mut [f32]) {
+    if columns.is_empty() {
+        return;
+    }
+    let (width, height, count) = (spec.width as usize, spec.height as usize, spec.channels.count());
+    let values: [f32; 3] =
+        std::array::from_fn(|channel| (spec.fill - spec.mean[channel]) / spec.std[channel]);
+    for line in rows {
+        match spec.arrangement {
+            Arrangement::Nchw => {
+                for (channel, &value) in values.iter().enumerate().take(count) {
+                    let start = (channel * height + line) * width;
+                    out[start + columns.start..start + columns.end].fill(value);
+                }
+            }
+            Arrangement::Nhwc => {
+                let start = line * width;
+                let block = &mut out[(start + columns.start) * count..(start + columns.end) * count];
+                for pixel in block.chunks_exact_mut(count) {
+                    pixel.copy_from_slice(&values[..count]);
+                }
+            }
+        }
+    }
+}

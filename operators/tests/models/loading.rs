@@ -1,0 +1,89 @@
+//! What loads and what does not.
+
+use super::*;
+
+#[test]
+fn what_is_no_model_or_does_not_fit_is_one_clear_error() {
+    let Some(assets) = assets() else { return };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let (empty, text) = (folder.path().join("empty.onnx"), folder.path().join("text.onnx"));
+    std::fs::write(&empty, b"").expect("written");
+    std::fs::write(&text, "this is not a model\n".repeat(100)).expect("written");
+    let cut = folder.path().join("cut.onnx");
+    let whole = std::fs::read(assets.join("models/yolox_nano_416.onnx")).expect("read");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
+    let models = assets.join("models");
+    for (path, head, words) in [
+        (folder.path().join("none.onnx"), "yolox", "cannot be read"),
+        (empty, "yolox", "is empty"),
+        (text, "yolox", "no ONNX file"),
+        (cut, "yolox", "no ONNX file"),
+        (
+            models.join("hand_keypoint_classifier.onnx"),
+            "classify",
+            "wants an image",
+        ),
+        (
+            models.join("stories260k_decoder.onnx"),
+            "classify",
+            "wants one image",
+        ),
+        (models.join("nanodet_m_320.onnx"), "yolox", "the head wants"),
+        (models.join("yolox_nano_416.onnx"), "embeds", "there is no head"),
+        (models.join("mobilefacenet_112.onnx"), "ctc", "the head wants"),
+    ] {
+        let error = try_model(&path, head, &Settings::default())
+            .err()
+            .expect("refused")
+            .to_string();
+        println!("{error}");
+        assert!(
+            error.contains(words) && error.contains("onnx") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn inputs_are_dumped_where_asked_for() {
+    let Some(assets) = assets() else { return };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let request = LoadRequest {
+        name: "detector",
+        file: ModelFile::Path(assets.join("models/yolox_nano_416.onnx")),
+        head: "yolox",
+        settings: &Settings::default(),
+        max_batch: 1,
+        dump: Some(folder.path().to_owned()),
+    };
+    let mut session = load(&request)
+        .expect("loads")
+        .open(DeviceKind::Cpu)
+        .expect("session");
+    let item = Item {
+        frame: frame(&assets.join("images/darknet_dog.jpg")),
+        region: Region::Whole,
+        object: None,
+    };
+    session.run(&[item], &mut |_| ()).expect("runs");
+    let bytes = std::fs::read(folder.path().join("detector-0000000-f0.npy")).expect("dumped");
+    assert_eq!(bytes.len(), 128 + 3 * 416 * 416 * 4);
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_an_error() {
+    let Some(assets) = assets() else { return };
+    let model = try_model(
+        &assets.join("models/yunet_n_320.onnx"),
+        "yunet",
+        &Settings::default(),
+    )
+    .expect("loads");
+    let error = model
+        .open(DeviceKind::Cuda(7))
+        .err()
+        .expect("refused")
+        .to_string();
+    println!("{error}");
+    assert!(error.contains("cuda:7"), "{error}");
+}

@@ -1,0 +1,111 @@
+//! Heads and operators on the models and pictures of the asset pack. Without `WEIR_ASSETS` these tests skip.
+#![expect(clippy::print_stdout, reason = "a test says what it finds, and why it skips")]
+
+mod faces;
+mod loading;
+mod objects;
+mod texts;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_flow::{
+    Attribute, DeviceKind, Evidence, Finding, Frame, Image, Item, Model, Object, Points, Region,
+    SessionError, Settings, Value,
+};
+use weir_operators::{LoadRequest, ModelFile, OperatorRequest, load, operator};
+
+fn assets() -> Option<PathBuf> {
+    let found = std::env::var_os("WEIR_ASSETS").map(PathBuf::from);
+    if found.is_none() {
+        println!("skipped: WEIR_ASSETS is not set");
+    }
+    found
+}
+
+fn try_model(path: &Path, head: &str, settings: &Settings) -> Result<Arc<dyn Model>, SessionError> {
+    let file = ModelFile::Path(path.to_owned());
+    load(&LoadRequest {
+        name: "model",
+        file,
+        head,
+        settings,
+        max_batch: 3,
+        dump: None,
+    })
+}
+
+fn keys(keys: &[(&str, Value)]) -> Settings {
+    Settings(
+        keys.iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect(),
+    )
+}
+
+fn frame(path: &Path) -> Arc<Frame> {
+    let picture = image::open(path).expect("picture").to_rgb8();
+    let (width, height) = picture.dimensions();
+    Arc::new(Frame::new(
+        0,
+        0.0,
+        Image::from_rgb(width, height, picture.into_raw()),
+    ))
+}
+
+/// A module that is run by hand, and the number it has in the evidence.
+struct Module {
+    operator: Arc<dyn weir_flow::Operator>,
+    model: Arc<dyn Model>,
+}
+
+impl Module {
+    fn new(operator_name: &str, model: Arc<dyn Model>, regions: &[&str], settings: &Settings) -> Self {
+        let regions: Vec<String> = regions.iter().map(|class| (*class).to_owned()).collect();
+        let request = OperatorRequest {
+            operator: operator_name,
+            regions: &regions,
+            settings,
+            model: Some(model.as_ref()),
+        };
+        Self {
+            operator: operator(&request).expect("operator"),
+            model,
+        }
+    }
+
+    fn run(&self, number: u32, frame: &Arc<Frame>, evidence: &mut Evidence) -> Finding {
+        let items = self.operator.items(frame, evidence);
+        let mut session = self.model.open(DeviceKind::Cpu).expect("session");
+        let inferences = session.run(&items, &mut |_| ()).expect("runs");
+        assert_eq!(inferences.len(), items.len());
+        let finding = self.operator.finding(number, &items, inferences);
+        evidence.add(number, finding.clone());
+        finding
+    }
+}
+
+fn module(assets: &Path, operator: &str, model: &str, head: &str, settings: &Settings) -> Module {
+    let model = try_model(&assets.join("models").join(model), head, settings).expect("loads");
+    Module::new(operator, model, &[], settings)
+}
+
+fn detect(assets: &Path, model: &str, head: &str, picture: &str) -> Vec<Object> {
+    let module = module(assets, "detect", model, head, &Settings::default());
+    let finding = module.run(
+        0,
+        &frame(&assets.join("images").join(picture)),
+        &mut Evidence::default(),
+    );
+    for object in &finding.objects {
+        println!(
+            "{model} {picture}: {} {:.3} {:?}",
+            object.class, object.score, object.rect
+        );
+    }
+    finding.objects
+}
+
+fn classes(objects: &[Object]) -> Vec<&str> {
+    objects.iter().map(|object| &*object.class).collect()
+}
