@@ -1,15 +1,11 @@
-//! The two places where FFmpeg's safe wrapper does not reach.
-#![expect(unsafe_code, reason = "FFmpeg through its C interface")]
+//! The one place where FFmpeg's safe wrapper says less than is so.
+#![expect(
+    unsafe_code,
+    reason = "a converter may move between threads, which its wrapper leaves unsaid"
+)]
 
-use ffmpeg_next::format::context::Input;
+use ffmpeg_next::frame;
 use ffmpeg_next::software::scaling;
-use ffmpeg_next::{ffi, frame};
-
-/// Whether the container carries no time stamps: a raw elementary stream. What FFmpeg then reports is made up.
-pub(super) fn without_time_stamps(input: &Input) -> bool {
-    // SAFETY: an open input has a format, which is static data of the library.
-    unsafe { (*(*input.as_ptr()).iformat).flags & ffi::AVFMT_NOTIMESTAMPS != 0 }
-}
 
 /// A conversion of pixel formats or sizes that may move between threads.
 pub(crate) struct Converter(scaling::Context);

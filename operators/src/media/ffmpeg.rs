@@ -7,7 +7,7 @@ use weir_flow::{Frame, Source, SourceError, SourceInfo, StopFlag};
 
 use super::picture::Pictures;
 use super::timeline::Timeline;
-use super::{DEFAULT_FPS, SourceOptions, cannot_open, ffi, open};
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, open};
 
 /// Read errors in a row after which a source is given up. A demuxer that stands still reports errors for ever.
 const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
@@ -72,7 +72,7 @@ impl FfmpegSource {
         });
         let decoder = context.decoder().video().map_err(fail)?;
         let time_base = stream.time_base();
-        let stamped = !ffi::without_time_stamps(&input);
+        let stamped = !open::without_time_stamps(&input);
         let frames = u64::try_from(stream.frames()).ok().filter(|frames| *frames > 0);
         let said = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
         let fps = if stamped {

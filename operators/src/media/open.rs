@@ -11,6 +11,31 @@ use weir_flow::{SourceError, StopFlag};
 
 use super::{SourceOptions, cannot_open};
 
+/// FFmpeg's names of raw elementary streams. They carry no time stamps, and those it reports are made up from a rate
+/// that it assumes.
+const ELEMENTARY: [&str; 15] = [
+    "h264",
+    "hevc",
+    "m4v",
+    "mpegvideo",
+    "mjpeg",
+    "mjpeg_2000",
+    "h261",
+    "h263",
+    "vc1",
+    "av1",
+    "obu",
+    "dirac",
+    "dnxhd",
+    "avs2",
+    "cavsvideo",
+];
+
+/// Whether the input is a raw elementary stream.
+pub(super) fn without_time_stamps(input: &Input) -> bool {
+    ELEMENTARY.contains(&input.format().name())
+}
+
 /// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
 pub(crate) fn prepare() -> Result<(), Error> {
     static QUIET: Once = Once::new();
