@@ -2,9 +2,11 @@
 
 mod catalog;
 mod heads;
+pub mod media;
 mod model;
 mod operate;
 pub mod pixels;
+pub mod sinks;
 
 pub use catalog::{heads, operators};
 pub use model::{LoadRequest, ModelFile, OnnxModel, find_runtime, load};

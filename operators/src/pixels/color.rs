@@ -81,9 +81,9 @@ pub(crate) fn luma_of(red: f32, green: f32, blue: f32) -> f32 {
     0.299 * red + 0.587 * green + 0.114 * blue
 }
 
-/// Into 0..=255. `clamp` would pass a NaN on, and comparisons in this order become two vector instructions.
+/// Into 0..=255.
 fn limit(value: f32) -> f32 {
-    value.max(0.0).min(255.0)
+    value.clamp(0.0, 255.0)
 }
 
 /// Which of red, green, blue a channel of the input is.

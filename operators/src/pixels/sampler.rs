@@ -169,7 +169,7 @@ impl Sampler {
         let [first, second, third] = &mut self.rows;
         match image.layout {
             Layout::Rgb24 => {
-                self.triples.row(planes, 0, index, [first, second, third]);
+                self.triples.row(planes, 0, index, &mut [first, second, third]);
                 if !color {
                     for ((red, green), blue) in first.iter_mut().zip(second.iter()).zip(third.iter()) {
                         *red = luma_of(*red, *green, *blue);
@@ -177,15 +177,15 @@ impl Sampler {
                 }
                 return;
             }
-            Layout::Nv12 if color => self.pairs.row(planes, 1, index, [second, third]),
+            Layout::Nv12 if color => self.pairs.row(planes, 1, index, &mut [second, third]),
             Layout::Yuv420 | Layout::Yuv422 | Layout::Yuv444 if color => {
                 let [u, v] = &mut self.chroma;
-                u.row(planes, 1, index, [second]);
-                v.row(planes, 2, index, [third]);
+                u.row(planes, 1, index, &mut [second]);
+                v.row(planes, 2, index, &mut [third]);
             }
             _ => {}
         }
-        self.luma.row(planes, 0, index, [first]);
+        self.luma.row(planes, 0, index, &mut [first]);
         if color && image.layout != Layout::Gray8 {
             conversion.rows(first, second, third);
             return;
