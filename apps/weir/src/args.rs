@@ -1,0 +1,225 @@
+//! The command line's shape: commands, arguments, and how their texts are read.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use weir_policy::{Order, Span};
+
+/// Video analytics under a latency promise.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// Settings file; weir.toml of the current folder where it exists
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) settings: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a graph on its sources until they end or Ctrl-C
+    Run(Run),
+    /// Replay recorded videos through a graph, each as a camera
+    Replay(Replay),
+    /// Report every problem of a graph
+    Check(Check),
+    /// Draw a graph
+    Graph(Draw),
+    /// Measure how long models take by batch size
+    Profile(Profile),
+    /// The public models that Weir knows by name
+    #[command(subcommand)]
+    Models(Models),
+    /// Say what this machine has and what is missing
+    Doctor,
+}
+
+/// `weir run`.
+#[derive(Debug, Group)]
+pub(crate) struct Run {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    /// Stop after this time, such as 60s or 5m
+    #[arg(long)]
+    pub(crate) duration: Option<Span>,
+    /// Write the report to this file as JSON instead of printing a table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the event log of the run, which can be replayed through the policy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+/// `weir replay`.
+#[derive(Debug, Group)]
+pub(crate) struct Replay {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    /// Videos that take the place of the graph's sources
+    #[arg(value_name = "VIDEO")]
+    pub(crate) videos: Vec<PathBuf>,
+    /// How many streams; videos are used again in turn where there are fewer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) streams: Option<u32>,
+    /// 1 for their own pace, another factor, or max for as fast as it goes
+    #[arg(long, default_value = "1")]
+    pub(crate) speed: Speed,
+    /// Start each video again at its end
+    #[arg(long = "loop")]
+    pub(crate) repeat: bool,
+    /// Put the files of all sinks into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Stop after this time, such as 60s or 5m
+    #[arg(long)]
+    pub(crate) duration: Option<Span>,
+    /// Write the report to this file as JSON instead of printing a table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the event log of the run, which can be replayed through the policy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Write every input tensor into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_inputs: Option<PathBuf>,
+    /// Drop rule instead of the graph's: none, pard, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
+    #[arg(long, value_name = "RULE", value_parser = drop_rule)]
+    pub(crate) drop: Option<weir_policy::DropRule>,
+    /// Order instead of the graph's: adaptive, fcfs, hbf, lbf, instant
+    #[arg(long, value_name = "ORDER", value_parser = order)]
+    pub(crate) order: Option<Order>,
+}
+
+/// `weir check`.
+#[derive(Debug, Group)]
+pub(crate) struct Check {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+}
+
+/// `weir graph`.
+#[derive(Debug, Group)]
+pub(crate) struct Draw {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    /// As what
+    #[arg(long, value_enum, default_value = "mermaid")]
+    pub(crate) format: Format,
+}
+
+/// How a graph is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Mermaid, as pages on GitHub show it
+    Mermaid,
+    /// Graphviz
+    Dot,
+}
+
+/// `weir profile`.
+#[derive(Debug, Group)]
+pub(crate) struct Profile {
+    /// A graph, all of whose models are measured, or one model
+    #[arg(value_name = "GRAPH.toml|MODEL.onnx")]
+    pub(crate) target: PathBuf,
+    /// Batch sizes; those of the graph, else 1,2,4,8
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) batches: Vec<u32>,
+    /// Write the profile to this file as TOML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// How the file of one model is fed and read, such as yolox
+    #[arg(long, value_name = "HEAD")]
+    pub(crate) head: Option<String>,
+}
+
+/// `weir models`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// List them
+    List,
+    /// Fetch them into the cache and verify them
+    Pull {
+        /// Which; all where none is named
+        names: Vec<String>,
+    },
+}
+
+/// How fast a recorded video is replayed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Speed {
+    /// At its own pace.
+    Own,
+    /// So many times faster.
+    Times(f64),
+    /// As fast as the graph takes it.
+    Max,
+}
+
+impl std::str::FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        match text.parse::<f64>() {
+            Ok(1.0) => Ok(Self::Own),
+            Ok(times) if (0.01..=1000.0).contains(&times) => Ok(Self::Times(times)),
+            _ => Err("write max, or a factor from 0.01 to 1000 such as 1 or 2.5".to_owned()),
+        }
+    }
+}
+
+fn drop_rule(text: &str) -> Result<weir_policy::DropRule, String> {
+    word(text)
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    word(text)
+}
+
+/// Reads a value that TOML writes as a word.
+fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shape_holds_together() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn speeds() {
+        let check = |text: &str, speed: Option<Speed>| assert_eq!(text.parse().ok(), speed, "{text}");
+        check("1", Some(Speed::Own));
+        check("2.5", Some(Speed::Times(2.5)));
+        check("max", Some(Speed::Max));
+        check("0", None);
+        check("-1", None);
+        check("inf", None);
+        check("NaN", None);
+        check("fast", None);
+    }
+
+    #[test]
+    fn policies_are_the_words_of_toml() {
+        for rule in weir_policy::DropRule::NAMES {
+            assert_eq!(drop_rule(rule).map(|rule| rule.name()), Ok(*rule));
+        }
+        assert!(drop_rule("prd").is_err_and(|error| error.contains("unknown variant")));
+        assert_eq!(order("lbf"), Ok(Order::Lbf));
+        assert!(order("lifo").is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! What a graph may name: the operators, heads and sinks of this build, and the models of the zoo.
+
+use std::path::Path;
+
+use weir_flow::Catalog;
+use weir_graph::Graph;
+
+use crate::output;
+use crate::zoo::Zoo;
+
+/// Everything that graphs of this build may name.
+pub(crate) fn catalog(zoo: &Zoo) -> Catalog {
+    Catalog {
+        zoo: zoo.hints(),
+        ..operators()
+    }
+}
+
+/// What `weir-operators` brings.
+fn operators() -> Catalog {
+    Catalog::default()
+}
+
+/// Reads and checks a graph; what looks like a slip is remarked on.
+///
+/// # Errors
+/// All problems at once.
+pub(crate) fn load(path: &Path, zoo: &Zoo) -> anyhow::Result<Graph> {
+    let graph = weir_graph::load(path, &catalog(zoo), &|name| std::env::var(name).ok())?;
+    for warning in graph.warnings() {
+        output::remark(&format!("warning: {warning}"));
+    }
+    Ok(graph)
+}

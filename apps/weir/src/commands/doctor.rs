@@ -1,0 +1,165 @@
+//! `weir doctor`: what this machine has, what is missing, and what to do about it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::output;
+use crate::settings::Settings;
+use crate::zoo::Zoo;
+
+/// One thing that was looked at.
+struct Finding {
+    what: &'static str,
+    state: Result<String, String>,
+    /// Whether nothing runs without it.
+    needed: bool,
+}
+
+/// Prints what is here and what is not.
+///
+/// # Errors
+/// A [`crate::error::UserError`] where something is missing without which nothing runs.
+pub(crate) fn doctor(settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
+    let findings = [
+        Finding {
+            what: "FFmpeg",
+            state: ffmpeg(),
+            needed: true,
+        },
+        Finding {
+            what: "H.264 encoder",
+            state: encoder(),
+            needed: false,
+        },
+        Finding {
+            what: "ONNX Runtime",
+            state: onnxruntime(),
+            needed: true,
+        },
+        Finding {
+            what: "CPU",
+            state: Ok(cpu(settings)),
+            needed: true,
+        },
+        Finding {
+            what: "CUDA",
+            state: cuda(),
+            needed: false,
+        },
+        Finding {
+            what: "models",
+            state: Ok(models(zoo)),
+            needed: false,
+        },
+    ];
+    for finding in &findings {
+        let (mark, text) = match &finding.state {
+            Ok(text) => ("ok", text),
+            Err(text) if finding.needed => ("MISSING", text),
+            Err(text) => ("none", text),
+        };
+        output::say(&format!("{mark:8}{:16}{text}", finding.what))?;
+    }
+    let missing = findings
+        .iter()
+        .filter(|finding| finding.needed && finding.state.is_err());
+    let missing: Vec<&str> = missing.map(|finding| finding.what).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(crate::error::UserError::new(format!("missing: {}; see above", missing.join(", "))).into())
+}
+
+fn cpu(settings: &Settings) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let plural = if cores == 1 { "" } else { "s" };
+    let memory = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| memory(&text));
+    let memory = memory.map_or_else(
+        || "memory unknown".to_owned(),
+        |bytes| format!("{bytes} of memory"),
+    );
+    format!(
+        "{cores} core{plural}: device \"cpu\"; {memory}, {} of it for decoded frames",
+        settings.frame_memory
+    )
+}
+
+/// `MemTotal` of `/proc/meminfo`.
+fn memory(meminfo: &str) -> Option<crate::settings::Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(crate::settings::Bytes(kibibytes.checked_mul(1024)?))
+}
+
+/// GPUs by the driver's own program; the engine needs a build with the feature `cuda` beside the driver.
+fn cuda() -> Result<String, String> {
+    if !Path::new("/proc/driver/nvidia").exists() && !Path::new("/dev/nvidiactl").exists() {
+        return Err("no NVIDIA driver; only needed for device \"cuda:N\"".to_owned());
+    }
+    let query = ["--query-gpu=index,name,memory.total", "--format=csv,noheader"];
+    let gpus = Command::new("nvidia-smi")
+        .args(query)
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    let gpus = gpus.map_or_else(
+        || "driver found, but nvidia-smi does not answer".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().replace('\n', "; "),
+    );
+    if cfg!(feature = "cuda") {
+        Ok(gpus)
+    } else {
+        Err(format!(
+            "{gpus}; this build cannot use it: run `WEIR_CUDA=1 make setup` and build with --features cuda"
+        ))
+    }
+}
+
+fn models(zoo: &Zoo) -> String {
+    let known = zoo.entries().count();
+    let here = zoo
+        .entries()
+        .filter(|(_, entry)| zoo.find(entry).is_some())
+        .count();
+    let cache = format!("{here} of {known} here; cache {}", zoo.cache().display());
+    let mirror = zoo
+        .mirror()
+        .map(|mirror| format!(", mirror {}", mirror.display()))
+        .unwrap_or_default();
+    let hint = if here < known {
+        "; `weir models pull` fetches the rest"
+    } else {
+        ""
+    };
+    format!("{cache}{mirror}{hint}")
+}
+
+fn ffmpeg() -> Result<String, String> {
+    Err("this build cannot say".to_owned())
+}
+
+fn encoder() -> Result<String, String> {
+    Err("this build cannot say".to_owned())
+}
+
+fn onnxruntime() -> Result<String, String> {
+    Err("this build cannot say".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_from_the_kernels_own_words() {
+        let check = |text: &str, bytes: Option<u64>| assert_eq!(memory(text).map(|bytes| bytes.0), bytes);
+        check(
+            "MemFree: 5 kB\nMemTotal:       16384256 kB\n",
+            Some(16_384_256 * 1024),
+        );
+        check("MemTotal: lots", None);
+        check("", None);
+    }
+}

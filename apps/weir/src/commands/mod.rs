@@ -1,0 +1,32 @@
+//! One module a command.
+
+mod check;
+mod doctor;
+mod graph;
+mod models;
+mod profile;
+mod replay;
+mod run;
+
+use crate::args::{Args, Command, Models};
+use crate::settings::Settings;
+use crate::zoo::Zoo;
+
+/// Carries out what was asked for.
+///
+/// # Errors
+/// The first thing that kept it from being done.
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let settings = Settings::load(args.settings.as_deref(), &mut std::env::vars())?;
+    let zoo = Zoo::new(&settings)?;
+    match args.command {
+        Command::Run(args) => run::run(args, &settings, &zoo),
+        Command::Replay(args) => replay::replay(args, &settings, &zoo),
+        Command::Check(args) => check::check(&args, &zoo),
+        Command::Graph(args) => graph::draw(&args, &zoo),
+        Command::Profile(args) => profile::profile(&args, &zoo),
+        Command::Models(Models::List) => models::list(&zoo),
+        Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
+        Command::Doctor => doctor::doctor(&settings, &zoo),
+    }
+}

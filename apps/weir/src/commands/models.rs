@@ -1,0 +1,75 @@
+//! `weir models`: the zoo on this machine.
+
+use comfy_table::{CellAlignment, Table};
+
+use crate::error::UserError;
+use crate::output;
+use crate::report::plain_table;
+use crate::settings::Bytes;
+use crate::zoo::{How, Origin, Zoo};
+
+/// Prints the zoo as a table.
+///
+/// # Errors
+/// Where standard output is closed.
+pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
+    let mut table: Table = plain_table(&["name", "head", "size", "licence", "here", "what"]);
+    if let Some(column) = table.column_mut(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for (name, entry) in zoo.entries() {
+        let here = match zoo.find(entry) {
+            Some(path) if path.starts_with(zoo.cache()) => "cache",
+            Some(_) => "mirror",
+            None if matches!(entry.origin, Origin::Weights(_)) => "no, mirror only",
+            None => "no",
+        };
+        let size = Bytes(entry.bytes).to_string();
+        let head = entry.head.as_deref().unwrap_or("-");
+        table.add_row([name, head, &size, &entry.licence, here, &entry.about]);
+    }
+    Ok(output::say(&table.trim_fmt())?)
+}
+
+/// Brings models into the cache: those named, else all that can be had.
+///
+/// # Errors
+/// The first model that could not be had, once all others were tried.
+pub(crate) fn pull(names: &[String], zoo: &Zoo) -> anyhow::Result<()> {
+    let can_be_had = |origin: &Origin| zoo.mirror().is_some() || matches!(origin, Origin::Url(_));
+    let wanted: Vec<&str> = if names.is_empty() {
+        zoo.entries()
+            .filter(|(_, entry)| can_be_had(&entry.origin))
+            .map(|(name, _)| name)
+            .collect()
+    } else {
+        names.iter().map(String::as_str).collect()
+    };
+    let mut failures: Vec<anyhow::Error> = Vec::new();
+    for name in &wanted {
+        match zoo.pull(name) {
+            Ok(pulled) => {
+                let how = match pulled.how {
+                    How::Kept => "is here",
+                    How::Copied => "copied from the mirror",
+                    How::Fetched => "fetched",
+                };
+                output::say(&format!("{name}: {how}: {}", pulled.path.display()))?;
+            }
+            Err(error) => failures.push(error),
+        }
+    }
+    let more = failures.len().saturating_sub(1);
+    match failures.into_iter().next() {
+        None => Ok(()),
+        Some(error) if more == 0 => Err(error),
+        Some(error) => {
+            let all = format!("{error:#} (and {more} more of {} models)", wanted.len());
+            Err(if error.is::<UserError>() {
+                UserError::new(all).into()
+            } else {
+                anyhow::anyhow!(all)
+            })
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `weir replay`: recorded videos through a graph, each as a camera.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use weir_graph::{Graph, SourceMode, SourceNode};
+use weir_policy::Policy;
+
+use crate::args::{Replay, Speed};
+use crate::error::UserError;
+use crate::launch::{LaunchOptions, launch};
+use crate::settings::Settings;
+use crate::zoo::Zoo;
+use crate::{catalog, zoo};
+
+/// Replays videos through a graph.
+///
+/// # Errors
+/// Problems of the graph, videos or models that are not there, and what [`launch`] says.
+pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
+    let graph = catalog::load(&args.graph, zoo)?;
+    let policy = policy(graph.policy(), &args);
+    let graph = on_videos(graph, &args)?.with_policy(policy);
+    zoo::require(&graph, zoo)?;
+    if args.repeat && args.speed == Speed::Max && args.duration.is_none() {
+        crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
+    }
+    for folder in [&args.out, &args.dump_inputs].into_iter().flatten() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            UserError::new(format!("cannot make the folder {}: {error}", folder.display()))
+        })?;
+    }
+    let options = LaunchOptions {
+        duration: args.duration,
+        speed: args.speed,
+        repeat: args.repeat,
+        report: args.report,
+        record: args.record,
+        out: args.out,
+        dump_inputs: args.dump_inputs,
+    };
+    launch(graph, options, settings, zoo)
+}
+
+/// The graph's policy with what the command line says instead.
+fn policy(of_graph: &Policy, args: &Replay) -> Policy {
+    let mut policy = of_graph.clone();
+    if let Some(drop) = &args.drop {
+        policy.drop = drop.clone();
+    }
+    if let Some(order) = args.order {
+        policy.order = order;
+    }
+    policy
+}
+
+/// The graph on the videos, or on its own sources where none is given, as many streams as wanted.
+fn on_videos(graph: Graph, args: &Replay) -> anyhow::Result<Graph> {
+    let of_graph = graph.sources();
+    let templates: Vec<SourceNode> = if args.videos.is_empty() {
+        of_graph.to_vec()
+    } else {
+        args.videos
+            .iter()
+            .map(|video| source(video, of_graph.first()))
+            .collect::<anyhow::Result<_>>()?
+    };
+    if templates.is_empty() {
+        return Err(UserError::new("the graph has no source; give a video").into());
+    }
+    // As fast as it goes, once: an archive. Nothing is let go for being late, unless the graph or a rule asks for it.
+    let archive = args.speed == Speed::Max && !args.repeat && args.drop.is_none();
+    let count = args.streams.map_or(templates.len(), |streams| streams as usize);
+    let names = unique_names(
+        templates
+            .iter()
+            .cycle()
+            .take(count)
+            .map(|source| source.name.as_str()),
+    );
+    let streams = templates
+        .iter()
+        .cycle()
+        .zip(names)
+        .map(|(source, name)| SourceNode {
+            name,
+            mode: if archive {
+                SourceMode::Lossless
+            } else {
+                source.mode
+            },
+            repeat: args.repeat,
+            ..source.clone()
+        });
+    let streams = streams.collect();
+    Ok(graph.with_streams(streams))
+}
+
+/// A video as a source; what else is to be known comes from the source whose place it takes.
+fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode> {
+    let text = video.to_string_lossy();
+    let is_url = text.contains("://");
+    if !is_url && !video.exists() {
+        return Err(UserError::new(format!("there is no video {}", video.display())).into());
+    }
+    let uri = if is_url {
+        text.into_owned()
+    } else {
+        let absolute: PathBuf = std::path::absolute(video).context("the current folder is gone")?;
+        absolute.to_string_lossy().into_owned()
+    };
+    let stem = video
+        .file_stem()
+        .map_or("video".into(), |stem| stem.to_string_lossy());
+    Ok(SourceNode {
+        name: stem.into_owned(),
+        uri,
+        mode: like.map_or(SourceMode::Live, |like| like.mode),
+        fps: like.and_then(|like| like.fps),
+        repeat: false,
+    })
+}
+
+/// Names that differ: a second `street` becomes `street-2`.
+fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut given: Vec<String> = Vec::new();
+    for name in names {
+        let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
+        let fresh = std::iter::once(name.to_owned())
+            .chain(numbered)
+            .find(|name| !given.contains(name));
+        given.extend(fresh);
+    }
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_one_video_have_names_of_their_own() {
+        let names = unique_names(["street", "street", "street-2", "yard"].into_iter());
+        assert_eq!(names, ["street", "street-2", "street-2-2", "yard"]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Progress of long work: drawn on a terminal, silent in a pipe (indicatif looks which it is).
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar over so many bytes.
+pub(crate) fn bytes(label: &str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total).with_message(label.to_owned());
+    styled(bar, "{msg:24} {bar:30} {bytes:>10} / {total_bytes} {eta:>4}")
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

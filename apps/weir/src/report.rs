@@ -1,0 +1,226 @@
+//! The short table that a run ends with, and the report as a file.
+
+use std::path::Path;
+
+use comfy_table::{CellAlignment, Table, presets};
+use weir_policy::{Quantiles, Report};
+
+use crate::error::UserError;
+
+/// Writes the report as JSON.
+///
+/// # Errors
+/// [`UserError`] where the file cannot be written.
+pub(crate) fn write(report: &Report, path: &Path) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(report)?;
+    std::fs::write(path, text + "\n").map_err(|error| {
+        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
+    })
+}
+
+/// The report as a few small tables.
+pub(crate) fn table(report: &Report) -> String {
+    let run = &report.run;
+    let head = format!("{}, policy {}, {:.1} s", run.graph, run.policy, run.duration_s);
+    let rates = format!(
+        "goodput {:.1}/s, drop rate {}, invalid rate {}",
+        report.goodput_rps,
+        percent(report.drop_rate),
+        percent(report.invalid_rate)
+    );
+    let mut parts = vec![format!("{head}: {rates}"), streams(report).trim_fmt()];
+    if !report.modules.is_empty() {
+        parts.push(modules(report).trim_fmt());
+    }
+    parts.extend(remarks(report));
+    parts.join("\n\n")
+}
+
+/// A table without lines, its first column to the left and the rest wherever they are put.
+pub(crate) fn plain_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    table
+}
+
+fn numbers(header: &[&str]) -> Table {
+    let mut table = plain_table(header);
+    table.column_iter_mut().skip(1).for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Right);
+    });
+    table
+}
+
+/// Streams, and their sum where there are several.
+fn streams(report: &Report) -> Table {
+    let mut table = numbers(&[
+        "stream",
+        "arrived",
+        "delivered",
+        "late",
+        "dropped",
+        "in flight",
+        "goodput/s",
+        "drop rate",
+        "p50 ms",
+        "p99 ms",
+    ]);
+    let all = (
+        "all",
+        &report.requests,
+        report.goodput_rps,
+        report.drop_rate,
+        &report.latency_ms,
+    );
+    let each = report.streams.iter().map(|(name, stream)| {
+        (
+            name.as_str(),
+            &stream.requests,
+            stream.goodput_rps,
+            stream.drop_rate,
+            &stream.latency_ms,
+        )
+    });
+    for (name, requests, goodput, drop_rate, latency) in
+        each.chain((report.streams.len() != 1).then_some(all))
+    {
+        let Quantiles { p50, p99, .. } = latency;
+        table.add_row([
+            name.to_owned(),
+            requests.arrived.to_string(),
+            requests.delivered.to_string(),
+            requests.late.to_string(),
+            requests.dropped.to_string(),
+            requests.in_flight.to_string(),
+            format!("{goodput:.1}"),
+            percent(drop_rate),
+            format!("{p50:.1}"),
+            format!("{p99:.1}"),
+        ]);
+    }
+    table
+}
+
+fn modules(report: &Report) -> Table {
+    let mut table = numbers(&[
+        "module",
+        "batches",
+        "items",
+        "mean batch",
+        "busy s",
+        "wasted s",
+        "dropped",
+        "failed",
+        "queue p50",
+        "exec p50",
+        "exec p99",
+    ]);
+    for (name, module) in &report.modules {
+        table.add_row([
+            name.clone(),
+            module.batches.to_string(),
+            module.items.to_string(),
+            format!("{:.2}", module.mean_batch),
+            format!("{:.2}", module.busy_s),
+            format!("{:.2}", module.wasted_s),
+            module.dropped.to_string(),
+            module.failed.to_string(),
+            format!("{:.1}", module.queue_ms.p50),
+            format!("{:.1}", module.exec_ms.p50),
+            format!("{:.1}", module.exec_ms.p99),
+        ]);
+    }
+    table
+}
+
+/// Why requests were let go, and what went wrong at the edges.
+fn remarks(report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !report.drops.is_empty() {
+        let drops = report
+            .drops
+            .iter()
+            .map(|drop| format!("{} {} at {}", drop.count, drop.reason.name(), drop.module));
+        remarks.push(format!("let go: {}", drops.collect::<Vec<_>>().join(", ")));
+    }
+    for (name, stream) in &report.streams {
+        if let Some(error) = &stream.error {
+            remarks.push(format!("stream {name}: {error}"));
+        }
+        if stream.damaged > 0 {
+            remarks.push(format!(
+                "stream {name}: {} damaged packets passed over",
+                stream.damaged
+            ));
+        }
+    }
+    for (name, sink) in &report.sinks {
+        if sink.skipped > 0 || sink.lost > 0 || sink.error.is_some() {
+            let counts = format!(
+                "{} written, {} skipped, {} lost",
+                sink.written, sink.skipped, sink.lost
+            );
+            let error = sink
+                .error
+                .as_ref()
+                .map(|error| format!(": {error}"))
+                .unwrap_or_default();
+            remarks.push(format!("sink {name}: {counts}{error}"));
+        }
+    }
+    remarks
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        serde_json::from_value(serde_json::json!({
+            "run": {"graph": "g", "policy": "pard", "seed": 1, "duration_s": 10.0},
+            "requests": {"arrived": 10, "delivered": 7, "late": 1, "dropped": 2, "in_flight": 0},
+            "goodput_rps": 0.7, "drop_rate": 0.3, "invalid_rate": 0.05,
+            "latency_ms": {"p50": 31.2, "p90": 40.0, "p95": 41.0, "p99": 42.0, "max": 43.0},
+            "streams": {"north": {
+                "requests": {"arrived": 10, "delivered": 7, "late": 1, "dropped": 2, "in_flight": 0},
+                "goodput_rps": 0.7, "drop_rate": 0.3,
+                "latency_ms": {"p50": 31.2, "p90": 40.0, "p95": 41.0, "p99": 42.0, "max": 43.0},
+                "error": "it broke off"}},
+            "modules": {},
+            "drops": [{"module": "detect", "reason": "hopeless", "count": 2}]
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_table_says_what_came_out_and_why_the_rest_did_not() {
+        let table = table(&report());
+        for part in [
+            "north",
+            "30.0 %",
+            "31.2",
+            "let go: 2 hopeless at detect",
+            "stream north: it broke off",
+        ] {
+            assert!(table.contains(part), "{part} is not in\n{table}");
+        }
+    }
+
+    #[test]
+    fn a_written_report_is_read_back_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        write(&report(), &path).unwrap();
+        let read: Report = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(read, report());
+        assert!(
+            write(&report(), &folder.path().join("no/such/folder.json"))
+                .unwrap_err()
+                .is::<UserError>()
+        );
+    }
+}

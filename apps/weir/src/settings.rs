@@ -1,0 +1,262 @@
+//! Settings of this machine, not of a graph: how much memory decoded frames may take, where models are kept, how long
+//! queues to sinks are. Layers, each over the one before: defaults, a file (`weir.toml` of the current folder, or
+//! `--settings`), the environment (`WEIR_FRAME_MEMORY` for `frame_memory`, and so on).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use config::{Config, Environment, File, FileFormat};
+use serde::{Deserialize, Deserializer};
+
+use crate::error::UserError;
+
+/// Keys that hold paths: those of a file are relative to it.
+const PATHS: [&str; 2] = ["model_cache", "model_mirror"];
+/// All keys. Other variables that begin with `WEIR_` are not settings (`WEIR_ASSETS`, `WEIR_VIDEO`).
+const KEYS: [&str; 4] = ["frame_memory", "model_cache", "model_mirror", "sink_events"];
+
+/// The settings, all checked.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// The most that decoded frames in flight may take, over all streams. 512 MiB by default: some 170 frames of 1080p.
+    pub(crate) frame_memory: Bytes,
+    /// Where pulled models are kept.
+    pub(crate) model_cache: PathBuf,
+    /// A folder that models are read from instead of the network.
+    #[serde(default)]
+    pub(crate) model_mirror: Option<PathBuf>,
+    /// The most deliveries that wait for one sink. 256 by default: some seconds of a few cameras.
+    pub(crate) sink_events: SinkEvents,
+}
+
+impl Settings {
+    /// Reads all layers. `environment` gives all variables of the process.
+    ///
+    /// # Errors
+    /// [`UserError`] that names the layer's key or file and what it may hold.
+    pub(crate) fn load(
+        file: Option<&Path>,
+        environment: &mut dyn Iterator<Item = (String, String)>,
+    ) -> anyhow::Result<Self> {
+        let variables: Vec<(String, String)> = environment.collect();
+        let beside = Path::new("weir.toml");
+        let file = file.or_else(|| beside.is_file().then_some(beside));
+        let bad = |error: &dyn fmt::Display| UserError::new(format!("settings: {error}"));
+        let mut builder = Config::builder()
+            .set_default("frame_memory", "512MiB")
+            .and_then(|builder| builder.set_default("sink_events", 256))
+            .and_then(|builder| {
+                let cache = default_cache(&variables);
+                builder.set_default("model_cache", cache.to_string_lossy().into_owned())
+            })
+            .map_err(|error| bad(&error))?;
+        if let Some(file) = file {
+            builder = builder.add_source(of_file(file).map_err(|error| bad(&error))?);
+        }
+        builder
+            .add_source(of_environment(variables))
+            .build()
+            .and_then(Config::try_deserialize)
+            .map_err(|error| bad(&error).into())
+    }
+}
+
+/// The layer of one file, with its paths made relative to it.
+fn of_file(file: &Path) -> Result<Config, config::ConfigError> {
+    let source = File::from(file).format(FileFormat::Toml).required(true);
+    let plain = Config::builder().add_source(source.clone()).build()?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut builder = Config::builder().add_source(source);
+    for key in PATHS {
+        if let Ok(path) = plain.get_string(key) {
+            builder = builder.set_override(key, folder.join(path).to_string_lossy().into_owned())?;
+        }
+    }
+    builder.build()
+}
+
+/// The layer of the environment: `WEIR_` and a key in capitals. An empty variable counts as unset.
+fn of_environment(variables: Vec<(String, String)>) -> Environment {
+    let known = |name: &str| {
+        name.strip_prefix("WEIR_")
+            .is_some_and(|key| KEYS.contains(&key.to_lowercase().as_str()))
+    };
+    let variables = variables
+        .into_iter()
+        .filter(|(name, value)| known(name) && !value.is_empty());
+    Environment::with_prefix("WEIR")
+        .prefix_separator("_")
+        .source(Some(variables.collect()))
+}
+
+/// `$XDG_CACHE_HOME/weir/models`, else `~/.cache/weir/models`.
+fn default_cache(variables: &[(String, String)]) -> PathBuf {
+    let variable = |name: &str| {
+        let found = variables
+            .iter()
+            .find(|(given, value)| given == name && !value.is_empty());
+        found.map(|(_, value)| PathBuf::from(value))
+    };
+    variable("XDG_CACHE_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(|| PathBuf::from(".cache"))
+        .join("weir/models")
+}
+
+/// An amount of memory, written with its unit: `"512MiB"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!("\"{text}\" is not an amount of memory; write a number with a unit, such as \"512MiB\"")
+        };
+        let trimmed = text.trim();
+        let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
+        let (number, unit) = trimmed.split_at(split);
+        let unit: u64 = match unit {
+            "B" => 1,
+            "kB" | "KB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            _ => return Err(bad()),
+        };
+        let number: u64 = number.trim().parse().map_err(|_| bad())?;
+        number
+            .checked_mul(unit)
+            .filter(|bytes| *bytes > 0)
+            .map(Self)
+            .ok_or_else(bad)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.iter().find(|(unit, _)| self.0 >= *unit) {
+            Some((unit, name)) if self.0.is_multiple_of(*unit) => write!(f, "{} {name}", self.0 / unit),
+            Some((unit, name)) => write!(f, "{:.1} {name}", self.0 as f64 / *unit as f64),
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// A queue's bound: at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SinkEvents(pub(crate) usize);
+
+impl<'de> Deserialize<'de> for SinkEvents {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.parse() {
+            Ok(bound @ 1..=1_000_000) => Ok(Self(bound)),
+            _ => Err(serde::de::Error::custom(format!(
+                "\"{text}\" is not a whole number from 1 to 1000000"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: Option<&Path>, variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
+        let mut variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::load(file, &mut variables)
+    }
+
+    #[test]
+    fn later_layers_win() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        std::fs::write(
+            &file,
+            "frame_memory = \"64MiB\"\nsink_events = 8\nmodel_mirror = \"mirror\"\n",
+        )
+        .unwrap();
+
+        let settings = load(None, &[("HOME", "/home/a")]).unwrap();
+        assert_eq!(settings.frame_memory, Bytes(512 << 20));
+        assert_eq!(settings.model_cache, Path::new("/home/a/.cache/weir/models"));
+        assert_eq!(settings.model_mirror, None);
+
+        let settings = load(
+            Some(&file),
+            &[("WEIR_FRAME_MEMORY", "1GiB"), ("XDG_CACHE_HOME", "/c")],
+        )
+        .unwrap();
+        assert_eq!(settings.frame_memory, Bytes(1 << 30));
+        assert_eq!(settings.sink_events, SinkEvents(8));
+        assert_eq!(settings.model_cache, Path::new("/c/weir/models"));
+        assert_eq!(settings.model_mirror, Some(folder.path().join("mirror")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        let check = |text: &str, variables: &[(&str, &str)], part: &str| {
+            std::fs::write(&file, text).unwrap();
+            let error = load(Some(&file), variables).unwrap_err();
+            assert!(error.is::<UserError>());
+            assert!(error.to_string().contains(part), "{error}");
+        };
+        check(
+            "frame_memory = \"many\"",
+            &[],
+            "\"many\" is not an amount of memory",
+        );
+        check("frame_memry = \"1MiB\"", &[], "frame_memry");
+        check("", &[("WEIR_SINK_EVENTS", "0")], "not a whole number from 1");
+        check("sink_events = [", &[], "mine.toml");
+        assert!(load(Some(Path::new("nowhere.toml")), &[]).is_err());
+    }
+
+    #[test]
+    fn other_variables_are_no_settings() {
+        assert!(
+            load(
+                None,
+                &[
+                    ("WEIR_ASSETS", "a"),
+                    ("WEIR_VIDEO", "b"),
+                    ("WEIR_MODEL_MIRROR", "")
+                ]
+            )
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn amounts_of_memory() {
+        let check =
+            |text: &str, bytes: Option<u64>| assert_eq!(text.parse().ok(), bytes.map(Bytes), "{text}");
+        check("512MiB", Some(512 << 20));
+        check("2 GB", Some(2_000_000_000));
+        check("0B", None);
+        check("12", None);
+        check("-1MiB", None);
+        check("99999999999GiB", None);
+        assert_eq!(Bytes(512 << 20).to_string(), "512 MiB");
+        assert_eq!(Bytes(3_660_092).to_string(), "3.5 MiB");
+    }
+}

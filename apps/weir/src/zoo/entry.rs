@@ -1,0 +1,139 @@
+//! One model of the zoo, as `models/zoo.toml` writes it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use weir_flow::{Settings, Value};
+
+/// A public model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Table")]
+pub(crate) struct Entry {
+    /// What it finds or says.
+    pub(crate) about: String,
+    /// How it is fed and read; none where no head of this build can.
+    pub(crate) head: Option<String>,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+    /// Name of its file in the cache and in mirrors.
+    pub(crate) file: String,
+    /// Size of the file.
+    pub(crate) bytes: u64,
+    /// Its sum, in hexadecimal.
+    pub(crate) sha256: String,
+    /// Its licence, as its publisher states it.
+    pub(crate) licence: String,
+    settings: BTreeMap<String, Setting>,
+}
+
+/// Where a model comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A file that can be fetched, at one commit of its repository.
+    Url(String),
+    /// Converted by somebody from these published weights: only a mirror has the file.
+    Weights(String),
+}
+
+/// The keys of an entry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    about: String,
+    head: Option<String>,
+    url: Option<String>,
+    source: Option<Mirror>,
+    origin: Option<String>,
+    file: String,
+    bytes: u64,
+    sha256: String,
+    licence: String,
+    #[serde(default)]
+    settings: BTreeMap<String, Setting>,
+}
+
+/// The word `mirror`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mirror {
+    Mirror,
+}
+
+impl TryFrom<Table> for Entry {
+    type Error = &'static str;
+
+    fn try_from(table: Table) -> Result<Self, &'static str> {
+        let origin = match (table.url, table.source, table.origin) {
+            (Some(url), None, None) => Origin::Url(url),
+            (None, Some(Mirror::Mirror), Some(weights)) => Origin::Weights(weights),
+            _ => return Err("an entry has a url, or source = \"mirror\" and an origin"),
+        };
+        let Table {
+            about,
+            head,
+            file,
+            bytes,
+            sha256,
+            licence,
+            settings,
+            ..
+        } = table;
+        Ok(Self {
+            about,
+            head,
+            origin,
+            file,
+            bytes,
+            sha256,
+            licence,
+            settings,
+        })
+    }
+}
+
+/// A key of the head.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Setting {
+    Flag(bool),
+    Number(f64),
+    Text(String),
+    Texts(Vec<String>),
+}
+
+impl Entry {
+    /// Keys of the head, where the graph does not say otherwise.
+    pub(crate) fn settings(&self) -> Settings {
+        let value = |setting: &Setting| match setting {
+            Setting::Flag(flag) => Value::Flag(*flag),
+            Setting::Number(number) => Value::Number(*number),
+            Setting::Text(text) => Value::Text(text.clone()),
+            Setting::Texts(texts) => Value::Texts(texts.clone()),
+        };
+        Settings(
+            self.settings
+                .iter()
+                .map(|(key, setting)| (key.clone(), value(setting)))
+                .collect(),
+        )
+    }
+
+    /// What no type can say of an entry.
+    #[cfg(test)]
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_hex = |text: &str| text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));
+        if self.sha256.len() != 64 || !is_hex(&self.sha256) {
+            return Err("sha256 is no sum".to_owned());
+        }
+        if self.file.contains('/') || self.bytes == 0 || self.about.is_empty() || self.licence.is_empty() {
+            return Err("a key is empty or no file name".to_owned());
+        }
+        if let Origin::Url(url) = &self.origin {
+            let pinned = url.split('/').any(|part| part.len() == 40 && is_hex(part));
+            if !url.starts_with("https://") || !pinned {
+                return Err("url is not of one commit".to_owned());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! The zoo: public models that graphs may name, where they come from, and where they are on this machine.
+//!
+//! Nothing is fetched while a graph runs: [`Zoo::resolve`] only looks, [`Zoo::pull`] fetches.
+
+mod entry;
+mod pull;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+use weir_flow::ZooHint;
+use weir_graph::{Graph, ModelOrigin};
+
+use crate::error::UserError;
+use crate::settings::Settings;
+
+pub(crate) use entry::{Entry, Origin};
+pub(crate) use pull::How;
+
+/// The zoo of this build.
+const ZOO: &str = include_str!("../../../../models/zoo.toml");
+
+/// The known models, and the folders that they may be in.
+#[derive(Debug, Clone)]
+pub(crate) struct Zoo {
+    entries: BTreeMap<String, Entry>,
+    cache: PathBuf,
+    mirror: Option<PathBuf>,
+}
+
+impl Zoo {
+    /// The zoo of this build, kept where the settings say.
+    ///
+    /// # Errors
+    /// A mistake in the zoo itself; a test keeps it from being there.
+    pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
+        Self::of(ZOO, settings.model_cache.clone(), settings.model_mirror.clone())
+    }
+
+    fn of(text: &str, cache: PathBuf, mirror: Option<PathBuf>) -> anyhow::Result<Self> {
+        let entries = toml::from_str(text).context("models/zoo.toml is malformed")?;
+        Ok(Self {
+            entries,
+            cache,
+            mirror,
+        })
+    }
+
+    /// All models by name.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// What a graph need not say of each model that some head reads.
+    pub(crate) fn hints(&self) -> BTreeMap<String, ZooHint> {
+        let hint = |entry: &Entry| {
+            Some(ZooHint {
+                head: entry.head.clone()?,
+                settings: entry.settings(),
+            })
+        };
+        self.entries
+            .iter()
+            .filter_map(|(name, entry)| Some((name.clone(), hint(entry)?)))
+            .collect()
+    }
+
+    /// The file of a model on this machine: in the cache, else in the mirror.
+    ///
+    /// # Errors
+    /// [`UserError`] that says how to get it.
+    pub(crate) fn resolve(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let entry = self.entry(name)?;
+        self.find(entry).ok_or_else(|| {
+            let how = "run `weir models pull";
+            UserError::new(format!(
+                "the model zoo:{name} is not here; {how} {name}` or set WEIR_MODEL_MIRROR"
+            ))
+            .into()
+        })
+    }
+
+    /// Where a model is, if anywhere. Size is looked at, not the sum: that was verified when it was pulled.
+    pub(crate) fn find(&self, entry: &Entry) -> Option<PathBuf> {
+        let folders = std::iter::once(&self.cache).chain(&self.mirror);
+        let is_whole = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|data| data.len() == entry.bytes);
+        folders.map(|folder| folder.join(&entry.file)).find(is_whole)
+    }
+
+    /// The folder that models are pulled into.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    /// The folder that models are read from instead of the network.
+    pub(crate) fn mirror(&self) -> Option<&Path> {
+        self.mirror.as_deref()
+    }
+
+    fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
+        self.entries.get(name).ok_or_else(|| {
+            UserError::new(format!(
+                "the zoo has no model \"{name}\"; `weir models list` shows those it has"
+            ))
+            .into()
+        })
+    }
+}
+
+/// Models of the zoo that the graph needs and that are not on this machine.
+pub(crate) fn missing<'a>(graph: &'a Graph, zoo: &Zoo) -> Vec<&'a str> {
+    let named = graph.models().iter().filter_map(|model| match &model.origin {
+        ModelOrigin::Zoo(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let mut missing: Vec<&str> = named.filter(|name| zoo.resolve(name).is_err()).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+/// Makes sure that every model of the zoo that the graph needs is here.
+///
+/// # Errors
+/// [`UserError`] that names all that are not.
+pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
+    let missing = missing(graph, zoo);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (listed, names) = (missing.join(", "), missing.join(" "));
+    let how = "or set WEIR_MODEL_MIRROR to a folder that has them";
+    Err(UserError::new(format!(
+        "models are not here: {listed}; run `weir models pull {names}` {how}"
+    ))
+    .into())
+}
+
+/// The sha256 of a text of bytes, in hexadecimal.
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zoo_of_this_build_is_well_formed() {
+        let zoo = Zoo::of(ZOO, PathBuf::new(), None).unwrap();
+        for (name, entry) in zoo.entries() {
+            entry.check().unwrap_or_else(|reason| panic!("{name}: {reason}"));
+        }
+        let files: std::collections::BTreeSet<_> = zoo.entries().map(|(_, entry)| &entry.file).collect();
+        assert_eq!(files.len(), zoo.entries().count(), "two models of one file name");
+    }
+
+    #[test]
+    fn the_asset_pack_is_a_mirror() {
+        let Some(assets) = std::env::var_os("WEIR_ASSETS") else {
+            println!("skipped: WEIR_ASSETS is not set");
+            return;
+        };
+        let mirror = PathBuf::from(assets).join("models");
+        let cache = tempfile::tempdir().unwrap();
+        let zoo = Zoo::of(ZOO, cache.path().to_owned(), Some(mirror)).unwrap();
+        for (name, entry) in zoo.entries() {
+            let pulled = zoo.pull(name).unwrap();
+            assert_eq!(pulled.path, cache.path().join(&entry.file), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_not_here_says_how_to_get_it() {
+        let zoo = Zoo::of(ZOO, PathBuf::from("nowhere"), None).unwrap();
+        let error = zoo.resolve("yolox-nano").unwrap_err();
+        assert!(error.is::<UserError>());
+        assert!(
+            error
+                .to_string()
+                .contains("run `weir models pull yolox-nano` or set WEIR_MODEL_MIRROR")
+        );
+        assert!(
+            zoo.resolve("yolox-giga")
+                .unwrap_err()
+                .to_string()
+                .contains("no model \"yolox-giga\"")
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! The program as its caller sees it: what it prints where, and its exit codes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// Runs the program in an empty folder, with no settings of this machine.
+fn weir(folder: &Path, arguments: &[&str]) -> Output {
+    weir_with(folder, arguments, &[])
+}
+
+fn weir_with(folder: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"));
+    for name in [
+        "WEIR_FRAME_MEMORY",
+        "WEIR_MODEL_CACHE",
+        "WEIR_MODEL_MIRROR",
+        "WEIR_SINK_EVENTS",
+        "RUST_LOG",
+    ] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The program must fail as the user's mistake, with a complaint that has these words.
+fn refuses(output: &Output, words: &[&str]) {
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
+    for word in words {
+        assert!(
+            stderr(output).contains(word),
+            "\"{word}\" is not in\n{}",
+            stderr(output)
+        );
+    }
+}
+
+/// A folder with a graph on an emulated device, which needs neither models nor videos.
+fn emulated() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = folder.path().join("graph.toml");
+    let text = r#"
+[app]
+name = "chain"
+slo = "400ms"
+
+[sources.north]
+uri = "emulated:30fps"
+
+[models.detector]
+device = "emulated:t4"
+profile = { "1" = "8ms", "4" = "30ms" }
+
+[modules.detect]
+operator = "emulate"
+model = "detector"
+inputs = ["north"]
+
+[sinks.nowhere]
+type = "null"
+inputs = ["detect"]
+"#;
+    std::fs::write(&graph, text).unwrap();
+    (folder, graph)
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(weir(folder.path(), &["--version"]).status.success());
+    let help = weir(folder.path(), &["replay", "--help"]);
+    assert!(help.status.success());
+    for option in [
+        "--streams",
+        "--speed",
+        "--loop",
+        "--out",
+        "--report",
+        "--record",
+        "--dump-inputs",
+        "--drop",
+    ] {
+        assert!(stdout(&help).contains(option), "{option}");
+    }
+}
+
+#[test]
+fn a_mistake_on_the_command_line_is_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    refuses(&weir(folder.path(), &["fly"]), &["fly"]);
+    refuses(
+        &weir(folder.path(), &["replay", "g.toml", "--speed", "fast"]),
+        &["write max, or a factor"],
+    );
+    refuses(
+        &weir(folder.path(), &["replay", "g.toml", "--drop", "prd"]),
+        &["unknown variant `prd`"],
+    );
+    refuses(
+        &weir(folder.path(), &["run", "g.toml", "--duration", "60"]),
+        &["is not a duration"],
+    );
+}
+
+#[test]
+fn a_graph_that_is_not_there_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["run", "replay", "check", "graph"] {
+        let output = weir(folder.path(), &[command, "nowhere.toml"]);
+        refuses(&output, &["error: ", "nowhere.toml"]);
+        assert!(stdout(&output).is_empty());
+    }
+}
+
+#[test]
+fn check_says_all_that_is_wrong() {
+    let (folder, graph) = emulated();
+    let good = weir(folder.path(), &["check", "graph.toml"]);
+    assert!(good.status.success(), "{}", stderr(&good));
+    assert!(stdout(&good).contains("chain: 1 source, 1 module, 1 model, 1 sink, SLO 400ms: no problems"));
+
+    let text = std::fs::read_to_string(&graph).unwrap();
+    let text = text
+        .replace("\"400ms\"", "\"soon\"")
+        .replace("[\"detect\"]", "[\"detekt\"]");
+    std::fs::write(&graph, text).unwrap();
+    refuses(
+        &weir(folder.path(), &["check", "graph.toml"]),
+        &["graph.toml:4:", "soon", "detekt", "detect"],
+    );
+}
+
+#[test]
+fn a_graph_is_drawn() {
+    let (folder, _) = emulated();
+    let mermaid = weir(folder.path(), &["graph", "graph.toml"]);
+    assert!(
+        stdout(&mermaid).starts_with("flowchart LR\n"),
+        "{}",
+        stderr(&mermaid)
+    );
+    let dot = weir(folder.path(), &["graph", "graph.toml", "--format", "dot"]);
+    assert!(stdout(&dot).starts_with("digraph \"chain\" {"));
+}
+
+#[test]
+fn a_video_that_is_not_there_is_named() {
+    let (folder, _) = emulated();
+    refuses(
+        &weir(folder.path(), &["replay", "graph.toml", "nothing.mp4"]),
+        &["there is no video nothing.mp4"],
+    );
+}
+
+#[test]
+fn models_are_pulled_from_a_mirror() {
+    let folder = tempfile::tempdir().unwrap();
+    let mirror = folder.path().join("mirror");
+    std::fs::create_dir(&mirror).unwrap();
+    std::fs::write(mirror.join("yolox_nano_416.onnx"), b"no model").unwrap();
+    let variables = [("WEIR_MODEL_MIRROR", mirror.as_path())];
+    let output = weir_with(folder.path(), &["models", "pull", "yolox-nano"], &variables);
+    refuses(&output, &["zoo:yolox-nano", "is not the model", "8 bytes"]);
+    refuses(
+        &weir(folder.path(), &["models", "pull", "yolox-giga"]),
+        &["no model \"yolox-giga\""],
+    );
+    refuses(
+        &weir(folder.path(), &["models", "pull", "lprnet"]),
+        &["published as weights only", "WEIR_MODEL_MIRROR"],
+    );
+
+    let listed = weir(folder.path(), &["models", "list"]);
+    assert!(listed.status.success());
+    assert!(
+        stdout(&listed)
+            .lines()
+            .any(|line| line.contains("yolox-nano") && line.contains("Apache-2.0"))
+    );
+
+    let Some(assets) = std::env::var_os("WEIR_ASSETS") else {
+        println!("skipped: WEIR_ASSETS is not set");
+        return;
+    };
+    let models = Path::new(&assets).join("models");
+    let variables = [("WEIR_MODEL_MIRROR", models.as_path())];
+    let pulled = weir_with(
+        folder.path(),
+        &["models", "pull", "yolox-nano", "yunet-320"],
+        &variables,
+    );
+    assert!(pulled.status.success(), "{}", stderr(&pulled));
+    assert!(stderr(&pulled).is_empty(), "quiet in a pipe");
+    let pulled = weir(folder.path(), &["models", "pull", "yolox-nano"]);
+    assert!(stdout(&pulled).contains("yolox-nano: is here"));
+}
+
+#[test]
+fn settings_are_checked_before_anything_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("weir.toml"), "frame_memory = \"much\"\n").unwrap();
+    refuses(
+        &weir(folder.path(), &["models", "list"]),
+        &["settings:", "\"much\" is not an amount of memory"],
+    );
+    std::fs::write(folder.path().join("weir.toml"), "frame_memory = \"64MiB\"\n").unwrap();
+    assert!(weir(folder.path(), &["models", "list"]).status.success());
+    refuses(
+        &weir(folder.path(), &["--settings", "none.toml", "models", "list"]),
+        &["none.toml"],
+    );
+}

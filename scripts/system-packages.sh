@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs by apt what is missing of: a C toolchain, libclang (for bindgen), the FFmpeg development files, the ffmpeg
+# program (for the demo) and Python (for pip). Asks no package manager anything while nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/say.sh
+
+missing=()
+
+# need PACKAGE COMMAND...: the package is missing unless the command succeeds.
+need() {
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+# libclang.so in the places where bindgen looks; clang's own package does not bring it.
+have_libclang() {
+    local places=("${LIBCLANG_PATH:-/usr/lib}" /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib64)
+    compgen -G "${places[0]}/libclang*.so*" && return
+    local place
+    for place in "${places[@]:1}"; do
+        compgen -G "$place/libclang*.so*" && return
+    done
+    return 1
+}
+
+have_library() {
+    pkg-config --exists "$1"
+}
+
+need build-essential command -v cc
+need build-essential command -v make
+need pkg-config command -v pkg-config
+need clang command -v clang
+need libclang-dev have_libclang
+for library in avcodec avformat avutil avfilter avdevice swscale swresample; do
+    need "lib$library-dev" have_library "lib$library"
+done
+need ffmpeg command -v ffmpeg
+need python3 command -v python3
+need python3-pip python3 -m pip --version
+
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+command -v apt-get >/dev/null ||
+    fail "this system has no apt-get; install the equivalents of: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "run as root, or install: ${missing[*]}"
+    as_root=(sudo)
+fi
+say "installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq </dev/null
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
