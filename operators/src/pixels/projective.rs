@@ -26,7 +26,7 @@ impl Projective {
             (b.0 - a.0) * (c.1 - b.1) - (b.1 - a.1) * (c.0 - b.0)
         });
         let same_side = turns.iter().all(|turn| *turn > 1e-6) || turns.iter().all(|turn| *turn < -1e-6);
-        if !same_side || !(width > 0.0 && height > 0.0) {
+        if !(same_side && width > 0.0 && height > 0.0) {
             return None;
         }
         // The unit square to the corners (Heckbert 1989, eq. 2.13), then the input scaled to the unit square.

@@ -51,7 +51,7 @@ impl<const C: usize> Resampler<C> {
     }
 
     /// Row `row` of the outputs inside, channel by channel; each of `out` is as long as there are such columns.
-    pub(crate) fn row(&mut self, planes: &dyn Planes, plane: usize, row: usize, out: [&mut [f32]; C]) {
+    pub(crate) fn row(&mut self, planes: &dyn Planes, plane: usize, row: usize, out: &mut [&mut [f32]; C]) {
         let tap = self.y.taps[row];
         let first = self.cells(planes, plane, tap.at);
         if tap.weight == 0.0 || tap.next == tap.at {
@@ -129,7 +129,7 @@ fn average<const C: usize>(sums: &[u16], factor: usize, lines: usize, values: &m
 }
 
 /// Reads the taps along x.
-fn pick<const C: usize>(cells: &[f32], axis: &Axis, out: [&mut [f32]; C]) {
+fn pick<const C: usize>(cells: &[f32], axis: &Axis, out: &mut [&mut [f32]; C]) {
     let cells = cells.as_chunks::<C>().0;
     for (index, tap) in axis.taps.iter().enumerate() {
         let (a, b) = (cells[tap.at], cells[tap.next]);

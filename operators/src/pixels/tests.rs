@@ -239,7 +239,7 @@ fn stretching_agrees_with_the_definition() {
         let mut out = vec![f32::NAN; spec.len()];
         Sampler::with_scaler(scaler).stretch(&image, &from, &spec, &mut out);
         let (across, down) = (spec.width as usize, spec.height as usize);
-        for index in 0..spec.len() {
+        for (index, value) in out.iter().enumerate() {
             let (channel, line, column) = match spec.arrangement {
                 Arrangement::Nchw => (index / (across * down), index / across % down, index % across),
                 Arrangement::Nhwc => (index % 3, index / 3 / across, index / 3 % across),
@@ -251,7 +251,7 @@ fn stretching_agrees_with_the_definition() {
             };
             let expected =
                 naive(&image, &from, (across, down), (column, line), scaler).map_or(114.0, |rgb| rgb[source]);
-            let found = f64::from(out[index] * spec.std[channel] + spec.mean[channel]);
+            let found = f64::from(value * spec.std[channel] + spec.mean[channel]);
             assert!(
                 (found - expected).abs() < 0.05,
                 "seed {seed}: {layout:?} {scaler:?} {image:?} {from:?} to {across}x{down}: channel {channel} of \
