@@ -1,0 +1,253 @@
+//! Whatever FFmpeg opens, decoded in presentation order. Every packet is decoded: what is dropped later is frames.
+
+use ffmpeg_next::codec::threading;
+use ffmpeg_next::format::context::Input;
+use ffmpeg_next::{Error, Packet, codec, decoder, format, frame, media};
+use weir_flow::{Frame, Source, SourceError, SourceInfo, StopFlag};
+
+use super::picture::Pictures;
+use super::timeline::Timeline;
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, open};
+
+/// Read errors in a row after which a source is given up. A demuxer that stands still reports errors for ever.
+const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
+
+/// A video stream.
+pub struct FfmpegSource {
+    uri: String,
+    input: Input,
+    decoder: decoder::Video,
+    stream: usize,
+    /// Milliseconds of a tick of the stream's time stamps.
+    tick_ms: f64,
+    info: SourceInfo,
+    options: SourceOptions,
+    stop: StopFlag,
+    pictures: Pictures,
+    timeline: Option<Timeline>,
+    stamped: bool,
+    index: u64,
+    /// Packets of the stream that were read.
+    packets: u64,
+    damaged: u64,
+    state: State,
+}
+
+/// Reading -> Draining -> Ended; a break goes from Draining over Broken to Ended.
+enum State {
+    /// Packets come; so many read errors since the last good one.
+    Reading { errors: u64 },
+    /// No more packets; the decoder gives what it held back. Then it breaks off for this reason, or ends.
+    Draining { reason: Option<String> },
+    /// Nothing more comes.
+    Ended,
+}
+
+impl FfmpegSource {
+    /// Opens a file or an address.
+    ///
+    /// # Errors
+    /// [`SourceError::Open`] with the reason.
+    pub fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
+        let input = open::open(uri, options, stop)?;
+        let stream = input
+            .streams()
+            .best(media::Type::Video)
+            .filter(|stream| {
+                !stream
+                    .disposition()
+                    .contains(format::stream::Disposition::ATTACHED_PIC)
+            })
+            .ok_or_else(|| cannot_open(uri, "it holds no video stream: name a file that does"))?;
+        let fail = |error: Error| cannot_open(uri, format!("its video cannot be decoded: {error}"));
+        let mut context = codec::Context::from_parameters(stream.parameters()).map_err(fail)?;
+        // One thread means none beside the caller's, and no frames of delay.
+        let kind = if options.threads > 1 {
+            threading::Type::Frame
+        } else {
+            threading::Type::None
+        };
+        context.set_threading(threading::Config {
+            kind,
+            count: options.threads.max(1),
+            ..threading::Config::default()
+        });
+        let decoder = context.decoder().video().map_err(fail)?;
+        let time_base = stream.time_base();
+        let stamped = !open::without_time_stamps(&input);
+        let frames = u64::try_from(stream.frames()).ok().filter(|frames| *frames > 0);
+        let said = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
+        let fps = if stamped {
+            said
+        } else {
+            options.fps.or(said).or(Some(DEFAULT_FPS))
+        };
+        let info = SourceInfo {
+            width: decoder.width(),
+            height: decoder.height(),
+            fps,
+            frames,
+            live: open::is_live(uri),
+        };
+        Ok(Self {
+            uri: uri.to_owned(),
+            tick_ms: 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1)),
+            stream: stream.index(),
+            input,
+            decoder,
+            info,
+            options,
+            stop: stop.clone(),
+            pictures: Pictures::default(),
+            timeline: None,
+            stamped,
+            index: 0,
+            packets: 0,
+            damaged: 0,
+            state: State::Reading { errors: 0 },
+        })
+    }
+
+    /// A picture that the decoder has ready.
+    fn decoded(&mut self) -> Option<Frame> {
+        loop {
+            let mut picture = frame::Video::empty();
+            match self.decoder.receive_frame(&mut picture) {
+                Ok(()) => {
+                    // What the decoder made up from its neighbours is shown, and counted.
+                    self.damaged += u64::from(picture.is_corrupt() || picture.has_decode_errors());
+                    let pts_ms = self.time(&picture);
+                    let Some(image) = self.pictures.image(picture) else {
+                        self.damaged += 1;
+                        continue;
+                    };
+                    let index = self.index;
+                    self.index += 1;
+                    return Some(Frame::new(index, pts_ms, image));
+                }
+                // The decoder wants more, or has given all.
+                Err(Error::Other { .. } | Error::Eof) => return None,
+                Err(_) => {
+                    self.damaged += 1;
+                    if matches!(self.state, State::Draining { .. }) && self.damaged > MAX_ERRORS_IN_A_ROW {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn time(&mut self, picture: &frame::Video) -> f64 {
+        let timeline = self.timeline.get_or_insert_with(|| {
+            // The rate that the stream itself states is known once its first picture is decoded.
+            let stated = self.decoder.frame_rate().and_then(rate);
+            let rate = if self.stamped {
+                self.info.fps
+            } else {
+                self.options.fps.or(stated).or(self.info.fps)
+            };
+            let fps = rate.unwrap_or(DEFAULT_FPS);
+            self.info.fps = self.info.fps.map(|known| if self.stamped { known } else { fps });
+            Timeline::new(fps)
+        });
+        let stamp = if self.stamped { picture.timestamp() } else { None };
+        timeline.next(stamp.map(|stamp| stamp as f64 * self.tick_ms))
+    }
+
+    /// Reads one packet into the decoder, or finds out that there are no more.
+    fn feed(&mut self, errors: u64) {
+        let mut packet = Packet::empty();
+        self.state = match packet.read(&mut self.input) {
+            Ok(()) => {
+                if packet.stream() == self.stream {
+                    self.packets += 1;
+                    if self.decoder.send_packet(&packet).is_err() {
+                        self.damaged += 1;
+                    }
+                }
+                State::Reading { errors: 0 }
+            }
+            Err(Error::Eof) => {
+                let reason = self.missing();
+                self.drain(reason)
+            }
+            Err(Error::Exit) if self.stop.raised() => State::Ended,
+            Err(Error::Other {
+                errno: ffmpeg_next::error::EAGAIN,
+            }) => {
+                std::thread::yield_now();
+                State::Reading { errors }
+            }
+            Err(Error::InvalidData) if errors < MAX_ERRORS_IN_A_ROW => {
+                self.damaged += 1;
+                State::Reading { errors: errors + 1 }
+            }
+            Err(error) => self.drain(Some(error.to_string())),
+        }
+    }
+
+    /// Whether the end came too early. An index may name more frames than an edit list shows, so fewer packets alone
+    /// say nothing: reading must have failed as well.
+    fn missing(&self) -> Option<String> {
+        let named = self
+            .info
+            .frames
+            .filter(|frames| self.damaged > 0 && self.packets < *frames)?;
+        let there = self.packets;
+        Some(format!(
+            "the file was cut off, it holds {there} of {named} frames: record or download it again"
+        ))
+    }
+
+    fn drain(&mut self, reason: Option<String>) -> State {
+        // Fails only where it was sent before.
+        let _ = self.decoder.send_eof();
+        State::Draining { reason }
+    }
+}
+
+/// A frame rate that can be one: timer ticks of 90,000 a second are not.
+fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
+    let fps = f64::from(rate.numerator()) / f64::from(rate.denominator());
+    (fps.is_finite() && (0.01..=1000.0).contains(&fps)).then_some(fps)
+}
+
+impl Source for FfmpegSource {
+    fn info(&self) -> SourceInfo {
+        self.info.clone()
+    }
+
+    fn next(&mut self) -> Result<Option<Frame>, SourceError> {
+        loop {
+            if self.stop.raised() {
+                return Ok(None);
+            }
+            if !matches!(self.state, State::Ended)
+                && let Some(frame) = self.decoded()
+            {
+                return Ok(Some(frame));
+            }
+            match &mut self.state {
+                State::Reading { errors } => {
+                    let errors = *errors;
+                    self.feed(errors);
+                }
+                State::Draining { reason } => {
+                    let reason = reason.take();
+                    self.state = State::Ended;
+                    let Some(reason) = reason else { return Ok(None) };
+                    return Err(SourceError::Broken {
+                        uri: self.uri.clone(),
+                        frames: self.index,
+                        reason,
+                    });
+                }
+                State::Ended => return Ok(None),
+            }
+        }
+    }
+
+    fn damaged(&self) -> u64 {
+        self.damaged
+    }
+}

@@ -1,0 +1,103 @@
+//! Sources: videos, streams and folders of images, decoded into frames that keep their decoder's own planes.
+//!
+//! [`source`] chooses by what the URI names. Everything that FFmpeg opens is read by it; folders and single images
+//! are read one file at a time. Nothing here paces, drops or counts time: a recorded video comes as fast as it is asked for.
+
+mod ffi;
+mod ffmpeg;
+mod images;
+mod open;
+mod picture;
+mod timeline;
+
+use std::path::{Path, PathBuf};
+
+use weir_flow::{Source, SourceError, SourceFactory, StopFlag};
+
+pub(crate) use ffi::Converter;
+pub use ffmpeg::FfmpegSource;
+pub use images::ImageSource;
+pub(crate) use open::prepare;
+
+/// Frames a second where neither the stream nor the user says.
+pub const DEFAULT_FPS: f64 = 25.0;
+
+/// What a user may say of a source beside its URI.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SourceOptions {
+    /// Frames a second of what has no time stamps: raw elementary streams and images. Those that have keep theirs.
+    pub fps: Option<f64>,
+    /// Seconds without data after which a network source is given up.
+    pub timeout_s: f64,
+    /// Threads of the decoder. One by default: cores belong to the workers, and streams decode side by side.
+    pub threads: usize,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self {
+            fps: None,
+            timeout_s: 10.0,
+            threads: 1,
+        }
+    }
+}
+
+/// A factory for what `uri` names: a file, a folder of images, an address. Nothing is opened yet.
+#[must_use]
+pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
+    Box::new(Factory {
+        uri: uri.to_owned(),
+        options,
+    })
+}
+
+struct Factory {
+    uri: String,
+    options: SourceOptions,
+}
+
+impl SourceFactory for Factory {
+    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
+        let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
+        if path.is_dir() {
+            return Ok(Box::new(ImageSource::folder(path, self.options, stop)?));
+        }
+        if is_image(path) && path.is_file() {
+            return Ok(Box::new(ImageSource::single(path, self.options, stop)?));
+        }
+        Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
+    }
+}
+
+/// Whether the name is that of an image which can be read here.
+fn is_image(path: &Path) -> bool {
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or("");
+    ["jpg", "jpeg", "png"]
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Images of a folder, by name.
+fn images_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if is_image(&path) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The error of a source that does not open.
+fn cannot_open(uri: &str, reason: impl Into<String>) -> SourceError {
+    SourceError::Open {
+        uri: uri.to_owned(),
+        reason: reason.into(),
+    }
+}

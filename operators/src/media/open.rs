@@ -1,0 +1,144 @@
+//! Opening an address with FFmpeg, and saying in a sentence why it did not open.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Once;
+
+use ffmpeg_next::format::context::Input;
+use ffmpeg_next::util::log;
+use ffmpeg_next::{Dictionary, Error, format};
+use weir_flow::{SourceError, StopFlag};
+
+use super::{SourceOptions, cannot_open};
+
+/// FFmpeg's names of raw elementary streams. They carry no time stamps, and those it reports are made up from a rate
+/// that it assumes.
+const ELEMENTARY: [&str; 15] = [
+    "h264",
+    "hevc",
+    "m4v",
+    "mpegvideo",
+    "mjpeg",
+    "mjpeg_2000",
+    "h261",
+    "h263",
+    "vc1",
+    "av1",
+    "obu",
+    "dirac",
+    "dnxhd",
+    "avs2",
+    "cavsvideo",
+];
+
+/// Whether the input is a raw elementary stream.
+pub(super) fn without_time_stamps(input: &Input) -> bool {
+    ELEMENTARY.contains(&input.format().name())
+}
+
+/// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
+pub(crate) fn prepare() -> Result<(), Error> {
+    static QUIET: Once = Once::new();
+    ffmpeg_next::init()?;
+    QUIET.call_once(|| log::set_level(log::Level::Quiet));
+    Ok(())
+}
+
+/// Whether frames of this address arrive on their own time.
+pub(super) fn is_live(uri: &str) -> bool {
+    const LIVE: [&str; 11] = [
+        "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mmsh",
+    ];
+    scheme(uri).is_some_and(|scheme| LIVE.contains(&scheme))
+}
+
+fn scheme(uri: &str) -> Option<&str> {
+    uri.split_once("://").map(|(scheme, _)| scheme)
+}
+
+/// Opens `uri`; raising `stop` interrupts it, now and while it is read.
+pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
+    if uri.contains('\0') {
+        return Err(cannot_open(uri, "the name holds a NUL character"));
+    }
+    if uri.starts_with("/dev/video") {
+        let reason =
+            "this build reads no capture devices: serve the camera as RTSP or HTTP and name that address";
+        return Err(cannot_open(uri, reason));
+    }
+    let local = scheme(uri).is_none() || uri.starts_with("file:");
+    let name = uri.strip_prefix("file:").unwrap_or(uri);
+    if local {
+        look_at_file(uri, Path::new(name))?;
+    }
+    prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    // A file whose name holds a colon would be read as an address.
+    let address = if local && Path::new(name).exists() {
+        format!("file:{name}")
+    } else {
+        uri.to_owned()
+    };
+    let flag = stop.clone();
+    format::input_with_interrupt_and_dictionary(&address, move || flag.raised(), dictionary(uri, options))
+        .map_err(|error| cannot_open(uri, reason(error, uri, Path::new(name), stop)))
+}
+
+/// Time-outs in microseconds, and RTSP over TCP: lost datagrams would be damaged pictures.
+fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
+    let mut dictionary = Dictionary::new();
+    let timeout = format!("{:.0}", (options.timeout_s * 1e6).clamp(1e4, 1e12));
+    dictionary.set("rw_timeout", &timeout);
+    match scheme(uri) {
+        Some("rtsp" | "rtsps") => {
+            dictionary.set("rtsp_transport", "tcp");
+            dictionary.set("timeout", &timeout);
+        }
+        Some("http" | "https" | "tcp" | "udp") => dictionary.set("timeout", &timeout),
+        _ => {}
+    }
+    dictionary
+}
+
+/// What can be said of a file before FFmpeg tries it.
+fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
+    if uri.starts_with("pipe:") || uri == "-" {
+        return Ok(());
+    }
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && uri.contains(':') => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(cannot_open(uri, "there is no such file: check the path"))
+        }
+        Err(error) => Err(cannot_open(uri, error.to_string())),
+        Ok(found) if found.is_file() && found.len() == 0 => {
+            Err(cannot_open(uri, "the file is empty: record or download it again"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
+    match error {
+        _ if stop.raised() => "stopped while opening".to_owned(),
+        Error::InvalidData | Error::Eof if has_mp4_head(path) => {
+            "the MP4 is cut off before its index: record or download it again".to_owned()
+        }
+        Error::InvalidData | Error::Eof => {
+            "FFmpeg finds no video in it: check that it is a video file, for example with ffprobe".to_owned()
+        }
+        Error::ProtocolNotFound => {
+            "FFmpeg does not know this kind of address: check its beginning".to_owned()
+        }
+        other if is_live(uri) => format!("{other}: check the address, the network and the credentials"),
+        other => other.to_string(),
+    }
+}
+
+/// Whether the file begins as MP4 and QuickTime do, though FFmpeg could not read it.
+fn has_mp4_head(path: &Path) -> bool {
+    let mut head = [0_u8; 8];
+    std::fs::File::open(path)
+        .and_then(|mut file| file.read_exact(&mut head))
+        .is_ok()
+        && &head[4..] == b"ftyp"
+}

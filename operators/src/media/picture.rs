@@ -1,0 +1,219 @@
+//! From a decoder's frame to an [`Image`]: the same buffers where the layout is one of ours, converted where not.
+
+use std::sync::Arc;
+
+use ffmpeg_next::format::Pixel;
+use ffmpeg_next::software::scaling::context::Definition;
+use ffmpeg_next::{color, frame};
+use weir_flow::{ColorMatrix, Image, Layout, Planes};
+
+use super::ffi::Converter;
+
+/// Lines from which on a video without a colour tag is taken as BT.709. Encoders leave the tag out often, and high
+/// definition is made in BT.709 and less in BT.601; players decide in the same way.
+const HIGH_DEFINITION_LINES: u32 = 720;
+
+/// A decoder's reference-counted frame.
+struct Decoded(frame::Video);
+
+impl Planes for Decoded {
+    fn plane(&self, index: usize) -> (&[u8], usize) {
+        (self.0.data(index), self.0.stride(index))
+    }
+}
+
+/// Wraps frames, and converts those in layouts that Weir does not have.
+#[derive(Default)]
+pub(crate) struct Pictures {
+    converter: Option<Converter>,
+}
+
+impl Pictures {
+    /// The picture in `frame`; `None` where it can be neither used nor converted.
+    pub(crate) fn image(&mut self, frame: frame::Video) -> Option<Image> {
+        let (matrix, full_range) = (matrix_of(&frame), full_range_of(&frame));
+        let (frame, layout, full_range) = match layout_of(frame.format()) {
+            Some(layout) if upright(&frame) => (frame, layout, full_range),
+            _ => {
+                let was_j = is_j(frame.format());
+                let (frame, layout) = self.convert(&frame)?;
+                // swscale maps the deprecated "J" formats to video range, and leaves the values of others alone.
+                let full_range = full_range && !was_j;
+                (frame, layout, full_range)
+            }
+        };
+        let (width, height) = (frame.width(), frame.height());
+        (width > 0 && height > 0).then(|| Image {
+            width,
+            height,
+            layout,
+            matrix,
+            full_range: full_range || layout == Layout::Rgb24,
+            planes: Arc::new(Decoded(frame)),
+        })
+    }
+
+    fn convert(&mut self, frame: &frame::Video) -> Option<(frame::Video, Layout)> {
+        let format = if is_red_green_blue(frame.format()) {
+            Pixel::RGB24
+        } else {
+            Pixel::YUV420P
+        };
+        let (width, height) = (frame.width(), frame.height());
+        let from = Definition {
+            format: frame.format(),
+            width,
+            height,
+        };
+        if self
+            .converter
+            .as_ref()
+            .is_none_or(|converter| *converter.from() != from)
+        {
+            self.converter = Converter::new(
+                from,
+                Definition {
+                    format,
+                    width,
+                    height,
+                },
+            );
+        }
+        let mut converted = frame::Video::empty();
+        self.converter.as_mut()?.run(frame, &mut converted).ok()?;
+        Some((converted, layout_of(format)?))
+    }
+}
+
+fn layout_of(format: Pixel) -> Option<Layout> {
+    Some(match format {
+        Pixel::YUV420P | Pixel::YUVJ420P => Layout::Yuv420,
+        Pixel::YUV422P | Pixel::YUVJ422P => Layout::Yuv422,
+        Pixel::YUV444P | Pixel::YUVJ444P => Layout::Yuv444,
+        Pixel::NV12 => Layout::Nv12,
+        Pixel::GRAY8 => Layout::Gray8,
+        Pixel::RGB24 => Layout::Rgb24,
+        _ => return None,
+    })
+}
+
+/// Rows run downwards: FFmpeg flips some pictures by a negative stride, which a slice cannot show.
+fn upright(frame: &frame::Video) -> bool {
+    (0..frame.planes()).all(|plane| i32::try_from(frame.stride(plane)).is_ok())
+}
+
+fn is_j(format: Pixel) -> bool {
+    matches!(
+        format,
+        Pixel::YUVJ420P | Pixel::YUVJ422P | Pixel::YUVJ444P | Pixel::YUVJ440P | Pixel::YUVJ411P
+    )
+}
+
+fn is_red_green_blue(format: Pixel) -> bool {
+    let name = format.descriptor().map_or("", |descriptor| descriptor.name());
+    [
+        "rgb", "bgr", "gbr", "argb", "abgr", "0rgb", "0bgr", "pal8", "mono",
+    ]
+    .iter()
+    .any(|start| name.starts_with(start))
+}
+
+fn matrix_of(frame: &frame::Video) -> ColorMatrix {
+    match frame.color_space() {
+        color::Space::BT709 => ColorMatrix::Bt709,
+        color::Space::BT2020NCL | color::Space::BT2020CL => ColorMatrix::Bt2020,
+        color::Space::Unspecified | color::Space::Reserved if frame.height() >= HIGH_DEFINITION_LINES => {
+            ColorMatrix::Bt709
+        }
+        _ => ColorMatrix::Bt601,
+    }
+}
+
+/// Video range unless the frame says otherwise; gray without a tag is that of photographs, which use all values.
+fn full_range_of(frame: &frame::Video) -> bool {
+    match frame.color_range() {
+        color::Range::JPEG => true,
+        color::Range::MPEG => false,
+        color::Range::Unspecified => is_j(frame.format()) || frame.format() == Pixel::GRAY8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ffmpeg_next::software::scaling;
+
+    use super::*;
+    use crate::pixels::Sampler;
+
+    /// A decoder's frame with a ramp of luma and flat chroma.
+    fn decoded(format: Pixel, chroma: [u8; 2]) -> frame::Video {
+        let mut frame = frame::Video::new(format, 64, 48);
+        for plane in 0..frame.planes() {
+            let stride = frame.stride(plane);
+            for (index, sample) in frame.data_mut(plane).iter_mut().enumerate() {
+                *sample = if plane == 0 {
+                    (16 + index % stride * 3) as u8
+                } else {
+                    chroma[plane - 1]
+                };
+            }
+        }
+        frame
+    }
+
+    #[test]
+    fn colours_are_those_of_swscale() {
+        // Without this flag swscale takes a short cut that is up to three levels off its own exact result.
+        let exact = scaling::Flags::BILINEAR | scaling::Flags::ACCURATE_RND | scaling::Flags::FULL_CHR_H_INT;
+        let mut converter =
+            scaling::Context::get(Pixel::YUV420P, 64, 48, Pixel::RGB24, 64, 48, exact).unwrap();
+        for chroma in [[128, 128], [90, 200], [220, 60], [30, 120], [140, 110]] {
+            let picture = decoded(Pixel::YUV420P, chroma);
+            let mut expected = frame::Video::empty();
+            converter.run(&picture, &mut expected).unwrap();
+            let image = Pictures::default().image(picture).unwrap();
+            assert_eq!((image.matrix, image.full_range), (ColorMatrix::Bt601, false));
+            let mut found = Vec::new();
+            Sampler::new().rgb(&image, &mut found);
+            for (row, line) in found
+                .chunks(64 * 3)
+                .zip(expected.data(0).chunks(expected.stride(0)))
+            {
+                for (a, b) in row.iter().zip(line) {
+                    assert!(a.abs_diff(*b) <= 2, "chroma {chroma:?}: {a} is not {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn layouts_are_kept_or_converted() {
+        let check = |format, layout, full_range| {
+            let image = Pictures::default().image(decoded(format, [128, 128])).unwrap();
+            assert_eq!(
+                (image.layout, image.full_range),
+                (layout, full_range),
+                "{format:?}"
+            );
+            assert_eq!((image.width, image.height), (64, 48));
+        };
+        check(Pixel::YUV420P, Layout::Yuv420, false);
+        check(Pixel::YUVJ420P, Layout::Yuv420, true);
+        check(Pixel::YUVJ422P, Layout::Yuv422, true);
+        check(Pixel::YUV444P, Layout::Yuv444, false);
+        check(Pixel::NV12, Layout::Nv12, false);
+        check(Pixel::GRAY8, Layout::Gray8, true);
+        check(Pixel::RGB24, Layout::Rgb24, true);
+        check(Pixel::BGR24, Layout::Rgb24, true);
+        check(Pixel::YUV411P, Layout::Yuv420, false);
+    }
+
+    #[test]
+    fn untagged_high_definition_is_bt709() {
+        let matrix = |height| matrix_of(&frame::Video::new(Pixel::YUV420P, 64, height));
+        assert_eq!(
+            (matrix(576), matrix(720)),
+            (ColorMatrix::Bt601, ColorMatrix::Bt709)
+        );
+    }
+}

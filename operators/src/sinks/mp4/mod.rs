@@ -1,0 +1,129 @@
+//! Annotated video: what was found, drawn on the frames and encoded, one file for each stream.
+
+mod annotate;
+mod canvas;
+mod encoder;
+mod font;
+mod palette;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
+
+use self::canvas::Canvas;
+use self::encoder::Encoder;
+use super::target::{Target, failed, make_folder};
+use crate::pixels::Sampler;
+
+/// Encoders at once: each holds some megabytes and takes its share of a core.
+const MAX_STREAMS: usize = 64;
+
+/// Opens an [`Mp4`].
+pub(super) struct Videos {
+    target: Target,
+    crf: f64,
+}
+
+impl Videos {
+    pub(super) fn new(path: &str, crf: f64) -> Self {
+        Self {
+            target: Target::new(path),
+            crf,
+        }
+    }
+}
+
+impl SinkFactory for Videos {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        make_folder(&self.target.path())?;
+        Ok(Box::new(Mp4 {
+            target: self.target.clone(),
+            crf: self.crf,
+            videos: BTreeMap::new(),
+            sampler: Sampler::new(),
+            canvas: Canvas::default(),
+        }))
+    }
+}
+
+struct Mp4 {
+    target: Target,
+    crf: f64,
+    videos: BTreeMap<Arc<str>, Video>,
+    sampler: Sampler,
+    canvas: Canvas,
+}
+
+struct Video {
+    encoder: Encoder,
+    /// Why it takes no more frames.
+    broken: Option<String>,
+}
+
+impl Mp4 {
+    fn path(&self, stream: &str) -> PathBuf {
+        if self.target.is_template() || self.videos.is_empty() {
+            self.target.of(stream)
+        } else {
+            self.target.beside(stream)
+        }
+    }
+
+    fn video(&mut self, delivery: &Delivery) -> Result<&mut Video, SinkError> {
+        if !self.videos.contains_key(&delivery.stream) {
+            let path = self.path(&delivery.stream);
+            if self.videos.len() >= MAX_STREAMS {
+                return Err(failed(
+                    &path,
+                    format!("{MAX_STREAMS} videos are being written: take fewer streams"),
+                ));
+            }
+            make_folder(&path)?;
+            let image = &delivery.frame.image;
+            let encoder = Encoder::open(&path, image.width, image.height, self.crf)?;
+            self.videos.insert(
+                Arc::clone(&delivery.stream),
+                Video {
+                    encoder,
+                    broken: None,
+                },
+            );
+        }
+        let target = &self.target;
+        self.videos
+            .get_mut(&delivery.stream)
+            .ok_or_else(|| failed(&target.path(), "it is closed"))
+    }
+}
+
+impl Sink for Mp4 {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let video = self.video(delivery)?;
+        if let Some(reason) = &video.broken {
+            return Err(failed(video.encoder.path(), reason));
+        }
+        let image = &delivery.frame.image;
+        self.canvas.begin(image.width, image.height, |samples| {
+            self.sampler.rgb(image, samples)
+        });
+        annotate::draw(&mut self.canvas, &delivery.objects);
+        let Some(video) = self.videos.get_mut(&delivery.stream) else {
+            return Ok(());
+        };
+        let written = video.encoder.write(&self.canvas, delivery.frame.pts_ms);
+        if let Err(error) = &written {
+            video.broken = Some(error.reason.clone());
+        }
+        written
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        let mut first = Ok(());
+        for (_, video) in std::mem::take(&mut self.videos) {
+            first = first.and(video.encoder.finish());
+        }
+        first
+    }
+}

@@ -1,0 +1,38 @@
+//! A sink that counts and forgets.
+
+use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
+
+/// Opens [`Counted`].
+pub(super) struct Null;
+
+impl SinkFactory for Null {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(Counted::default()))
+    }
+}
+
+/// How many deliveries came, and how many objects were in them; logged when finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Deliveries.
+    pub deliveries: u64,
+    /// Objects in them.
+    pub objects: u64,
+}
+
+impl Sink for Counted {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        self.deliveries += 1;
+        self.objects += delivery.objects.len() as u64;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        tracing::info!(
+            deliveries = self.deliveries,
+            objects = self.objects,
+            "null sink finished"
+        );
+        Ok(())
+    }
+}
