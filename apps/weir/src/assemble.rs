@@ -24,15 +24,31 @@ pub(crate) fn assemble(
 ) -> anyhow::Result<Assembly> {
     let models = graph.models().iter().map(|node| model(node, &graph, zoo, dump));
     let models: Vec<Option<Arc<dyn Model>>> = models.collect::<anyhow::Result<_>>()?;
-    let operators = graph.modules().iter().map(|node| operator(node, models[node.model].as_deref(), zoo));
+    let operators = graph
+        .modules()
+        .iter()
+        .map(|node| operator(node, models[node.model].as_deref(), zoo));
     let operators = operators.collect::<anyhow::Result<_>>()?;
-    let sinks = graph.sinks().iter().map(|node| sink(node, out)).collect::<anyhow::Result<_>>()?;
-    Ok(Assembly { sources: graph.sources().iter().map(source).collect(), models, operators, sinks, graph })
+    let sinks = graph
+        .sinks()
+        .iter()
+        .map(|node| sink(node, out))
+        .collect::<anyhow::Result<_>>()?;
+    Ok(Assembly {
+        sources: graph.sources().iter().map(source).collect(),
+        models,
+        operators,
+        sinks,
+        graph,
+    })
 }
 
 fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
-    let options = SourceOptions { fps: node.fps, ..SourceOptions::default() };
+    let options = SourceOptions {
+        fps: node.fps,
+        ..SourceOptions::default()
+    };
     (!emulated).then(|| weir_operators::media::source(&node.uri, options))
 }
 
@@ -72,7 +88,11 @@ pub(crate) fn model(
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
 }
 
-fn operator(node: &ModuleNode, model: Option<&dyn Model>, zoo: &Zoo) -> anyhow::Result<Option<Arc<dyn Operator>>> {
+fn operator(
+    node: &ModuleNode,
+    model: Option<&dyn Model>,
+    zoo: &Zoo,
+) -> anyhow::Result<Option<Arc<dyn Operator>>> {
     if model.is_none() {
         return Ok(None);
     }
@@ -88,10 +108,16 @@ fn operator(node: &ModuleNode, model: Option<&dyn Model>, zoo: &Zoo) -> anyhow::
 
 fn sink(node: &SinkNode, out: Option<&Path>) -> anyhow::Result<Box<dyn SinkFactory>> {
     let mut settings = node.settings.clone();
-    let name = settings.text("path").filter(|path| *path != "-").and_then(|path| Path::new(path).file_name());
+    let name = settings
+        .text("path")
+        .filter(|path| *path != "-")
+        .and_then(|path| Path::new(path).file_name());
     if let (Some(out), Some(name)) = (out, name) {
         let path: PathBuf = out.join(name);
-        settings.0.insert("path".to_owned(), Value::Text(path.to_string_lossy().into_owned()));
+        settings.0.insert(
+            "path".to_owned(),
+            Value::Text(path.to_string_lossy().into_owned()),
+        );
     }
     let sink = weir_operators::sinks::sink(&node.kind, &settings);
     Ok(sink.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)))?)

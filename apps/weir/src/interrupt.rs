@@ -14,26 +14,30 @@ const INTERRUPTED: i32 = 130;
 /// Where the machine gives no thread.
 pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
     let stop = stop.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name("weir-signals".to_owned()).spawn(move || {
-        runtime.block_on(async {
-            let (Ok(mut interrupt), Ok(mut terminate)) =
-                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-            else {
-                return;
-            };
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name("weir-signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                let (Ok(mut interrupt), Ok(mut terminate)) =
+                    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+                else {
+                    return;
+                };
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
+                    if stop.raised() {
+                        std::process::exit(INTERRUPTED);
+                    }
+                    stop.raise();
+                    output::complain("stopping: what is under way comes out; once more to leave at once");
                 }
-                if stop.raised() {
-                    std::process::exit(INTERRUPTED);
-                }
-                stop.raise();
-                output::complain("stopping: what is under way comes out; once more to leave at once");
-            }
-        });
-    })?;
+            });
+        })?;
     Ok(())
 }

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_flow::StopFlag;
 use weir_graph::Graph;
-use weir_policy::{Report, Span};
+use weir_policy::Span;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::Speed;
@@ -41,10 +40,12 @@ pub(crate) struct LaunchOptions {
 /// # Errors
 /// What keeps it from starting, and what cannot be written at its end. A source that could not be read at all is an
 /// error, too, after the others have been run to their end.
-pub(crate) fn launch(graph: Graph, options: &LaunchOptions, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
-    for warning in graph.warnings() {
-        output::complain(&format!("warning: {warning}"));
-    }
+pub(crate) fn launch(
+    graph: Graph,
+    options: &LaunchOptions,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<()> {
     if let Some(path) = &options.report {
         writable(path)?;
     }
@@ -69,12 +70,20 @@ pub(crate) fn launch(graph: Graph, options: &LaunchOptions, settings: &Settings,
     shown.end();
     let report = ended.map_err(mendable)?;
     match &options.report {
-        Some(path) => write_report(&report, path)?,
+        Some(path) => report::write(&report, path)?,
         None => output::say(&report::table(&report))?,
     }
-    let unread: Vec<&str> =
-        report.streams.values().filter(|stream| stream.requests.arrived == 0).filter_map(|s| s.error.as_deref()).collect();
-    if unread.is_empty() { Ok(()) } else { Err(UserError::new(unread.join("\n")).into()) }
+    let unread: Vec<&str> = report
+        .streams
+        .values()
+        .filter(|stream| stream.requests.arrived == 0)
+        .filter_map(|s| s.error.as_deref())
+        .collect();
+    if unread.is_empty() {
+        Ok(())
+    } else {
+        Err(UserError::new(unread.join("\n")).into())
+    }
 }
 
 /// What the user can mend, as such.
@@ -88,12 +97,9 @@ fn mendable(error: RunError) -> anyhow::Error {
 /// Says before a long run, not after it, that its report cannot be written.
 fn writable(path: &Path) -> anyhow::Result<()> {
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| UserError::new(format!("cannot write the report {}: {error}", path.display())).into())
-}
-
-fn write_report(report: &Report, path: &Path) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(report).context("the report cannot be put into words")?;
-    std::fs::write(path, text + "\n").with_context(|| format!("cannot write the report {}", path.display()))
+    opened.map(drop).map_err(|error| {
+        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
+    })
 }
 
 /// The progress line on a terminal; nothing in a pipe.
@@ -107,7 +113,9 @@ impl Shown {
             return Ok(Self { bar: None });
         }
         let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}")?);
+        bar.set_style(ProgressStyle::with_template(
+            "{spinner} {elapsed_precise}  {msg}",
+        )?);
         bar.enable_steady_tick(Duration::from_millis(120));
         let (shown, stop) = (bar.clone(), StopFlag::default());
         let stopped = stop.clone();
@@ -121,7 +129,9 @@ impl Shown {
                 std::thread::sleep(Duration::from_millis(120));
             }
         });
-        Ok(Self { bar: Some((bar, stop, thread)) })
+        Ok(Self {
+            bar: Some((bar, stop, thread)),
+        })
     }
 
     fn end(self) {
