@@ -11,14 +11,12 @@ use crate::zoo::Zoo;
 /// Everything that graphs of this build may name.
 pub(crate) fn catalog(zoo: &Zoo) -> Catalog {
     Catalog {
+        operators: weir_operators::operators(),
+        heads: weir_operators::heads(),
+        sinks: weir_operators::sinks::catalog(),
         zoo: zoo.hints(),
-        ..operators()
+        ..Catalog::default()
     }
-}
-
-/// What `weir-operators` brings.
-fn operators() -> Catalog {
-    Catalog::default()
 }
 
 /// Reads and checks a graph; what looks like a slip is remarked on.

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use weir_graph::Graph;
-use weir_policy::Span;
+use weir_policy::{Report, Span};
 
 use crate::args::Speed;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
+use crate::{output, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,4 +45,16 @@ pub(crate) fn launch(
         "this build cannot run graphs yet (graph \"{}\" is well formed)",
         graph.name()
     )
+}
+
+/// What a run ends with: its report as a file where one is wanted, else as a table.
+///
+/// # Errors
+/// Where neither can be written.
+#[expect(dead_code, reason = "for when graphs can be run")]
+fn conclude(of_run: &Report, options: &LaunchOptions) -> anyhow::Result<()> {
+    match &options.report {
+        Some(path) => report::write(of_run, path),
+        None => Ok(output::say(&report::table(of_run))?),
+    }
 }
