@@ -1,6 +1,7 @@
 //! The edges of a Weir graph: where frames come from, what models see of them, and where results go.
 
 mod catalog;
+mod census;
 mod heads;
 pub mod media;
 mod model;
@@ -9,5 +10,6 @@ pub mod pixels;
 pub mod sinks;
 
 pub use catalog::{heads, operators};
+pub use census::{ffmpeg_versions, h264_encoder};
 pub use model::{LoadRequest, ModelFile, OnnxModel, find_runtime, load};
 pub use operate::{OperatorError, OperatorRequest, operator};

@@ -194,9 +194,9 @@ mod tests {
         )
         .unwrap();
 
-        let settings = load(None, &[("HOME", "/home/a")]).unwrap();
+        let settings = load(None, &[("HOME", "/somewhere")]).unwrap();
         assert_eq!(settings.frame_memory, Bytes(512 << 20));
-        assert_eq!(settings.model_cache, Path::new("/home/a/.cache/weir/models"));
+        assert_eq!(settings.model_cache, Path::new("/somewhere/.cache/weir/models"));
         assert_eq!(settings.model_mirror, None);
 
         let settings = load(

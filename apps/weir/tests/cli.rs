@@ -58,7 +58,7 @@ name = "chain"
 slo = "400ms"
 
 [sources.north]
-uri = "emulated:30fps"
+uri = "emulated:uniform?rate=30"
 
 [models.detector]
 device = "emulated:t4"
@@ -222,4 +222,27 @@ fn settings_are_checked_before_anything_is_done() {
         &weir(folder.path(), &["--settings", "none.toml", "models", "list"]),
         &["none.toml"],
     );
+}
+
+#[test]
+fn the_applications_are_well_formed_and_name_what_they_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    for (app, model) in [
+        ("traffic-monitoring", "hyperlpr-y5fu"),
+        ("live-video", "fsanet-var"),
+    ] {
+        let graph = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(app)
+            .join("graph.toml");
+        let graph = graph.to_str().unwrap();
+        let checked = weir(folder.path(), &["check", graph]);
+        assert!(checked.status.success(), "{}", stderr(&checked));
+        assert!(stdout(&checked).contains("no problems"));
+        assert!(!stderr(&checked).contains("warning"), "{}", stderr(&checked));
+        refuses(
+            &weir(folder.path(), &["run", graph]),
+            &["models are not here", model, "weir models pull"],
+        );
+    }
 }

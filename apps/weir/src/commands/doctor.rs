@@ -23,7 +23,7 @@ pub(crate) fn doctor(settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let findings = [
         Finding {
             what: "FFmpeg",
-            state: ffmpeg(),
+            state: Ok(weir_operators::ffmpeg_versions()),
             needed: true,
         },
         Finding {
@@ -136,16 +136,24 @@ fn models(zoo: &Zoo) -> String {
     format!("{cache}{mirror}{hint}")
 }
 
-fn ffmpeg() -> Result<String, String> {
-    Err("this build cannot say".to_owned())
+/// ONNX Runtime by its file; the version is in the name that the link leads to.
+fn onnxruntime() -> Result<String, String> {
+    let path = weir_operators::find_runtime()?;
+    let file = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let name = file
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let version = name
+        .strip_prefix("libonnxruntime.so.")
+        .unwrap_or("of unknown version")
+        .to_owned();
+    Ok(format!("{version}, {}", path.display()))
 }
 
 fn encoder() -> Result<String, String> {
-    Err("this build cannot say".to_owned())
-}
-
-fn onnxruntime() -> Result<String, String> {
-    Err("this build cannot say".to_owned())
+    let hint = "no H.264 encoder in this FFmpeg; the mp4 sink needs one: install a build with libx264";
+    weir_operators::h264_encoder().ok_or_else(|| hint.to_owned())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
-use weir_flow::ZooHint;
+use weir_flow::{Settings as Keys, Value, ZooHint};
 use weir_graph::{Graph, ModelOrigin};
 
 use crate::error::UserError;
@@ -19,6 +19,8 @@ use crate::settings::Settings;
 pub(crate) use entry::{Entry, Origin};
 pub(crate) use pull::How;
 
+/// What a graph puts before the name of a model of the zoo.
+const PREFIX: &str = "zoo:";
 /// The zoo of this build.
 const ZOO: &str = include_str!("../../../../models/zoo.toml");
 
@@ -82,6 +84,25 @@ impl Zoo {
         })
     }
 
+    /// The keys with paths where they name models of the zoo, as heads and operators want them.
+    ///
+    /// # Errors
+    /// As [`Zoo::resolve`].
+    #[cfg_attr(not(test), expect(dead_code, reason = "for when graphs can be run"))]
+    pub(crate) fn resolve_keys(&self, keys: &Keys) -> anyhow::Result<Keys> {
+        let resolved = keys.0.iter().map(|(key, value)| {
+            let value = match value {
+                Value::Text(text) => match text.strip_prefix(PREFIX) {
+                    Some(name) => Value::Text(self.resolve(name)?.to_string_lossy().into_owned()),
+                    None => value.clone(),
+                },
+                _ => value.clone(),
+            };
+            Ok((key.clone(), value))
+        });
+        Ok(Keys(resolved.collect::<anyhow::Result<_>>()?))
+    }
+
     /// Where a model is, if anywhere. Size is looked at, not the sum: that was verified when it was pulled.
     pub(crate) fn find(&self, entry: &Entry) -> Option<PathBuf> {
         let folders = std::iter::once(&self.cache).chain(&self.mirror);
@@ -110,15 +131,31 @@ impl Zoo {
 }
 
 /// Models of the zoo that the graph needs and that are not on this machine.
-pub(crate) fn missing<'a>(graph: &'a Graph, zoo: &Zoo) -> Vec<&'a str> {
-    let named = graph.models().iter().filter_map(|model| match &model.origin {
+pub(crate) fn missing(graph: &Graph, zoo: &Zoo) -> Vec<String> {
+    let origins = graph.models().iter().filter_map(|model| match &model.origin {
         ModelOrigin::Zoo(name) => Some(name.as_str()),
         _ => None,
     });
-    let mut missing: Vec<&str> = named.filter(|name| zoo.resolve(name).is_err()).collect();
+    let models = graph.models().iter().map(|model| &model.settings);
+    let texts = models
+        .chain(graph.modules().iter().map(|module| &module.settings))
+        .flat_map(named);
+    let mut missing: Vec<String> = origins
+        .chain(texts)
+        .filter(|name| zoo.resolve(name).is_err())
+        .map(str::to_owned)
+        .collect();
     missing.sort_unstable();
     missing.dedup();
     missing
+}
+
+/// Models of the zoo that keys name: `second = "zoo:fsanet-var"`.
+fn named(settings: &Keys) -> impl Iterator<Item = &str> {
+    settings.0.values().filter_map(|value| match value {
+        Value::Text(text) => text.strip_prefix(PREFIX),
+        _ => None,
+    })
 }
 
 /// Makes sure that every model of the zoo that the graph needs is here.
@@ -191,5 +228,30 @@ mod tests {
                 .to_string()
                 .contains("no model \"yolox-giga\"")
         );
+    }
+
+    #[test]
+    fn keys_that_name_models_become_paths() {
+        let mirror = tempfile::tempdir().unwrap();
+        let zoo = Zoo::of(ZOO, PathBuf::from("nowhere"), Some(mirror.path().to_owned())).unwrap();
+        let text = |text: &str| Value::Text(text.to_owned());
+        let keys = |second: Value| {
+            Keys(
+                [
+                    ("second".to_owned(), second),
+                    ("size".to_owned(), Value::Number(64.0)),
+                ]
+                .into_iter()
+                .collect(),
+            )
+        };
+        assert!(zoo.resolve_keys(&keys(text("zoo:fsanet-var"))).is_err());
+        let path = mirror.path().join("fsanet_var_64.onnx");
+        let bytes = zoo.entry("fsanet-var").unwrap().bytes;
+        std::fs::File::create(&path)
+            .and_then(|file| file.set_len(bytes))
+            .unwrap();
+        let expected = keys(text(&path.to_string_lossy()));
+        assert_eq!(zoo.resolve_keys(&keys(text("zoo:fsanet-var"))).unwrap(), expected);
     }
 }

@@ -1,0 +1,44 @@
+# What there is to do: make setup, demo, test, lint, bench-overhead, docs, clean. Every target sets up what it needs.
+
+.PHONY: all setup build demo test lint bench-overhead docs clean
+.DEFAULT_GOAL := build
+
+CARGO ?= cargo
+# Which application `make demo` shows: traffic-monitoring or live-video.
+APP ?= traffic-monitoring
+# Features of release builds: the CUDA provider where setup fetched its library.
+FEATURES := $(if $(filter 1,$(WEIR_CUDA)),--features cuda)
+
+all: build
+
+# Packages, FFmpeg and ONNX Runtime; does nothing where they are there. WEIR_CUDA=1 takes the CUDA build.
+setup:
+	@scripts/setup.sh
+
+build: setup
+	$(CARGO) build --release --locked -p weir $(FEATURES)
+
+# One clip through one application: a table, an events file, an annotated video.
+demo: build
+	@scripts/demo.sh $(APP)
+
+# Tests that need the asset pack look for it in WEIR_ASSETS and say so when they skip.
+test: setup
+	@scripts/test.sh
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --all-features check bans licenses sources; \
+	else echo "cargo-deny is not installed: licences and dependency directions are not checked"; fi
+
+# Engine overhead against the bare limit of the machine, and the cost of single decisions.
+bench-overhead: setup
+	@scripts/bench-overhead.sh
+
+docs: setup
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+clean:
+	$(CARGO) clean
+	rm -rf out .runtime

@@ -1,0 +1,350 @@
+//! The house rules that no compiler knows: which names may stand where, and how large a file may grow.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines that a source file may have.
+const LINES: usize = 700;
+
+/// Names that must not stand in the sources of a folder. They are whole paths or words: `ort` is not in `sort`.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    (
+        "engine/policy/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg",
+            "ffmpeg_next",
+            "ort",
+            "image",
+            "tracing",
+            "metrics",
+            "std::fs",
+            "std::net",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+            "HashMap",
+            "HashSet",
+            "async",
+        ],
+    ),
+    (
+        "engine/graph/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg_next",
+            "ort",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+        ],
+    ),
+    (
+        "engine/flow/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg_next",
+            "ort",
+            "std::fs",
+            "std::net",
+            "Instant",
+            "SystemTime",
+        ],
+    ),
+    (
+        "engine/sim/src",
+        &[
+            "weir_runtime",
+            "weir_operators",
+            "actix",
+            "tokio",
+            "Instant",
+            "SystemTime",
+        ],
+    ),
+    (
+        "engine/runtime/src",
+        &["ort", "ffmpeg", "ffmpeg_next", "weir_operators"],
+    ),
+    (
+        "operators/src",
+        &["actix", "tokio", "weir_runtime", "weir_graph", "weir_policy"],
+    ),
+];
+
+/// Which crates of ours each of ours may depend on.
+const DIRECTIONS: &[(&str, &[&str])] = &[
+    ("engine/policy", &[]),
+    ("engine/flow", &[]),
+    ("engine/graph", &["weir-policy", "weir-flow"]),
+    ("engine/sim", &["weir-policy", "weir-graph", "weir-flow"]),
+    ("engine/runtime", &["weir-policy", "weir-graph", "weir-flow"]),
+    ("operators", &["weir-flow"]),
+];
+
+/// Which crate alone may depend on a foreign one.
+const ALONE: &[(&str, &str)] = &[
+    ("actix", "engine/runtime"),
+    ("ort", "operators"),
+    ("ffmpeg-next", "operators"),
+    ("clap", "apps/weir"),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// All files below `folder` that are part of the project, by what their names end with.
+fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let ignored = ["target", ".git", ".runtime", "out", "node_modules"];
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if path.is_symlink() || ignored.contains(&name.as_str()) {
+                continue;
+            }
+            if path.is_dir() {
+                open.push(path);
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text without its comments, lines kept. A `//` within a string, as in a URL, is not taken for one: it follows a
+/// colon.
+fn code(text: &str) -> String {
+    let line = |line: &str| {
+        let starts = line.match_indices("//").map(|(at, _)| at);
+        let comment = starts.filter(|at| !line[..*at].ends_with(':')).next();
+        line[..comment.unwrap_or(line.len())].to_owned()
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The code without its texts between quotes: a name in a message is not a use.
+fn without_texts(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    let (mut within, mut escaped) = (false, false);
+    let mut before = ' ';
+    for c in code.chars() {
+        match c {
+            // A quotation mark as a character: '"'.
+            '"' if !within && before == '\'' => {}
+            '"' if !escaped => within = !within,
+            _ if within => escaped = c == '\\' && !escaped,
+            _ => {}
+        }
+        if c != '\\' {
+            escaped = false;
+        }
+        if !within || c == '\n' {
+            out.push(c);
+        }
+        before = c;
+    }
+    out
+}
+
+/// Whether `name` stands in the code as a whole word or path, also as `std::{fs, io}`.
+fn names(code: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let word = |code: &str, name: &str| {
+        code.match_indices(name).any(|(at, _)| {
+            let before = code[..at].chars().next_back().is_none_or(|c| !part(c));
+            let after = code[at + name.len()..].chars().next().is_none_or(|c| !part(c));
+            before && after
+        })
+    };
+    let grouped = || {
+        let inner = name.strip_prefix("std::")?;
+        let groups = code
+            .match_indices("std::{")
+            .map(|(at, _)| code[at..].split(';').next().unwrap_or_default());
+        groups.into_iter().find(|group| word(group, inner))
+    };
+    word(code, name) || grouped().is_some()
+}
+
+/// The crates that a manifest's table of dependencies names; those for tests are free.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut within = false;
+    let mut found = BTreeSet::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(table) = line.strip_prefix('[') {
+            within = table.starts_with("dependencies") || table.contains(".dependencies");
+            if let Some(name) = table.strip_prefix("dependencies.") {
+                found.insert(name.trim_end_matches(']').to_owned());
+            }
+        } else if within && !line.starts_with('#') {
+            let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
+            if !name.is_empty() {
+                found.insert(name.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Manifests of the workspace's crates, by their folders.
+fn crates() -> Vec<(String, String)> {
+    let root = root();
+    let crates = files(&root, &["Cargo.toml"]).into_iter().filter_map(|path| {
+        let folder = path
+            .parent()?
+            .strip_prefix(&root)
+            .ok()?
+            .to_string_lossy()
+            .into_owned();
+        let manifest = read(&path);
+        manifest.contains("[package]").then_some((folder, manifest))
+    });
+    crates.collect()
+}
+
+fn assert_none(broken: &[String]) {
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn forbidden_names_are_not_in_the_sources() {
+    let mut broken = Vec::new();
+    for (folder, forbidden) in FORBIDDEN {
+        for path in files(&root().join(folder), &[".rs"]) {
+            let code = without_texts(&code(&read(&path)));
+            let used = forbidden.iter().filter(|name| names(&code, name));
+            broken.extend(used.map(|name| format!("{} names {name}", path.display())));
+        }
+    }
+    assert_none(&broken);
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    let crates = crates();
+    let mut broken = Vec::new();
+    for (folder, manifest) in &crates {
+        let ours: Vec<String> = dependencies(manifest)
+            .into_iter()
+            .filter(|name| name.starts_with("weir-"))
+            .collect();
+        if let Some((_, allowed)) = DIRECTIONS.iter().find(|(of, _)| of == folder) {
+            let wrong = ours.iter().filter(|name| !allowed.contains(&name.as_str()));
+            broken.extend(wrong.map(|name| format!("{folder} depends on {name}")));
+        }
+    }
+    assert!(crates.len() >= 7, "the manifests were not found");
+    assert_none(&broken);
+}
+
+#[test]
+fn each_foreign_engine_has_one_door() {
+    let mut broken = Vec::new();
+    for (folder, manifest) in crates() {
+        let dependencies = dependencies(&manifest);
+        let through = ALONE
+            .iter()
+            .filter(|(name, door)| *door != folder && dependencies.contains(*name));
+        broken.extend(through.map(|(name, door)| format!("{folder} depends on {name}, only {door} may")));
+        if dependencies.contains("anyhow") && !["apps/weir", "benches"].contains(&folder.as_str()) {
+            broken.push(format!(
+                "{folder} depends on anyhow: libraries have errors of their own"
+            ));
+        }
+    }
+    assert_none(&broken);
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    let without = crates()
+        .into_iter()
+        .filter(|(_, manifest)| !manifest.contains("[lints]\nworkspace = true"));
+    assert_none(
+        &without
+            .map(|(folder, _)| format!("{folder} has no lints.workspace"))
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn no_file_is_too_long_to_be_read() {
+    let mut broken = Vec::new();
+    for path in files(&root(), &[".rs", ".py", ".sh"]) {
+        let lines = read(&path).lines().count();
+        if lines > LINES {
+            broken.push(format!("{}: {lines} lines, {LINES} are allowed", path.display()));
+        }
+    }
+    assert_none(&broken);
+}
+
+#[test]
+fn no_path_of_one_machine_is_in_the_tree() {
+    // Put together here, so that this file does not find itself.
+    let homes = ["/wo", "rk/", " /ho", "me/", "/ro", "ot/", "/Us", "ers/"];
+    let homes: Vec<String> = homes.chunks(2).map(|halves| halves.concat()).collect();
+    let mut broken = Vec::new();
+    let endings = [
+        ".rs", ".toml", ".md", ".sh", ".py", ".yml", "Makefile", "run", ".txt",
+    ];
+    for path in files(&root(), &endings) {
+        let text = read(&path);
+        for home in &homes {
+            let at = text.lines().position(|line| starts_a_path(line, home.trim()));
+            broken.extend(at.map(|line| format!("{}:{}: {home}", path.display(), line + 1)));
+        }
+    }
+    assert_none(&broken);
+}
+
+/// Whether an absolute path in the line begins so: not in a URL, nor behind another folder.
+fn starts_a_path(line: &str, home: &str) -> bool {
+    line.match_indices(home).any(|(at, _)| {
+        line[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '.' | '-' | '_' | '}' | '*'))
+    })
+}
+
+#[test]
+fn the_readers_of_this_test_read_what_they_should() {
+    assert!(names("use ort::session;", "ort"));
+    assert!(!names("list.sort(); import; short_ort", "ort"));
+    assert!(names("std::fs::read(path)", "std::fs"));
+    assert!(names("use std::{io, fs::File};", "std::fs"));
+    assert!(!names("use std::{io, fmt}; let fs = 1;", "std::fs"));
+    assert_eq!(code("a // b\nhttp://c // d"), "a \nhttp://c ");
+    assert_eq!(without_texts("a \"HashMap \\\" ort\" b '\"' c"), "a \" b '\"' c");
+    let manifest = "[dependencies]\nweir-flow.workspace = true\nort = { version = \"1\" }\n[dev-dependencies]\nx = \"1\"\n";
+    assert_eq!(
+        dependencies(manifest),
+        ["ort".to_owned(), "weir-flow".to_owned()].into()
+    );
+    assert!(starts_a_path("see /somewhere/else", "/somewhere/"));
+    assert!(!starts_a_path("a/somewhere/else", "/somewhere/"));
+}
