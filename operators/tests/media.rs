@@ -1,64 +1,15 @@
 //! Sources and sinks together: what is written can be read again, and what is broken says so.
 
-use std::collections::BTreeMap;
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use weir_flow::{
-    Attribute, Delivery, Frame, Image, KeyPoint, Labelled, Object, Point, Points, Rect, Settings, Source,
-    SourceError, StopFlag, Value,
-};
+use common::{delivery, object, picture, settings};
+use weir_flow::{Frame, Rect, Source, SourceError, StopFlag};
 use weir_operators::media::{SourceOptions, source};
-use weir_operators::sinks::{event_line, sink};
-
-/// A picture that moves a little from frame to frame.
-fn picture(index: u64, width: u32, height: u32) -> Image {
-    let mut samples = Vec::new();
-    for y in 0..height {
-        for x in 0..width {
-            samples.extend([(x * 2) as u8, (y * 2) as u8, (index * 5) as u8]);
-        }
-    }
-    Image::from_rgb(width, height, samples)
-}
-
-fn delivery(stream: &str, index: u64, pts_ms: f64, image: Image, objects: Vec<Labelled>) -> Delivery {
-    let frame = Arc::new(Frame::new(index, pts_ms, image));
-    Delivery {
-        stream: stream.into(),
-        frame,
-        latency_ms: 31.24,
-        late: false,
-        objects,
-    }
-}
-
-fn object(id: u32, class: &str, rect: Rect, attributes: Vec<(&str, Attribute)>) -> Labelled {
-    let object = Object {
-        class: class.into(),
-        score: 0.831_26,
-        rect,
-        parent: None,
-        points: Points::None,
-    };
-    let attributes = attributes
-        .into_iter()
-        .map(|(name, attribute)| (name.into(), attribute))
-        .collect();
-    Labelled {
-        id,
-        object,
-        parent: (id > 0).then_some(0),
-        attributes,
-    }
-}
-
-fn settings(path: &Path) -> Settings {
-    Settings(BTreeMap::from([(
-        "path".to_owned(),
-        Value::Text(path.display().to_string()),
-    )]))
-}
+use weir_operators::sinks::sink;
 
 /// Writes a video of frames of the given times and sizes.
 fn write_mp4(path: &Path, frames: &[(f64, u32, u32)]) {
@@ -255,6 +206,39 @@ fn a_video_cut_off_gives_what_it_has() {
 }
 
 #[test]
+fn an_indexed_video_cut_off_says_how_much_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let fragmented = folder.path().join("fragmented.mp4");
+    write_mp4(&fragmented, &uneven(60));
+    let path = folder.path().join("indexed.mp4");
+    let mut input = ffmpeg_next::format::input(&fragmented).unwrap();
+    let stream = input.streams().next().unwrap();
+    let (parameters, ticks) = (stream.parameters(), stream.time_base());
+    let mut output = ffmpeg_next::format::output(&path).unwrap();
+    output
+        .add_stream(ffmpeg_next::codec::Id::H264)
+        .unwrap()
+        .set_parameters(parameters);
+    let mut flags = ffmpeg_next::Dictionary::new();
+    flags.set("movflags", "faststart");
+    output.write_header_with(flags).unwrap();
+    for (_, mut packet) in input.packets() {
+        packet.set_duration(3600);
+        packet.rescale_ts(ticks, output.stream(0).unwrap().time_base());
+        packet.write_interleaved(&mut output).unwrap();
+    }
+    output.write_trailer().unwrap();
+    drop(output);
+    let whole = std::fs::read(&path).unwrap();
+    assert_eq!(drain(open(&path).unwrap().as_mut()).0.len(), 60);
+    std::fs::write(&path, &whole[..whole.len() * 3 / 4]).unwrap();
+    let (frames, error) = drain(open(&path).unwrap().as_mut());
+    let error = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!((10..60).contains(&frames.len()), "{} frames", frames.len());
+    assert!(error.contains("of 60 frames"), "{error}");
+}
+
+#[test]
 fn a_raised_flag_ends_a_source() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mp4");
@@ -289,139 +273,6 @@ fn a_folder_of_images_is_a_stream_by_name() {
     assert_eq!(source.damaged(), 1);
     let (frames, _) = drain(open(&folder.path().join("b.png")).unwrap().as_mut());
     assert_eq!(frames.len(), 1);
-}
-
-#[test]
-fn event_lines_are_as_promised() {
-    let rect = Rect::new(1.04, 2.06, 30.0, 40.25);
-    let plate = Attribute::Text {
-        text: "皖A12345".to_owned(),
-        score: 0.912_34,
-    };
-    let head = Attribute::Angles {
-        yaw: 1.26,
-        pitch: -3.0,
-        roll: 0.0,
-    };
-    let points = Attribute::Points(vec![KeyPoint {
-        at: Point::new(3.333, 4.0),
-        score: 0.5,
-    }]);
-    let who = Attribute::Match {
-        r#match: None,
-        cosine: Some(0.25),
-        vector: None,
-    };
-    let objects = vec![
-        object(0, "car", rect, vec![]),
-        object(
-            1,
-            "plate",
-            rect,
-            vec![
-                ("plate", plate),
-                ("head_pose", head),
-                ("keypoints", points),
-                ("embedding", who),
-            ],
-        ),
-    ];
-    let mut delivery = delivery("north", 12, 480.04, picture(0, 2, 2), objects);
-    assert_eq!(
-        event_line(&delivery),
-        concat!(
-            r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"objects":["#,
-            r#"{"id":0,"class":"car","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":null,"attributes":{}},"#,
-            r#"{"id":1,"class":"plate","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":0,"attributes":{"#,
-            r#""plate":{"text":"皖A12345","score":0.9123},"#,
-            r#""head_pose":{"yaw":1.3,"pitch":-3.0,"roll":0.0},"#,
-            r#""keypoints":[{"at":{"x":3.3,"y":4.0},"score":0.5}],"#,
-            r#""embedding":{"match":null,"cosine":0.25}}}]}"#
-        )
-    );
-    delivery.objects.clear();
-    delivery.late = true;
-    let line = r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"late":true,"objects":[]}"#;
-    assert_eq!(event_line(&delivery), line);
-}
-
-#[test]
-fn lines_go_to_one_file_or_to_one_a_stream() {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, files) in [
-        ("all.jsonl", vec!["all.jsonl"]),
-        ("x/{stream}.jsonl", vec!["x/a.jsonl", "x/b.jsonl"]),
-    ] {
-        let mut sink = sink("jsonl", &settings(&folder.path().join(path)))
-            .unwrap()
-            .open()
-            .unwrap();
-        for index in 0..40 {
-            for stream in ["a", "b"] {
-                sink.accept(&delivery(stream, index, 0.0, picture(0, 2, 2), vec![]))
-                    .unwrap();
-            }
-        }
-        sink.finish().unwrap();
-        sink.finish().unwrap();
-        let lines = |name: &&str| {
-            std::fs::read_to_string(folder.path().join(name))
-                .unwrap()
-                .lines()
-                .count()
-        };
-        assert_eq!(files.iter().map(lines).sum::<usize>(), 80);
-    }
-}
-
-#[test]
-fn a_full_disk_is_an_error_that_names_the_file() {
-    if !Path::new("/dev/full").exists() {
-        return;
-    }
-    let mut lines = sink("jsonl", &settings(Path::new("/dev/full")))
-        .unwrap()
-        .open()
-        .unwrap();
-    let one = delivery("north", 0, 0.0, picture(0, 2, 2), vec![]);
-    let refused = (0..100).filter(|_| lines.accept(&one).is_err()).count();
-    let error = lines.finish().unwrap_err().to_string();
-    assert!(
-        refused > 0 && error.contains("/dev/full") && error.contains("disk is full"),
-        "{refused}: {error}"
-    );
-
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.mp4");
-    std::os::unix::fs::symlink("/dev/full", folder.path().join("out.mp4.part")).unwrap();
-    let mut video = match sink("mp4", &settings(&path)).unwrap().open() {
-        Ok(video) => video,
-        Err(error) => panic!("{error}"),
-    };
-    let mut errors = Vec::new();
-    for index in 0..120 {
-        let one = delivery(
-            "north",
-            index,
-            index as f64 * 40.0,
-            picture(index, 320, 240),
-            vec![],
-        );
-        errors.extend(video.accept(&one).err());
-    }
-    errors.extend(video.finish().err());
-    assert!(errors[0].to_string().contains("disk is full"), "{}", errors[0]);
-    assert!(errors[0].target.contains("out.mp4"));
-}
-
-#[test]
-fn a_sink_without_a_path_or_of_no_kind_is_refused() {
-    assert!(sink("mp4", &Settings::default()).is_err());
-    assert!(sink("avi", &Settings::default()).is_err());
-    let mut null = sink("null", &Settings::default()).unwrap().open().unwrap();
-    null.accept(&delivery("a", 0, 0.0, picture(0, 2, 2), vec![]))
-        .unwrap();
-    null.finish().unwrap();
 }
 
 /// Number of frames and mean rate of some public clips: plain, variable rate, raw, B-frames with audio, full range.

@@ -4,9 +4,11 @@
 //! 1: the rest.
 
 mod args;
+mod assemble;
 mod catalog;
 mod commands;
 mod error;
+mod interrupt;
 mod launch;
 mod output;
 mod progress;

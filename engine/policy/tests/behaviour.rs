@@ -1,6 +1,10 @@
 //! What the policies are for, in worlds whose outcome can be worked out by hand.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and print figures"
+)]
 
 mod common;
 

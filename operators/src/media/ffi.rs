@@ -16,7 +16,7 @@ unsafe impl Send for Converter {}
 impl Converter {
     /// From pictures of one kind to another, bilinear.
     pub(crate) fn new(from: scaling::context::Definition, to: scaling::context::Definition) -> Option<Self> {
-        let flags = scaling::Flags::BILINEAR | scaling::Flags::FULL_CHR_H_INT | scaling::Flags::ACCURATE_RND;
+        let flags = scaling::Flags::BILINEAR | scaling::Flags::ACCURATE_RND;
         scaling::Context::get(
             from.format,
             from.width,

@@ -27,6 +27,8 @@ pub struct FfmpegSource {
     timeline: Option<Timeline>,
     stamped: bool,
     index: u64,
+    /// Packets of the stream that were read.
+    packets: u64,
     damaged: u64,
     state: State,
 }
@@ -100,6 +102,7 @@ impl FfmpegSource {
             timeline: None,
             stamped,
             index: 0,
+            packets: 0,
             damaged: 0,
             state: State::Reading { errors: 0 },
         })
@@ -111,6 +114,8 @@ impl FfmpegSource {
             let mut picture = frame::Video::empty();
             match self.decoder.receive_frame(&mut picture) {
                 Ok(()) => {
+                    // What the decoder made up from its neighbours is shown, and counted.
+                    self.damaged += u64::from(picture.is_corrupt() || picture.has_decode_errors());
                     let pts_ms = self.time(&picture);
                     let Some(image) = self.pictures.image(picture) else {
                         self.damaged += 1;
@@ -154,15 +159,18 @@ impl FfmpegSource {
         let mut packet = Packet::empty();
         self.state = match packet.read(&mut self.input) {
             Ok(()) => {
-                if packet.stream() == self.stream && self.decoder.send_packet(&packet).is_err() {
-                    self.damaged += 1;
+                if packet.stream() == self.stream {
+                    self.packets += 1;
+                    if self.decoder.send_packet(&packet).is_err() {
+                        self.damaged += 1;
+                    }
                 }
                 State::Reading { errors: 0 }
             }
-            Err(Error::Eof) if errors > 0 => self.drain(Some(format!(
-                "its last {errors} packets are missing: the file was cut off"
-            ))),
-            Err(Error::Eof) => self.drain(None),
+            Err(Error::Eof) => {
+                let reason = self.missing();
+                self.drain(reason)
+            }
             Err(Error::Exit) if self.stop.raised() => State::Ended,
             Err(Error::Other {
                 errno: ffmpeg_next::error::EAGAIN,
@@ -176,6 +184,19 @@ impl FfmpegSource {
             }
             Err(error) => self.drain(Some(error.to_string())),
         }
+    }
+
+    /// Whether the end came too early. An index may name more frames than an edit list shows, so fewer packets alone
+    /// say nothing: reading must have failed as well.
+    fn missing(&self) -> Option<String> {
+        let named = self
+            .info
+            .frames
+            .filter(|frames| self.damaged > 0 && self.packets < *frames)?;
+        let there = self.packets;
+        Some(format!(
+            "the file was cut off, it holds {there} of {named} frames: record or download it again"
+        ))
     }
 
     fn drain(&mut self, reason: Option<String>) -> State {

@@ -119,7 +119,7 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
 
 fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
     match error {
-        Error::Exit if stop.raised() => "stopped while opening".to_owned(),
+        _ if stop.raised() => "stopped while opening".to_owned(),
         Error::InvalidData | Error::Eof if has_mp4_head(path) => {
             "the MP4 is cut off before its index: record or download it again".to_owned()
         }

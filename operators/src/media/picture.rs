@@ -35,9 +35,10 @@ impl Pictures {
         let (frame, layout, full_range) = match layout_of(frame.format()) {
             Some(layout) if upright(&frame) => (frame, layout, full_range),
             _ => {
+                let was_j = is_j(frame.format());
                 let (frame, layout) = self.convert(&frame)?;
                 // swscale maps the deprecated "J" formats to video range, and leaves the values of others alone.
-                let full_range = layout == Layout::Rgb24 || (full_range && !is_j(frame.format()));
+                let full_range = full_range && !was_j;
                 (frame, layout, full_range)
             }
         };
@@ -47,7 +48,7 @@ impl Pictures {
             height,
             layout,
             matrix,
-            full_range,
+            full_range: full_range || layout == Layout::Rgb24,
             planes: Arc::new(Decoded(frame)),
         })
     }
@@ -134,5 +135,85 @@ fn full_range_of(frame: &frame::Video) -> bool {
         color::Range::JPEG => true,
         color::Range::MPEG => false,
         color::Range::Unspecified => is_j(frame.format()) || frame.format() == Pixel::GRAY8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ffmpeg_next::software::scaling;
+
+    use super::*;
+    use crate::pixels::Sampler;
+
+    /// A decoder's frame with a ramp of luma and flat chroma.
+    fn decoded(format: Pixel, chroma: [u8; 2]) -> frame::Video {
+        let mut frame = frame::Video::new(format, 64, 48);
+        for plane in 0..frame.planes() {
+            let stride = frame.stride(plane);
+            for (index, sample) in frame.data_mut(plane).iter_mut().enumerate() {
+                *sample = if plane == 0 {
+                    (16 + index % stride * 3) as u8
+                } else {
+                    chroma[plane - 1]
+                };
+            }
+        }
+        frame
+    }
+
+    #[test]
+    fn colours_are_those_of_swscale() {
+        // Without this flag swscale takes a short cut that is up to three levels off its own exact result.
+        let exact = scaling::Flags::BILINEAR | scaling::Flags::ACCURATE_RND | scaling::Flags::FULL_CHR_H_INT;
+        let mut converter =
+            scaling::Context::get(Pixel::YUV420P, 64, 48, Pixel::RGB24, 64, 48, exact).unwrap();
+        for chroma in [[128, 128], [90, 200], [220, 60], [30, 120], [140, 110]] {
+            let picture = decoded(Pixel::YUV420P, chroma);
+            let mut expected = frame::Video::empty();
+            converter.run(&picture, &mut expected).unwrap();
+            let image = Pictures::default().image(picture).unwrap();
+            assert_eq!((image.matrix, image.full_range), (ColorMatrix::Bt601, false));
+            let mut found = Vec::new();
+            Sampler::new().rgb(&image, &mut found);
+            for (row, line) in found
+                .chunks(64 * 3)
+                .zip(expected.data(0).chunks(expected.stride(0)))
+            {
+                for (a, b) in row.iter().zip(line) {
+                    assert!(a.abs_diff(*b) <= 2, "chroma {chroma:?}: {a} is not {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn layouts_are_kept_or_converted() {
+        let check = |format, layout, full_range| {
+            let image = Pictures::default().image(decoded(format, [128, 128])).unwrap();
+            assert_eq!(
+                (image.layout, image.full_range),
+                (layout, full_range),
+                "{format:?}"
+            );
+            assert_eq!((image.width, image.height), (64, 48));
+        };
+        check(Pixel::YUV420P, Layout::Yuv420, false);
+        check(Pixel::YUVJ420P, Layout::Yuv420, true);
+        check(Pixel::YUVJ422P, Layout::Yuv422, true);
+        check(Pixel::YUV444P, Layout::Yuv444, false);
+        check(Pixel::NV12, Layout::Nv12, false);
+        check(Pixel::GRAY8, Layout::Gray8, true);
+        check(Pixel::RGB24, Layout::Rgb24, true);
+        check(Pixel::BGR24, Layout::Rgb24, true);
+        check(Pixel::YUV411P, Layout::Yuv420, false);
+    }
+
+    #[test]
+    fn untagged_high_definition_is_bt709() {
+        let matrix = |height| matrix_of(&frame::Video::new(Pixel::YUV420P, 64, height));
+        assert_eq!(
+            (matrix(576), matrix(720)),
+            (ColorMatrix::Bt601, ColorMatrix::Bt709)
+        );
     }
 }

@@ -1,9 +1,8 @@
-//! Colour: from resampled samples to the normalised channels of an input, and to 8-bit RGB for drawing.
+//! Colour: which weights turn the samples of a picture into red, green, blue or luma.
 
-use weir_flow::{ColorMatrix, Image, Layout};
+use weir_flow::{ColorMatrix, Image};
 
-use super::spec::{Channels, InputSpec, Scaler};
-use super::{Arrangement, Sampler};
+use super::spec::Channels;
 
 /// `R = gain * Y + red_v * V + bias[0]` and so on: the colour conversion of one picture, values 0..=255.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,32 +92,4 @@ pub(crate) const fn source_of(channels: Channels, channel: usize) -> usize {
         Channels::Bgr => 2 - channel,
         Channels::Luma => 0,
     }
-}
-
-/// Writes the whole picture as packed 8-bit red-green-blue of its own size, for those who draw on it. `sampler` keeps
-/// the scratch; `out` is resized to `width * height * 3`.
-pub fn write_rgb(sampler: &mut Sampler, image: &Image, out: &mut Vec<u8>) {
-    out.clear();
-    if image.layout == Layout::Rgb24 {
-        let (samples, stride) = image.planes.plane(0);
-        let width = image.width as usize * 3;
-        for row in 0..image.height as usize {
-            out.extend_from_slice(&samples[row * stride..][..width]);
-        }
-        return;
-    }
-    let spec = InputSpec {
-        width: image.width,
-        height: image.height,
-        channels: Channels::Rgb,
-        arrangement: Arrangement::Nhwc,
-        mean: [0.0; 3],
-        std: [1.0; 3],
-        fill: 0.0,
-    };
-    let whole = weir_flow::Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-    let mut values = vec![0.0; spec.len()];
-    debug_assert_eq!(sampler.scaler(), Scaler::Auto);
-    sampler.stretch(image, &whole, &spec, &mut values);
-    out.extend(values.iter().map(|value| (value + 0.5) as u8));
 }

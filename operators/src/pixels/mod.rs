@@ -16,7 +16,6 @@ mod sampler;
 mod spec;
 mod warp;
 
-pub use color::write_rgb;
 pub use projective::Projective;
 pub use sampler::Sampler;
 pub use spec::{Arrangement, Channels, InputSpec, Placement, Scaler};

@@ -125,7 +125,19 @@ impl Sampler {
     }
 
     fn sample(&mut self, image: &Image, window: &Window<'_>, spec: &InputSpec, out: &mut [f32]) {
-        let color = spec.channels != Channels::Luma;
+        self.each_row(image, window, spec.channels != Channels::Luma, |line, rows| {
+            put(rows, spec, line, window.columns, out);
+        });
+    }
+
+    /// Calls `take` with each output row inside of the picture: red, green, blue, or luma in the first.
+    fn each_row(
+        &mut self,
+        image: &Image,
+        window: &Window<'_>,
+        color: bool,
+        mut take: impl FnMut(usize, &[Vec<f32>; 3]),
+    ) {
         self.lay(image, window, color);
         for row in &mut self.rows {
             row.resize(window.columns.len(), 0.0);
@@ -133,8 +145,47 @@ impl Sampler {
         let conversion = Conversion::of(image);
         for (index, line) in window.rows.clone().enumerate() {
             self.row(image, index, color, &conversion);
-            put(&self.rows, spec, line, window.columns, out);
+            take(line, &self.rows);
         }
+    }
+
+    /// The whole picture as packed 8-bit red-green-blue of its own size, for those who draw on it. `out` is cleared
+    /// and filled with `width * height * 3` samples.
+    pub fn rgb(&mut self, image: &Image, out: &mut Vec<u8>) {
+        out.clear();
+        let (width, height) = (image.width as usize, image.height as usize);
+        if width == 0 || height == 0 {
+            return;
+        }
+        out.reserve(width * height * 3);
+        if image.layout == Layout::Rgb24 {
+            let (samples, stride) = image.planes.plane(0);
+            (0..height).for_each(|row| out.extend_from_slice(&samples[row * stride..][..width * 3]));
+            return;
+        }
+        let across = Span {
+            start: 0.0,
+            step: 1.0,
+            count: width,
+        };
+        let down = Span {
+            start: 0.0,
+            step: 1.0,
+            count: height,
+        };
+        let window = Window {
+            across: &across,
+            columns: &(0..width),
+            down: &down,
+            rows: &(0..height),
+            boxes: false,
+        };
+        self.each_row(image, &window, true, |_, [red, green, blue]| {
+            for ((red, green), blue) in red.iter().zip(green).zip(blue) {
+                // Values are within 0..=255: adding a half rounds them.
+                out.extend([(red + 0.5) as u8, (green + 0.5) as u8, (blue + 0.5) as u8]);
+            }
+        });
     }
 
     fn lay(&mut self, image: &Image, window: &Window<'_>, color: bool) {

@@ -33,13 +33,12 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
     let options = LaunchOptions {
         duration: args.duration,
         speed: args.speed,
-        repeat: args.repeat,
         report: args.report,
         record: args.record,
         out: args.out,
         dump_inputs: args.dump_inputs,
     };
-    launch(graph, options, settings, zoo)
+    launch(graph, &options, settings, zoo)
 }
 
 /// The graph's policy with what the command line says instead.

@@ -16,11 +16,10 @@ pub(crate) fn run(args: Run, settings: &Settings, zoo: &Zoo) -> anyhow::Result<(
     let options = LaunchOptions {
         duration: args.duration,
         speed: Speed::Own,
-        repeat: false,
         report: args.report,
         record: args.record,
         out: None,
         dump_inputs: None,
     };
-    launch(graph, options, settings, zoo)
+    launch(graph, &options, settings, zoo)
 }

@@ -32,6 +32,10 @@ pub(super) struct Encoder {
     height: u32,
     converter: Option<Converter>,
     last_tick: Option<i64>,
+    /// The last packet, held back until the next one says how long it is shown.
+    held: Option<Packet>,
+    /// How long a picture is shown where no next one says it, in ticks.
+    duration: i64,
 }
 
 impl Encoder {
@@ -56,6 +60,8 @@ impl Encoder {
         stream.set_parameters(&encoder);
         stream.set_time_base(Rational::new(1, TICKS));
         let mut flags = Dictionary::new();
+        // A fragment goes to the disk when it is complete, not when a buffer happens to be full.
+        flags.set("flush_packets", "1");
         flags.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
         output.write_header_with(flags).map_err(fail)?;
         let path = path.to_owned();
@@ -68,6 +74,8 @@ impl Encoder {
             height,
             converter: None,
             last_tick: None,
+            held: None,
+            duration: i64::from(TICKS) / 25,
         })
     }
 
@@ -123,29 +131,41 @@ impl Encoder {
         Ok(picture)
     }
 
-    /// Writes the packets that are ready.
+    /// Writes the packets that are ready, but for the last.
     fn mux(&mut self) -> Result<(), Error> {
+        loop {
+            let mut packet = Packet::empty();
+            match self.encoder.receive_packet(&mut packet) {
+                Ok(()) => {
+                    if let (Some(held), Some(next)) = (self.held.as_ref().and_then(Packet::pts), packet.pts())
+                    {
+                        self.duration = next - held;
+                    }
+                    let held = self.held.replace(packet);
+                    self.append(held)?;
+                }
+                Err(Error::Other {
+                    errno: ffmpeg_next::error::EAGAIN,
+                }) => return Ok(()),
+                Err(Error::Eof) => {
+                    let held = self.held.take();
+                    return self.append(held);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn append(&mut self, packet: Option<Packet>) -> Result<(), Error> {
+        let Some(mut packet) = packet else { return Ok(()) };
         let time_base = self
             .output
             .stream(0)
             .map_or(Rational::new(1, TICKS), |stream| stream.time_base());
-        let mut packet = Packet::empty();
-        loop {
-            match self.encoder.receive_packet(&mut packet) {
-                Ok(()) => {
-                    packet.set_stream(0);
-                    packet.rescale_ts(Rational::new(1, TICKS), time_base);
-                    packet.write_interleaved(&mut self.output)?;
-                }
-                Err(
-                    Error::Other {
-                        errno: ffmpeg_next::error::EAGAIN,
-                    }
-                    | Error::Eof,
-                ) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
+        packet.set_stream(0);
+        packet.set_duration(self.duration);
+        packet.rescale_ts(Rational::new(1, TICKS), time_base);
+        packet.write_interleaved(&mut self.output)
     }
 
     /// Completes the file and gives it its name. After an error of writing, what is there is kept as far as it goes.

@@ -15,7 +15,7 @@ use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 use self::canvas::Canvas;
 use self::encoder::Encoder;
 use super::target::{Target, failed, make_folder};
-use crate::pixels::{Sampler, write_rgb};
+use crate::pixels::Sampler;
 
 /// Encoders at once: each holds some megabytes and takes its share of a core.
 const MAX_STREAMS: usize = 64;
@@ -106,7 +106,7 @@ impl Sink for Mp4 {
         }
         let image = &delivery.frame.image;
         self.canvas.begin(image.width, image.height, |samples| {
-            write_rgb(&mut self.sampler, image, samples)
+            self.sampler.rgb(image, samples)
         });
         annotate::draw(&mut self.canvas, &delivery.objects);
         let Some(video) = self.videos.get_mut(&delivery.stream) else {

@@ -1,0 +1,43 @@
+//! Ctrl-C: once to stop cleanly (files are finished, requests accounted for), twice to leave at once.
+
+use tokio::signal::unix::{SignalKind, signal};
+use weir_flow::StopFlag;
+
+use crate::output;
+
+/// What a shell expects of a program that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// Watches for Ctrl-C and for being asked to terminate, on a thread of its own.
+///
+/// # Errors
+/// Where the machine gives no thread.
+pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
+    let stop = stop.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name("weir-signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                let (Ok(mut interrupt), Ok(mut terminate)) =
+                    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+                else {
+                    return;
+                };
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
+                    if stop.raised() {
+                        std::process::exit(INTERRUPTED);
+                    }
+                    stop.raise();
+                    output::complain("stopping: what is under way comes out; once more to leave at once");
+                }
+            });
+        })?;
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Deliveries as tests make them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_flow::{Attribute, Delivery, Frame, Image, Labelled, Object, Points, Rect, Settings, Value};
+
+/// A picture that moves a little from frame to frame.
+pub(crate) fn picture(index: u64, width: u32, height: u32) -> Image {
+    let mut samples = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            samples.extend([(x * 2) as u8, (y * 2) as u8, (index * 5) as u8]);
+        }
+    }
+    Image::from_rgb(width, height, samples)
+}
+
+pub(crate) fn delivery(
+    stream: &str,
+    index: u64,
+    pts_ms: f64,
+    image: Image,
+    objects: Vec<Labelled>,
+) -> Delivery {
+    let frame = Arc::new(Frame::new(index, pts_ms, image));
+    Delivery {
+        stream: stream.into(),
+        frame,
+        latency_ms: 31.24,
+        late: false,
+        objects,
+    }
+}
+
+pub(crate) fn object(id: u32, class: &str, rect: Rect, attributes: Vec<(&str, Attribute)>) -> Labelled {
+    let object = Object {
+        class: class.into(),
+        score: 0.831_26,
+        rect,
+        parent: None,
+        points: Points::None,
+    };
+    let attributes = attributes
+        .into_iter()
+        .map(|(name, attribute)| (name.into(), attribute))
+        .collect();
+    Labelled {
+        id,
+        object,
+        parent: (id > 0).then_some(0),
+        attributes,
+    }
+}
+
+pub(crate) fn settings(path: &Path) -> Settings {
+    Settings(BTreeMap::from([(
+        "path".to_owned(),
+        Value::Text(path.display().to_string()),
+    )]))
+}

@@ -1,0 +1,143 @@
+//! Sinks: what lines say, where they go, and what a full disk does.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{delivery, object, picture, settings};
+use weir_flow::{Attribute, KeyPoint, Point, Rect, Settings};
+use weir_operators::sinks::{event_line, sink};
+
+#[test]
+fn event_lines_are_as_promised() {
+    let rect = Rect::new(1.04, 2.06, 30.0, 40.25);
+    let plate = Attribute::Text {
+        text: "皖A12345".to_owned(),
+        score: 0.912_34,
+    };
+    let head = Attribute::Angles {
+        yaw: 1.26,
+        pitch: -3.0,
+        roll: 0.0,
+    };
+    let points = Attribute::Points(vec![KeyPoint {
+        at: Point::new(3.333, 4.0),
+        score: 0.5,
+    }]);
+    let who = Attribute::Match {
+        r#match: None,
+        cosine: Some(0.25),
+        vector: None,
+    };
+    let objects = vec![
+        object(0, "car", rect, vec![]),
+        object(
+            1,
+            "plate",
+            rect,
+            vec![
+                ("plate", plate),
+                ("head_pose", head),
+                ("keypoints", points),
+                ("embedding", who),
+            ],
+        ),
+    ];
+    let mut delivery = delivery("north", 12, 480.04, picture(0, 2, 2), objects);
+    assert_eq!(
+        event_line(&delivery),
+        concat!(
+            r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"objects":["#,
+            r#"{"id":0,"class":"car","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":null,"attributes":{}},"#,
+            r#"{"id":1,"class":"plate","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":0,"attributes":{"#,
+            r#""plate":{"text":"皖A12345","score":0.9123},"#,
+            r#""head_pose":{"yaw":1.3,"pitch":-3.0,"roll":0.0},"#,
+            r#""keypoints":[{"at":{"x":3.3,"y":4.0},"score":0.5}],"#,
+            r#""embedding":{"match":null,"cosine":0.25}}}]}"#
+        )
+    );
+    delivery.objects.clear();
+    delivery.late = true;
+    let line = r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"late":true,"objects":[]}"#;
+    assert_eq!(event_line(&delivery), line);
+}
+
+#[test]
+fn lines_go_to_one_file_or_to_one_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, files) in [
+        ("all.jsonl", vec!["all.jsonl"]),
+        ("x/{stream}.jsonl", vec!["x/a.jsonl", "x/b.jsonl"]),
+    ] {
+        let mut sink = sink("jsonl", &settings(&folder.path().join(path)))
+            .unwrap()
+            .open()
+            .unwrap();
+        for index in 0..40 {
+            for stream in ["a", "b"] {
+                sink.accept(&delivery(stream, index, 0.0, picture(0, 2, 2), vec![]))
+                    .unwrap();
+            }
+        }
+        sink.finish().unwrap();
+        sink.finish().unwrap();
+        let lines = |name: &&str| {
+            std::fs::read_to_string(folder.path().join(name))
+                .unwrap()
+                .lines()
+                .count()
+        };
+        assert_eq!(files.iter().map(lines).sum::<usize>(), 80);
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_names_the_file() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let mut lines = sink("jsonl", &settings(Path::new("/dev/full")))
+        .unwrap()
+        .open()
+        .unwrap();
+    let one = delivery("north", 0, 0.0, picture(0, 2, 2), vec![]);
+    let refused = (0..100).filter(|_| lines.accept(&one).is_err()).count();
+    let error = lines.finish().unwrap_err().to_string();
+    assert!(
+        refused > 0 && error.contains("/dev/full") && error.contains("disk is full"),
+        "{refused}: {error}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.mp4");
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("out.mp4.part")).unwrap();
+    let mut video = match sink("mp4", &settings(&path)).unwrap().open() {
+        Ok(video) => video,
+        Err(error) => panic!("{error}"),
+    };
+    let mut errors = Vec::new();
+    for index in 0..120 {
+        let one = delivery(
+            "north",
+            index,
+            index as f64 * 40.0,
+            picture(index, 320, 240),
+            vec![],
+        );
+        errors.extend(video.accept(&one).err());
+    }
+    errors.extend(video.finish().err());
+    assert!(errors[0].to_string().contains("disk is full"), "{}", errors[0]);
+    assert!(errors[0].target.contains("out.mp4"));
+}
+
+#[test]
+fn a_sink_without_a_path_or_of_no_kind_is_refused() {
+    assert!(sink("mp4", &Settings::default()).is_err());
+    assert!(sink("avi", &Settings::default()).is_err());
+    let mut null = sink("null", &Settings::default()).unwrap().open().unwrap();
+    null.accept(&delivery("a", 0, 0.0, picture(0, 2, 2), vec![]))
+        .unwrap();
+    null.finish().unwrap();
+}
