@@ -86,6 +86,9 @@ pub(crate) struct Replay {
     /// Write every input tensor into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dump_inputs: Option<PathBuf>,
+    /// Write those of this model alone
+    #[arg(long, value_name = "MODEL", requires = "dump_inputs")]
+    pub(crate) dump_model: Option<String>,
     /// Drop rule instead of the graph's: none, pard, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
     #[arg(long, value_name = "RULE", value_parser = drop_rule)]
     pub(crate) drop: Option<weir_policy::DropRule>,

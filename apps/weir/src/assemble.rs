@@ -12,16 +12,32 @@ use weir_runtime::Assembly;
 use crate::error::UserError;
 use crate::zoo::Zoo;
 
-/// Makes every part of `graph`. Files of sinks go into `out` where it is given, inputs of models into `dump`.
+/// Where copies of inputs go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DumpInputs {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Of which model; of all where none is named.
+    pub model: Option<String>,
+}
+
+/// Makes every part of `graph`. Files of sinks go into `out` where it is given, inputs of models as `dump` says.
 ///
 /// # Errors
 /// The first part that cannot be made, and what to do about it.
-pub(crate) fn assemble(
+pub fn assemble(
     graph: Graph,
     zoo: &Zoo,
     out: Option<&Path>,
-    dump: Option<&Path>,
+    dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Assembly> {
+    if let Some(name) = dump.and_then(|dump| dump.model.as_ref())
+        && !graph.models().iter().any(|model| model.name == *name)
+    {
+        let names: Vec<&str> = graph.models().iter().map(|model| &*model.name).collect();
+        let message = format!("the graph has no model {name}; it has {}", names.join(", "));
+        return Err(UserError::new(message).into());
+    }
     let models = graph.models().iter().map(|node| model(node, &graph, zoo, dump));
     let models: Vec<Option<Arc<dyn Model>>> = models.collect::<anyhow::Result<_>>()?;
     let operators = graph
@@ -57,7 +73,7 @@ pub(crate) fn model(
     node: &ModelNode,
     graph: &Graph,
     zoo: &Zoo,
-    dump: Option<&Path>,
+    dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Arc<dyn Model>>> {
     if matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_)) {
         return Ok(None);
@@ -83,7 +99,9 @@ pub(crate) fn model(
         head,
         settings: &resolved(&node.settings, zoo)?,
         max_batch: node.batch.last().copied().unwrap_or(1),
-        dump: dump.map(Path::to_path_buf),
+        dump: dump
+            .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
+            .map(|dump| dump.folder.clone()),
     });
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
 }
