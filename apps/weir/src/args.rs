@@ -32,6 +32,8 @@ pub(crate) enum Command {
     /// The public models that Weir knows by name
     #[command(subcommand)]
     Models(Models),
+    /// Replay the event log of a run through the policy, which must decide the same
+    Verify(Verify),
     /// Say what this machine has and what is missing
     Doctor,
 }
@@ -140,6 +142,14 @@ pub(crate) struct Profile {
     /// How the file of one model is fed and read, such as yolox
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
+}
+
+/// `weir verify`.
+#[derive(Debug, Group)]
+pub(crate) struct Verify {
+    /// An event log, as `--record` writes it
+    #[arg(value_name = "FILE")]
+    pub(crate) recording: PathBuf,
 }
 
 /// `weir models`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Model, Operator, Settings as Keys, SinkFactory, SourceFactory, Value};
+use weir_flow::{Model, Operator, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
@@ -97,7 +97,7 @@ pub(crate) fn model(
         name: &node.name,
         file: ModelFile::Path(path),
         head,
-        settings: &resolved(&node.settings, zoo)?,
+        settings: &zoo.resolve_keys(&node.settings)?,
         max_batch: node.batch.last().copied().unwrap_or(1),
         dump: dump
             .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
@@ -117,7 +117,7 @@ fn operator(
     let operator = weir_operators::operator(&OperatorRequest {
         operator: &node.operator,
         regions: &node.regions,
-        settings: &resolved(&node.settings, zoo)?,
+        settings: &zoo.resolve_keys(&node.settings)?,
         model,
     });
     let operator = operator.map_err(|error| UserError::new(format!("module {}: {error}", node.name)))?;
@@ -139,17 +139,4 @@ fn sink(node: &SinkNode, out: Option<&Path>) -> anyhow::Result<Box<dyn SinkFacto
     }
     let sink = weir_operators::sinks::sink(&node.kind, &settings);
     Ok(sink.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)))?)
-}
-
-/// Keys with names of the zoo made paths.
-fn resolved(settings: &Keys, zoo: &Zoo) -> anyhow::Result<Keys> {
-    let mut resolved = settings.clone();
-    for value in resolved.0.values_mut() {
-        if let Value::Text(text) = value
-            && let Some(name) = text.strip_prefix("zoo:")
-        {
-            *text = zoo.resolve(name)?.to_string_lossy().into_owned();
-        }
-    }
-    Ok(resolved)
 }

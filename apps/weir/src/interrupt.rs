@@ -35,7 +35,7 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
                         std::process::exit(INTERRUPTED);
                     }
                     stop.raise();
-                    output::complain("stopping: what is under way comes out; once more to leave at once");
+                    output::remark("stopping: what is under way comes out; once more to leave at once");
                 }
             });
         })?;

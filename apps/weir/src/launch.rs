@@ -61,6 +61,7 @@ pub(crate) fn launch(
             Speed::Max => Pace::Max,
         },
         memory_bytes: settings.frame_memory.0,
+        sink_waiting_most: settings.sink_events.0,
         record: options.record.clone(),
         progress: Arc::clone(&progress),
         ..RunOptions::default()

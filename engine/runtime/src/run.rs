@@ -45,7 +45,14 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let most: usize = streams.iter().map(|stream| stream.under_way as usize).sum();
     let mut lines = Vec::new();
     for (index, (node, factory)) in graph.sinks().iter().zip(&sinks).enumerate() {
-        let line = sink::SinkLine::start(&node.name, factory.open()?, node.when_slow, most)?;
+        let opened = factory.open()?;
+        let line = sink::SinkLine::start(
+            &node.name,
+            opened,
+            node.when_slow,
+            most,
+            options.sink_waiting_most,
+        )?;
         lines.push(SinkLine {
             line,
             shown: layout::shown(&graph, index),

@@ -15,9 +15,6 @@ use crate::gate::Pass;
 /// holds its sources back.
 type Freight = (Arc<Delivery>, Arc<Pass>);
 
-/// Deliveries that may wait for a sink that skips when it is slow.
-const WAITING_MOST: usize = 32;
-
 /// The runtime's end of a sink.
 pub(crate) struct SinkLine {
     sender: Sender<Freight>,
@@ -28,16 +25,17 @@ pub(crate) struct SinkLine {
 
 impl SinkLine {
     /// Starts the thread. `under_way_most` is how many requests of all streams can be under way: a sink that is waited
-    /// for has room for each of them, so handing over never blocks.
+    /// for has room for each of them, so handing over never blocks; one that skips has room for `waiting_most`.
     pub(crate) fn start(
         name: &str,
         sink: Box<dyn Sink>,
         when_slow: WhenSlow,
         under_way_most: usize,
+        waiting_most: usize,
     ) -> std::io::Result<Self> {
         let room = match when_slow {
             WhenSlow::Wait => under_way_most.max(1),
-            WhenSlow::Skip => WAITING_MOST,
+            WhenSlow::Skip => waiting_most.max(1),
         };
         let (sender, receiver) = bounded(room);
         let name = name.to_owned();
