@@ -32,6 +32,8 @@ pub(crate) enum Command {
     /// The public models that Weir knows by name
     #[command(subcommand)]
     Models(Models),
+    /// Print the operators, heads and sinks that graphs may name, with their keys
+    Operators,
     /// Replay the event log of a run through the policy, which must decide the same
     Verify(Verify),
     /// Say what this machine has and what is missing

@@ -96,7 +96,6 @@ impl Zoo {
     ///
     /// # Errors
     /// As [`Zoo::resolve`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for when graphs can be run"))]
     pub(crate) fn resolve_keys(&self, keys: &Keys) -> anyhow::Result<Keys> {
         let resolved = keys.0.iter().map(|(key, value)| {
             let value = match value {
