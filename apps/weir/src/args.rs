@@ -138,10 +138,10 @@ pub(crate) struct Profile {
     /// Batch sizes; those of the graph, else 1,2,4,8
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) batches: Vec<u32>,
-    /// Write the profile to this file as TOML
-    #[arg(long, value_name = "FILE")]
+    /// Write what `profile` of a model reads: to this file for one model, to MODEL.toml in this folder for a graph
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How the file of one model is fed and read, such as yolox
+    /// How the file of one model is fed and read, such as yolox; known for files of the zoo
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
 }
