@@ -6,14 +6,19 @@ use ffmpeg_next::{codec, encoder, format};
 #[must_use]
 pub fn ffmpeg_versions() -> String {
     let dotted = |version: u32| format!("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
-    format!("libavcodec {}, libavformat {}", dotted(codec::version()), dotted(format::version()))
+    format!(
+        "libavcodec {}, libavformat {}",
+        dotted(codec::version()),
+        dotted(format::version())
+    )
 }
 
 /// Name of the H.264 encoder that annotated videos can be written with: `libx264` where it is there.
 #[must_use]
 pub fn h264_encoder() -> Option<String> {
     let x264 = encoder::find_by_name("libx264");
-    x264.or_else(|| encoder::find(codec::Id::H264)).map(|found| found.name().to_owned())
+    x264.or_else(|| encoder::find(codec::Id::H264))
+        .map(|found| found.name().to_owned())
 }
 
 #[cfg(test)]
@@ -23,7 +28,10 @@ mod tests {
     #[test]
     fn versions_have_three_parts() {
         let versions = ffmpeg_versions();
-        let codec = versions.split([' ', ',']).nth(1).expect("a version after the name");
+        let codec = versions
+            .split([' ', ','])
+            .nth(1)
+            .expect("a version after the name");
         assert_eq!(codec.split('.').count(), 3, "{versions}");
     }
 }
