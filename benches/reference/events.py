@@ -1,6 +1,8 @@
 """Event lines of `weir` (`events.jsonl`) and the index of dumped tensors, read with complaints that name the line."""
 
+import glob
 import json
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +58,15 @@ def whole_frame_objects(listed: list[dict]) -> Objects:
     )
 
 
+def stream_of(streams: dict[str, dict[int, Objects]], entry: "Dumped") -> str:
+    """The stream of a dumped input; where the index leaves it out, the only one."""
+    if entry.stream is not None:
+        return entry.stream
+    if len(streams) > 1:
+        fail("the index does not tell streams apart: dump the inputs of a run of one stream")
+    return next(iter(streams))
+
+
 def one_stream(streams: dict[str, dict[int, Objects]], name: str | None) -> dict[int, Objects]:
     """The named stream, or the only one."""
     if name is None and len(streams) == 1:
@@ -81,7 +92,7 @@ class Dumped:
 
     file: str
     model: str
-    stream: str
+    stream: str | None  # None where the index leaves it out: the run had one stream
     frame: int
     region: tuple[float, float, float, float]
     scale: tuple[float, float]
@@ -89,12 +100,26 @@ class Dumped:
 
 
 def read_index(path: str) -> list[Dumped]:
-    """Every line of a dump's `index.jsonl`."""
+    """Every line of one model's `NAME.index.jsonl`. Inputs that were turned (aligned faces) have no scale and are left out."""
     entries = []
     for number, line in read_lines(path):
         try:
-            entries.append(Dumped(line["file"], line["model"], line["stream"], line["frame"],
-                                  tuple(line["region"]), tuple(line["scale"]), tuple(line["offset"])))
+            if line["scale"] is not None:
+                entries.append(Dumped(line["file"], line["model"], line.get("stream"), line["frame"],
+                                      tuple(line["region"]), tuple(line["scale"]), tuple(line["offset"])))
         except KeyError as missing:
             fail(f"{path}:{number}: no {missing}")
     return entries
+
+
+def index_of(dump: str, name: str | None) -> str:
+    """The index of the named model in a dump, or the only one."""
+    ending = ".index.jsonl"
+    names = sorted(os.path.basename(path).removesuffix(ending) for path in glob.glob(os.path.join(dump, "*" + ending)))
+    if not names:
+        fail(f"{dump}: no index in it")
+    if name is None and len(names) == 1:
+        name = names[0]
+    if name not in names:
+        fail(f"choose the detector by --name: {', '.join(names)}")
+    return os.path.join(dump, name + ending)

@@ -71,7 +71,7 @@ class Recording:
         self.index = None
         if self.folder:
             os.makedirs(self.folder, exist_ok=True)
-            self.index = open(os.path.join(self.folder, "index.jsonl"), "w", encoding="utf-8")
+            self.index = open(os.path.join(self.folder, "detector.index.jsonl"), "w", encoding="utf-8")
 
     def add(self, frame: int, picture: np.ndarray, tensor: np.ndarray, placement, found: Objects) -> None:
         """Writes one frame."""

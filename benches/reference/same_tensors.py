@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from events import Dumped, read_events, read_index
+from events import Dumped, index_of, read_events, read_index, stream_of
 from letterbox import Placement
 from matching import Agreement
 from session import fail
@@ -24,7 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("dump", help="folder written by --dump-inputs")
     parser.add_argument("model", help="the YOLOX file")
     parser.add_argument("events", help="event lines of the same run")
-    parser.add_argument("--name", help="the detector's name in the index, where several models were dumped")
+    parser.add_argument("--name", help="the detector's name in the graph, where several models were dumped")
     parser.add_argument("--threshold", type=float, default=0.3, help="score threshold of the detector (0.3)")
     parser.add_argument("--iou", type=float, default=0.9)
     parser.add_argument("--score", type=float, default=0.4, help="score of the objects that count (0.4)")
@@ -34,17 +34,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--allow-missing", action="store_true", help="a dumped frame without an event line was dropped: skip it")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
-
-
-def detector_entries(index: list[Dumped], name: str | None) -> list[Dumped]:
-    """The index lines of the detector."""
-    names = sorted({entry.model for entry in index})
-    if name is None and len(names) == 1:
-        return index
-    chosen = [entry for entry in index if entry.model == name]
-    if not chosen:
-        fail(f"choose the detector by --name: {', '.join(names) or 'the index is empty'}")
-    return chosen
 
 
 def load(dump: str, entry: Dumped, model: Yolox) -> np.ndarray:
@@ -73,15 +62,16 @@ def main() -> int:
     args = arguments()
     streams = read_events(args.events)
     model = Yolox(args.model, args.threads)
-    entries = detector_entries(read_index(os.path.join(args.dump, "index.jsonl")), args.name)
+    entries = read_index(index_of(args.dump, args.name))
     agreement = Agreement(args.iou, args.score, args.lenient_score)
     missing, seen = 0, set()
     for entry in entries:
-        key = (entry.stream, entry.frame)
+        stream = stream_of(streams, entry)
+        key = (stream, entry.frame)
         if key in seen:
-            fail(f"{entry.file}: frame {entry.frame} of {entry.stream} was dumped twice")
+            fail(f"{entry.file}: frame {entry.frame} of {stream} was dumped twice")
         seen.add(key)
-        subject = streams.get(entry.stream, {}).get(entry.frame)
+        subject = streams.get(stream, {}).get(entry.frame)
         if subject is None:
             missing += 1
             continue

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     /// The public models that Weir knows by name
     #[command(subcommand)]
     Models(Models),
+    /// Replay the event log of a run through the policy, which must decide the same
+    Verify(Verify),
     /// Say what this machine has and what is missing
     Doctor,
 }
@@ -86,6 +88,9 @@ pub(crate) struct Replay {
     /// Write every input tensor into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dump_inputs: Option<PathBuf>,
+    /// Write those of this model alone
+    #[arg(long, value_name = "MODEL", requires = "dump_inputs")]
+    pub(crate) dump_model: Option<String>,
     /// Drop rule instead of the graph's: none, pard, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
     #[arg(long, value_name = "RULE", value_parser = drop_rule)]
     pub(crate) drop: Option<weir_policy::DropRule>,
@@ -137,6 +142,14 @@ pub(crate) struct Profile {
     /// How the file of one model is fed and read, such as yolox
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
+}
+
+/// `weir verify`.
+#[derive(Debug, Group)]
+pub(crate) struct Verify {
+    /// An event log, as `--record` writes it
+    #[arg(value_name = "FILE")]
+    pub(crate) recording: PathBuf,
 }
 
 /// `weir models`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Model, Operator, Settings as Keys, SinkFactory, SourceFactory, Value};
+use weir_flow::{Model, Operator, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
@@ -12,16 +12,32 @@ use weir_runtime::Assembly;
 use crate::error::UserError;
 use crate::zoo::Zoo;
 
-/// Makes every part of `graph`. Files of sinks go into `out` where it is given, inputs of models into `dump`.
+/// Where copies of inputs go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DumpInputs {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Of which model; of all where none is named.
+    pub model: Option<String>,
+}
+
+/// Makes every part of `graph`. Files of sinks go into `out` where it is given, inputs of models as `dump` says.
 ///
 /// # Errors
 /// The first part that cannot be made, and what to do about it.
-pub(crate) fn assemble(
+pub fn assemble(
     graph: Graph,
     zoo: &Zoo,
     out: Option<&Path>,
-    dump: Option<&Path>,
+    dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Assembly> {
+    if let Some(name) = dump.and_then(|dump| dump.model.as_ref())
+        && !graph.models().iter().any(|model| model.name == *name)
+    {
+        let names: Vec<&str> = graph.models().iter().map(|model| &*model.name).collect();
+        let message = format!("the graph has no model {name}; it has {}", names.join(", "));
+        return Err(UserError::new(message).into());
+    }
     let models = graph.models().iter().map(|node| model(node, &graph, zoo, dump));
     let models: Vec<Option<Arc<dyn Model>>> = models.collect::<anyhow::Result<_>>()?;
     let operators = graph
@@ -57,7 +73,7 @@ pub(crate) fn model(
     node: &ModelNode,
     graph: &Graph,
     zoo: &Zoo,
-    dump: Option<&Path>,
+    dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Arc<dyn Model>>> {
     if matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_)) {
         return Ok(None);
@@ -81,9 +97,11 @@ pub(crate) fn model(
         name: &node.name,
         file: ModelFile::Path(path),
         head,
-        settings: &resolved(&node.settings, zoo)?,
+        settings: &zoo.resolve_keys(&node.settings)?,
         max_batch: node.batch.last().copied().unwrap_or(1),
-        dump: dump.map(Path::to_path_buf),
+        dump: dump
+            .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
+            .map(|dump| dump.folder.clone()),
     });
     Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
 }
@@ -99,7 +117,7 @@ fn operator(
     let operator = weir_operators::operator(&OperatorRequest {
         operator: &node.operator,
         regions: &node.regions,
-        settings: &resolved(&node.settings, zoo)?,
+        settings: &zoo.resolve_keys(&node.settings)?,
         model,
     });
     let operator = operator.map_err(|error| UserError::new(format!("module {}: {error}", node.name)))?;
@@ -121,17 +139,4 @@ fn sink(node: &SinkNode, out: Option<&Path>) -> anyhow::Result<Box<dyn SinkFacto
     }
     let sink = weir_operators::sinks::sink(&node.kind, &settings);
     Ok(sink.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)))?)
-}
-
-/// Keys with names of the zoo made paths.
-fn resolved(settings: &Keys, zoo: &Zoo) -> anyhow::Result<Keys> {
-    let mut resolved = settings.clone();
-    for value in resolved.0.values_mut() {
-        if let Value::Text(text) = value
-            && let Some(name) = text.strip_prefix("zoo:")
-        {
-            *text = zoo.resolve(name)?.to_string_lossy().into_owned();
-        }
-    }
-    Ok(resolved)
 }

@@ -9,7 +9,7 @@ use crate::output;
 use crate::zoo::Zoo;
 
 /// Everything that graphs of this build may name.
-pub(crate) fn catalog(zoo: &Zoo) -> Catalog {
+pub fn catalog(zoo: &Zoo) -> Catalog {
     Catalog {
         operators: weir_operators::operators(),
         heads: weir_operators::heads(),
@@ -23,7 +23,7 @@ pub(crate) fn catalog(zoo: &Zoo) -> Catalog {
 ///
 /// # Errors
 /// All problems at once.
-pub(crate) fn load(path: &Path, zoo: &Zoo) -> anyhow::Result<Graph> {
+pub fn load(path: &Path, zoo: &Zoo) -> anyhow::Result<Graph> {
     load_for(Sources::Own, path, zoo)
 }
 

@@ -12,7 +12,7 @@ use weir_policy::{Report, Span};
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::Speed;
-use crate::assemble::assemble;
+use crate::assemble::{DumpInputs, assemble};
 use crate::error::UserError;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
@@ -31,8 +31,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) record: Option<PathBuf>,
     /// The folder that files of sinks go to instead of where the graph says.
     pub(crate) out: Option<PathBuf>,
-    /// The folder that input tensors go to.
-    pub(crate) dump_inputs: Option<PathBuf>,
+    /// Where input tensors go.
+    pub(crate) dump_inputs: Option<DumpInputs>,
 }
 
 /// Runs the graph to its end.
@@ -81,7 +81,7 @@ fn run(
         .sinks()
         .iter()
         .any(|sink| sink.settings.text("path") == Some("-"));
-    let assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_deref())?;
+    let assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_ref())?;
     let stop = StopFlag::default();
     interrupt::watch(&stop)?;
     let progress: Arc<Progress> = Arc::default();
@@ -93,6 +93,7 @@ fn run(
             Speed::Max => Pace::Max,
         },
         memory_bytes: settings.frame_memory.0,
+        sink_waiting_most: settings.sink_events.0,
         record: options.record.clone(),
         progress: Arc::clone(&progress),
         ..RunOptions::default()

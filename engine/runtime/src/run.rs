@@ -62,7 +62,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let mut lines = Vec::new();
     for (index, (node, sink)) in graph.sinks().iter().zip(opened).enumerate() {
         lines.push(SinkLine {
-            line: sink::SinkLine::start(&node.name, sink, node.when_slow, most)?,
+            line: sink::SinkLine::start(&node.name, sink, node.when_slow, most, options.sink_waiting_most)?,
             shown: Shown::of(&graph, index),
         });
     }

@@ -19,9 +19,6 @@ use crate::worker::words;
 /// holds its sources back.
 type Freight = (Arc<Delivery>, Arc<Pass>);
 
-/// Deliveries that may wait for a sink that skips when it is slow.
-const WAITING_MOST: usize = 32;
-
 /// How often a closing sink is looked at.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
@@ -46,16 +43,17 @@ pub(crate) struct Patience<'a> {
 
 impl SinkLine {
     /// Starts the thread. `under_way_most` is how many requests of all streams can be under way: a sink that is waited
-    /// for has room for each of them, so handing over never blocks.
+    /// for has room for each of them, so handing over never blocks; one that skips has room for `waiting_most`.
     pub(crate) fn start(
         name: &str,
         sink: Box<dyn Sink>,
         when_slow: WhenSlow,
         under_way_most: usize,
+        waiting_most: usize,
     ) -> std::io::Result<Self> {
         let room = match when_slow {
             WhenSlow::Wait => under_way_most.max(1),
-            WhenSlow::Skip => WAITING_MOST,
+            WhenSlow::Skip => waiting_most.max(1),
         };
         let (sender, deliveries) = bounded(room);
         let report: Arc<Mutex<SinkReport>> = Arc::default();

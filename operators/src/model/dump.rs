@@ -1,48 +1,100 @@
-//! Copies of what models are fed with, for a look from outside: one `.npy` file an item.
+//! Copies of what models are fed with, for a look from outside: one `.npy` file an item, and one index a model that
+//! says what each file shows.
+//!
+//! The stream of a frame is not known here: what is dumped should come of one stream.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use weir_flow::{Item, Region};
+use serde::Serialize;
+use weir_flow::{Item, Rect, Region};
+
+use crate::heads::input::Map;
 
 /// Writes items of one model.
 pub(super) struct Dump {
     folder: PathBuf,
     model: String,
-    next: AtomicU64,
+    /// How many are written, and what each of them shows.
+    index: Mutex<(u64, File)>,
+}
+
+/// One line of the index. An input that was turned (an aligned face, a flat plate) has neither scale nor offset.
+#[derive(Serialize)]
+struct Entry<'a> {
+    file: &'a str,
+    model: &'a str,
+    frame: u64,
+    /// Left, top, right and bottom of the item, in source pixels.
+    region: [f32; 4],
+    /// Input pixels to one source pixel, across and down.
+    scale: Option<[f32; 2]>,
+    /// Where the region's top left corner lies in the input.
+    offset: Option<[f32; 2]>,
 }
 
 impl Dump {
-    /// Into `folder`, which is made where it is missing.
+    /// Into `folder`, which is made where it is missing. An index of an earlier run is begun anew.
     pub(super) fn into(folder: &Path, model: &str) -> Result<Self, String> {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("folder {} for inputs cannot be made: {error}", folder.display()))?;
+        let made = |error| format!("folder {} for inputs cannot be made: {error}", folder.display());
+        std::fs::create_dir_all(folder).map_err(made)?;
         let model = model.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+        let index = File::create(folder.join(format!("{model}.index.jsonl"))).map_err(made)?;
         Ok(Self {
             folder: folder.to_owned(),
             model,
-            next: AtomicU64::new(0),
+            index: Mutex::new((0, index)),
         })
     }
 
-    /// Writes `MODEL-NUMBER-fFRAME[-X0-Y0-X1-Y1].npy`: the number runs over all items of the model, the crop is in
-    /// source pixels.
-    pub(super) fn write(&self, item: &Item, shape: &[usize], elements: &[f32]) -> Result<(), String> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+    /// Writes `MODEL-NUMBER-fFRAME[-X0-Y0-X1-Y1].npy` and its line of `MODEL.index.jsonl`: the number runs over all
+    /// items of the model, the crop is in source pixels.
+    pub(super) fn write(
+        &self,
+        item: &Item,
+        map: &Map,
+        shape: &[usize],
+        elements: &[f32],
+    ) -> Result<(), String> {
+        let failed = |error| format!("input cannot be written to {}: {error}", self.folder.display());
+        // Sessions of several slots share it. A panic while it was held has left at worst a broken line.
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, lines) = &mut *index;
         let mut name = format!("{}-{number:07}-f{}", self.model, item.frame.index);
-        if let Region::Crop { rect, .. } = &item.region {
-            let _ = write!(
-                name,
-                "-{:.0}-{:.0}-{:.0}-{:.0}",
-                rect.x0, rect.y0, rect.x1, rect.y1
-            );
-        }
-        let path = self.folder.join(name + ".npy");
-        write_npy(&path, shape, elements)
-            .map_err(|error| format!("input cannot be written to {}: {error}", path.display()))
+        let image = &item.frame.image;
+        let rect = match &item.region {
+            Region::Whole => Rect::new(0.0, 0.0, image.width as f32, image.height as f32),
+            Region::Crop { rect, .. } => {
+                let Rect { x0, y0, x1, y1 } = rect;
+                let _ = write!(name, "-{x0:.0}-{y0:.0}-{x1:.0}-{y1:.0}");
+                *rect
+            }
+        };
+        name.push_str(".npy");
+        let straight = match map {
+            Map::Straight(placement) => Some(placement),
+            Map::Turned(_) => None,
+        };
+        let entry = Entry {
+            file: &name,
+            model: &self.model,
+            frame: item.frame.index,
+            // Of a region that was cut further (the middle of a picture), the input begins at the placement's origin.
+            region: straight.map_or([rect.x0, rect.y0, rect.x1, rect.y1], |placement| {
+                [placement.origin.x, placement.origin.y, rect.x1, rect.y1]
+            }),
+            scale: straight.map(|placement| [placement.scale.x, placement.scale.y]),
+            offset: straight.map(|placement| [placement.offset.x, placement.offset.y]),
+        };
+        let mut line = serde_json::to_vec(&entry).map_err(|error| failed(error.into()))?;
+        line.push(b'\n');
+        lines.write_all(&line).map_err(failed)?;
+        *number += 1;
+        drop(index);
+        write_npy(&self.folder.join(&name), shape, elements).map_err(failed)
     }
 }
 

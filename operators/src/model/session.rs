@@ -90,15 +90,15 @@ impl OnnxSession {
             let map = place(&mut self.sampler, input, item, &spec, out);
             let image = &item.frame.image;
             let frame = (image.width as f32, image.height as f32);
+            if let Some(dump) = &self.model.dump {
+                dump.write(item, &map, &shape[1..], out)?;
+            }
             self.placed.push(Placed {
                 width: spec.width,
                 height: spec.height,
                 frame,
                 map,
             });
-            if let Some(dump) = &self.model.dump {
-                dump.write(item, &shape[1..], out)?;
-            }
         }
         // Rows without an item hold what they held; nobody reads what comes of them, but it should not be noise.
         if let Some(rest) = elements.get_mut(items.len() * spec.len()..) {

@@ -7,6 +7,7 @@ use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
 use crate::args::{Replay, Speed};
+use crate::assemble::DumpInputs;
 use crate::error::UserError;
 use crate::launch::{LaunchOptions, launch};
 use crate::settings::Settings;
@@ -41,7 +42,10 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
         report: args.report,
         record: args.record,
         out: args.out,
-        dump_inputs: args.dump_inputs,
+        dump_inputs: args.dump_inputs.map(|folder| DumpInputs {
+            folder,
+            model: args.dump_model,
+        }),
     };
     launch(graph, &options, settings, zoo)
 }

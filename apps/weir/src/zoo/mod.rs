@@ -26,7 +26,7 @@ const ZOO: &str = include_str!("../../../../models/zoo.toml");
 
 /// The known models, and the folders that they may be in.
 #[derive(Debug, Clone)]
-pub(crate) struct Zoo {
+pub struct Zoo {
     entries: BTreeMap<String, Entry>,
     cache: PathBuf,
     mirror: Option<PathBuf>,
@@ -39,6 +39,14 @@ impl Zoo {
     /// A mistake in the zoo itself; a test keeps it from being there.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         Self::of(ZOO, settings.model_cache.clone(), settings.model_mirror.clone())
+    }
+
+    /// The zoo of this build, read from a folder that has its files under their names.
+    ///
+    /// # Errors
+    /// As those of every zoo: a mistake in the zoo itself.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> anyhow::Result<Self> {
+        Self::of(ZOO, folder.into(), None)
     }
 
     fn of(text: &str, cache: PathBuf, mirror: Option<PathBuf>) -> anyhow::Result<Self> {
