@@ -70,7 +70,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) streams: Option<u32>,
     /// 1 for their own pace, another factor, or max for as fast as it goes
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", allow_negative_numbers = true)]
     pub(crate) speed: Speed,
     /// Start each video again at its end
     #[arg(long = "loop")]

@@ -11,7 +11,7 @@ use crate::assembly::{Assembly, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::emulated::EmulatedSource;
 use crate::engine::Engine;
-use crate::layout::{self, SlotLayout};
+use crate::layout::{self, Shown, SlotLayout};
 use crate::record::Recorder;
 use crate::sink;
 use crate::worker::Worker;
@@ -46,21 +46,6 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
     let most: usize = streams.iter().map(|stream| stream.under_way as usize).sum();
-    let mut lines = Vec::new();
-    for (index, (node, factory)) in graph.sinks().iter().zip(&sinks).enumerate() {
-        let opened = factory.open()?;
-        let line = sink::SinkLine::start(
-            &node.name,
-            opened,
-            node.when_slow,
-            most,
-            options.sink_waiting_most,
-        )?;
-        lines.push(SinkLine {
-            line,
-            shown: layout::shown(&graph, index),
-        });
-    }
     let recorder = match &options.record {
         None => None,
         Some(path) => {
@@ -71,6 +56,19 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
             })?)
         }
     };
+
+    // Last: from here on whatever is opened is also completed.
+    let mut opened = Vec::new();
+    for factory in &sinks {
+        opened.push(factory.open()?);
+    }
+    let mut lines = Vec::new();
+    for (index, (node, sink)) in graph.sinks().iter().zip(opened).enumerate() {
+        lines.push(SinkLine {
+            line: sink::SinkLine::start(&node.name, sink, node.when_slow, most, options.sink_waiting_most)?,
+            shown: Shown::of(&graph, index),
+        });
+    }
 
     let engine = Engine {
         graph: &graph,
