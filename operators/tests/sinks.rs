@@ -102,12 +102,14 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         .open()
         .unwrap();
     let one = delivery("north", 0, 0.0, picture(0, 2, 2), vec![]);
-    let refused = (0..100).filter(|_| lines.accept(&one).is_err()).count();
-    let error = lines.finish().unwrap_err().to_string();
-    assert!(
-        refused > 0 && error.contains("/dev/full") && error.contains("disk is full"),
-        "{refused}: {error}"
-    );
+    for _ in 0..100 {
+        let error = lines.accept(&one).unwrap_err().to_string();
+        assert!(
+            error.contains("/dev/full") && error.contains("disk is full"),
+            "{error}"
+        );
+    }
+    lines.finish().unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.mp4");
@@ -130,6 +132,29 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     errors.extend(video.finish().err());
     assert!(errors[0].to_string().contains("disk is full"), "{}", errors[0]);
     assert!(errors[0].target.contains("out.mp4"));
+}
+
+#[test]
+fn a_video_that_cannot_be_made_is_refused_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |path: &Path, because: &str| {
+        let opened = sink("mp4", &settings(path)).unwrap().open();
+        let error = opened.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(because), "{}: \"{error}\"", path.display());
+    };
+    refused(folder.path(), "there already, and no file");
+    // A device must not be put out of the way by the video that was to go there.
+    refused(Path::new("/dev/null"), "there already, and no file");
+    let file = folder.path().join("file");
+    std::fs::write(&file, b"in the way").unwrap();
+    refused(&file.join("out.mp4"), "file/out.mp4");
+    refused(&file.join("{stream}.mp4"), "file/");
+
+    let good = folder.path().join("good/{stream}.mp4");
+    let mut video = sink("mp4", &settings(&good)).unwrap().open().unwrap();
+    video.finish().unwrap();
+    let left = std::fs::read_dir(folder.path().join("good")).unwrap().count();
+    assert_eq!(left, 0, "looking whether a file can be made leaves none");
 }
 
 #[test]

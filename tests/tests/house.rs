@@ -110,7 +110,7 @@ fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
             continue;
         };
         for entry in entries {
-            let path = entry.unwrap().path();
+            let path = entry.expect("a readable folder").path();
             let name = path
                 .file_name()
                 .unwrap_or_default()
@@ -138,8 +138,8 @@ fn read(path: &Path) -> String {
 /// colon.
 fn code(text: &str) -> String {
     let line = |line: &str| {
-        let starts = line.match_indices("//").map(|(at, _)| at);
-        let comment = starts.filter(|at| !line[..*at].ends_with(':')).next();
+        let mut starts = line.match_indices("//").map(|(at, _)| at);
+        let comment = starts.find(|at| !line[..*at].ends_with(':'));
         line[..comment.unwrap_or(line.len())].to_owned()
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")

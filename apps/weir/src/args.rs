@@ -32,6 +32,10 @@ pub(crate) enum Command {
     /// The public models that Weir knows by name
     #[command(subcommand)]
     Models(Models),
+    /// Print the operators, heads and sinks that graphs may name, with their keys
+    Operators,
+    /// Replay the event log of a run through the policy, which must decide the same
+    Verify(Verify),
     /// Say what this machine has and what is missing
     Doctor,
 }
@@ -66,7 +70,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) streams: Option<u32>,
     /// 1 for their own pace, another factor, or max for as fast as it goes
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", allow_negative_numbers = true)]
     pub(crate) speed: Speed,
     /// Start each video again at its end
     #[arg(long = "loop")]
@@ -140,6 +144,14 @@ pub(crate) struct Profile {
     /// How the file of one model is fed and read, such as yolox; known for files of the zoo
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
+}
+
+/// `weir verify`.
+#[derive(Debug, Group)]
+pub(crate) struct Verify {
+    /// An event log, as `--record` writes it
+    #[arg(value_name = "FILE")]
+    pub(crate) recording: PathBuf,
 }
 
 /// `weir models`.

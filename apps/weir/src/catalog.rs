@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_flow::Catalog;
-use weir_graph::Graph;
+use weir_graph::{Graph, Sources};
 
 use crate::output;
 use crate::zoo::Zoo;
@@ -24,7 +24,15 @@ pub fn catalog(zoo: &Zoo) -> Catalog {
 /// # Errors
 /// All problems at once.
 pub fn load(path: &Path, zoo: &Zoo) -> anyhow::Result<Graph> {
-    let graph = weir_graph::load(path, &catalog(zoo), &|name| std::env::var(name).ok())?;
+    load_for(Sources::Own, path, zoo)
+}
+
+/// The same for streams that may take the place of the graph's own.
+///
+/// # Errors
+/// All problems at once.
+pub(crate) fn load_for(sources: Sources, path: &Path, zoo: &Zoo) -> anyhow::Result<Graph> {
+    let graph = weir_graph::load_for(sources, path, &catalog(zoo), &|name| std::env::var(name).ok())?;
     for warning in graph.warnings() {
         output::remark(&format!("warning: {warning}"));
     }

@@ -26,16 +26,18 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
                 else {
                     return;
                 };
+                // The flag itself is also raised when the time of a run is up.
+                let mut asked = false;
                 loop {
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
                     }
-                    if stop.raised() {
+                    if std::mem::replace(&mut asked, true) {
                         std::process::exit(INTERRUPTED);
                     }
                     stop.raise();
-                    output::complain("stopping: what is under way comes out; once more to leave at once");
+                    output::remark("stopping: what is under way comes out; once more to leave at once");
                 }
             });
         })?;

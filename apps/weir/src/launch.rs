@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_flow::StopFlag;
 use weir_graph::Graph;
-use weir_policy::Span;
+use weir_policy::{Report, Span};
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::Speed;
@@ -38,8 +38,8 @@ pub(crate) struct LaunchOptions {
 /// Runs the graph to its end.
 ///
 /// # Errors
-/// What keeps it from starting, and what cannot be written at its end. A source that could not be read at all is an
-/// error, too, after the others have been run to their end.
+/// What keeps it from starting, and what cannot be written at its end. A source that could not be read to its end and
+/// a sink that could not write are errors, too, after all others have been run to their end.
 pub(crate) fn launch(
     graph: Graph,
     options: &LaunchOptions,
@@ -49,6 +49,38 @@ pub(crate) fn launch(
     if let Some(path) = &options.report {
         writable(path)?;
     }
+    let ran = run(graph, options, settings, zoo);
+    if let (Err(_), Some(path)) = (&ran, &options.report) {
+        discard_empty(path);
+    }
+    let (report, lines_on_output) = ran?;
+    let failures = failures(&report);
+    match &options.report {
+        Some(path) => report::write(&report, path)?,
+        // A table of noughts says nothing beside the reason for them.
+        None if report.requests.arrived == 0 && !failures.is_empty() => {}
+        // Whoever reads event lines from standard output wants nothing else there.
+        None if lines_on_output => output::remark(&report::table(&report)),
+        None => output::say(&report::table(&report))?,
+    }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(UserError::new(failures.join("; ")).into())
+    }
+}
+
+/// Runs the graph; says also whether a sink writes to standard output.
+fn run(
+    graph: Graph,
+    options: &LaunchOptions,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<(Report, bool)> {
+    let lines_on_output = graph
+        .sinks()
+        .iter()
+        .any(|sink| sink.settings.text("path") == Some("-"));
     let assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_ref())?;
     let stop = StopFlag::default();
     interrupt::watch(&stop)?;
@@ -61,6 +93,7 @@ pub(crate) fn launch(
             Speed::Max => Pace::Max,
         },
         memory_bytes: settings.frame_memory.0,
+        sink_waiting_most: settings.sink_events.0,
         record: options.record.clone(),
         progress: Arc::clone(&progress),
         ..RunOptions::default()
@@ -68,21 +101,35 @@ pub(crate) fn launch(
     let shown = Shown::start(progress)?;
     let ended = weir_runtime::run(assembly, &run, &stop);
     shown.end();
-    let report = ended.map_err(mendable)?;
-    match &options.report {
-        Some(path) => report::write(&report, path)?,
-        None => output::say(&report::table(&report))?,
-    }
-    let unread: Vec<&str> = report
-        .streams
-        .values()
-        .filter(|stream| stream.requests.arrived == 0)
-        .filter_map(|s| s.error.as_deref())
-        .collect();
-    if unread.is_empty() {
-        Ok(())
-    } else {
-        Err(UserError::new(unread.join("\n")).into())
+    Ok((ended.map_err(mendable)?, lines_on_output))
+}
+
+/// What was not read or not written, though the run went on to its end.
+fn failures(report: &Report) -> Vec<String> {
+    let streams = report.streams.iter().filter_map(|(name, stream)| {
+        let error = stream.error.as_ref()?;
+        Some(format!("stream {name}: {error}"))
+    });
+    let sinks = report.sinks.iter().filter_map(|(name, sink)| {
+        let error = sink.error.as_ref()?;
+        let (lost, all) = (sink.lost, sink.written + sink.lost);
+        Some(if lost > 0 {
+            format!("sink {name} lost {lost} of {all} results: {error}")
+        } else {
+            format!("sink {name}: {error}")
+        })
+    });
+    streams
+        .chain(sinks)
+        .chain(report.recording_error.clone())
+        .collect()
+}
+
+/// Takes away the file that was made to see whether it can be, where no report came to be.
+fn discard_empty(path: &Path) {
+    if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        // It says nothing, so leaving it does no harm either.
+        let _ = std::fs::remove_file(path);
     }
 }
 

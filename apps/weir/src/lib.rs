@@ -18,6 +18,7 @@ mod report;
 mod settings;
 mod zoo;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -32,6 +33,7 @@ pub fn main() -> ExitCode {
     let args = args::Args::parse();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .init();
     match commands::run(args) {

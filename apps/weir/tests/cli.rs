@@ -25,7 +25,10 @@ fn weir_with(folder: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> 
     ] {
         command.env_remove(name);
     }
-    command.envs(variables.iter().copied()).output().unwrap()
+    command
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the program starts")
 }
 
 fn stdout(output: &Output) -> String {
@@ -50,7 +53,7 @@ fn refuses(output: &Output, words: &[&str]) {
 
 /// A folder with a graph on an emulated device, which needs neither models nor videos.
 fn emulated() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let graph = folder.path().join("graph.toml");
     let text = r#"
 [app]
@@ -73,7 +76,7 @@ inputs = ["north"]
 type = "null"
 inputs = ["detect"]
 "#;
-    std::fs::write(&graph, text).unwrap();
+    std::fs::write(&graph, text).expect("written");
     (folder, graph)
 }
 

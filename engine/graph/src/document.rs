@@ -3,6 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
+use crate::Sources;
 use crate::problem::Reports;
 use crate::variables::{Environment, substitute};
 
@@ -52,10 +53,23 @@ impl Content {
 }
 
 /// The entries of a document, in the order of the text. What is no TOML is reported, and the rest is read on.
-pub(crate) fn parse(text: &str, environment: Environment<'_>, reports: &mut Reports) -> Vec<Entry> {
+pub(crate) fn parse(
+    sources: Sources,
+    text: &str,
+    environment: Environment<'_>,
+    reports: &mut Reports,
+) -> Vec<Entry> {
     let (table, errors) = DeTable::parse_recoverable(text);
     report_errors(&errors, reports);
-    entries(table.get_ref(), environment, reports)
+    let forgiving = |name: &str| Some(environment(name).unwrap_or_default());
+    let of_section = |name: &str| -> Environment<'_> {
+        if sources == Sources::Replaced && name == "sources" {
+            &forgiving
+        } else {
+            environment
+        }
+    };
+    entries(table.get_ref(), &of_section, reports)
 }
 
 fn report_errors(errors: &[Error], reports: &mut Reports) {
@@ -106,13 +120,18 @@ fn quotes_hint(line: &str) -> Option<String> {
     bare.then(|| format!("texts and durations stand in quotes: \"{value}\""))
 }
 
-fn entries(table: &DeTable<'_>, environment: Environment<'_>, reports: &mut Reports) -> Vec<Entry> {
+/// `environment_of` gives the variables for what stands under a key.
+fn entries<'a>(
+    table: &DeTable<'_>,
+    environment_of: &dyn Fn(&str) -> Environment<'a>,
+    reports: &mut Reports,
+) -> Vec<Entry> {
     let mut entries: Vec<Entry> = table
         .iter()
         .map(|(key, value)| Entry {
             name: key.get_ref().to_string(),
             at: key.span().start,
-            node: node(value, environment, reports),
+            node: node(value, environment_of(key.get_ref()), reports),
         })
         .collect();
     entries.sort_by_key(|entry| entry.at);
@@ -158,7 +177,7 @@ fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, reports: &mu
                 .map(|value| node(value, environment, reports))
                 .collect(),
         ),
-        DeValue::Table(table) => Content::Table(entries(table, environment, reports)),
+        DeValue::Table(table) => Content::Table(entries(table, &|_| environment, reports)),
     };
     Node { at, content }
 }

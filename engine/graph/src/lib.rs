@@ -41,6 +41,17 @@ pub const EMULATE: &str = "emulate";
 /// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
 const LARGEST_FILE: u64 = 4 << 20;
 
+/// Which streams a graph is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sources {
+    /// Its own: their files must be there.
+    #[default]
+    Own,
+    /// Others take their place (see [`Graph::with_streams`]): files of its own need not be there, and variables that
+    /// name them need not be set.
+    Replaced,
+}
+
 /// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
 ///
 /// # Errors
@@ -50,11 +61,24 @@ pub fn load(
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
+    load_for(Sources::Own, path, catalog, environment)
+}
+
+/// As [`load`], for the streams that are to be.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_for(
+    sources: Sources,
+    path: &Path,
+    catalog: &Catalog,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Graph, Problems> {
     let text = read_text(path).map_err(|reason| {
         let hint = Some("give the path of a graph, a TOML file".to_owned());
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
     })?;
-    parse(&text, path, catalog, environment)
+    parse_for(sources, &text, path, catalog, environment)
 }
 
 /// Reads and checks a graph that is at hand as text. `path` is where it would stand: its folder is what relative paths
@@ -68,8 +92,18 @@ pub fn parse(
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
+    parse_for(Sources::Own, text, path, catalog, environment)
+}
+
+fn parse_for(
+    sources: Sources,
+    text: &str,
+    path: &Path,
+    catalog: &Catalog,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Graph, Problems> {
     let mut reports = Reports::new(path, text);
-    let document = document::parse(text, environment, &mut reports);
+    let document = document::parse(sources, text, environment, &mut reports);
     let whole = std::path::absolute(path)
         .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
     let folder = whole.parent().unwrap_or(&whole);
@@ -79,6 +113,7 @@ pub fn parse(
             catalog,
             folder,
             environment,
+            sources,
             reports: &mut reports,
         },
     );

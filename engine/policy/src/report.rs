@@ -106,6 +106,9 @@ pub struct Report {
     /// Deliveries that each sink did not take: skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
+    /// Why the event log of the run is not whole, where one was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_error: Option<String>,
 }
 
 /// One sink.
@@ -255,6 +258,7 @@ impl Tally {
                 })
                 .collect(),
             sinks: BTreeMap::new(),
+            recording_error: None,
             run,
         }
     }

@@ -5,11 +5,14 @@
 //!
 //! ```text
 //! Free ──Grant──> Granted ──Started──> Busy ──Finished──> Free
-//!   ^                └──Declined──> Free       any ──Down──> Down ──Up──> Free
+//!   ^                └──Declined──> Free
 //! ```
+//!
+//! A slot that is lost (Down, until Up) is granted to nobody, whatever its state: a batch that was granted before may
+//! still start and comes back, so that a slot which returns meanwhile is not booked twice.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +100,7 @@ pub enum SlotEvent {
         /// How long it had the slot.
         took: Span,
     },
-    /// The slot is lost.
+    /// The slot is lost. What was granted before still comes back: declined, or started and finished.
     Down {
         /// Which.
         slot: SlotId,
@@ -145,7 +148,6 @@ enum State {
     Free,
     Granted { module: ModuleId, duration: Span },
     Busy { module: ModuleId, until: Timestamp },
-    Down,
 }
 
 impl State {
@@ -175,6 +177,8 @@ const SHARES: Span = Span::from_secs(5);
 pub struct Slots {
     spec: SlotsSpec,
     states: Vec<State>,
+    /// Slots that are lost for now.
+    down: BTreeSet<SlotId>,
     tenants: BTreeMap<ModuleId, Tenant>,
     began: Option<Timestamp>,
     /// What each module was last told of each of its slots.
@@ -202,6 +206,7 @@ impl Slots {
             .collect();
         Self {
             states: vec![State::Free; spec.slots as usize],
+            down: BTreeSet::new(),
             tenants,
             began: None,
             told: BTreeMap::new(),
@@ -221,6 +226,7 @@ impl Slots {
         }
         for slot in (0..self.spec.slots).map(SlotId) {
             if self.states[slot.index()] == State::Free
+                && !self.down.contains(&slot)
                 && let Some(module) = self.choose(slot)
             {
                 self.grant(module, slot, effects);
@@ -261,8 +267,12 @@ impl Slots {
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
                 self.become_if(slot, of_it, State::Free);
             }
-            SlotEvent::Down { slot } => self.become_if(slot, |_| true, State::Down),
-            SlotEvent::Up { slot } => self.become_if(slot, |state| state == State::Down, State::Free),
+            SlotEvent::Down { slot } => {
+                self.down.insert(slot);
+            }
+            SlotEvent::Up { slot } => {
+                self.down.remove(&slot);
+            }
             SlotEvent::Tick => self.tell_shares(now, effects),
         }
     }
@@ -337,11 +347,12 @@ impl Slots {
 
     fn free_for(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> Timestamp {
         let free_at = match self.states.get(slot.index()) {
+            _ if self.down.contains(&slot) => Timestamp::MAX,
             Some(State::Free) => now,
             Some(State::Granted { module: holder, .. }) if *holder == module => now,
             Some(State::Granted { duration, .. }) => now + *duration,
             Some(State::Busy { until, .. }) => (*until).max(now),
-            Some(State::Down) | None => Timestamp::MAX,
+            None => Timestamp::MAX,
         };
         // Who asks for nothing yet would come last among equals.
         let bid = tenant.bid.unwrap_or(Bid {
@@ -384,10 +395,12 @@ impl Slots {
         self.spec.arbitration != Arbitration::DownstreamFirst || rival.steps_to_end <= tenant.steps_to_end
     }
 
-    /// Slots that are neither granted nor busy.
+    /// Slots that are neither granted nor busy, nor lost.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.states.iter().filter(|state| **state == State::Free).count()
+        let free =
+            |(slot, state): &(u32, &State)| **state == State::Free && !self.down.contains(&SlotId(*slot));
+        (0..).zip(&self.states).filter(free).count()
     }
 }
 
@@ -493,5 +506,36 @@ mod tests {
         let slot = SlotId(0);
         assert_eq!(step(&mut slots, [SlotEvent::Down { slot }, bid(0, 0, 0)]), []);
         assert_eq!(step(&mut slots, [SlotEvent::Up { slot }]), [(0, 0)]);
+    }
+
+    #[test]
+    fn a_slot_that_returns_is_not_booked_beside_the_batch_that_was_granted_before() {
+        let slot = SlotId(0);
+        let module = ModuleId(0);
+        let started = SlotEvent::Started {
+            module,
+            slot,
+            expected: Span::from_millis(9),
+        };
+        let finished = SlotEvent::Finished {
+            module,
+            slot,
+            took: Span::from_millis(9),
+        };
+        let (down, up) = (SlotEvent::Down { slot }, SlotEvent::Up { slot });
+        // Lost while granted, while the batch runs, and back again before the batch is.
+        let check = |before: &[SlotEvent], back: SlotEvent| {
+            let mut slots = chain(1, Arbitration::Fifo);
+            assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 0)]);
+            for event in before {
+                assert_eq!(step(&mut slots, [*event, bid(1, 0, 0)]), [], "{before:?}");
+            }
+            assert_eq!(step(&mut slots, [back]), [(1, 0)], "{before:?}");
+        };
+        check(&[down, started, up], finished);
+        check(&[started, down, up], finished);
+        check(&[down, up, started], finished);
+        check(&[down, started, finished], up);
+        check(&[down, up], SlotEvent::Declined { module, slot });
     }
 }

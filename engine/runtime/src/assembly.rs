@@ -43,8 +43,11 @@ pub struct RunOptions {
     pub pace: Pace,
     /// Bytes that decoded frames of all streams may take together.
     pub memory_bytes: u64,
-    /// Requests of one stream that may be under way; `None`: 64 of a live one, 16 of a lossless one.
+    /// Requests of one stream that may be under way; `None`: 256 of a live one, and of lossless ones
+    /// what keeps every slot busy.
     pub under_way: Option<u32>,
+    /// Deliveries that may wait for a sink which skips when it is slow.
+    pub sink_waiting_most: usize,
     /// Where to record every decision.
     pub record: Option<PathBuf>,
     /// Seed of all random draws.
@@ -62,6 +65,7 @@ impl Default for RunOptions {
             pace: Pace::Times(1.0),
             memory_bytes: 512 << 20,
             under_way: None,
+            sink_waiting_most: 256,
             record: None,
             seed: 1,
             grace: Duration::from_secs(10),

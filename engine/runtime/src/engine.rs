@@ -17,17 +17,21 @@ use crate::actors::{
     SlotActor, Supervisor, SupervisorSetup, TellTally, Wire,
 };
 use crate::assembly::{RunError, RunOptions};
-use crate::clock::Clock;
+use crate::clock::{Clock, duration};
 use crate::emulated::EmulatedOperator;
 use crate::gate::{Memory, StreamGate};
 use crate::layout::Route;
 use crate::record::Recorder;
 use crate::run::{Plan, StreamLine};
+use crate::sink::Patience;
 use crate::source::SourceLine;
 use crate::worker::{Ran, Worker, WorkerHandle};
 
 /// How often the run looks whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
+
+/// How often it looks whether a thread that was told to end has ended.
+const JOIN_LOOK_UP: Duration = Duration::from_millis(1);
 
 /// Everything of a run that does not change.
 pub(crate) struct Engine<'a> {
@@ -96,15 +100,26 @@ impl Engine<'_> {
         });
         // Actors hold the ends of the workers' channels; they go with the system.
         drop(system);
+        self.join(threads);
+        result
+    }
+
+    /// Waits for threads that have been told to end; one that does not is left behind, for it ends with the program.
+    fn join(&self, threads: Vec<JoinHandle<()>>) {
+        let began = self.clock.now();
         for thread in threads {
-            if thread.join().is_err() {
+            while !thread.is_finished() {
+                if duration(self.clock.now().since(began)) >= self.options.grace {
+                    let name = thread.thread().name().unwrap_or("?");
+                    tracing::error!("the thread {name} hangs and is left behind");
+                    break;
+                }
+                std::thread::sleep(JOIN_LOOK_UP);
+            }
+            if thread.is_finished() && thread.join().is_err() {
                 tracing::error!("a thread of the engine panicked");
             }
         }
-        if let Some(recorder) = &self.recorder {
-            recorder.finish();
-        }
-        result
     }
 
     fn egress(
@@ -281,9 +296,15 @@ impl Engine<'_> {
                 report.error = end.error;
             }
         }
+        let patience = Patience {
+            clock: self.clock,
+            stop: self.stop,
+            grace: self.options.grace,
+        };
         for (node, line) in self.graph.sinks().iter().zip(ended.sinks) {
-            report.sinks.insert(node.name.clone(), line.finish());
+            report.sinks.insert(node.name.clone(), line.finish(&patience));
         }
+        report.recording_error = self.recorder.as_ref().and_then(Recorder::finish);
         report
     }
 }

@@ -112,7 +112,7 @@ pub(crate) struct Route {
     pub(crate) entries: Vec<ModuleId>,
     /// How many parts make a request whole at each module; 0 where it never comes.
     pub(crate) parts: Vec<u32>,
-    /// How many modules are the last of a branch.
+    /// How many modules are the last of a branch; 1 for frames that no module takes, which are out at once.
     pub(crate) ends: u32,
 }
 
@@ -137,23 +137,37 @@ impl Route {
             parts.push(count);
         }
         let last = |id: &&usize| topology.successors(ModuleId(**id as u32)).is_empty();
-        let ends = reached.iter().filter(last).count() as u32;
+        let ends = reached.iter().filter(last).count().max(1) as u32;
         Self { entries, parts, ends }
     }
 }
 
-/// The modules whose findings a sink shows: its inputs and all before them.
-pub(crate) fn shown(graph: &Graph, sink: usize) -> BTreeSet<u32> {
-    let mut open = graph.sinks()[sink].inputs.clone();
-    let mut shown = BTreeSet::new();
-    while let Some(vertex) = open.pop() {
-        if let Vertex::Module(id) = vertex
-            && shown.insert(id as u32)
-        {
-            open.extend(&graph.modules()[id].inputs);
+/// What a sink shows: its inputs and all before them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// Modules whose findings it shows.
+    pub(crate) modules: BTreeSet<u32>,
+    /// Streams whose frames it shows.
+    pub(crate) streams: BTreeSet<u32>,
+}
+
+impl Shown {
+    pub(crate) fn of(graph: &Graph, sink: usize) -> Self {
+        let mut open = graph.sinks()[sink].inputs.clone();
+        let mut shown = Self::default();
+        while let Some(vertex) = open.pop() {
+            match vertex {
+                Vertex::Module(id) if shown.modules.insert(id as u32) => {
+                    open.extend(&graph.modules()[id].inputs);
+                }
+                Vertex::Module(_) => {}
+                Vertex::Source(id) => {
+                    shown.streams.insert(id as u32);
+                }
+            }
         }
+        shown
     }
-    shown
 }
 
 /// Durations of a model by batch size.

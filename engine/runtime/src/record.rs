@@ -47,6 +47,7 @@ const VERSION: u32 = 1;
 pub(crate) struct Recorder {
     writer: Rc<RefCell<Option<BufWriter<File>>>>,
     path: Rc<PathBuf>,
+    error: Rc<RefCell<Option<String>>>,
 }
 
 impl Recorder {
@@ -55,6 +56,7 @@ impl Recorder {
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
             path: Rc::new(path.to_owned()),
+            error: Rc::default(),
         };
         recorder.line(&Header {
             weir_recording: VERSION,
@@ -93,20 +95,32 @@ impl Recorder {
         let Some(file) = writer.as_mut() else { return };
         let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
-            tracing::error!(
-                "cannot record to {}: {error}; the recording ends here",
-                self.path.display()
-            );
-            *writer = None;
+            self.broke_off(&error);
+            if let Some(broken) = writer.take() {
+                // What the disk did not take must not be tried once more.
+                drop(broken.into_parts());
+            }
         }
     }
 
-    pub(crate) fn finish(&self) {
+    fn broke_off(&self, error: &std::io::Error) {
+        let error = format!(
+            "cannot record to {}: {error}; the recording is not whole",
+            self.path.display()
+        );
+        tracing::warn!("{error}");
+        self.error.borrow_mut().get_or_insert(error);
+    }
+
+    /// Completes it; gives the first error where it is not whole.
+    pub(crate) fn finish(&self) -> Option<String> {
         if let Some(mut file) = self.writer.borrow_mut().take()
             && let Err(error) = file.flush()
         {
-            tracing::error!("cannot complete the recording {}: {error}", self.path.display());
+            self.broke_off(&error);
+            drop(file.into_parts());
         }
+        self.error.borrow().clone()
     }
 }
 

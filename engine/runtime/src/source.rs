@@ -1,6 +1,7 @@
 //! A source's thread: decodes, keeps the pace of the media, and lets frames in at the gate. It opens the source again at
 //! its end where it is to be looped, and when a camera goes away.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,12 +10,13 @@ use actix::Addr;
 use weir_flow::{Evidence, Frame, Source, SourceError, SourceFactory, StopFlag};
 use weir_policy::{RequestId, Span, StreamId, Timestamp};
 
-use crate::actors::{Deliver, Egress, ModuleActor, Opened, StreamEnded};
+use crate::actors::{Completed, Deliver, Egress, ModuleActor, Opened, StreamEnded};
 use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::gate::{Pass, StreamGate};
 use crate::request::{Parcel, Request};
 use crate::telemetry;
+use crate::worker::words;
 
 /// How long at most the thread sleeps without looking whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
@@ -47,6 +49,8 @@ struct Position {
     /// Frames sent so far, over all rounds of a loop.
     frames: u64,
     damaged: u64,
+    /// Whether it is a camera, which has no end of its own.
+    live: bool,
     /// Media time at which the present round began, in milliseconds.
     round_began_ms: f64,
     last_pts_ms: f64,
@@ -59,9 +63,24 @@ impl SourceLine {
     /// Runs until the source ends or the run stops.
     pub(crate) fn run(self) {
         let mut at = Position::default();
-        let error = self.rounds(&mut at).err().map(|error| error.to_string());
+        // The end of a stream must be told whatever happens, or the run would wait for it.
+        let error = match catch_unwind(AssertUnwindSafe(|| self.rounds(&mut at))) {
+            // Somebody who is told to stop while opening says so as an error.
+            Ok(Err(_)) if self.stop.raised() => None,
+            Ok(Ok(())) if at.frames == 0 && !self.stop.raised() => Some(format!(
+                "stream {} gave no frame: check what its source names",
+                self.name
+            )),
+            Ok(ended) => ended.err().map(|error| error.to_string()),
+            Err(panic) => Some(format!(
+                "the source of stream {} panicked after {} frames: {}",
+                self.name,
+                at.frames,
+                words(panic.as_ref())
+            )),
+        };
         if let Some(error) = &error {
-            tracing::error!(stream = %self.name, "{error}");
+            tracing::warn!(stream = %self.name, "{error}");
         }
         self.egress.do_send(StreamEnded {
             stream: self.stream,
@@ -81,20 +100,22 @@ impl SourceLine {
             if at.frames > before {
                 tries = 0;
             }
-            let again = match ended {
-                Ok(live) => self.repeat || live,
-                Err(error) if at.frames == 0 || !self.repeat || tries >= RETRIES => return Err(error),
+            let lasting = self.repeat || at.live;
+            let (again, error) = match ended {
+                // What has never given a frame is not there; what has, will perhaps come back.
+                Err(error) if at.frames == 0 || !lasting => return Err(error),
                 Err(error) => {
                     tracing::warn!(stream = %self.name, "{error}; trying again");
-                    true
+                    (true, Some(error))
                 }
+                Ok(()) => (lasting && at.frames > 0, None),
             };
             if !again || self.stop.raised() {
                 return Ok(());
             }
             if at.frames == before {
                 if tries >= RETRIES {
-                    return Ok(());
+                    return error.map_or(Ok(()), Err);
                 }
                 self.sleep_until(self.clock.now() + RETRY_FIRST * (1 << tries));
                 tries += 1;
@@ -103,9 +124,10 @@ impl SourceLine {
         }
     }
 
-    /// Plays the source once. Says whether it is a camera, which has no end of its own.
-    fn round(&self, source: &mut dyn Source, at: &mut Position) -> Result<bool, SourceError> {
+    /// Plays the source once.
+    fn round(&self, source: &mut dyn Source, at: &mut Position) -> Result<(), SourceError> {
         let info = source.info();
+        at.live = info.live;
         let damaged_before = at.damaged;
         if let Some(fps) = info.fps.filter(|fps| *fps > 0.0) {
             at.interval_ms = 1e3 / fps;
@@ -123,7 +145,7 @@ impl SourceLine {
                 break;
             }
         }
-        Ok(info.live && !self.stop.raised())
+        Ok(())
     }
 
     /// Keeps the pace; gives the moment at which the frame counts as sent, where that is not the present one.
@@ -183,6 +205,11 @@ impl SourceLine {
             request: Arc::new(request),
             evidence: Evidence::default(),
         };
+        if self.entries.is_empty() {
+            // No module takes these frames: they are out at once.
+            self.egress.do_send(Completed(parcel));
+            return true;
+        }
         for (module, of) in &self.entries {
             module.do_send(Deliver {
                 parcel: parcel.clone(),

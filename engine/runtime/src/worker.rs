@@ -188,7 +188,7 @@ impl Worker {
 }
 
 /// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
 use super::event::write_event;
 use super::target::{Target, failed, io_failed, make_folder};
-
-/// Lines after which the buffer goes to the file, so that whoever follows it sees about a second of one camera late.
-const LINES_A_BATCH: u32 = 32;
 
 /// Files open at once: more streams than that want one file for all.
 const MAX_FILES: usize = 256;
@@ -49,10 +46,37 @@ struct Jsonl {
     outputs: BTreeMap<String, Output>,
 }
 
+/// One file. Lines are not gathered: each that was taken is in the file, and each that a full disk did not take is told.
 struct Output {
     path: PathBuf,
-    writer: BufWriter<Box<dyn Write + Send>>,
-    waiting: u32,
+    writer: Box<dyn Write + Send>,
+    line: Vec<u8>,
+    /// Whether the last line got there in part only.
+    torn: bool,
+}
+
+impl Output {
+    fn write(&mut self, delivery: &Delivery) -> io::Result<()> {
+        self.line.clear();
+        if self.torn {
+            // What comes now must not continue half a line.
+            self.line.push(b'\n');
+        }
+        write_event(delivery, &mut self.line)?;
+        let mut rest = self.line.as_slice();
+        while !rest.is_empty() {
+            match self.writer.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    self.torn = !rest.is_empty();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.writer.flush()
+    }
 }
 
 impl Jsonl {
@@ -84,8 +108,9 @@ impl Jsonl {
         };
         Ok(Output {
             path,
-            writer: BufWriter::with_capacity(1 << 16, writer),
-            waiting: 0,
+            writer,
+            line: Vec::new(),
+            torn: false,
         })
     }
 }
@@ -93,28 +118,13 @@ impl Jsonl {
 impl Sink for Jsonl {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let output = self.output(&delivery.stream)?;
-        let written = write_event(delivery, &mut output.writer).and_then(|()| {
-            output.waiting += 1;
-            if output.waiting >= LINES_A_BATCH {
-                output.waiting = 0;
-                output.writer.flush()?;
-            }
-            Ok(())
-        });
-        written.map_err(|error| io_failed(&output.path, &error))
+        output
+            .write(delivery)
+            .map_err(|error| io_failed(&output.path, &error))
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
-        let mut first = Ok(());
-        for (_, mut output) in std::mem::take(&mut self.outputs) {
-            let flushed = output
-                .writer
-                .flush()
-                .map_err(|error| io_failed(&output.path, &error));
-            // What a full disk did not take is lost; the writer must not try once more when it is dropped.
-            drop(output.writer.into_parts());
-            first = first.and(flushed);
-        }
-        first
+        self.outputs.clear();
+        Ok(())
     }
 }

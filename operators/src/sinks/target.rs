@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use weir_flow::SinkError;
 
+const STANDARD_OUTPUT: &str = "-";
+
 const STREAM: &str = "{stream}";
 
 /// A path that may hold `{stream}`.
@@ -24,7 +26,7 @@ impl Target {
 
     /// Whether it is standard output.
     pub(super) fn is_standard_output(&self) -> bool {
-        self.0 == "-"
+        self.0 == STANDARD_OUTPUT
     }
 
     /// The path itself; only where it is no template.
@@ -77,10 +79,34 @@ pub(super) fn make_folder(path: &Path) -> Result<(), SinkError> {
     }
 }
 
+/// Looks whether `path` can become a file, by way of `part` beside it; leaves nothing behind.
+pub(super) fn look_whether_file(path: &Path, part: &Path) -> Result<(), SinkError> {
+    make_folder(path)?;
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(failed(
+            path,
+            "it is there already, and no file: choose another name",
+        ));
+    }
+    if part.exists() {
+        return Ok(());
+    }
+    let made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(part);
+    made.and_then(|_| std::fs::remove_file(part))
+        .map_err(|error| io_failed(path, &error))
+}
+
 /// The error of a file that cannot be written.
 pub(super) fn failed(path: &Path, reason: impl Display) -> SinkError {
     SinkError {
-        target: path.display().to_string(),
+        target: if path.as_os_str() == STANDARD_OUTPUT {
+            "to standard output".to_owned()
+        } else {
+            path.display().to_string()
+        },
         reason: reason.to_string(),
     }
 }
@@ -92,6 +118,7 @@ pub(super) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
         io::ErrorKind::PermissionDenied => {
             failed(path, "not permitted: choose a folder that can be written to")
         }
+        io::ErrorKind::BrokenPipe => failed(path, "nobody reads it any more"),
         _ => failed(path, error),
     }
 }

@@ -4,9 +4,11 @@ mod check;
 mod doctor;
 mod graph;
 mod models;
+mod operators;
 mod profile;
 mod replay;
 mod run;
+mod verify;
 
 use crate::args::{Args, Command, Models};
 use crate::settings::Settings;
@@ -27,6 +29,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Profile(args) => profile::profile(&args, &zoo),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
+        Command::Operators => operators::operators(&zoo),
+        Command::Verify(args) => verify::verify(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use weir_graph::{Graph, SourceMode, SourceNode};
+use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
 use crate::args::{Replay, Speed};
@@ -19,7 +19,12 @@ use crate::{catalog, zoo};
 /// # Errors
 /// Problems of the graph, videos or models that are not there, and what [`launch`] says.
 pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
-    let graph = catalog::load(&args.graph, zoo)?;
+    let sources = if args.videos.is_empty() {
+        Sources::Own
+    } else {
+        Sources::Replaced
+    };
+    let graph = catalog::load_for(sources, &args.graph, zoo)?;
     let policy = policy(graph.policy(), &args);
     let graph = on_videos(graph, &args)?.with_policy(policy);
     zoo::require(&graph, zoo)?;

@@ -10,6 +10,7 @@ use std::path::Path;
 use weir_flow::Catalog;
 use weir_policy::{Policy, Span};
 
+use crate::Sources;
 use crate::document::{Content, Entry};
 use crate::fields::{Field, Fields, Spot};
 use crate::graph::{SourceMode, WhenSlow};
@@ -26,6 +27,7 @@ pub(crate) struct Context<'a> {
     /// What relative paths are relative to; absolute.
     pub(crate) folder: &'a Path,
     pub(crate) environment: Environment<'a>,
+    pub(crate) sources: Sources,
     pub(crate) reports: &'a mut Reports,
 }
 

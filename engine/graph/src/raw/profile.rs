@@ -3,6 +3,7 @@
 use weir_policy::Span;
 
 use super::Context;
+use crate::Sources;
 use crate::document::{self, Content, Entry, Node};
 use crate::problem::Reports;
 use crate::settings::{absolute, missing};
@@ -45,7 +46,7 @@ fn file(name: &str, at: usize, context: &mut Context<'_>) -> Option<Vec<(u32, Sp
         }
     };
     let mut inner = Reports::new(&path, &text);
-    let document = document::parse(&text, context.environment, &mut inner);
+    let document = document::parse(Sources::Own, &text, context.environment, &mut inner);
     let table = document.iter().find(|entry| entry.name == "durations");
     let found = match table.map(|entry| (&entry.node.content, entry.at)) {
         Some((Content::Table(entries), at)) => durations(entries, at, &mut inner),

@@ -3,13 +3,13 @@
 use weir_flow::{KeySpec, Value};
 
 use super::{Context, RawDevice, RawModule, RawSink, RawSource};
-use crate::EMULATE;
 use crate::document::Entry;
 use crate::emulated::EmulatedStream;
 use crate::fields::{Field, Fields, Spot};
 use crate::graph::{SourceMode, WhenSlow};
 use crate::settings::{self, absolute, missing};
 use crate::spelling;
+use crate::{EMULATE, Sources};
 
 /// No device has more slots than this; it bounds the threads of a run.
 const MOST_SLOTS: u32 = 1_024;
@@ -39,7 +39,7 @@ pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_
     })
 }
 
-/// A URI as sources take it: local paths absolute and there.
+/// A URI as sources take it: local paths absolute, and there where they are going to be read.
 fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
     let (text, at) = (&uri.value, uri.at);
     if text.starts_with(EmulatedStream::SCHEME) {
@@ -55,7 +55,7 @@ fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
         return Some(text.clone());
     }
     let path = absolute(context.folder, text);
-    if path.exists() {
+    if path.exists() || context.sources == Sources::Replaced {
         return path.to_str().map(str::to_owned);
     }
     missing(

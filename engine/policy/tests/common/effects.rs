@@ -83,6 +83,7 @@ impl World {
                     self.running.remove(&slot.0);
                     let took = Span::ZERO;
                     self.wire(hop, Wire::Module(module, ModuleEvent::Failed { batch, took }));
+                    self.wire(hop, Wire::Slots(SlotEvent::Finished { module, slot, took }));
                 } else {
                     self.wire(took, Wire::Done(module, slot, batch, took));
                 }
@@ -174,6 +175,9 @@ impl World {
                     Span::ZERO,
                     Wire::Module(module, ModuleEvent::Failed { batch, took }),
                 );
+                // Not before its own beginning was told.
+                let hop = self.scene.hop;
+                self.wire(hop, Wire::Slots(SlotEvent::Finished { module, slot, took }));
             }
         } else {
             self.lost.remove(&slot.0);

@@ -13,6 +13,7 @@ use weir_policy::{
 
 use crate::clock::Clock;
 use crate::label::label;
+use crate::layout::Shown;
 use crate::progress::Progress;
 use crate::request::{Parcel, Request};
 use crate::sink;
@@ -60,7 +61,7 @@ pub(crate) struct StreamEnded {
     pub(crate) error: Option<String>,
 }
 
-/// What is still under way is given up.
+/// What is still under way is given up, and who still sends is not waited for.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Abandon;
@@ -73,10 +74,10 @@ pub(crate) struct Tallied {
     pub(crate) tally: Box<ModuleTally>,
 }
 
-/// A sink with the modules whose findings it shows.
+/// A sink with what it shows.
 pub(crate) struct SinkLine {
     pub(crate) line: sink::SinkLine,
-    pub(crate) shown: BTreeSet<u32>,
+    pub(crate) shown: Shown,
 }
 
 /// How a stream ended.
@@ -185,10 +186,11 @@ impl Egress {
     fn deliver(&mut self, Parcel { request, evidence }: Parcel) {
         let latency = self.clock.now().since(request.sent_at);
         let mut made: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
-        for sink in &mut self.sinks {
+        let of_stream = |sink: &&mut SinkLine| sink.shown.streams.contains(&request.stream.0);
+        for sink in self.sinks.iter_mut().filter(of_stream) {
             let known = made
                 .iter()
-                .find(|(shown, _)| *shown == sink.shown)
+                .find(|(shown, _)| *shown == sink.shown.modules)
                 .map(|(_, delivery)| Arc::clone(delivery));
             let delivery = known.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
@@ -196,9 +198,9 @@ impl Egress {
                     frame: Arc::clone(&request.frame),
                     latency_ms: latency.as_millis_f64(),
                     late: latency > self.slo,
-                    objects: label(&evidence, &sink.shown),
+                    objects: label(&evidence, &sink.shown.modules),
                 });
-                made.push((sink.shown.clone(), Arc::clone(&delivery)));
+                made.push((sink.shown.modules.clone(), Arc::clone(&delivery)));
                 delivery
             });
             sink.line.take(&delivery, &request.pass);
@@ -331,6 +333,13 @@ impl Handler<Abandon> for Egress {
                 self.dropped(request, stream, None, DropReason::Stopped);
             }
         }
+        for stream in (0..self.names.len() as u32).map(StreamId) {
+            self.stream_ends.entry(stream).or_insert_with(|| StreamEnd {
+                damaged: 0,
+                error: Some("its source did not stop when it was asked to".to_owned()),
+            });
+        }
+        self.look_whether_idle();
     }
 }
 

@@ -11,7 +11,7 @@ mod module;
 mod slots;
 mod supervisor;
 
-pub(crate) use egress::{Abandon, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded};
+pub(crate) use egress::{Abandon, Completed, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded};
 pub(crate) use module::{BatchBack, Deliver, ModuleActor, ModuleSetup, TellTally, Wire};
 pub(crate) use slots::{Modules, SlotActor};
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

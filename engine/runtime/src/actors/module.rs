@@ -1,7 +1,9 @@
 //! The actor of one module: carries out what the policy's `Module` decides, and holds what the policy only counts,
 //! the parcels, their items and what has come back for them.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
@@ -14,12 +16,12 @@ use weir_policy::{
 
 use super::egress::{Completed, Dropped, Egress, Spent, Tallied};
 use super::slots::{SlotActor, SlotFact};
-use super::supervisor::{BatchLost, Supervisor};
+use super::supervisor::{BatchLost, RequestLost, Supervisor};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
 use crate::request::{Parcel, Request};
 use crate::telemetry::{self, TICK};
-use crate::worker::{Job, Ran};
+use crate::worker::{Job, Ran, words};
 
 /// A parcel for a vertex; `of` parts make the request whole there.
 #[derive(Debug, Message)]
@@ -284,10 +286,14 @@ impl ModuleActor {
             return;
         }
         let module = self.setup.id;
-        parcel.evidence.add(
-            module.0,
-            self.setup.operator.finding(module.0, &items, inferences),
-        );
+        let operator = &self.setup.operator;
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            operator.finding(module.0, &items, inferences)
+        }));
+        match found {
+            Ok(finding) => parcel.evidence.add(module.0, finding),
+            Err(panic) => return self.operator_failed(parcel.request, panic.as_ref(), wire),
+        }
         let parts = &self.setup.parts[parcel.request.stream.index()];
         let Some((last, others)) = self.setup.successors.split_last() else {
             wire.egress.do_send(Completed(parcel));
@@ -309,7 +315,20 @@ impl ModuleActor {
         let Some(held) = self.held.remove(&request) else {
             return;
         };
-        let shared: Arc<Request> = held.parcel.request;
+        self.end(held.parcel.request, reason, wire);
+    }
+
+    /// The operator panicked over a request, which is lost by it; the run goes on.
+    fn operator_failed(&self, request: Arc<Request>, panic: &(dyn Any + Send), wire: &Wire) {
+        wire.supervisor.do_send(RequestLost {
+            module: self.setup.name.clone(),
+            reason: format!("the operator panicked: {}", words(panic)),
+        });
+        self.end(request, DropReason::Failed, wire);
+    }
+
+    fn end(&self, shared: Arc<Request>, reason: DropReason, wire: &Wire) {
+        let request = shared.id;
         if !shared.end() {
             return;
         }
@@ -351,7 +370,15 @@ impl Handler<Deliver> for ModuleActor {
             whole.evidence.merge(&part.evidence)
         });
         let Some(parcel) = whole else { return };
-        let items = self.setup.operator.items(&parcel.request.frame, &parcel.evidence);
+        let operator = &self.setup.operator;
+        let items = catch_unwind(AssertUnwindSafe(|| {
+            operator.items(&parcel.request.frame, &parcel.evidence)
+        }));
+        let items = match (items, &self.wire) {
+            (Ok(items), _) => items,
+            (Err(panic), Some(wire)) => return self.operator_failed(parcel.request, panic.as_ref(), wire),
+            (Err(_), None) => return,
+        };
         let arrived = ModuleEvent::Arrived {
             request,
             sent_at: parcel.request.sent_at,

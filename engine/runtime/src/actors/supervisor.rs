@@ -27,6 +27,17 @@ pub(crate) struct BatchLost {
     pub(crate) reason: String,
 }
 
+/// A request was lost outside a batch.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct RequestLost {
+    pub(crate) module: String,
+    pub(crate) reason: String,
+}
+
+/// Kinds of losses that are told apart: reasons may hold numbers, so there may be as many as losses.
+const KINDS_MOST: usize = 64;
+
 /// What the supervisor is made from.
 pub(crate) struct SupervisorSetup {
     pub(crate) clock: Clock,
@@ -46,6 +57,19 @@ impl Supervisor {
             losses: BTreeMap::new(),
             said: BTreeMap::new(),
         }
+    }
+
+    /// Counts a loss of its kind; gives the count where it is worth a line: the first, the second, the fourth and so on.
+    fn say(&mut self, module: &str, reason: &str) -> Option<u64> {
+        let kind = (module.to_owned(), reason.to_owned());
+        let kind = if self.said.len() < KINDS_MOST || self.said.contains_key(&kind) {
+            kind
+        } else {
+            (module.to_owned(), String::new())
+        };
+        let times = self.said.entry(kind).or_default();
+        *times += 1;
+        times.is_power_of_two().then_some(*times)
     }
 
     /// Whether the slot lost so many batches lately that it needs a rest.
@@ -72,9 +96,7 @@ impl Handler<BatchLost> for Supervisor {
     fn handle(&mut self, lost: BatchLost, context: &mut Self::Context) {
         let BatchLost { module, slot, reason } = lost;
         telemetry::batch_lost(&module);
-        let times = self.said.entry((module.clone(), reason.clone())).or_default();
-        *times += 1;
-        if times.is_power_of_two() {
+        if let Some(times) = self.say(&module, &reason) {
             tracing::warn!(module, slot = slot.0, times, "batch lost: {reason}");
         }
         if self.exhausted(slot) {
@@ -87,6 +109,16 @@ impl Handler<BatchLost> for Supervisor {
             context.run_later(REST, move |actor, _| {
                 actor.setup.slots.do_send(SlotFact(SlotEvent::Up { slot }));
             });
+        }
+    }
+}
+
+impl Handler<RequestLost> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, RequestLost { module, reason }: RequestLost, _context: &mut Self::Context) {
+        if let Some(times) = self.say(&module, &reason) {
+            tracing::warn!(module, times, "request lost: {reason}");
         }
     }
 }

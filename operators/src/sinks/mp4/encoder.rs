@@ -14,7 +14,7 @@ use weir_flow::SinkError;
 
 use super::canvas::Canvas;
 use crate::media::{Converter, prepare};
-use crate::sinks::target::failed;
+use crate::sinks::target::{failed, look_whether_file};
 
 /// Ticks a second of the time stamps.
 const TICKS: i32 = 90_000;
@@ -41,9 +41,8 @@ pub(super) struct Encoder {
 impl Encoder {
     /// Starts `path` as `path.part`, of the given size rounded down to even.
     pub(super) fn open(path: &Path, width: u32, height: u32, crf: f64) -> Result<Self, SinkError> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
+        let part = part_of(path);
+        look_whether_file(path, &part)?;
         if part.to_str().is_none_or(|name| name.contains('\0')) {
             return Err(failed(path, "the name is no UTF-8 text: choose another one"));
         }
@@ -77,10 +76,6 @@ impl Encoder {
             held: None,
             duration: i64::from(TICKS) / 25,
         })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Appends a picture that is shown from `pts_ms` on; scaled where its size is another one.
@@ -180,6 +175,13 @@ impl Encoder {
         }
         std::fs::rename(&self.part, &self.path).map_err(|error| failed(&self.path, error))
     }
+}
+
+/// What a file is called while it is being written.
+pub(super) fn part_of(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    PathBuf::from(part)
 }
 
 fn h264(width: u32, height: u32, crf: f64) -> Result<encoder::Video, Error> {

@@ -14,7 +14,7 @@ use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
 use self::canvas::Canvas;
 use self::encoder::Encoder;
-use super::target::{Target, failed, make_folder};
+use super::target::{Target, failed, look_whether_file};
 use crate::pixels::Sampler;
 
 /// Encoders at once: each holds some megabytes and takes its share of a core.
@@ -37,7 +37,11 @@ impl Videos {
 
 impl SinkFactory for Videos {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        make_folder(&self.target.path())?;
+        // A bad path is known before the run, not at the first frame.
+        let some = self.target.of("stream");
+        if some.parent() == self.target.path().parent() {
+            look_whether_file(&some, &encoder::part_of(&some))?;
+        }
         Ok(Box::new(Mp4 {
             target: self.target.clone(),
             crf: self.crf,
@@ -57,7 +61,9 @@ struct Mp4 {
 }
 
 struct Video {
-    encoder: Encoder,
+    path: PathBuf,
+    /// None where it could not be begun.
+    encoder: Option<Encoder>,
     /// Why it takes no more frames.
     broken: Option<String>,
 }
@@ -80,16 +86,18 @@ impl Mp4 {
                     format!("{MAX_STREAMS} videos are being written: take fewer streams"),
                 ));
             }
-            make_folder(&path)?;
             let image = &delivery.frame.image;
-            let encoder = Encoder::open(&path, image.width, image.height, self.crf)?;
-            self.videos.insert(
-                Arc::clone(&delivery.stream),
-                Video {
-                    encoder,
-                    broken: None,
-                },
-            );
+            // What could not be begun is not tried again at every frame.
+            let (encoder, broken) = match Encoder::open(&path, image.width, image.height, self.crf) {
+                Ok(encoder) => (Some(encoder), None),
+                Err(error) => (None, Some(error.reason)),
+            };
+            let video = Video {
+                path,
+                encoder,
+                broken,
+            };
+            self.videos.insert(Arc::clone(&delivery.stream), video);
         }
         let target = &self.target;
         self.videos
@@ -102,7 +110,7 @@ impl Sink for Mp4 {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let video = self.video(delivery)?;
         if let Some(reason) = &video.broken {
-            return Err(failed(video.encoder.path(), reason));
+            return Err(failed(&video.path, reason));
         }
         let image = &delivery.frame.image;
         self.canvas.begin(image.width, image.height, |samples| {
@@ -112,7 +120,10 @@ impl Sink for Mp4 {
         let Some(video) = self.videos.get_mut(&delivery.stream) else {
             return Ok(());
         };
-        let written = video.encoder.write(&self.canvas, delivery.frame.pts_ms);
+        let Some(encoder) = &mut video.encoder else {
+            return Ok(());
+        };
+        let written = encoder.write(&self.canvas, delivery.frame.pts_ms);
         if let Err(error) = &written {
             video.broken = Some(error.reason.clone());
         }
@@ -122,7 +133,8 @@ impl Sink for Mp4 {
     fn finish(&mut self) -> Result<(), SinkError> {
         let mut first = Ok(());
         for (_, video) in std::mem::take(&mut self.videos) {
-            first = first.and(video.encoder.finish());
+            let Some(encoder) = video.encoder else { continue };
+            first = first.and(encoder.finish());
         }
         first
     }

@@ -1,0 +1,394 @@
+//! Parts that panic or hang: what they hold is lost and told, and the run ends all the same.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use common::{Parts, assemble, check_books, graph, run};
+use weir_flow::{
+    Catalog, Delivery, Evidence, Finding, Frame, Image, Inference, Item, Operator, Region, Sink, SinkError,
+    SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
+};
+use weir_policy::Report;
+use weir_runtime::{Pace, RunOptions};
+
+/// Two streams through one module to a sink each; the models are emulated.
+const GRAPH: &str = r#"
+    [app]
+    name = "breakage"
+    slo = "60s"
+    [sources.one]
+    uri = "emulated:uniform?rate=400&frames=60"
+    mode = "lossless"
+    [sources.two]
+    uri = "emulated:uniform?rate=400&frames=60"
+    mode = "lossless"
+    [models.quick]
+    device = "emulated:a"
+    profile = { "1" = "1ms" }
+    [modules.look]
+    operator = "emulate"
+    model = "quick"
+    inputs = ["one", "two"]
+    [sinks.events]
+    type = "kept"
+    inputs = ["look"]
+"#;
+
+fn catalog() -> Catalog {
+    let kept = SinkSpec {
+        name: "kept",
+        about: "",
+        keys: &[],
+    };
+    Catalog {
+        sinks: vec![kept],
+        ..Catalog::default()
+    }
+}
+
+fn at_once() -> RunOptions {
+    RunOptions {
+        pace: Pace::Max,
+        ..RunOptions::default()
+    }
+}
+
+fn run_with(text: &str, parts: Parts) -> Report {
+    run(assemble(graph(text, &catalog()), parts), &at_once())
+}
+
+/// What a fake source does when its frames are used up.
+#[derive(Clone)]
+enum Ending {
+    Ends,
+    Breaks,
+    Panics,
+    /// Asks the run to stop and does not stop itself, until the other end of the channel is gone.
+    Hangs(Arc<Mutex<mpsc::Receiver<()>>>),
+}
+
+struct Fake {
+    frames: u64,
+    ending: Ending,
+    opened: Arc<AtomicU64>,
+    live: bool,
+}
+
+impl Fake {
+    fn boxed(frames: u64, ending: Ending) -> Box<dyn SourceFactory> {
+        Box::new(Self {
+            frames,
+            ending,
+            opened: Arc::default(),
+            live: false,
+        })
+    }
+}
+
+impl SourceFactory for Fake {
+    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(FakeStream {
+            next: 0,
+            frames: self.frames,
+            ending: self.ending.clone(),
+            live: self.live,
+            stop: stop.clone(),
+        }))
+    }
+}
+
+struct FakeStream {
+    next: u64,
+    frames: u64,
+    ending: Ending,
+    live: bool,
+    stop: StopFlag,
+}
+
+impl Source for FakeStream {
+    fn info(&self) -> SourceInfo {
+        SourceInfo {
+            live: self.live,
+            ..SourceInfo::default()
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Frame>, SourceError> {
+        if self.next < self.frames {
+            let image = Image::from_rgb(2, 2, vec![0; 12]);
+            self.next += 1;
+            return Ok(Some(Frame::new(self.next - 1, self.next as f64, image)));
+        }
+        match &self.ending {
+            Ending::Ends => Ok(None),
+            Ending::Breaks => Err(SourceError::Broken {
+                uri: "fake".into(),
+                frames: self.frames,
+                reason: "by design".into(),
+            }),
+            Ending::Panics => panic!("the source panics by design"),
+            Ending::Hangs(until) => {
+                self.stop.raise();
+                let _ = until.lock().unwrap().recv();
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Keeps the names of what it takes.
+#[derive(Clone, Default)]
+struct Kept {
+    taken: Arc<Mutex<Vec<(String, u64)>>>,
+    finished: Arc<AtomicU64>,
+    panics_at: Option<usize>,
+    hangs: Option<(StopFlag, Arc<Mutex<mpsc::Receiver<()>>>)>,
+}
+
+impl SinkFactory for Kept {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for Kept {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let name = (delivery.stream.to_string(), delivery.frame.index);
+        let taken = {
+            let mut taken = self.taken.lock().unwrap();
+            taken.push(name);
+            taken.len()
+        };
+        assert_ne!(Some(taken), self.panics_at, "the sink panics by design");
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        if let Some((stop, until)) = &self.hangs {
+            stop.raise();
+            let _ = until.lock().unwrap().recv();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_source_that_panics_ends_its_stream_and_no_other() {
+    for (ending, word) in [
+        (Ending::Panics, "panics by design"),
+        (Ending::Breaks, "broke off"),
+    ] {
+        let kept = Kept::default();
+        let parts = Parts {
+            sources: vec![("one", Fake::boxed(5, ending))],
+            sinks: vec![("events", Box::new(kept.clone()))],
+            ..Parts::default()
+        };
+        let report = run_with(GRAPH, parts);
+        let arrived = |name: &str| report.streams[name].requests.arrived;
+        assert_eq!((arrived("one"), arrived("two")), (5, 60));
+        assert_eq!(
+            (report.requests.dropped, kept.taken.lock().unwrap().len()),
+            (0, 65)
+        );
+        let error = report.streams["one"].error.as_deref().unwrap_or_default();
+        assert!(error.contains(word), "{error}");
+        assert!(report.streams["two"].error.is_none());
+    }
+}
+
+#[test]
+fn a_source_without_frames_says_so() {
+    for text in [
+        GRAPH.to_owned(),
+        GRAPH.replace("[sources.two]", "loop = true\n[sources.two]"),
+    ] {
+        let parts = Parts {
+            sources: vec![("one", Fake::boxed(0, Ending::Ends))],
+            sinks: vec![("events", Box::new(Kept::default()))],
+            ..Parts::default()
+        };
+        let report = run_with(&text, parts);
+        assert_eq!(report.requests.arrived, 60);
+        let error = report.streams["one"].error.as_deref().unwrap_or_default();
+        assert!(error.contains("gave no frame"), "{error}");
+    }
+}
+
+#[test]
+fn a_source_that_does_not_stop_is_not_waited_for() {
+    let (release, until) = mpsc::channel::<()>();
+    let parts = Parts {
+        sources: vec![("one", Fake::boxed(3, Ending::Hangs(Arc::new(Mutex::new(until)))))],
+        sinks: vec![("events", Box::new(Kept::default()))],
+        ..Parts::default()
+    };
+    let options = RunOptions {
+        grace: Duration::ZERO,
+        ..at_once()
+    };
+    let assembly = assemble(graph(GRAPH, &catalog()), parts);
+    let report = weir_runtime::run(assembly, &options, &StopFlag::default()).unwrap();
+    check_books(&report);
+    assert_eq!(report.requests.in_flight, 0);
+    let error = report.streams["one"].error.as_deref().unwrap_or_default();
+    assert!(error.contains("did not stop"), "{error}");
+    drop(release);
+}
+
+/// Panics over some frames, by their index.
+struct Shaky {
+    items_every: u64,
+    finding_every: u64,
+}
+
+impl Operator for Shaky {
+    fn items(&self, frame: &Arc<Frame>, _evidence: &Evidence) -> Vec<Item> {
+        assert!(
+            !(frame.index + 1).is_multiple_of(self.items_every),
+            "items panics by design"
+        );
+        vec![Item {
+            frame: Arc::clone(frame),
+            region: Region::Whole,
+            object: None,
+        }]
+    }
+
+    fn finding(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> Finding {
+        assert!(
+            !(items[0].frame.index + 1).is_multiple_of(self.finding_every),
+            "finding panics by design"
+        );
+        Finding::default()
+    }
+}
+
+#[test]
+fn an_operator_that_panics_loses_that_request() {
+    let kept = Kept::default();
+    let shaky = Shaky {
+        items_every: 10,
+        finding_every: 15,
+    };
+    let parts = Parts {
+        operators: vec![("look", Arc::new(shaky))],
+        sinks: vec![("events", Box::new(kept.clone()))],
+        ..Parts::default()
+    };
+    let report = run_with(GRAPH, parts);
+    // Of 60 frames a stream, 6 are the tenth, 4 the fifteenth, 2 both.
+    assert_eq!((report.requests.arrived, report.requests.dropped), (120, 16));
+    assert!(
+        report
+            .drops
+            .iter()
+            .all(|drop| drop.reason.name() == "failed" && drop.module == "look")
+    );
+    assert_eq!(kept.taken.lock().unwrap().len(), 104);
+}
+
+#[test]
+fn a_sink_that_panics_is_completed_and_loses_the_rest() {
+    let kept = Kept {
+        panics_at: Some(31),
+        ..Kept::default()
+    };
+    let parts = Parts {
+        sinks: vec![("events", Box::new(kept.clone()))],
+        ..Parts::default()
+    };
+    let report = run_with(GRAPH, parts);
+    let sink = &report.sinks["events"];
+    assert_eq!((sink.written, sink.lost, sink.skipped), (30, 90, 0));
+    assert!(sink.error.as_deref().unwrap().contains("panics by design"));
+    assert_eq!(kept.finished.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_sink_that_hangs_when_the_run_stops_is_left_behind() {
+    let (release, until) = mpsc::channel::<()>();
+    let stop = StopFlag::default();
+    let kept = Kept {
+        hangs: Some((stop.clone(), Arc::new(Mutex::new(until)))),
+        ..Kept::default()
+    };
+    let parts = Parts {
+        sinks: vec![("events", Box::new(kept))],
+        ..Parts::default()
+    };
+    let options = RunOptions {
+        grace: Duration::ZERO,
+        ..at_once()
+    };
+    let report = weir_runtime::run(assemble(graph(GRAPH, &catalog()), parts), &options, &stop).unwrap();
+    let sink = &report.sinks["events"];
+    assert_eq!(sink.written, 120);
+    assert!(sink.error.as_deref().unwrap().contains("hung"));
+    drop(release);
+}
+
+#[test]
+fn a_camera_that_comes_back_goes_on_and_one_that_never_came_is_an_error() {
+    let opened: Arc<AtomicU64> = Arc::default();
+    let camera = Fake {
+        frames: 7,
+        ending: Ending::Breaks,
+        opened: Arc::clone(&opened),
+        live: true,
+    };
+    let stop = StopFlag::default();
+    let enough = Enough {
+        frames: 50,
+        seen: 0,
+        stop: stop.clone(),
+    };
+    let parts = Parts {
+        sources: vec![("one", Box::new(camera))],
+        sinks: vec![("events", Box::new(Once(Mutex::new(Some(enough)))))],
+        ..Parts::default()
+    };
+    let text = GRAPH
+        .replace("inputs = [\"one\", \"two\"]", "inputs = [\"one\"]")
+        .replace("frames=60", "frames=1");
+    let report = weir_runtime::run(assemble(graph(&text, &catalog()), parts), &at_once(), &stop).unwrap();
+    check_books(&report);
+    assert!(report.streams["one"].error.is_none());
+    assert!(opened.load(Ordering::Relaxed) >= 8, "opened again and again");
+}
+
+/// Stops the run when it has seen enough.
+struct Enough {
+    frames: u64,
+    seen: u64,
+    stop: StopFlag,
+}
+
+impl Sink for Enough {
+    fn accept(&mut self, _delivery: &Delivery) -> Result<(), SinkError> {
+        self.seen += 1;
+        if self.seen == self.frames {
+            self.stop.raise();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+struct Once(Mutex<Option<Enough>>);
+
+impl SinkFactory for Once {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
+    }
+}

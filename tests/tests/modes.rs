@@ -1,0 +1,169 @@
+//! What becomes of late frames, by the mode of their source, and which sink sees whose frames.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::{Parts, assemble, graph, run};
+use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, SinkSpec};
+use weir_runtime::{Pace, RunOptions};
+
+/// Streams and frames of what was taken, and whether each was late.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<(String, u64, bool)>>>);
+
+impl SinkFactory for Kept {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for Kept {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let taken = (delivery.stream.to_string(), delivery.frame.index, delivery.late);
+        self.0.lock().unwrap().push(taken);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn frames_of(&self, stream: &str) -> Vec<u64> {
+        let taken = self.0.lock().unwrap();
+        taken
+            .iter()
+            .filter(|(name, ..)| name == stream)
+            .map(|(_, frame, _)| *frame)
+            .collect()
+    }
+}
+
+fn catalog() -> Catalog {
+    Catalog {
+        sinks: vec![SinkSpec {
+            name: "kept",
+            about: "",
+            keys: &[],
+        }],
+        ..Catalog::default()
+    }
+}
+
+/// A camera and an archive on one slot that nothing is quick enough for: one batch takes as long as the SLO declares.
+fn overloaded(rule: &str) -> String {
+    format!(
+        r#"
+        [app]
+        name = "modes"
+        slo = "20ms"
+        [policy]
+        drop = {{ rule = "{rule}" }}
+        order = "fcfs"
+        [sources.camera]
+        uri = "emulated:uniform?rate=1000&frames=50"
+        mode = "live"
+        [sources.archive]
+        uri = "emulated:uniform?rate=1000&frames=50"
+        mode = "lossless"
+        [devices."emulated:a"]
+        slots = 1
+        [models.slow]
+        device = "emulated:a"
+        profile = {{ "1" = "10ms" }}
+        [modules.look]
+        operator = "emulate"
+        model = "slow"
+        inputs = ["camera", "archive"]
+        [sinks.all]
+        type = "kept"
+        inputs = ["look"]
+        "#
+    )
+}
+
+#[test]
+fn late_frames_of_a_camera_are_withheld_and_of_an_archive_kept() {
+    for rule in ["none", "pard"] {
+        let kept = Kept::default();
+        let parts = Parts {
+            sinks: vec![("all", Box::new(kept.clone()))],
+            ..Parts::default()
+        };
+        let options = RunOptions {
+            pace: Pace::Max,
+            ..RunOptions::default()
+        };
+        let report = run(assemble(graph(&overloaded(rule), &catalog()), parts), &options);
+        let camera = report.streams["camera"].requests;
+        let archive = report.streams["archive"].requests;
+        assert_eq!((archive.arrived, archive.dropped), (50, 0), "{rule}: {archive:?}");
+        assert!(archive.late > 0, "{rule}: a hundred batches of 10 ms on one slot");
+        assert_eq!(kept.frames_of("archive"), (0..50).collect::<Vec<_>>(), "{rule}");
+        assert_eq!(camera.arrived, 50);
+        assert!(camera.late + camera.dropped > 0, "{rule}: {camera:?}");
+        let seen = kept.frames_of("camera");
+        assert_eq!(
+            seen.len() as u64,
+            camera.delivered,
+            "{rule}: what is late is withheld"
+        );
+        assert!(seen.is_sorted(), "{rule}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_sink_sees_the_streams_that_lead_to_it() {
+    let text = r#"
+        [app]
+        name = "ways"
+        slo = "60s"
+        [sources.north]
+        uri = "emulated:uniform?rate=1000&frames=9"
+        mode = "lossless"
+        [sources.south]
+        uri = "emulated:uniform?rate=1000&frames=7"
+        mode = "lossless"
+        [sources.spare]
+        uri = "emulated:uniform?rate=1000&frames=5"
+        mode = "lossless"
+        [models.quick]
+        device = "emulated:a"
+        profile = { "1" = "1ms" }
+        [modules.up]
+        operator = "emulate"
+        model = "quick"
+        inputs = ["north"]
+        [modules.down]
+        operator = "emulate"
+        model = "quick"
+        inputs = ["south"]
+        [sinks.northern]
+        type = "kept"
+        inputs = ["up"]
+        [sinks.both]
+        type = "kept"
+        inputs = ["up", "down"]
+    "#;
+    let (northern, both) = (Kept::default(), Kept::default());
+    let parts = Parts {
+        sinks: vec![
+            ("northern", Box::new(northern.clone())),
+            ("both", Box::new(both.clone())),
+        ],
+        ..Parts::default()
+    };
+    let options = RunOptions {
+        pace: Pace::Max,
+        ..RunOptions::default()
+    };
+    let report = run(assemble(graph(text, &catalog()), parts), &options);
+    let taken = |kept: &Kept| ["north", "south", "spare"].map(|name| kept.frames_of(name).len());
+    assert_eq!((taken(&northern), taken(&both)), ([9, 0, 0], [9, 7, 0]));
+    // Frames that nobody takes end, too.
+    assert_eq!(report.streams["spare"].requests.delivered, 5);
+}
