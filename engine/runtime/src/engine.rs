@@ -10,7 +10,7 @@ use actix::{Actor, Addr, System};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, StopFlag};
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{Module, ModuleSpec, Overflow, Report, RunInfo, SlotId, Slots, StreamId, Timestamp};
+use weir_policy::{Module, ModuleSpec, Report, RunInfo, SlotId, Slots, StreamId, Timestamp};
 
 use crate::actors::{
     Abandon, BatchBack, Egress, EgressSetup, ModuleActor, ModuleSetup, Modules, RunEnded, SinkLine,
@@ -213,7 +213,6 @@ impl Engine<'_> {
         for ((stream, line), route) in (0..).zip(streams).zip(routes) {
             let node = &self.graph.sources()[stream as usize];
             let live = line.mode == SourceMode::Live;
-            let overflow = if live { Overflow::Drop } else { Overflow::Hold };
             let taken = Arc::clone(&memory);
             let source = SourceLine {
                 stream: StreamId(stream),
@@ -222,7 +221,7 @@ impl Engine<'_> {
                 repeat: node.repeat,
                 droppable: live,
                 pace: self.options.pace,
-                gate: StreamGate::new(overflow, line.under_way, Arc::clone(&memory)),
+                gate: StreamGate::new(line.gate, Arc::clone(&memory), self.clock),
                 clock: self.clock,
                 stop: self.stop.clone(),
                 numbers: Arc::clone(&numbers),
