@@ -1,5 +1,12 @@
 //! The program as its caller sees it: what it prints where, and its exit codes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that skips says so"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

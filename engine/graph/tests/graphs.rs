@@ -352,3 +352,10 @@ fn drawings_are_escaped() {
         graph.to_dot()
     );
 }
+
+#[test]
+fn an_empty_path_is_one_that_is_not_given() {
+    let graph = graph(&VALID.replace("workers = 2", "labels = \"${NOT_SET:-}\""));
+    let detector = &graph.models()[0];
+    assert_eq!(detector.settings.0.get("labels"), None);
+}

@@ -1,8 +1,10 @@
 //! Key points of one person (BodyPix and PoseNet): `keypoints`.
 //!
 //! Wants red, green, blue (x - 127.5) / 127.5, letterboxed, sides 16 k + 1. Gives `heatmaps` `[rows, columns, 17]`
-//! (logits) and `short_offsets` `[rows, columns, 34]` (17 y, then 17 x): each point is at the best cell of its
-//! heatmap, moved by that cell's offset. Give it crops of single persons: of several in one picture points would mix.
+//! (logits) and `short_offsets` `[rows, columns, 34]` (17 y, then 17 x): a point lies at a cell of its heatmap, moved by
+//! that cell's offset. With `displacement_fwd` and `displacement_bwd` `[rows, columns, 32]` (16 y, then 16 x) points that
+//! belong to one person are found from each other along the skeleton (Papandreou et al., PersonLab, 2018), so that a crop
+//! that shows parts of neighbours still gives the pose of one. Without them each point is where its heatmap is highest.
 
 use weir_flow::{Attribute, Bearing, Inference, KeyPoint, Point, Settings};
 
@@ -15,7 +17,7 @@ use crate::pixels::Channels;
 pub(super) const KIND: Kind = Kind {
     name: "keypoints",
     about: "key points of one person: RGB (x - 127.5) / 127.5, letterbox, sides 16 k + 1; heatmaps [rows, columns, n] \
-            and short_offsets [rows, columns, 2 n]",
+            and short_offsets [rows, columns, 2 n]; with displacement_fwd and displacement_bwd points of one person",
     gives: Bearing::Attribute,
     classes: &[],
     keys: &[INPUT],
@@ -32,9 +34,21 @@ pub(super) const KIND: Kind = Kind {
     build,
 };
 
+/// The skeleton: each point with the one that it is found from, in the order of the displacements.
+#[rustfmt::skip]
+const EDGES: [(usize, usize); 16] = [
+    (0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15), (0, 6), (6, 8), (8, 10), (6, 12),
+    (12, 14), (14, 16),
+];
+/// How often a point that was reached over an edge is moved by the offset of the cell that it lies in.
+const REFINEMENTS: usize = 2;
+
 struct Bodypix {
     heatmaps: usize,
     offsets: usize,
+    /// Forwards and backwards along the skeleton, where the model has them.
+    displacements: Option<[usize; 2]>,
+    rows: usize,
     columns: usize,
     points: usize,
     /// Input pixels from one cell to the next.
@@ -62,36 +76,154 @@ fn build(_: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, 
     if given[offsets].shape != [rows, columns, 2 * points] || points == 0 || rows < 2 || columns < 2 {
         return Err(unfit(given, wants));
     }
+    let displacement = |name: &str| {
+        let fits = |output: &Given| output.name == name && output.shape == [rows, columns, 2 * EDGES.len()];
+        given.iter().position(fits).filter(|place| given[*place].readable)
+    };
+    let displacements = displacement("displacement_fwd").zip(displacement("displacement_bwd"));
     let step = |side: u32, cells: usize| (side - 1) as f32 / (cells - 1) as f32;
     let stride = (step(input.spec.width, columns), step(input.spec.height, rows));
     Ok(Box::new(Bodypix {
         heatmaps,
         offsets,
+        displacements: displacements
+            .filter(|_| points == EDGES.len() + 1)
+            .map(|(forwards, backwards)| [forwards, backwards]),
+        rows,
         columns,
         points,
         stride,
     }))
 }
 
-impl Head for Bodypix {
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
-        let (heatmaps, offsets) = (outputs[self.heatmaps].data, outputs[self.offsets].data);
-        let mut best = vec![(f32::NEG_INFINITY, 0); self.points];
-        for (cell, logits) in heatmaps.chunks_exact(self.points).enumerate() {
+/// What the model says of one picture.
+struct Maps<'a> {
+    layout: &'a Bodypix,
+    heatmaps: &'a [f32],
+    offsets: &'a [f32],
+}
+
+impl Maps<'_> {
+    /// The cell that a point in input pixels lies in.
+    fn cell(&self, at: Point) -> usize {
+        let nearest =
+            |value: f32, step: f32, count: usize| ((value / step).round().max(0.0) as usize).min(count - 1);
+        let Bodypix {
+            rows,
+            columns,
+            stride,
+            ..
+        } = self.layout;
+        nearest(at.y, stride.1, *rows) * columns + nearest(at.x, stride.0, *columns)
+    }
+
+    /// Where point `point` lies, as `cell` says: in input pixels.
+    fn refined(&self, point: usize, cell: usize) -> Point {
+        let Bodypix {
+            columns,
+            points,
+            stride,
+            ..
+        } = self.layout;
+        let offset = &self.offsets[cell * 2 * points..][..2 * points];
+        Point::new(
+            (cell % columns) as f32 * stride.0 + offset[points + point],
+            (cell / columns) as f32 * stride.1 + offset[point],
+        )
+    }
+
+    /// Each point where its heatmap is highest, with that cell.
+    fn best(&self) -> Vec<(Point, usize)> {
+        let points = self.layout.points;
+        let mut best = vec![(f32::NEG_INFINITY, 0); points];
+        for (cell, logits) in self.heatmaps.chunks_exact(points).enumerate() {
             for (logit, best) in logits.iter().zip(&mut best) {
                 if *logit > best.0 {
                     *best = (*logit, cell);
                 }
             }
         }
-        let points = best.iter().enumerate().map(|(point, (logit, cell))| {
-            let offset = &offsets[cell * 2 * self.points..][..2 * self.points];
-            let x = (cell % self.columns) as f32 * self.stride.0 + offset[self.points + point];
-            let y = (cell / self.columns) as f32 * self.stride.1 + offset[point];
-            KeyPoint {
-                at: placed.point(Point::new(x, y)),
-                score: sigmoid(*logit),
+        let placed = best.iter().enumerate();
+        placed
+            .map(|(point, (_, cell))| (self.refined(point, *cell), *cell))
+            .collect()
+    }
+
+    fn score(&self, point: usize, cell: usize) -> f32 {
+        sigmoid(self.heatmaps[cell * self.layout.points + point])
+    }
+
+    /// All points as they are found from `root`, which lies at `at` in `cell`: backwards to the nose, then forwards.
+    fn walked(&self, root: usize, at: Point, cell: usize, displacements: [&[f32]; 2]) -> Vec<(Point, usize)> {
+        let [forwards, backwards] = displacements;
+        let mut found = vec![None; self.layout.points];
+        found[root] = Some((at, cell));
+        for (edge, (from, to)) in EDGES.iter().enumerate().rev() {
+            if let (Some((at, cell)), None) = (found[*to], found[*from]) {
+                found[*from] = Some(self.step(at, cell, edge, *from, backwards));
             }
+        }
+        for (edge, (from, to)) in EDGES.iter().enumerate() {
+            if let (Some((at, cell)), None) = (found[*from], found[*to]) {
+                found[*to] = Some(self.step(at, cell, edge, *to, forwards));
+            }
+        }
+        found
+            .into_iter()
+            .map(|point| point.unwrap_or((at, cell)))
+            .collect()
+    }
+
+    /// Over one edge, from a point to `point`.
+    fn step(
+        &self,
+        at: Point,
+        cell: usize,
+        edge: usize,
+        point: usize,
+        displacement: &[f32],
+    ) -> (Point, usize) {
+        let moved = &displacement[cell * 2 * EDGES.len()..][..2 * EDGES.len()];
+        let mut at = Point::new(at.x + moved[EDGES.len() + edge], at.y + moved[edge]);
+        for _ in 0..REFINEMENTS {
+            at = self.refined(point, self.cell(at));
+        }
+        (at, self.cell(at))
+    }
+
+    /// Of the poses found from each point's best place, the surest.
+    fn pose(&self, displacements: [&[f32]; 2]) -> Vec<(Point, usize)> {
+        let sureness = |pose: &[(Point, usize)]| -> f32 {
+            pose.iter()
+                .enumerate()
+                .map(|(point, (_, cell))| self.score(point, *cell))
+                .sum()
+        };
+        let roots = self.best();
+        let poses = roots
+            .iter()
+            .enumerate()
+            .map(|(root, (at, cell))| self.walked(root, *at, *cell, displacements));
+        poses
+            .max_by(|a, b| sureness(a).total_cmp(&sureness(b)))
+            .unwrap_or(roots)
+    }
+}
+
+impl Head for Bodypix {
+    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+        let maps = Maps {
+            layout: self,
+            heatmaps: outputs[self.heatmaps].data,
+            offsets: outputs[self.offsets].data,
+        };
+        let found = match self.displacements {
+            Some(places) => maps.pose(places.map(|place| outputs[place].data)),
+            None => maps.best(),
+        };
+        let points = found.iter().enumerate().map(|(point, (at, cell))| KeyPoint {
+            at: placed.point(*at),
+            score: maps.score(point, *cell),
         });
         Inference {
             objects: Vec::new(),
@@ -125,5 +257,50 @@ mod tests {
         };
         assert_eq!(points[1].at, Point::new(35.0, 14.0));
         assert!(points[1].score > 0.99 && points[0].score < 0.01);
+    }
+
+    /// Two persons of whom only noses are sure, side by side; the right one's shoulders are surer than the left one's.
+    #[test]
+    fn points_of_two_persons_do_not_mix() {
+        let port = [Some(1), Some(33), Some(129), Some(3)];
+        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let (rows, columns) = (3, 9);
+        let output = |name: &str, size| Given {
+            name: name.to_owned(),
+            shape: vec![rows, columns, size],
+            readable: true,
+        };
+        let given = [
+            output("heatmaps", 17),
+            output("short_offsets", 34),
+            output("displacement_fwd", 32),
+            output("displacement_bwd", 32),
+        ];
+        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let mut heatmaps = vec![-5.0; rows * columns * 17];
+        let mut set = |point: usize, column: usize, row: usize, logit| {
+            heatmaps[(row * columns + column) * 17 + point] = logit;
+        };
+        // The left person has a nose and two shoulders, the right one the surest left shoulder and nothing else.
+        set(0, 2, 0, 4.0);
+        set(5, 1, 1, 3.0);
+        set(6, 3, 1, 3.0);
+        set(5, 8, 1, 5.0);
+        let (offsets, backwards) = (vec![0.0; rows * columns * 34], vec![0.0; rows * columns * 32]);
+        let mut forwards = vec![0.0; rows * columns * 32];
+        // Edges 4 and 10 lead from the nose to the shoulders: a cell down, a cell to either side.
+        for (edge, x) in [(4, -16.0), (10, 16.0)] {
+            forwards[2 * 32 + edge] = 16.0;
+            forwards[2 * 32 + 16 + edge] = x;
+        }
+        let outputs = [&heatmaps, &offsets, &forwards, &backwards].map(|data| Output {
+            data: data.as_slice(),
+        });
+        let Some(Attribute::Points(points)) = head.decode(&outputs, &Placed::itself(129, 33)).attribute
+        else {
+            panic!("no points")
+        };
+        let at = |point: usize| (points[point].at.x, points[point].at.y);
+        assert_eq!((at(0), at(5), at(6)), ((32.0, 0.0), (16.0, 16.0), (48.0, 16.0)));
     }
 }

@@ -7,7 +7,7 @@ use super::font::{Font, drawable};
 use super::palette::{BLACK, Color, WHITE, color_of};
 
 /// Key points below this confidence are guesses and are not drawn.
-const LEAST_SCORE: f32 = 0.3;
+const LEAST_SCORE: f32 = 0.4;
 
 /// Which of the 17 COCO points are joined: face, shoulders, arms, trunk, legs.
 const BONES: [(usize, usize); 18] = [
@@ -54,9 +54,32 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled]) {
     for object in objects {
         shapes(canvas, object, &style);
     }
-    let mut taken: Vec<Area> = Vec::new();
-    for object in objects {
-        label(canvas, object, &style, &mut taken);
+    // What was found inside of something else is small and what one looks for: labels should not hide it. Its own labels
+    // go first, since they are the longer ones.
+    let (inner, outer): (Vec<&Labelled>, Vec<&Labelled>) =
+        objects.iter().partition(|object| object.parent.is_some());
+    let mut hides = Hides {
+        labels: Vec::new(),
+        parts: inner.iter().map(|labelled| area(&labelled.object.rect)).collect(),
+    };
+    for object in inner.into_iter().chain(outer) {
+        label(canvas, object, &style, &mut hides);
+    }
+}
+
+/// What a label should not hide.
+struct Hides {
+    /// Labels that are drawn.
+    labels: Vec<Area>,
+    /// Objects found in crops of others.
+    parts: Vec<Area>,
+}
+
+impl Hides {
+    /// How much a label at `place` would hide: pixels, those of other labels four times.
+    fn cost(&self, place: &Area) -> i64 {
+        let sum = |areas: &[Area]| areas.iter().map(|other| place.shared(other)).sum::<i64>();
+        4 * sum(&self.labels) + sum(&self.parts)
     }
 }
 
@@ -175,8 +198,8 @@ fn lines(labelled: &Labelled) -> Vec<String> {
     lines.iter().map(|line| drawable(line)).collect()
 }
 
-/// Draws the label where it hides no other one: above the box, below it, inside of it, or else above all the same.
-fn label(canvas: &mut Canvas, labelled: &Labelled, style: &Style, taken: &mut Vec<Area>) {
+/// Draws the label where it hides least: above the box, below it, inside of it, or beside it.
+fn label(canvas: &mut Canvas, labelled: &Labelled, style: &Style, hides: &mut Hides) {
     let color = color_of(&labelled.object.class);
     let lines = lines(labelled);
     let (font, pad) = (style.font, (style.font.height() / 6) as i64);
@@ -197,17 +220,27 @@ fn label(canvas: &mut Canvas, labelled: &Labelled, style: &Style, taken: &mut Ve
             y1: y + height,
         }
     };
+    let (right, left, above) = (object.x1 - width, object.x0 - width, object.y0 - height);
     let places = [
-        place(object.x0, object.y0 - height),
+        place(object.x0, above),
+        place(right, above),
         place(object.x0, object.y1),
-        place(object.x0, object.y0),
-        place(object.x1 - width, object.y0 - height),
+        place(right, object.y1),
         place(object.x1, object.y0),
-        place(object.x0 - width, object.y0),
+        place(left, object.y0),
+        place(object.x1, object.y1 - height),
+        place(left, object.y1 - height),
+        place(object.x0, object.y0),
+        place(object.x0, object.y1 - height),
+        place(object.x0, above - height),
+        place(object.x0, object.y1 + height),
     ];
-    let free = |place: &&Area| !taken.iter().any(|other| place.overlaps(other));
-    let place = *places.iter().find(free).unwrap_or(&places[0]);
-    taken.push(place);
+    // The first of the best: the order above is that of preference.
+    let place = places
+        .into_iter()
+        .min_by_key(|place| hides.cost(place))
+        .unwrap_or(places[0]);
+    hides.labels.push(place);
     canvas.fill(place, color, 225);
     let [red, green, blue] = color.map(u32::from);
     let ink = if 299 * red + 587 * green + 114 * blue > 128_000 {

@@ -21,8 +21,11 @@ pub(super) struct Area {
 }
 
 impl Area {
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.x0 < other.x1 && other.x0 < self.x1 && self.y0 < other.y1 && other.y0 < self.y1
+    /// Pixels that both cover.
+    pub(super) fn shared(&self, other: &Self) -> i64 {
+        let across = self.x1.min(other.x1) - self.x0.max(other.x0);
+        let down = self.y1.min(other.y1) - self.y0.max(other.y0);
+        across.max(0) * down.max(0)
     }
 }
 
