@@ -96,7 +96,6 @@ impl Zoo {
     ///
     /// # Errors
     /// As [`Zoo::resolve`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for when graphs can be run"))]
     pub(crate) fn resolve_keys(&self, keys: &Keys) -> anyhow::Result<Keys> {
         let resolved = keys.0.iter().map(|(key, value)| {
             let value = match value {
@@ -176,9 +175,14 @@ pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
         return Ok(());
     }
     let (listed, names) = (missing.join(", "), missing.join(" "));
-    let how = "or set WEIR_MODEL_MIRROR to a folder that has them";
+    let how = match zoo.mirror() {
+        Some(mirror) if !mirror.is_dir() => {
+            format!("mend WEIR_MODEL_MIRROR: there is no folder {}", mirror.display())
+        }
+        _ => "set WEIR_MODEL_MIRROR to a folder that has them".to_owned(),
+    };
     Err(UserError::new(format!(
-        "models are not here: {listed}; run `weir models pull {names}` {how}"
+        "models are not here: {listed}; run `weir models pull {names}` or {how}"
     ))
     .into())
 }
