@@ -32,6 +32,8 @@ pub(crate) enum Command {
     /// The public models that Weir knows by name
     #[command(subcommand)]
     Models(Models),
+    /// Print the operators, heads and sinks that graphs may name, with their keys
+    Operators,
     /// Replay the event log of a run through the policy, which must decide the same
     Verify(Verify),
     /// Say what this machine has and what is missing
@@ -136,10 +138,10 @@ pub(crate) struct Profile {
     /// Batch sizes; those of the graph, else 1,2,4,8
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) batches: Vec<u32>,
-    /// Write the profile to this file as TOML
-    #[arg(long, value_name = "FILE")]
+    /// Write what `profile` of a model reads: to this file for one model, to MODEL.toml in this folder for a graph
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How the file of one model is fed and read, such as yolox
+    /// How the file of one model is fed and read, such as yolox; known for files of the zoo
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
 }

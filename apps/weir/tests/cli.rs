@@ -195,7 +195,7 @@ fn models_are_pulled_from_a_mirror() {
     );
 
     let Some(assets) = std::env::var_os("WEIR_ASSETS") else {
-        println!("skipped: WEIR_ASSETS is not set");
+        eprintln!("skipped: WEIR_ASSETS is not set");
         return;
     };
     let models = Path::new(&assets).join("models");
@@ -248,4 +248,73 @@ fn the_applications_are_well_formed_and_name_what_they_lack() {
             &["models are not here", model, "weir models pull"],
         );
     }
+}
+
+#[test]
+fn a_measured_profile_is_what_a_graph_reads() {
+    let Some(assets) = std::env::var_os("WEIR_ASSETS").map(PathBuf::from) else {
+        eprintln!("skipped: WEIR_ASSETS is not set");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let models = assets.join("models");
+    let file = models.join("fer_mini_xception_48.onnx");
+    let measured = weir(
+        folder.path(),
+        &[
+            "profile",
+            file.to_str().unwrap(),
+            "--batches",
+            "2,1",
+            "--out",
+            "made/fer.toml",
+        ],
+    );
+    assert!(measured.status.success(), "{}", stderr(&measured));
+    let table = stdout(&measured);
+    assert!(table.contains("items/s") && table.lines().count() == 3, "{table}");
+
+    let text = r#"
+[app]
+name = "faces"
+slo = "5s"
+
+[sources.north]
+uri = "emulated:uniform?rate=30"
+
+[models.finder]
+model = "zoo:yunet-320"
+profile = "made/fer.toml"
+batch = [1, 2]
+
+[modules.faces]
+operator = "detect"
+model = "finder"
+inputs = ["north"]
+
+[sinks.nowhere]
+type = "null"
+inputs = ["faces"]
+"#;
+    let graph = folder.path().join("graph.toml");
+    std::fs::write(&graph, text).unwrap();
+    let check = weir(folder.path(), &["check", "graph.toml"]);
+    assert!(check.status.success(), "{}", stderr(&check));
+
+    let arguments = ["profile", "graph.toml", "--out", "made"];
+    let of_graph = weir_with(folder.path(), &arguments, &[("WEIR_MODEL_MIRROR", &models)]);
+    assert!(of_graph.status.success(), "{}", stderr(&of_graph));
+    let written = std::fs::read_to_string(folder.path().join("made/finder.toml")).unwrap();
+    assert!(written.contains("[durations]\n1 = \""), "{written}");
+}
+
+#[test]
+fn a_model_of_its_own_needs_a_head_to_be_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine.onnx"), b"").unwrap();
+    refuses(&weir(folder.path(), &["profile", "mine.onnx"]), &["--head"]);
+    refuses(
+        &weir(folder.path(), &["profile", "mine.onnx", "--head", "yolox"]),
+        &["mine", "the file is empty"],
+    );
 }

@@ -39,6 +39,9 @@ pub(crate) fn read(
             .filter(|other| other.name == key.name)
             .find(fits)
             .unwrap_or(key);
+        if is_left_out(spec.kind, &entry.node.content) {
+            continue;
+        }
         match value(spec, &entry.node, folder, reports) {
             Some(value) => {
                 read.settings.0.insert(key.name.to_owned(), value);
@@ -47,6 +50,12 @@ pub(crate) fn read(
         }
     }
     read
+}
+
+/// An empty path names nothing: a graph writes `gallery = "${GALLERY:-}"` for what a user may set or leave.
+fn is_left_out(kind: KeyKind, content: &Content) -> bool {
+    matches!(kind, KeyKind::File | KeyKind::Folder)
+        && matches!(content, Content::Text(text) if text.is_empty())
 }
 
 /// A path made absolute: relative ones are relative to `folder`.

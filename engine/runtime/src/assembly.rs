@@ -43,7 +43,8 @@ pub struct RunOptions {
     pub pace: Pace,
     /// Bytes that decoded frames of all streams may take together.
     pub memory_bytes: u64,
-    /// Requests of one stream that may be under way; `None`: 64 of a live one, 16 of a lossless one.
+    /// Requests of one stream that may be under way; `None`: 256 of a live one, and of lossless ones
+    /// what keeps every slot busy.
     pub under_way: Option<u32>,
     /// Deliveries that may wait for a sink which skips when it is slow.
     pub sink_waiting_most: usize,

@@ -16,9 +16,12 @@ use crate::record::Recorder;
 use crate::sink;
 use crate::worker::Worker;
 
-/// Requests of one stream that may be under way: of a live one some two seconds' worth (most are dropped before), of a
-/// lossless one enough to keep every slot busy while results wait for their turn.
-const UNDER_WAY: (u32, u32) = (64, 16);
+/// Requests of one live stream that may be under way: a fast camera for seconds; what bounds memory is
+/// the bytes of all frames together.
+const UNDER_WAY_LIVE: u32 = 256;
+
+/// Requests of one lossless stream that may be under way, at least: results wait for their turn and for the sinks.
+const UNDER_WAY_LOSSLESS_LEAST: u32 = 4;
 
 /// Runs a graph until its sources end, `stop` is raised or the time is up; then lets what is under way come out.
 ///
@@ -41,7 +44,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let profiles = profiles(&graph, &models, &slots, &mut workers)?;
     let plan = Plan::new(&graph, &slots, &profiles, options)?;
 
-    let streams = stream_lines(&graph, sources, options)?;
+    let streams = stream_lines(&graph, sources, plan.fill(), options)?;
     let most: usize = streams.iter().map(|stream| stream.under_way as usize).sum();
     let recorder = match &options.record {
         None => None,
@@ -138,6 +141,14 @@ impl Plan {
             slots,
         })
     }
+
+    /// Requests that keep every slot busy with some to spare, at the batch sizes that will be run: what lossless streams
+    /// may have under way together. More would only wait, and count as late.
+    fn fill(&self) -> u32 {
+        let batch = |spec: &ModuleSpec| spec.profile.batch_size(&spec.batch, spec.slo / 2);
+        let batch = self.modules.iter().map(batch).max().unwrap_or(1);
+        4 * self.slots.slots.max(1) * batch + 4
+    }
 }
 
 /// Batch sizes and durations of every model.
@@ -170,8 +181,12 @@ pub(crate) struct StreamLine {
 fn stream_lines(
     graph: &Graph,
     sources: Vec<Option<Box<dyn SourceFactory>>>,
+    fill: u32,
     options: &RunOptions,
 ) -> Result<Vec<StreamLine>, RunError> {
+    let lossless = fill
+        .div_ceil(graph.sources().len().max(1) as u32)
+        .max(UNDER_WAY_LOSSLESS_LEAST);
     let mut lines = Vec::new();
     for ((index, node), given) in (0..).zip(graph.sources()).zip(sources) {
         let factory = match given {
@@ -179,9 +194,9 @@ fn stream_lines(
             None => Box::new(EmulatedSource::parse(&node.uri, index)?),
         };
         let default = if node.mode == SourceMode::Live {
-            UNDER_WAY.0
+            UNDER_WAY_LIVE
         } else {
-            UNDER_WAY.1
+            lossless
         };
         let under_way = options.under_way.unwrap_or(default);
         lines.push(StreamLine {

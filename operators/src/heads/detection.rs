@@ -60,6 +60,32 @@ impl Keep {
         }
     }
 
+    /// Candidates of rows as the YOLOv5 family lays them: centre, size, objectness, what is the model's own, and from
+    /// `first_class` on the classes; score = objectness * the best class.
+    pub(crate) fn rows(
+        &self,
+        data: &[f32],
+        channels: usize,
+        first_class: usize,
+        points: impl Fn(&[f32]) -> Points,
+    ) -> Vec<Candidate> {
+        let candidate = |row: &[f32]| {
+            let (class, probability) = best(&row[first_class..]);
+            let (score, rect) = (row[4] * probability, about(row[0], row[1], row[2], row[3]));
+            (score >= self.threshold).then(|| Candidate {
+                class,
+                score,
+                rect,
+                points: points(row),
+            })
+        };
+        // Few rows have an object: that is looked at before the classes are.
+        data.chunks_exact(channels)
+            .filter(|row| row[4] >= self.threshold)
+            .filter_map(candidate)
+            .collect()
+    }
+
     /// The best of the candidates, as objects of the picture.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, placed: &Placed) -> Inference {
         let objects = suppress(candidates, self.overlap)

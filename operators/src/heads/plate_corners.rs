@@ -5,7 +5,7 @@
 
 use weir_flow::{Bearing, Inference, Point, Points, Settings};
 
-use super::detection::{Candidate, Keep, about, best};
+use super::detection::Keep;
 use super::input::{BYTES, Input, Placed, Wish};
 use super::labels::Labels;
 use super::settings::{FOUND, INPUT, LABELS};
@@ -61,25 +61,12 @@ impl Head for PlateCorners {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
-        let mut candidates = Vec::new();
-        for row in output.data.chunks_exact(self.channels) {
-            if row[4] < self.keep.threshold {
-                continue;
-            }
-            let (class, probability) = best(&row[13..]);
-            let score = row[4] * probability;
-            if score >= self.keep.threshold {
-                let corners =
-                    std::array::from_fn(|corner| Point::new(row[5 + 2 * corner], row[6 + 2 * corner]));
-                let rect = about(row[0], row[1], row[2], row[3]);
-                candidates.push(Candidate {
-                    class,
-                    score,
-                    rect,
-                    points: Points::Corners(corners),
-                });
-            }
-        }
+        let corners = |row: &[f32]| {
+            Points::Corners(std::array::from_fn(|corner| {
+                Point::new(row[5 + 2 * corner], row[6 + 2 * corner])
+            }))
+        };
+        let candidates = self.keep.rows(output.data, self.channels, 13, corners);
         self.keep.objects(candidates, placed)
     }
 }

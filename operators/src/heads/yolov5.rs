@@ -2,9 +2,9 @@
 //!
 //! Wants red, green, blue over 255, letterboxed over 114. Gives centre and size in input pixels, objectness, classes.
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{Bearing, Inference, Points, Settings};
 
-use super::detection::{Candidate, Keep, about, best};
+use super::detection::Keep;
 use super::input::{BYTES, Input, Placed, Wish};
 use super::labels::{COCO, Labels};
 use super::settings::{FOUND, INPUT, LABELS};
@@ -53,21 +53,7 @@ impl Head for Yolov5 {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
-        let mut candidates = Vec::new();
-        for row in output.data.chunks_exact(self.channels) {
-            if row[4] < self.keep.threshold {
-                continue;
-            }
-            let (class, probability) = best(&row[5..]);
-            let score = row[4] * probability;
-            if score >= self.keep.threshold {
-                candidates.push(Candidate::new(
-                    class,
-                    score,
-                    about(row[0], row[1], row[2], row[3]),
-                ));
-            }
-        }
+        let candidates = self.keep.rows(output.data, self.channels, 5, |_| Points::None);
         self.keep.objects(candidates, placed)
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod doctor;
 mod graph;
 mod models;
+mod operators;
 mod profile;
 mod replay;
 mod run;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Profile(args) => profile::profile(&args, &zoo),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
+        Command::Operators => operators::operators(&zoo),
         Command::Verify(args) => verify::verify(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
     }

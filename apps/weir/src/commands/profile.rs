@@ -1,46 +1,173 @@
-//! `weir profile`: how long models take by batch size.
+//! `weir profile`: how long models take by batch size, one slot of their device alone.
 
-use weir_graph::{Graph, ModelOrigin};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use comfy_table::CellAlignment;
+use weir_flow::{DeviceKind, Model};
+use weir_graph::DeviceClass;
+use weir_operators::{LoadRequest, ModelFile};
+use weir_policy::Span;
+use weir_runtime::{Measured, measure};
 
 use crate::args::Profile;
+use crate::assemble;
 use crate::catalog;
 use crate::error::UserError;
+use crate::output;
+use crate::report::plain_table;
 use crate::zoo::{self, Zoo};
 
-/// Measures every model of a graph, or one model.
+/// Each duration is the median of so many runs, after one that does not count.
+const RUNS: usize = 15;
+/// Measured where neither the graph nor the caller says.
+const BATCHES: [u32; 4] = [1, 2, 4, 8];
+
+/// A model that can be measured.
+struct Subject {
+    name: String,
+    model: Arc<dyn Model>,
+    device: DeviceKind,
+    batches: Vec<u32>,
+}
+
+/// Measures every model of a graph, or one model; prints a table, and writes profiles where they are asked for.
 ///
 /// # Errors
 /// Problems of the graph, models that are not there or cannot be run, and files that cannot be written.
 pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
-    if !args.target.is_file() {
-        return Err(UserError::new(format!("there is no file {}", args.target.display())).into());
+    let target = &args.target;
+    if !target.is_file() {
+        return Err(UserError::new(format!("there is no file {}", target.display())).into());
     }
-    if args
-        .target
-        .extension()
-        .is_some_and(|extension| extension == "onnx")
-    {
-        let head = args.head.as_deref().ok_or_else(|| {
-            UserError::new("say by --head how the model is fed and read, such as --head yolox")
-        })?;
-        anyhow::bail!(
-            "this build cannot measure {} with head {head} yet",
-            args.target.display()
-        );
+    let is_model = target.extension().is_some_and(|extension| extension == "onnx");
+    let subjects = if is_model {
+        vec![of_file(target, args, zoo)?]
+    } else {
+        of_graph(target, args, zoo)?
+    };
+    let mut table = plain_table(&["model", "batch", "ms", "items/s"]);
+    table
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for subject in &subjects {
+        let measured = measure(&subject.model, subject.device, &subject.batches, RUNS)
+            .map_err(|error| UserError::new(error.to_string()))?;
+        for (size, span) in &measured.points {
+            let ms = span.micros() as f64 / 1e3;
+            table.add_row([
+                subject.name.clone(),
+                size.to_string(),
+                format!("{ms:.3}"),
+                format!("{:.1}", f64::from(*size) * 1e3 / ms.max(1e-3)),
+            ]);
+        }
+        if let Some(out) = &args.out {
+            let path = if is_model {
+                out.clone()
+            } else {
+                out.join(format!("{}.toml", subject.name))
+            };
+            write(&path, &subject.name, &measured)?;
+        }
+        if let Some(remark) = subject.model.batching().remark {
+            output::remark(&format!("{}: {remark}", subject.name));
+        }
     }
-    let graph = catalog::load(&args.target, zoo)?;
-    zoo::require(&graph, zoo)?;
-    anyhow::bail!(
-        "this build cannot measure the {} models of this graph yet",
-        measurable(&graph)
-    )
+    Ok(output::say(&table.trim_fmt())?)
 }
 
-/// Models that exist as more than a declared profile.
-fn measurable(graph: &Graph) -> usize {
-    graph
-        .models()
-        .iter()
-        .filter(|model| model.origin != ModelOrigin::Emulated)
-        .count()
+/// One model. A file of the zoo brings its own head and keys.
+fn of_file(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Subject> {
+    let file = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let known = zoo
+        .entries()
+        .find(|(_, entry)| args.head.is_none() && entry.file == file);
+    let head = args
+        .head
+        .as_deref()
+        .or_else(|| known.and_then(|(_, entry)| entry.head.as_deref()))
+        .ok_or_else(|| UserError::new("say by --head how the model is fed and read, such as --head yolox"))?;
+    let settings = match known {
+        Some((_, entry)) => zoo.resolve_keys(&entry.settings())?,
+        None => weir_flow::Settings::default(),
+    };
+    let batches = sizes(&args.batches, &BATCHES);
+    let model = weir_operators::load(&LoadRequest {
+        name: path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(&file),
+        file: ModelFile::Path(path.to_owned()),
+        head,
+        settings: &settings,
+        max_batch: batches.last().copied().unwrap_or(1),
+        dump: None,
+    });
+    Ok(Subject {
+        name: path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        model: model.map_err(|error| UserError::new(error.to_string()))?,
+        device: DeviceKind::Cpu,
+        batches,
+    })
+}
+
+/// All models of a graph that are not emulated, each on its device.
+fn of_graph(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Subject>> {
+    let graph = catalog::load(path, zoo)?;
+    zoo::require(&graph, zoo)?;
+    let mut subjects = Vec::new();
+    for node in graph.models() {
+        let device = match graph.devices()[node.device].class {
+            DeviceClass::Cpu => DeviceKind::Cpu,
+            DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+            DeviceClass::Emulated(_) => {
+                let name = &node.name;
+                output::remark(&format!(
+                    "{name} is on an emulated device: its profile is declared"
+                ));
+                continue;
+            }
+        };
+        let mut node = node.clone();
+        node.batch = sizes(&args.batches, &node.batch);
+        if let Some(model) = assemble::model(&node, &graph, zoo, None)? {
+            subjects.push(Subject {
+                name: node.name,
+                model,
+                device,
+                batches: node.batch,
+            });
+        }
+    }
+    Ok(subjects)
+}
+
+/// Ascending and each once; `default` where none is asked for.
+fn sizes(asked: &[u32], default: &[u32]) -> Vec<u32> {
+    let mut sizes = if asked.is_empty() { default } else { asked }.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// Writes what the key `profile` of a model reads.
+fn write(path: &Path, name: &str, measured: &Measured) -> anyhow::Result<()> {
+    let mut text =
+        format!("# {name}, measured by weir profile: batch size and median duration.\n\n[durations]\n");
+    for (size, span) in &measured.points {
+        // A duration of nothing is no duration to those who read this.
+        let _ = writeln!(text, "{size} = \"{}\"", (*span).max(Span::from_micros(1)));
+    }
+    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(path, text))
+        .map_err(|error| {
+            UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
+        })
 }
