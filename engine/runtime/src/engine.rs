@@ -30,6 +30,9 @@ use crate::worker::{Ran, Worker, WorkerHandle};
 /// How often the run looks whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
+/// How long a thread that was told to end may take; only one that is stuck in a batch or in a source takes any time.
+const LEAVING_MOST: Duration = Duration::from_secs(2);
+
 /// How often it looks whether a thread that was told to end has ended.
 const JOIN_LOOK_UP: Duration = Duration::from_millis(1);
 
@@ -109,7 +112,7 @@ impl Engine<'_> {
         let began = self.clock.now();
         for thread in threads {
             while !thread.is_finished() {
-                if duration(self.clock.now().since(began)) >= self.options.grace {
+                if duration(self.clock.now().since(began)) >= LEAVING_MOST.min(self.options.grace) {
                     let name = thread.thread().name().unwrap_or("?");
                     tracing::error!("the thread {name} hangs and is left behind");
                     break;
