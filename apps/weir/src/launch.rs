@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_flow::StopFlag;
 use weir_graph::Graph;
-use weir_policy::{Report, Span};
+use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::{Course, Speed};
