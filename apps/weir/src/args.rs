@@ -40,12 +40,9 @@ pub(crate) enum Command {
     Doctor,
 }
 
-/// `weir run`.
-#[derive(Debug, Group)]
-pub(crate) struct Run {
-    /// The graph
-    #[arg(value_name = "GRAPH.toml")]
-    pub(crate) graph: PathBuf,
+/// How a run goes and what is kept of it.
+#[derive(Debug, Clone, PartialEq, Group)]
+pub(crate) struct Course {
     /// Stop after this time, such as 60s or 5m
     #[arg(long)]
     pub(crate) duration: Option<Span>,
@@ -55,6 +52,16 @@ pub(crate) struct Run {
     /// Write the event log of the run, which can be replayed through the policy
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+}
+
+/// `weir run`.
+#[derive(Debug, Group)]
+pub(crate) struct Run {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    #[command(flatten)]
+    pub(crate) course: Course,
 }
 
 /// `weir replay`.
@@ -78,15 +85,8 @@ pub(crate) struct Replay {
     /// Put the files of all sinks into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Stop after this time, such as 60s or 5m
-    #[arg(long)]
-    pub(crate) duration: Option<Span>,
-    /// Write the report to this file as JSON instead of printing a table
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write the event log of the run, which can be replayed through the policy
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) course: Course,
     /// Write every input tensor into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dump_inputs: Option<PathBuf>,

@@ -2,11 +2,17 @@
 
 use tokio::signal::unix::{SignalKind, signal};
 use weir_flow::StopFlag;
+use weir_policy::Span;
+use weir_runtime::Clock;
 
 use crate::output;
 
 /// What a shell expects of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
+
+/// Signals within this time are one request: a terminal or `timeout` may tell the program and its group, and so tell it
+/// twice.
+const SAME: Span = Span::from_millis(500);
 
 /// Watches for Ctrl-C and for being asked to terminate, on a thread of its own.
 ///
@@ -27,14 +33,18 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
                     return;
                 };
                 // The flag itself is also raised when the time of a run is up.
-                let mut asked = false;
+                let clock = Clock::start();
+                let mut asked = None;
                 loop {
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
                     }
-                    if std::mem::replace(&mut asked, true) {
-                        std::process::exit(INTERRUPTED);
+                    let now = clock.now();
+                    match asked {
+                        Some(first) if now.since(first) >= SAME => std::process::exit(INTERRUPTED),
+                        Some(_) => continue,
+                        None => asked = Some(now),
                     }
                     stop.raise();
                     output::remark("stopping: what is under way comes out; once more to leave at once");

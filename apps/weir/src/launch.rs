@@ -8,10 +8,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_flow::StopFlag;
 use weir_graph::Graph;
-use weir_policy::{Report, Span};
+use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
-use crate::args::Speed;
+use crate::args::{Course, Speed};
 use crate::assemble::{DumpInputs, assemble};
 use crate::error::UserError;
 use crate::settings::Settings;
@@ -21,14 +21,10 @@ use crate::{interrupt, output, report};
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LaunchOptions {
-    /// Stop after this time.
-    pub(crate) duration: Option<Span>,
+    /// When it stops, and what is kept of it.
+    pub(crate) course: Course,
     /// How fast recorded sources go.
     pub(crate) speed: Speed,
-    /// Where the report goes as JSON; a table is printed where this is not given.
-    pub(crate) report: Option<PathBuf>,
-    /// Where the event log goes.
-    pub(crate) record: Option<PathBuf>,
     /// The folder that files of sinks go to instead of where the graph says.
     pub(crate) out: Option<PathBuf>,
     /// Where input tensors go.
@@ -46,16 +42,16 @@ pub(crate) fn launch(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
-    if let Some(path) = &options.report {
+    if let Some(path) = &options.course.report {
         writable(path)?;
     }
     let ran = run(graph, options, settings, zoo);
-    if let (Err(_), Some(path)) = (&ran, &options.report) {
+    if let (Err(_), Some(path)) = (&ran, &options.course.report) {
         discard_empty(path);
     }
     let (report, lines_on_output) = ran?;
     let failures = failures(&report);
-    match &options.report {
+    match &options.course.report {
         Some(path) => report::write(&report, path)?,
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
@@ -86,7 +82,10 @@ fn run(
     interrupt::watch(&stop)?;
     let progress: Arc<Progress> = Arc::default();
     let run = RunOptions {
-        duration: options.duration.map(|span| Duration::from_micros(span.micros())),
+        duration: options
+            .course
+            .duration
+            .map(|span| Duration::from_micros(span.micros())),
         pace: match options.speed {
             Speed::Own => Pace::Times(1.0),
             Speed::Times(times) => Pace::Times(times),
@@ -94,7 +93,7 @@ fn run(
         },
         memory_bytes: settings.frame_memory.0,
         sink_waiting_most: settings.sink_events.0,
-        record: options.record.clone(),
+        record: options.course.record.clone(),
         progress: Arc::clone(&progress),
         ..RunOptions::default()
     };

@@ -61,7 +61,7 @@ pub(crate) fn parse(
 ) -> Vec<Entry> {
     let (table, errors) = DeTable::parse_recoverable(text);
     report_errors(&errors, reports);
-    let forgiving = |name: &str| Some(environment(name).unwrap_or_default());
+    let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
     let of_section = |name: &str| -> Environment<'_> {
         if sources == Sources::Replaced && name == "sources" {
             &forgiving

@@ -28,7 +28,7 @@ mod window;
 
 pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
 pub use depq::{Depq, End};
-pub use gate::{Admission, Gate, Overflow};
+pub use gate::{Admission, Gate, GateSpec, Overflow};
 pub use histogram::{Histogram, Quantiles};
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use join::Join;

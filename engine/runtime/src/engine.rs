@@ -10,7 +10,7 @@ use actix::{Actor, Addr, System};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, StopFlag};
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{Module, ModuleSpec, Overflow, Report, RunInfo, SlotId, Slots, StreamId, Timestamp};
+use weir_policy::{Module, ModuleSpec, Report, RunInfo, SlotId, Slots, StreamId, Timestamp};
 
 use crate::actors::{
     Abandon, BatchBack, Egress, EgressSetup, ModuleActor, ModuleSetup, Modules, RunEnded, SinkLine,
@@ -29,6 +29,9 @@ use crate::worker::{Ran, Worker, WorkerHandle};
 
 /// How often the run looks whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
+
+/// How long a thread that was told to end may take; only one that is stuck in a batch or in a source takes any time.
+const LEAVING_MOST: Duration = Duration::from_secs(2);
 
 /// How often it looks whether a thread that was told to end has ended.
 const JOIN_LOOK_UP: Duration = Duration::from_millis(1);
@@ -109,7 +112,7 @@ impl Engine<'_> {
         let began = self.clock.now();
         for thread in threads {
             while !thread.is_finished() {
-                if duration(self.clock.now().since(began)) >= self.options.grace {
+                if duration(self.clock.now().since(began)) >= LEAVING_MOST.min(self.options.grace) {
                     let name = thread.thread().name().unwrap_or("?");
                     tracing::error!("the thread {name} hangs and is left behind");
                     break;
@@ -213,7 +216,6 @@ impl Engine<'_> {
         for ((stream, line), route) in (0..).zip(streams).zip(routes) {
             let node = &self.graph.sources()[stream as usize];
             let live = line.mode == SourceMode::Live;
-            let overflow = if live { Overflow::Drop } else { Overflow::Hold };
             let taken = Arc::clone(&memory);
             let source = SourceLine {
                 stream: StreamId(stream),
@@ -222,7 +224,7 @@ impl Engine<'_> {
                 repeat: node.repeat,
                 droppable: live,
                 pace: self.options.pace,
-                gate: StreamGate::new(overflow, line.under_way, Arc::clone(&memory)),
+                gate: StreamGate::new(line.gate, Arc::clone(&memory), self.clock),
                 clock: self.clock,
                 stop: self.stop.clone(),
                 numbers: Arc::clone(&numbers),

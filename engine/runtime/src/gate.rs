@@ -5,7 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_flow::StopFlag;
-use weir_policy::{Admission, DropReason, Gate, Overflow};
+use weir_policy::{Admission, DropReason, Gate, GateSpec, Timestamp};
+
+use crate::clock::Clock;
 
 /// How often a source that is held back looks whether the run is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
@@ -61,12 +63,13 @@ pub(crate) struct StreamGate {
     gate: Mutex<Gate>,
     left: Condvar,
     memory: Arc<Memory>,
+    clock: Clock,
 }
 
 /// A place among the requests of a stream; free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pass {
-    gate: Option<Arc<StreamGate>>,
+    gate: Option<(Arc<StreamGate>, Timestamp)>,
 }
 
 impl Pass {
@@ -78,19 +81,21 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        if let Some(gate) = &self.gate {
-            gate.lock().ended();
+        if let Some((gate, entered)) = &self.gate {
+            let held = gate.clock.now().since(*entered);
+            gate.lock().ended(held);
             gate.left.notify_one();
         }
     }
 }
 
 impl StreamGate {
-    pub(crate) fn new(overflow: Overflow, most: u32, memory: Arc<Memory>) -> Arc<Self> {
+    pub(crate) fn new(spec: GateSpec, memory: Arc<Memory>, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
-            gate: Mutex::new(Gate::new(overflow, most)),
+            gate: Mutex::new(Gate::new(spec)),
             left: Condvar::new(),
             memory,
+            clock,
         })
     }
 
@@ -112,7 +117,7 @@ impl StreamGate {
                 (Admission::Enter, Some(loan)) => {
                     return Some(Ok((
                         Pass {
-                            gate: Some(Arc::clone(self)),
+                            gate: Some((Arc::clone(self), self.clock.now())),
                         },
                         loan,
                     )));
@@ -131,12 +136,24 @@ impl StreamGate {
 
 #[cfg(test)]
 mod tests {
+    use weir_policy::{Overflow, Span};
+
     use super::*;
+
+    fn gate(overflow: Overflow, most: u32, memory: &Arc<Memory>) -> Arc<StreamGate> {
+        let spec = GateSpec {
+            overflow,
+            begin: most,
+            most,
+            slo: Span::from_millis(400),
+        };
+        StreamGate::new(spec, Arc::clone(memory), Clock::start())
+    }
 
     #[test]
     fn bytes_and_places_come_back() {
         let memory = Memory::new(100);
-        let gate = StreamGate::new(Overflow::Drop, 2, Arc::clone(&memory));
+        let gate = gate(Overflow::Drop, 2, &memory);
         let stop = StopFlag::default();
         let first = gate.enter(60, &stop).unwrap();
         assert!(first.is_ok());
@@ -149,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_held_source_stops_when_asked() {
-        let gate = StreamGate::new(Overflow::Hold, 1, Memory::new(100));
+        let gate = gate(Overflow::Hold, 1, &Memory::new(100));
         let stop = StopFlag::default();
         let _first = gate.enter(1, &stop).unwrap().unwrap();
         stop.raise();

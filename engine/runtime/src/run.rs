@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use weir_flow::{Model, SourceFactory, StopFlag};
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{Forming, ModuleId, ModuleSpec, Profile, Report, SlotId, SlotsSpec, Span, Topology};
+use weir_policy::{
+    Forming, GateSpec, ModuleId, ModuleSpec, Overflow, Profile, Report, SlotId, SlotsSpec, Span, Topology,
+};
 
 use crate::actors::SinkLine;
 use crate::assembly::{Assembly, RunError, RunOptions};
@@ -45,7 +47,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let plan = Plan::new(&graph, &slots, &profiles, options)?;
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
-    let most: usize = streams.iter().map(|stream| stream.under_way as usize).sum();
+    let most: usize = streams.iter().map(|stream| stream.gate.most as usize).sum();
     let recorder = match &options.record {
         None => None,
         Some(path) => {
@@ -142,10 +144,22 @@ impl Plan {
         })
     }
 
-    /// Requests that keep every slot busy with some to spare, at the batch sizes that will be run: what lossless streams
-    /// may have under way together. More would only wait, and count as late.
+    /// Requests that keep every slot busy with some to spare, at the batch sizes that frames will be run in: what lossless
+    /// streams may have under way together in the beginning. More would only wait, and count as late.
     fn fill(&self) -> u32 {
-        let batch = |spec: &ModuleSpec| spec.profile.batch_size(&spec.batch, spec.slo / 2);
+        let firsts = |module: ModuleId| {
+            !self
+                .modules
+                .iter()
+                .any(|spec| self.topology.leads_to(spec.id, module))
+        };
+        let batch = |spec: &ModuleSpec| {
+            if firsts(spec.id) {
+                spec.profile.batch_size(&spec.batch, spec.slo / 2)
+            } else {
+                1
+            }
+        };
         let batch = self.modules.iter().map(batch).max().unwrap_or(1);
         4 * self.slots.slots.max(1) * batch + 4
     }
@@ -175,7 +189,7 @@ fn profiles(
 pub(crate) struct StreamLine {
     pub(crate) factory: Box<dyn SourceFactory>,
     pub(crate) mode: SourceMode,
-    pub(crate) under_way: u32,
+    pub(crate) gate: GateSpec,
 }
 
 fn stream_lines(
@@ -193,16 +207,21 @@ fn stream_lines(
             Some(factory) => factory,
             None => Box::new(EmulatedSource::parse(&node.uri, index)?),
         };
-        let default = if node.mode == SourceMode::Live {
-            UNDER_WAY_LIVE
-        } else {
-            lossless
+        let (overflow, begin, most) = match node.mode {
+            SourceMode::Live => (Overflow::Drop, UNDER_WAY_LIVE, UNDER_WAY_LIVE),
+            SourceMode::Lossless => (Overflow::Hold, lossless, 4 * lossless),
         };
-        let under_way = options.under_way.unwrap_or(default);
+        let (begin, most) = options.under_way.map_or((begin, most), |fixed| (fixed, fixed));
+        let gate = GateSpec {
+            overflow,
+            begin,
+            most,
+            slo: graph.slo(),
+        };
         lines.push(StreamLine {
             factory,
             mode: node.mode,
-            under_way,
+            gate,
         });
     }
     Ok(lines)

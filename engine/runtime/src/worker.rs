@@ -115,10 +115,18 @@ impl Worker {
             let result = self.run(&job, &mut steps);
             // Items hold frames: let go of them before anybody is told that the batch is done.
             let Job {
-                module, batch, items, ..
+                module,
+                model,
+                batch,
+                items,
             } = job;
             drop(items);
             let took = self.clock.now().since(began);
+            if result.is_err() {
+                // While the slot still counts as busy, so that the next batch does not wait for it. What cannot be
+                // built now is tried again then, and told then.
+                let _ = self.session(model);
+            }
             answer(Ran {
                 slot: self.slot,
                 module,

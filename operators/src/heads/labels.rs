@@ -140,6 +140,11 @@ impl Labels {
         Ok(Self { names })
     }
 
+    /// Whether the settings name the classes.
+    pub(crate) fn given(settings: &Settings) -> bool {
+        settings.text("labels_file").is_some() || settings.texts("labels").is_some()
+    }
+
     /// The name of a class.
     pub(crate) fn name(&self, class: usize) -> Arc<str> {
         self.names

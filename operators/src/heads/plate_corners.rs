@@ -28,6 +28,9 @@ pub(super) const KIND: Kind = Kind {
     build,
 };
 
+/// Kinds of plates that need no names: more of them are some other model's classes.
+const KINDS_MOST: usize = 8;
+
 struct PlateCorners {
     keep: Keep,
     channels: usize,
@@ -38,6 +41,12 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
     let shape = single(given, wants, 2)?;
     if shape[1] < 14 || shape[0] < shape[1] {
         return Err(unfit(given, wants));
+    }
+    if shape[1] - 13 > KINDS_MOST && !Labels::given(settings) {
+        return Err(format!(
+            "it would tell {} kinds of plates apart: it is no model of plates, or name them by `labels`",
+            shape[1] - 13
+        ));
     }
     // One and two rows of characters are plates alike, unless labels tell them apart.
     let labels = Labels::read(settings, &vec!["plate"; shape[1] - 13], shape[1] - 13)?;

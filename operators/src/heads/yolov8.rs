@@ -41,6 +41,13 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
     } else {
         (1, channels)
     };
+    if channels - 4 == COCO.len() + 1 && !Labels::given(settings) {
+        return Err(format!(
+            "its {channels} values a box are those of the {} classes of COCO with objectness: use the head yolox or \
+             yolov5, or name the classes by `labels`",
+            COCO.len()
+        ));
+    }
     let labels = Labels::read(settings, COCO, channels - 4)?;
     let keep = Keep::read(settings, 0.25, 0.45, labels);
     Ok(Box::new(Yolov8 {

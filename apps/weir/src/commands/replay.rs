@@ -28,7 +28,7 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
     let policy = policy(graph.policy(), &args);
     let graph = on_videos(graph, &args)?.with_policy(policy);
     zoo::require(&graph, zoo)?;
-    if args.repeat && args.speed == Speed::Max && args.duration.is_none() {
+    if args.repeat && args.speed == Speed::Max && args.course.duration.is_none() {
         crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
     }
     for folder in [&args.out, &args.dump_inputs].into_iter().flatten() {
@@ -37,10 +37,8 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
         })?;
     }
     let options = LaunchOptions {
-        duration: args.duration,
+        course: args.course,
         speed: args.speed,
-        report: args.report,
-        record: args.record,
         out: args.out,
         dump_inputs: args.dump_inputs.map(|folder| DumpInputs {
             folder,

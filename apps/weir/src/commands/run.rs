@@ -14,10 +14,8 @@ pub(crate) fn run(args: Run, settings: &Settings, zoo: &Zoo) -> anyhow::Result<(
     let graph = catalog::load(&args.graph, zoo)?;
     zoo::require(&graph, zoo)?;
     let options = LaunchOptions {
-        duration: args.duration,
+        course: args.course,
         speed: Speed::Own,
-        report: args.report,
-        record: args.record,
         out: None,
         dump_inputs: None,
     };

@@ -175,9 +175,14 @@ pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
         return Ok(());
     }
     let (listed, names) = (missing.join(", "), missing.join(" "));
-    let how = "or set WEIR_MODEL_MIRROR to a folder that has them";
+    let how = match zoo.mirror() {
+        Some(mirror) if !mirror.is_dir() => {
+            format!("mend WEIR_MODEL_MIRROR: there is no folder {}", mirror.display())
+        }
+        _ => "set WEIR_MODEL_MIRROR to a folder that has them".to_owned(),
+    };
     Err(UserError::new(format!(
-        "models are not here: {listed}; run `weir models pull {names}` {how}"
+        "models are not here: {listed}; run `weir models pull {names}` or {how}"
     ))
     .into())
 }

@@ -136,7 +136,14 @@ impl World {
             gates: scene
                 .streams
                 .iter()
-                .map(|stream| Gate::new(overflow(stream), stream.most))
+                .map(|stream| {
+                    Gate::new(GateSpec {
+                        overflow: overflow(stream),
+                        begin: stream.most,
+                        most: stream.most,
+                        slo: Span::MAX,
+                    })
+                })
                 .collect(),
             held: vec![0; scene.streams.len()],
             frames_left: scene.streams.iter().map(|stream| stream.frames).collect(),
@@ -302,7 +309,7 @@ impl World {
             }
         }
         if entered {
-            self.gates[stream as usize].ended();
+            self.gates[stream as usize].ended(Span::ZERO);
             if self.held[stream as usize] > 0 {
                 self.held[stream as usize] -= 1;
                 self.admit(stream);
