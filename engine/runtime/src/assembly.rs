@@ -41,7 +41,7 @@ pub struct RunOptions {
     pub duration: Option<Duration>,
     /// The pace.
     pub pace: Pace,
-    /// Bytes that decoded frames of all streams may take together.
+    /// Bytes that decoded frames of all streams may take together; each stream has an equal share.
     pub memory_bytes: u64,
     /// Requests of one stream that may be under way; `None`: 256 of a live one, and of lossless ones
     /// what keeps every slot busy.

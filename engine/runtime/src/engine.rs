@@ -210,13 +210,14 @@ impl Engine<'_> {
         modules: &[Addr<ModuleActor>],
         egress: &Addr<Egress>,
     ) -> Result<Vec<JoinHandle<()>>, RunError> {
-        let memory = Memory::new(self.options.memory_bytes);
+        // Shared out evenly: a decoder keeps the buffers that its stream had at its most, so only what no stream can exceed
+        // is a bound on the whole, and one large camera cannot starve the others.
+        let share = self.options.memory_bytes / streams.len().max(1) as u64;
         let numbers = Arc::new(AtomicU64::new(0));
         let mut threads = Vec::new();
         for ((stream, line), route) in (0..).zip(streams).zip(routes) {
             let node = &self.graph.sources()[stream as usize];
             let live = line.mode == SourceMode::Live;
-            let taken = Arc::clone(&memory);
             let source = SourceLine {
                 stream: StreamId(stream),
                 name: node.name.clone(),
@@ -224,7 +225,7 @@ impl Engine<'_> {
                 repeat: node.repeat,
                 droppable: live,
                 pace: self.options.pace,
-                gate: StreamGate::new(line.gate, Arc::clone(&memory), self.clock),
+                gate: StreamGate::new(line.gate, Memory::new(share), self.clock),
                 clock: self.clock,
                 stop: self.stop.clone(),
                 numbers: Arc::clone(&numbers),
@@ -234,7 +235,6 @@ impl Engine<'_> {
                     .iter()
                     .map(|id| (modules[id.index()].clone(), route.parts[id.index()]))
                     .collect(),
-                memory_taken: Arc::new(move || taken.taken()),
             };
             let thread = std::thread::Builder::new().name(format!("weir-source-{}", node.name));
             threads.push(thread.spawn(move || source.run())?);

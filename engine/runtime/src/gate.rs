@@ -1,4 +1,4 @@
-//! Where frames become requests: the places of a stream, and the bytes that decoded frames may take in all.
+//! Where frames become requests: the places of a stream, and the bytes that its decoded frames may take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::clock::Clock;
 /// How often a source that is held back looks whether the run is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
-/// The bytes that decoded frames of all streams may take together.
+/// The bytes that decoded frames of one stream may take together: its share of the bound of all.
 #[derive(Debug)]
 pub(crate) struct Memory {
     bytes: u64,
@@ -99,6 +99,11 @@ impl StreamGate {
         })
     }
 
+    /// Bytes that frames of the stream take now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.taken()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Gate> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +130,7 @@ impl StreamGate {
                 (Admission::Drop(reason), _) => return Some(Err(reason)),
                 (Admission::Enter | Admission::Hold, _) if stop.raised() => return None,
                 (Admission::Enter | Admission::Hold, _) => {
-                    // Memory freed by another stream does not signal this one, hence the time-out.
+                    // Bytes come back when a frame goes, which signals nobody, hence the time-out.
                     let woken = self.left.wait_timeout(gate, LOOK_UP);
                     gate = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }

@@ -40,7 +40,6 @@ pub(crate) struct SourceLine {
     pub(crate) egress: Addr<Egress>,
     /// Modules that its frames enter, each with how many parts make a request whole there.
     pub(crate) entries: Vec<(Addr<ModuleActor>, u32)>,
-    pub(crate) memory_taken: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// Where a stream stands.
@@ -192,7 +191,7 @@ impl SourceLine {
                 return true;
             }
         };
-        telemetry::frame_bytes((self.memory_taken)());
+        telemetry::frame_bytes(&self.name, self.gate.bytes());
         frame.reservation = Some(Box::new(loan));
         let pass: Arc<Pass> = Arc::new(pass);
         let request = Request::new(id, self.stream, Arc::new(frame), sent_at, self.droppable, pass);

@@ -47,6 +47,6 @@ pub(crate) fn batch_lost(module: &str) {
     metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(1);
 }
 
-pub(crate) fn frame_bytes(bytes: u64) {
-    metrics::gauge!(FRAME_BYTES).set(bytes as f64);
+pub(crate) fn frame_bytes(stream: &str, bytes: u64) {
+    metrics::gauge!(FRAME_BYTES, "stream" => stream.to_owned()).set(bytes as f64);
 }

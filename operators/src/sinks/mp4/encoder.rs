@@ -207,6 +207,8 @@ fn h264(width: u32, height: u32, crf: f64) -> Result<encoder::Video, Error> {
     video.set_color_range(color::Range::MPEG);
     let mut options = Dictionary::new();
     options.set("preset", "veryfast");
+    // No look-ahead: a camera that delivers now and then would keep dozens of pictures in its encoder for half a minute.
+    options.set("tune", "zerolatency");
     options.set("crf", &format!("{:.1}", crf.clamp(0.0, 51.0)));
     video.open_with(options)
 }
