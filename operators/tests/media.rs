@@ -185,7 +185,7 @@ fn what_is_no_video_is_refused_in_one_sentence() {
     let images = folder.path().join("images");
     std::fs::create_dir(&images).unwrap();
     refused(&images, "holds no .jpg");
-    refused(Path::new("/dev/video99"), "RTSP");
+    refused(Path::new("/dev/video99"), "no such file");
     refused(Path::new("nonsense://camera"), "kind of address");
     let silent = b"RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x08\0\0\0\0\0\0\0\0\0\0\0";
     refused(&file("sound.wav", silent), "no video stream");

@@ -87,7 +87,7 @@ impl FfmpegSource {
             height: decoder.height(),
             fps,
             frames,
-            live: open::is_live(uri),
+            live: open::is_live(uri, &input),
         };
         Ok(Self {
             uri: uri.to_owned(),

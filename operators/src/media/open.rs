@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::util::log;
-use ffmpeg_next::{Dictionary, Error, format};
+use ffmpeg_next::{Dictionary, Error, device, format};
 use weir_flow::{SourceError, StopFlag};
 
 use super::{SourceOptions, cannot_open};
@@ -44,12 +44,24 @@ pub(crate) fn prepare() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether frames of this address arrive on their own time.
-pub(super) fn is_live(uri: &str) -> bool {
-    const LIVE: [&str; 11] = [
+/// Whether frames of this address arrive on their own time: a capture device, or a stream without an end. A recording
+/// that a web server holds has one.
+pub(super) fn is_live(uri: &str, input: &Input) -> bool {
+    match scheme(uri) {
+        Some("http" | "https") => input.duration() <= 0,
+        _ => is_capture(uri) || is_remote(uri),
+    }
+}
+
+fn is_capture(uri: &str) -> bool {
+    uri.starts_with("/dev/video")
+}
+
+fn is_remote(uri: &str) -> bool {
+    const REMOTE: [&str; 11] = [
         "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mmsh",
     ];
-    scheme(uri).is_some_and(|scheme| LIVE.contains(&scheme))
+    scheme(uri).is_some_and(|scheme| REMOTE.contains(&scheme))
 }
 
 fn scheme(uri: &str) -> Option<&str> {
@@ -61,10 +73,8 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     if uri.contains('\0') {
         return Err(cannot_open(uri, "the name holds a NUL character"));
     }
-    if uri.starts_with("/dev/video") {
-        let reason =
-            "this build reads no capture devices: serve the camera as RTSP or HTTP and name that address";
-        return Err(cannot_open(uri, reason));
+    if is_capture(uri) {
+        return capture(uri);
     }
     let local = scheme(uri).is_none() || uri.starts_with("file:");
     let name = uri.strip_prefix("file:").unwrap_or(uri);
@@ -81,6 +91,23 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     let flag = stop.clone();
     format::input_with_interrupt_and_dictionary(&address, move || flag.raised(), dictionary(uri, options))
         .map_err(|error| cannot_open(uri, reason(error, uri, Path::new(name), stop)))
+}
+
+/// Opens a capture device of the kernel (Video4Linux).
+fn capture(uri: &str) -> Result<Input, SourceError> {
+    look_at_file(uri, Path::new(uri))?;
+    prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    device::register_all();
+    let format = device::input::video().find(|format| format.name().contains("v4l2"));
+    let format = format.ok_or_else(|| cannot_open(uri, "this FFmpeg reads no capture devices (v4l2)"))?;
+    match format::open_with(uri, &format, Dictionary::new()) {
+        Ok(format::Context::Input(input)) => Ok(input),
+        Ok(format::Context::Output(_)) => Err(cannot_open(uri, "it takes pictures and gives none")),
+        Err(error) => Err(cannot_open(
+            uri,
+            format!("{error}: is it a camera, and not in use by another program?"),
+        )),
+    }
 }
 
 /// Time-outs in microseconds, and RTSP over TCP: lost datagrams would be damaged pictures.
@@ -129,7 +156,7 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
-        other if is_live(uri) => format!("{other}: check the address, the network and the credentials"),
+        other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),
     }
 }
