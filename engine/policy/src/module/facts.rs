@@ -1,0 +1,159 @@
+//! What a module is told and what it wants done: its specification, events and effects.
+
+use serde::{Deserialize, Serialize};
+
+use crate::broker::DropReason;
+use crate::id::{BatchId, ModuleId, RequestId, SlotId};
+use crate::outlook::ModuleState;
+use crate::profile::Profile;
+use crate::slots::Bid;
+use crate::time::{Span, Timestamp};
+use crate::topology::Topology;
+use crate::values::Policy;
+
+/// What a module is, for as long as it lives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModuleSpec {
+    /// Its place in the graph.
+    pub id: ModuleId,
+    /// The latency objective of every request.
+    pub slo: Span,
+    /// The policy.
+    pub policy: Policy,
+    /// The slots on which its model is placed.
+    pub slots: Vec<SlotId>,
+    /// Batch sizes that its model may run, ascending.
+    pub batch: Vec<u32>,
+    /// How long they take.
+    pub profile: Profile,
+    /// The graph's shape.
+    pub topology: Topology,
+    /// Execution time of one item in each module of the graph, by id.
+    pub durations: Vec<Span>,
+    /// Where its random draws begin.
+    pub seed: u64,
+}
+
+/// A fact that a module is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum ModuleEvent {
+    /// A request has come in from all modules before this one.
+    Arrived {
+        /// Which.
+        request: RequestId,
+        /// When it was sent.
+        sent_at: Timestamp,
+        /// How many items it brings; none passes straight through.
+        items: u32,
+        /// False where it must not be let go (a lossless source).
+        droppable: bool,
+    },
+    /// The request ended elsewhere (a sibling branch dropped it).
+    Cancelled {
+        /// Which.
+        request: RequestId,
+    },
+    /// A slot is this module's to run one batch on.
+    Granted {
+        /// Which.
+        slot: SlotId,
+    },
+    /// When a slot is expected to be free for this module.
+    Forecast {
+        /// Which.
+        slot: SlotId,
+        /// When.
+        free_at: Timestamp,
+    },
+    /// A batch came back.
+    Finished {
+        /// Which.
+        batch: BatchId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// A batch was lost.
+    Failed {
+        /// Which.
+        batch: BatchId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// A module told its state.
+    Heard(ModuleState),
+    /// Share of its slots' time that this module can have, beside the others on them.
+    Share {
+        /// From 0 to 1.
+        share: f64,
+    },
+    /// Time passed.
+    Tick,
+}
+
+/// The items of one request in one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Whose items.
+    pub request: RequestId,
+    /// The first of them, by its place among the request's items.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// How long the request queued before it was bound, `Q`; of its first part.
+    pub queued: Span,
+    /// How long it was bound before the batch ran, `W`.
+    pub waited: Span,
+}
+
+/// What a module wants done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum ModuleEffect {
+    /// Ask for a slot; replaces what was asked before.
+    Bid(Bid),
+    /// Ask no more.
+    Withdraw,
+    /// Give a granted slot back unused.
+    Decline {
+        /// Which.
+        slot: SlotId,
+    },
+    /// Run a batch on a granted slot.
+    Run {
+        /// Where.
+        slot: SlotId,
+        /// Its number.
+        batch: BatchId,
+        /// Whose items.
+        parts: Vec<Part>,
+        /// How long it should take.
+        expected: Span,
+    },
+    /// The request is done here.
+    Forward {
+        /// Which.
+        request: RequestId,
+    },
+    /// The request is let go: tell its siblings, its source and the ledger.
+    Drop {
+        /// Which.
+        request: RequestId,
+        /// Why.
+        reason: DropReason,
+    },
+    /// Device time went into a request.
+    Spent {
+        /// Which.
+        request: RequestId,
+        /// Its part of the batch's time.
+        span: Span,
+    },
+    /// Tell every module this.
+    Publish(ModuleState),
+    /// Call again then, if nothing happens before.
+    WakeAt {
+        /// When.
+        at: Timestamp,
+    },
+}

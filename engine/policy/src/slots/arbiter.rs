@@ -1,0 +1,102 @@
+//! The arbiter: whose bid goes first, when a slot will be free for whom, and which share of its slots a module can have.
+
+use std::cmp::Reverse;
+
+use super::{Bid, SlotEffect, Slots, State, Tenant};
+use crate::id::{ModuleId, SlotId};
+use crate::time::{Span, Timestamp};
+use crate::values::Arbitration;
+
+impl Slots {
+    /// The arbiter: whose bid on `slot` goes first. Ties go to the lower id.
+    pub(super) fn choose(&self, slot: SlotId) -> Option<ModuleId> {
+        self.tenants
+            .iter()
+            .filter(|(_, tenant)| tenant.slots.contains(&slot))
+            .filter_map(|(&module, tenant)| Some((self.rank(tenant, tenant.bid?), module)))
+            .min()
+            .map(|(_, module)| module)
+    }
+
+    /// Smaller goes first.
+    fn rank(&self, tenant: &Tenant, bid: Bid) -> (u64, Timestamp, Reverse<usize>) {
+        let first = match self.spec.arbitration {
+            Arbitration::LeastSlack => bid.latest_start.micros(),
+            Arbitration::DownstreamFirst => tenant.steps_to_end as u64,
+            Arbitration::Fifo => bid.since.micros(),
+            Arbitration::Weighted => (tenant.had.micros() as f64 / tenant.weight.max(1e-9)) as u64,
+        };
+        (first, bid.latest_start, Reverse(tenant.steps_to_end))
+    }
+
+    /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
+    /// among the slots that they could run on.
+    pub(super) fn forecast(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        let mut told = std::mem::take(&mut self.told);
+        for (&module, tenant) in &self.tenants {
+            for &slot in &tenant.slots {
+                let free_at = self.free_for(module, tenant, slot, now);
+                // What lies behind is as good as now, so only news is told.
+                let known = told.insert((module, slot), free_at);
+                if known.is_none_or(|known| known.max(now) != free_at) {
+                    effects.push(SlotEffect::Forecast {
+                        module,
+                        slot,
+                        free_at,
+                    });
+                }
+            }
+        }
+        self.told = told;
+    }
+
+    fn free_for(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> Timestamp {
+        let free_at = match self.states.get(slot.index()) {
+            _ if self.down.contains(&slot) => Timestamp::MAX,
+            Some(State::Free) => now,
+            Some(State::Granted { module: holder, .. }) if *holder == module => now,
+            Some(State::Granted { duration, .. }) => now + *duration,
+            Some(State::Busy { until, .. }) => (*until).max(now),
+            None => Timestamp::MAX,
+        };
+        // Who asks for nothing yet would come last among equals.
+        let bid = tenant.bid.unwrap_or(Bid {
+            latest_start: Timestamp::MAX,
+            since: Timestamp::MAX,
+            duration: Span::ZERO,
+        });
+        let own = (self.rank(tenant, bid), module);
+        let before: Span = self
+            .tenants
+            .iter()
+            .filter(|(other, rival)| **other != module && rival.slots.contains(&slot))
+            .filter_map(|(&other, rival)| {
+                let bid = rival.bid?;
+                let first = (self.rank(rival, bid), other) < own;
+                first.then(|| bid.duration / rival.slots.len() as u64)
+            })
+            .sum();
+        free_at + before
+    }
+
+    /// Tells every module which share of its slots it could have: all but what modules take that go before it.
+    pub(super) fn tell_shares(&self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        let Some(began) = self.began else { return };
+        for (&module, tenant) in &self.tenants {
+            let taken: f64 = self
+                .tenants
+                .iter()
+                .filter(|(other, rival)| **other != module && self.goes_before(rival, tenant))
+                .filter(|(_, rival)| rival.slots.iter().any(|slot| tenant.slots.contains(slot)))
+                .map(|(_, rival)| rival.lately.rate(now, began))
+                .sum();
+            let share = (1.0 - taken / tenant.slots.len().max(1) as f64).clamp(0.0, 1.0);
+            effects.push(SlotEffect::Share { module, share });
+        }
+    }
+
+    /// Whether what `rival` takes is lost to `tenant`. Downstream-first gives way to nobody further up.
+    fn goes_before(&self, rival: &Tenant, tenant: &Tenant) -> bool {
+        self.spec.arbitration != Arbitration::DownstreamFirst || rival.steps_to_end <= tenant.steps_to_end
+    }
+}

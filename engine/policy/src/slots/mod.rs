@@ -1,0 +1,195 @@
+//! Who runs next on a slot: the reservations of a plain pool, where each resource is one slot and a booking is one batch.
+//!
+//! Modules bid for time; when a slot is free the arbiter grants it to one of them, which then runs a batch on it or
+//! declines. A slot is granted to one module at a time and runs one batch at a time.
+//!
+//! ```text
+//! Free ──Grant──> Granted ──Started──> Busy ──Finished──> Free
+//!   ^                └──Declined──> Free
+//! ```
+//!
+//! A slot that is lost (Down, until Up) is granted to nobody, whatever its state: a batch that was granted before may
+//! still start and comes back, so that a slot which returns meanwhile is not booked twice.
+
+mod arbiter;
+mod facts;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{ModuleId, SlotId};
+use crate::time::{Span, Timestamp};
+use crate::window::Window;
+
+pub use facts::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Free,
+    Granted { module: ModuleId, duration: Span },
+    Busy { module: ModuleId, until: Timestamp },
+}
+
+impl State {
+    fn granted_to(self, to: ModuleId) -> bool {
+        matches!(self, Self::Granted { module, .. } if module == to)
+    }
+}
+
+/// What is known of a module on the slots.
+#[derive(Debug, Clone)]
+struct Tenant {
+    slots: Vec<SlotId>,
+    weight: f64,
+    /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
+    steps_to_end: usize,
+    bid: Option<Bid>,
+    /// Time it had on slots, in all and lately.
+    had: Span,
+    lately: Window,
+}
+
+/// How far back the shares of slots are looked at.
+const SHARES: Span = Span::from_secs(5);
+
+/// All slots of a run and their arbiter.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    spec: SlotsSpec,
+    states: Vec<State>,
+    /// Slots that are lost for now.
+    down: BTreeSet<SlotId>,
+    tenants: BTreeMap<ModuleId, Tenant>,
+    began: Option<Timestamp>,
+    /// What each module was last told of each of its slots.
+    told: BTreeMap<(ModuleId, SlotId), Timestamp>,
+}
+
+impl Slots {
+    /// All slots free, nobody asking.
+    #[must_use]
+    pub fn new(spec: SlotsSpec) -> Self {
+        let tenants = spec
+            .placements
+            .iter()
+            .map(|placement| {
+                let tenant = Tenant {
+                    slots: placement.slots.clone(),
+                    weight: placement.weight,
+                    steps_to_end: spec.topology.steps_to_end(placement.module),
+                    bid: None,
+                    had: Span::ZERO,
+                    lately: Window::new(SHARES),
+                };
+                (placement.module, tenant)
+            })
+            .collect();
+        Self {
+            states: vec![State::Free; spec.slots as usize],
+            down: BTreeSet::new(),
+            tenants,
+            began: None,
+            told: BTreeMap::new(),
+            spec,
+        }
+    }
+
+    /// Takes in a burst of events, decides once, and appends what is to be done.
+    pub fn step(
+        &mut self,
+        events: impl IntoIterator<Item = SlotEvent>,
+        now: Timestamp,
+        effects: &mut Vec<SlotEffect>,
+    ) {
+        for event in events {
+            self.record(event, now, effects);
+        }
+        for slot in (0..self.spec.slots).map(SlotId) {
+            if self.states[slot.index()] == State::Free
+                && !self.down.contains(&slot)
+                && let Some(module) = self.choose(slot)
+            {
+                self.grant(module, slot, effects);
+            }
+        }
+        if self.spec.forecasts {
+            self.forecast(now, effects);
+        }
+    }
+
+    fn record(&mut self, event: SlotEvent, now: Timestamp, effects: &mut Vec<SlotEffect>) {
+        match event {
+            SlotEvent::Bid { module, bid } => self.tenant(module, |tenant| tenant.bid = Some(bid)),
+            SlotEvent::Withdrawn { module } => self.tenant(module, |tenant| tenant.bid = None),
+            SlotEvent::Declined { module, slot } => {
+                self.become_if(slot, |state| state.granted_to(module), State::Free)
+            }
+            SlotEvent::Started {
+                module,
+                slot,
+                expected,
+            } => {
+                self.began.get_or_insert(now);
+                // It has made its own guess as it began.
+                self.told.remove(&(module, slot));
+                let until = now + expected;
+                self.become_if(
+                    slot,
+                    |state| state.granted_to(module),
+                    State::Busy { module, until },
+                );
+            }
+            SlotEvent::Finished { module, slot, took } => {
+                self.tenant(module, |tenant| {
+                    tenant.had += took;
+                    tenant.lately.observe(took.as_secs_f64(), now);
+                });
+                let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
+                self.become_if(slot, of_it, State::Free);
+            }
+            SlotEvent::Down { slot } => {
+                self.down.insert(slot);
+            }
+            SlotEvent::Up { slot } => {
+                self.down.remove(&slot);
+            }
+            SlotEvent::Tick => self.tell_shares(now, effects),
+        }
+    }
+
+    fn tenant(&mut self, module: ModuleId, change: impl FnOnce(&mut Tenant)) {
+        if let Some(tenant) = self.tenants.get_mut(&module) {
+            change(tenant);
+        }
+    }
+
+    fn become_if(&mut self, slot: SlotId, is: impl FnOnce(State) -> bool, next: State) {
+        if let Some(state) = self.states.get_mut(slot.index())
+            && is(*state)
+        {
+            *state = next;
+        }
+    }
+
+    fn grant(&mut self, module: ModuleId, slot: SlotId, effects: &mut Vec<SlotEffect>) {
+        let duration = self
+            .tenants
+            .get(&module)
+            .and_then(|tenant| tenant.bid)
+            .map_or(Span::ZERO, |bid| bid.duration);
+        self.states[slot.index()] = State::Granted { module, duration };
+        // One bid is good for one batch: whoever has more to run asks again when it has bound this one.
+        self.tenant(module, |tenant| tenant.bid = None);
+        effects.push(SlotEffect::Grant { module, slot });
+    }
+
+    /// Slots that are neither granted nor busy, nor lost.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        let free =
+            |(slot, state): &(u32, &State)| **state == State::Free && !self.down.contains(&SlotId(*slot));
+        (0..).zip(&self.states).filter(free).count()
+    }
+}
+
+#[cfg(test)]
+mod tests;

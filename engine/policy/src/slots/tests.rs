@@ -1,0 +1,136 @@
+//! What the arbiter of slots must do, case by case.
+
+use super::*;
+use crate::topology::Topology;
+use crate::values::Arbitration;
+
+/// Modules 0 -> 1 on the same slots.
+fn chain(slots: u32, arbitration: Arbitration) -> Slots {
+    let all: Vec<SlotId> = (0..slots).map(SlotId).collect();
+    let placement = |module, weight| Placement {
+        module: ModuleId(module),
+        slots: all.clone(),
+        weight,
+    };
+    Slots::new(SlotsSpec {
+        slots,
+        placements: vec![placement(0, 1.0), placement(1, 2.0)],
+        arbitration,
+        topology: Topology::new(vec![vec![ModuleId(1)], vec![]]),
+        forecasts: false,
+    })
+}
+
+fn bid(module: u32, latest_start: u64, since: u64) -> SlotEvent {
+    let (latest_start, since) = (
+        Timestamp::from_micros(latest_start),
+        Timestamp::from_micros(since),
+    );
+    let bid = Bid {
+        latest_start,
+        since,
+        duration: Span::from_millis(1),
+    };
+    SlotEvent::Bid {
+        module: ModuleId(module),
+        bid,
+    }
+}
+
+fn step(slots: &mut Slots, events: impl IntoIterator<Item = SlotEvent>) -> Vec<(u32, u32)> {
+    let mut effects = Vec::new();
+    slots.step(events, Timestamp::ZERO, &mut effects);
+    let grant = |effect: &SlotEffect| match effect {
+        SlotEffect::Grant { module, slot } => Some((module.0, slot.0)),
+        _ => None,
+    };
+    effects.iter().filter_map(grant).collect()
+}
+
+#[test]
+fn each_arbiter_has_its_order() {
+    let check = |arbitration, expected| {
+        let mut slots = chain(1, arbitration);
+        let slot = SlotId(0);
+        assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 0)]);
+        step(
+            &mut slots,
+            [SlotEvent::Started {
+                module: ModuleId(0),
+                slot,
+                expected: Span::from_millis(9),
+            }],
+        );
+        assert_eq!(
+            step(&mut slots, [bid(0, 10, 5), bid(1, 20, 7)]),
+            [],
+            "one batch at a time"
+        );
+        let took = Span::from_millis(9);
+        let next = step(
+            &mut slots,
+            [SlotEvent::Finished {
+                module: ModuleId(0),
+                slot,
+                took,
+            }],
+        );
+        assert_eq!(next, [(expected, 0)], "{arbitration:?}");
+    };
+    check(Arbitration::LeastSlack, 0);
+    check(Arbitration::DownstreamFirst, 1);
+    check(Arbitration::Fifo, 0);
+    check(Arbitration::Weighted, 1);
+}
+
+#[test]
+fn a_bid_is_good_for_one_grant() {
+    let mut slots = chain(2, Arbitration::Fifo);
+    assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 0)]);
+    assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 1)]);
+    assert_eq!(step(&mut slots, [bid(1, 0, 0)]), []);
+    let declined = SlotEvent::Declined {
+        module: ModuleId(0),
+        slot: SlotId(1),
+    };
+    assert_eq!(step(&mut slots, [declined]), [(1, 1)]);
+}
+
+#[test]
+fn a_lost_slot_is_not_granted() {
+    let mut slots = chain(1, Arbitration::Fifo);
+    let slot = SlotId(0);
+    assert_eq!(step(&mut slots, [SlotEvent::Down { slot }, bid(0, 0, 0)]), []);
+    assert_eq!(step(&mut slots, [SlotEvent::Up { slot }]), [(0, 0)]);
+}
+
+#[test]
+fn a_slot_that_returns_is_not_booked_beside_the_batch_that_was_granted_before() {
+    let slot = SlotId(0);
+    let module = ModuleId(0);
+    let started = SlotEvent::Started {
+        module,
+        slot,
+        expected: Span::from_millis(9),
+    };
+    let finished = SlotEvent::Finished {
+        module,
+        slot,
+        took: Span::from_millis(9),
+    };
+    let (down, up) = (SlotEvent::Down { slot }, SlotEvent::Up { slot });
+    // Lost while granted, while the batch runs, and back again before the batch is.
+    let check = |before: &[SlotEvent], back: SlotEvent| {
+        let mut slots = chain(1, Arbitration::Fifo);
+        assert_eq!(step(&mut slots, [bid(0, 0, 0)]), [(0, 0)]);
+        for event in before {
+            assert_eq!(step(&mut slots, [*event, bid(1, 0, 0)]), [], "{before:?}");
+        }
+        assert_eq!(step(&mut slots, [back]), [(1, 0)], "{before:?}");
+    };
+    check(&[down, started, up], finished);
+    check(&[started, down, up], finished);
+    check(&[down, up, started], finished);
+    check(&[down, started, finished], up);
+    check(&[down, up], SlotEvent::Declined { module, slot });
+}
