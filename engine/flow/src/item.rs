@@ -39,3 +39,13 @@ pub struct Inference {
     /// What it says of the item's own object.
     pub attribute: Option<Attribute>,
 }
+
+/// Of a model that finds no objects but says something of the item's own.
+impl From<Option<Attribute>> for Inference {
+    fn from(attribute: Option<Attribute>) -> Self {
+        Self {
+            objects: Vec::new(),
+            attribute,
+        }
+    }
+}

@@ -277,23 +277,26 @@ impl<'d> Fields<'d> {
             Content::List(list) => Ok(list),
             _ => Err("a list of texts, such as [\"a\", \"b\"]".to_owned()),
         });
-        field.and_then(|spot| {
-            let mut texts = Vec::with_capacity(spot.value.len());
-            for node in spot.value {
-                match &node.content {
-                    Content::Text(text) => texts.push(Spot::new(text.clone(), node.at)),
-                    Content::Broken => return None,
-                    other => {
-                        reports.add(
-                            node.at,
-                            format!("`{name}` must hold texts, not {}", other.kind()),
-                            None,
-                        );
-                        return None;
-                    }
-                }
-            }
-            Some(texts)
-        })
+        field.and_then(|spot| texts(name, spot.value, reports))
     }
+}
+
+/// The texts of a list, each with its place; the first item that is none is reported.
+pub(crate) fn texts(name: &str, list: &[Node], reports: &mut Reports) -> Option<Vec<Spot<String>>> {
+    let mut texts = Vec::with_capacity(list.len());
+    for node in list {
+        match &node.content {
+            Content::Text(text) => texts.push(Spot::new(text.clone(), node.at)),
+            Content::Broken => return None,
+            other => {
+                reports.add(
+                    node.at,
+                    format!("`{name}` must hold texts, not {}", other.kind()),
+                    None,
+                );
+                return None;
+            }
+        }
+    }
+    Some(texts)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
 
 use crate::document::{Content, Node};
-use crate::fields::Fields;
+use crate::fields::{Fields, texts};
 use crate::problem::Reports;
 use crate::spelling;
 
@@ -128,7 +128,10 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
             None
         }
         (KeyKind::File | KeyKind::Folder, Content::Text(text)) => path(spec, text, at, folder, reports),
-        (KeyKind::Texts, Content::List(list)) => texts(name, list, reports),
+        (KeyKind::Texts, Content::List(list)) => {
+            let texts = texts(name, list, reports)?;
+            Some(Value::Texts(texts.into_iter().map(|spot| spot.value).collect()))
+        }
         (KeyKind::Flag, Content::Flag(flag)) => Some(Value::Flag(*flag)),
         (kind, other) => {
             reports.add(
@@ -139,25 +142,6 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
             None
         }
     }
-}
-
-fn texts(name: &str, list: &[Node], reports: &mut Reports) -> Option<Value> {
-    let mut texts = Vec::with_capacity(list.len());
-    for node in list {
-        match &node.content {
-            Content::Text(text) => texts.push(text.clone()),
-            Content::Broken => return None,
-            other => {
-                reports.add(
-                    node.at,
-                    format!("`{name}` must hold texts, not {}", other.kind()),
-                    None,
-                );
-                return None;
-            }
-        }
-    }
-    Some(Value::Texts(texts))
 }
 
 fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Reports) -> Option<Value> {

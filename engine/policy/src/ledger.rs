@@ -126,10 +126,13 @@ impl Ledger {
         true
     }
 
-    /// Requests that are on their way, oldest first.
+    /// Requests that are on their way, with their streams, oldest first.
     #[must_use]
-    pub fn open(&self) -> Vec<RequestId> {
-        self.open.keys().copied().collect()
+    pub fn open(&self) -> Vec<(RequestId, StreamId)> {
+        self.open
+            .iter()
+            .map(|(request, account)| (*request, account.stream))
+            .collect()
     }
 
     /// The whole graph.

@@ -13,7 +13,7 @@ use weir_graph::{Graph, SourceMode};
 use weir_policy::{Module, ModuleSpec, Report, RunInfo, SlotId, Slots, StreamId, Timestamp};
 
 use crate::actors::{
-    Abandon, BatchBack, Egress, EgressSetup, ModuleActor, ModuleSetup, Modules, RunEnded, SinkLine,
+    Abandon, BatchBack, Egress, EgressSetup, Laid, ModuleActor, ModuleSetup, Modules, RunEnded, SinkLine,
     SlotActor, Supervisor, SupervisorSetup, TellTally, Wire,
 };
 use crate::assembly::{RunError, RunOptions};
@@ -82,13 +82,14 @@ impl Engine<'_> {
                 Err(error) => return (Err(error), Vec::new()),
             };
             slots.do_send(Modules(modules.clone()));
+            let wire = Arc::new(Wire {
+                modules: modules.clone(),
+                slots,
+                egress: egress.clone(),
+                supervisor,
+            });
             for module in &modules {
-                module.do_send(Wire {
-                    modules: modules.clone(),
-                    slots: slots.clone(),
-                    egress: egress.clone(),
-                    supervisor: supervisor.clone(),
-                });
+                module.do_send(Laid(Arc::clone(&wire)));
             }
             let began = self.clock.now();
             match self.sources(streams, &routes, &modules, &egress) {

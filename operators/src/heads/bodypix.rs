@@ -225,10 +225,7 @@ impl Head for Bodypix {
             at: placed.point(*at),
             score: maps.score(point, *cell),
         });
-        Inference {
-            objects: Vec::new(),
-            attribute: Some(Attribute::Points(points.collect())),
-        }
+        Some(Attribute::Points(points.collect())).into()
     }
 }
 

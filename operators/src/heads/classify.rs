@@ -130,10 +130,7 @@ impl Head for Classify {
             class: self.labels.name(class),
             score,
         });
-        Inference {
-            objects: Vec::new(),
-            attribute,
-        }
+        attribute.into()
     }
 }
 

@@ -155,10 +155,7 @@ impl Head for Ctc {
             text,
             score: scores.iter().sum::<f32>() / scores.len() as f32,
         });
-        Inference {
-            objects: Vec::new(),
-            attribute,
-        }
+        attribute.into()
     }
 }
 

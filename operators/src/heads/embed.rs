@@ -60,10 +60,7 @@ impl Head for Embed {
                     vector: Some(vector),
                 }
             });
-        Inference {
-            objects: Vec::new(),
-            attribute,
-        }
+        attribute.into()
     }
 }
 

@@ -51,10 +51,7 @@ impl Head for HeadPose {
             pitch: mean(1),
             roll: mean(2),
         };
-        Inference {
-            objects: Vec::new(),
-            attribute: Some(attribute),
-        }
+        Some(attribute).into()
     }
 }
 

@@ -58,10 +58,7 @@ impl Head for Iris {
             }],
             radius: vec![radius],
         };
-        Inference {
-            objects: Vec::new(),
-            attribute: Some(attribute),
-        }
+        Some(attribute).into()
     }
 }
 

@@ -126,7 +126,6 @@ pub(crate) struct Egress {
     join: Join<Parcel>,
     release: Release<Parcel>,
     stream_ends: BTreeMap<StreamId, StreamEnd>,
-    streams_of: BTreeMap<RequestId, StreamId>,
 }
 
 impl Egress {
@@ -146,7 +145,6 @@ impl Egress {
             join: Join::default(),
             release: Release::default(),
             stream_ends: BTreeMap::new(),
-            streams_of: BTreeMap::new(),
         }
     }
 
@@ -176,7 +174,6 @@ impl Egress {
         if !self.ledger.ended(request, outcome) {
             return;
         }
-        self.streams_of.remove(&request);
         for parcel in self.release.ended(stream, request, leaving) {
             self.deliver(parcel);
         }
@@ -251,7 +248,6 @@ impl Handler<Opened> for Egress {
         } = opened;
         self.ledger.arrived(request, stream);
         self.release.sent(stream, request);
-        self.streams_of.insert(request, stream);
         self.progress.arrived();
         if let Some(reason) = refused {
             self.dropped(request, stream, None, reason);
@@ -328,10 +324,8 @@ impl Handler<Abandon> for Egress {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
-        for request in self.ledger.open() {
-            if let Some(stream) = self.streams_of.get(&request).copied() {
-                self.dropped(request, stream, None, DropReason::Stopped);
-            }
+        for (request, stream) in self.ledger.open() {
+            self.dropped(request, stream, None, DropReason::Stopped);
         }
         for stream in (0..self.names.len() as u32).map(StreamId) {
             self.stream_ends.entry(stream).or_insert_with(|| StreamEnd {

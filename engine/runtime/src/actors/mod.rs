@@ -12,6 +12,6 @@ mod slots;
 mod supervisor;
 
 pub(crate) use egress::{Abandon, Completed, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded};
-pub(crate) use module::{BatchBack, Deliver, ModuleActor, ModuleSetup, TellTally, Wire};
+pub(crate) use module::{BatchBack, Deliver, Laid, ModuleActor, ModuleSetup, TellTally, Wire};
 pub(crate) use slots::{Modules, SlotActor};
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

@@ -41,6 +41,11 @@ pub(crate) struct Fact(pub(crate) ModuleEvent);
 #[rtype(result = "()")]
 pub(crate) struct BatchBack(pub(crate) Ran);
 
+/// The wire is laid: every module has the same.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Laid(pub(crate) Arc<Wire>);
+
 /// Sent by the actor to itself: all facts of a burst are in.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -52,8 +57,6 @@ struct Decide;
 pub(crate) struct TellTally;
 
 /// Whom the module tells. Comes once all actors exist.
-#[derive(Clone, Message)]
-#[rtype(result = "()")]
 pub(crate) struct Wire {
     pub(crate) modules: Vec<Addr<ModuleActor>>,
     pub(crate) slots: Addr<SlotActor>,
@@ -87,7 +90,7 @@ struct Held {
 pub(crate) struct ModuleActor {
     setup: ModuleSetup,
     module: Module,
-    wire: Option<Wire>,
+    wire: Option<Arc<Wire>>,
     join: Join<Parcel>,
     held: BTreeMap<RequestId, Held>,
     running: BTreeMap<BatchId, Vec<Part>>,
@@ -428,10 +431,10 @@ impl Handler<Decide> for ModuleActor {
     }
 }
 
-impl Handler<Wire> for ModuleActor {
+impl Handler<Laid> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, wire: Wire, _context: &mut Self::Context) {
+    fn handle(&mut self, Laid(wire): Laid, _context: &mut Self::Context) {
         self.wire = Some(wire);
     }
 }
