@@ -158,6 +158,9 @@ impl Egress {
         let late = latency > self.slo;
         let outcome = if late { Outcome::Late } else { Outcome::Delivered };
         let (id, stream) = (request.id, request.stream);
+        if !self.ledger.ended(id, outcome) {
+            return;
+        }
         self.tally.came_out(stream, latency);
         self.progress.came_out(late);
         telemetry::request_ended(
@@ -167,14 +170,12 @@ impl Egress {
         );
         // A live stream has no use for what is late; an archive wants every frame.
         let shown = !late || !request.droppable;
-        self.end(id, stream, outcome, shown.then_some(parcel));
+        self.leave(id, stream, shown.then_some(parcel));
     }
 
-    fn end(&mut self, request: RequestId, stream: StreamId, outcome: Outcome, leaving: Option<Parcel>) {
-        if !self.ledger.ended(request, outcome) {
-            return;
-        }
-        for parcel in self.release.ended(stream, request, leaving) {
+    /// A request has ended, with a result or with nothing: what waited for it leaves.
+    fn leave(&mut self, request: RequestId, stream: StreamId, result: Option<Parcel>) {
+        for parcel in self.release.ended(stream, request, result) {
             self.deliver(parcel);
         }
         self.look_whether_idle();
@@ -212,9 +213,12 @@ impl Egress {
         reason: DropReason,
     ) {
         self.join.cancel(request);
+        if !self.ledger.ended(request, Outcome::Dropped(module, reason)) {
+            return;
+        }
         self.progress.dropped();
         telemetry::request_ended(self.name(stream), reason.name(), None);
-        self.end(request, stream, Outcome::Dropped(module, reason), None);
+        self.leave(request, stream, None);
     }
 
     fn name(&self, stream: StreamId) -> &str {
