@@ -1,0 +1,1 @@
+//! Evaluations of published systems, run again in the simulator, as tables and plots.
