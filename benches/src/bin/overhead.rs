@@ -16,8 +16,8 @@ use weir_flow::{Catalog, DeviceKind, Frame, Item, Model, Region, Settings, StopF
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::{
-    Depq, DropRule, End, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Policy, Profile, RequestId,
-    SlotId, Span, Timestamp, Topology,
+    Depq, DropRule, End, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Policy, Pool, Profile,
+    RequestId, SlotId, Span, Timestamp, Topology,
 };
 use weir_runtime::{Assembly, Pace, RunOptions};
 
@@ -228,6 +228,7 @@ fn decision() -> f64 {
             ..Policy::default()
         },
         slots: vec![slot],
+        pool: Pool::Shared,
         batch: vec![1],
         profile,
         topology: Topology::new(vec![Vec::new()]),

@@ -33,7 +33,7 @@ pub use histogram::{Histogram, Quantiles};
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use join::Join;
 pub use ledger::{Counts, Ledger, Outcome};
-pub use module::{Module, ModuleEffect, ModuleEvent, ModuleSpec, Part};
+pub use module::{Module, ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
 pub use order::Priority;
 pub use outlook::{ModuleState, Outlook, Planner};
 pub use profile::{Correction, Profile};
@@ -42,6 +42,8 @@ pub use report::{DropCount, ModuleReport, ModuleTally, Report, RunInfo, SinkRepo
 pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use time::{BadSpan, Span, Timestamp};
 pub use topology::Topology;
-pub use values::{Arbitration, Budget, DropRule, Forming, Lookahead, Order, OverloadControl, Policy, Split};
+pub use values::{
+    Arbitration, Budget, DropRule, Forming, Lookahead, Mailboxes, Order, OverloadControl, Policy, Split,
+};
 pub use waits::{Sketch, Waits, summed_wait};
 pub use window::Window;

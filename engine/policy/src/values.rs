@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::time::Span;
 
 /// The whole policy of a graph.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// When a request is let go.
@@ -17,6 +17,23 @@ pub struct Policy {
     pub forming: Forming,
     /// Which module's batch runs next on a slot that several share.
     pub arbitration: Arbitration,
+    /// Where requests wait.
+    pub mailbox: Mailboxes,
+    /// Whether a request that is certainly late is let go at once, rather than when its turn comes (the paper).
+    pub sweep: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            drop: DropRule::default(),
+            order: Order::default(),
+            forming: Forming::default(),
+            arbitration: Arbitration::default(),
+            mailbox: Mailboxes::default(),
+            sweep: true,
+        }
+    }
 }
 
 /// When a request is let go. Written as a word (`"none"`) or, with parameters, as a table
@@ -267,6 +284,17 @@ pub enum Order {
     Lbf,
     /// As adaptive, without the delay.
     Instant,
+}
+
+/// Where requests of a module wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mailboxes {
+    /// In one mailbox before all its workers.
+    #[default]
+    Pool,
+    /// In a mailbox of each worker, dealt out in turn as they come (the paper). For pools of a module's own.
+    Worker,
 }
 
 /// When requests are bound to a batch.

@@ -220,6 +220,7 @@ fn hopeless_requests_leave_when_they_become_so() {
                 ..policy("pard", Order::Adaptive)
             },
             slots: vec![SlotId(0)],
+            pool: Pool::Shared,
             batch: vec![1, 4],
             profile: Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(12))]).unwrap(),
             topology: Topology::new(vec![vec![]]),

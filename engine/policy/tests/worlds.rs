@@ -44,6 +44,7 @@ fn policies() -> Vec<Policy> {
                         order,
                         forming,
                         arbitration,
+                        ..Policy::default()
                     });
                 }
             }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use weir_flow::{Model, SourceFactory, StopFlag};
 use weir_graph::{Graph, SourceMode};
 use weir_policy::{
-    Forming, GateSpec, ModuleId, ModuleSpec, Overflow, Profile, Report, SlotId, SlotsSpec, Span, Topology,
+    Forming, GateSpec, ModuleId, ModuleSpec, Overflow, Pool, Profile, Report, SlotId, SlotsSpec, Span,
+    Topology,
 };
 
 use crate::actors::SinkLine;
@@ -122,6 +123,7 @@ impl Plan {
                 slo: graph.slo(),
                 policy: graph.policy().clone(),
                 slots: slots.of_model(module.model).to_vec(),
+                pool: Pool::Shared,
                 batch,
                 profile,
                 topology: topology.clone(),

@@ -3,9 +3,9 @@
 //! `late`: a batch is formed when a slot is granted, so it starts as it is formed (`t_b = t_e`). `eager` (the paper): the
 //! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
 
+use super::workers::WorkerView;
 use super::{Module, ModuleEffect, Part, Running};
 use crate::broker::{Candidate, DropReason, judge, nexus_passes};
-use crate::depq::End;
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
@@ -13,41 +13,46 @@ use crate::values::{DropRule, Forming};
 
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
-    pub(super) fn use_slot(&mut self, slot: SlotId, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let formed = self.take_formed(slot);
-        let formed = self.keep_hopeful(formed, now, effects);
-        let mut parts = self.bind(formed, now, now, effects);
-        if parts.is_empty() {
+    pub(super) fn use_granted(&mut self, slot: SlotId, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let ran = self
+            .workers
+            .place(slot)
+            .is_some_and(|place| self.use_slot(place, now, effects));
+        if !ran {
             effects.push(ModuleEffect::Decline { slot });
-            return;
+        }
+    }
+
+    /// Runs a batch on a free slot; says whether there was one to run.
+    pub(super) fn use_slot(&mut self, place: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) -> bool {
+        let formed = self.take_formed(place);
+        let formed = self.keep_hopeful(formed, now, effects);
+        let mut parts = self.bind(formed, place, now, now, effects);
+        if parts.is_empty() {
+            return false;
         }
         for part in &mut parts {
             // Until now `waited` held nothing; the time of binding is the arrival plus the queueing delay.
-            if let Some(entry) = self.entries.of(part.request) {
+            if let Some(entry) = self.queues.of(part.request) {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
             self.load.waited(part.waited);
-            self.entries.started(part.request, part.count);
+            self.queues.started(part.request, part.count);
         }
-        let items = count(&parts);
-        let ratio = self
-            .slots
-            .get(&slot)
-            .map(|view| view.correction)
-            .unwrap_or_default();
-        let expected = ratio.expected(self.spec.profile.duration(items));
+        let profiled = self.spec.profile.duration(count(&parts));
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
-        self.running.insert(
-            batch,
-            Running {
-                slot,
-                parts: parts.clone(),
-            },
-        );
-        if let Some(view) = self.slots.get_mut(&slot) {
-            view.free_at = now + expected;
-        }
+        let Some(worker) = self.workers.at_mut(place) else {
+            return false;
+        };
+        let (slot, expected) = (worker.slot, worker.correction.expected(profiled));
+        worker.free_at = now + expected;
+        worker.busy = true;
+        let running = Running {
+            slot,
+            parts: parts.clone(),
+        };
+        self.running.insert(batch, running);
         effects.push(ModuleEffect::Run {
             slot,
             batch,
@@ -55,23 +60,23 @@ impl Module {
             expected,
         });
         if self.spec.policy.forming == Forming::Eager {
-            self.form_ahead(now, effects);
+            self.form_ahead(self.mailbox_of(place), now, effects);
         }
+        true
     }
 
-    /// The batch formed for `slot`; where there is none, the fullest one formed for another slot.
-    fn take_formed(&mut self, slot: SlotId) -> Vec<Part> {
-        let own = self.slots.get(&slot).is_some_and(|view| !view.forming.is_empty());
-        let from = if own {
-            Some(slot)
+    /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
+    fn take_formed(&mut self, place: usize) -> Vec<Part> {
+        let own = self
+            .workers
+            .at(place)
+            .is_some_and(|worker| !worker.forming.is_empty());
+        let from = if own || self.queues.mailboxes() > 1 {
+            self.workers.at_mut(place)
         } else {
-            self.slots
-                .iter()
-                .max_by_key(|(_, view)| view.formed())
-                .map(|(slot, _)| *slot)
+            self.workers.iter_mut().max_by_key(|worker| worker.formed())
         };
-        from.and_then(|from| self.slots.get_mut(&from))
-            .map(|view| std::mem::take(&mut view.forming))
+        from.map(|worker| std::mem::take(&mut worker.forming))
             .unwrap_or_default()
     }
 
@@ -88,7 +93,7 @@ impl Module {
         }
         let duration = self.expected(count(&parts));
         let (late, hopeful): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|part| {
-            let entry = self.entries.of(part.request);
+            let entry = self.queues.of(part.request);
             entry.is_some_and(|entry| entry.droppable && now.since(entry.sent_at) + duration > self.spec.slo)
         });
         for part in late {
@@ -97,32 +102,45 @@ impl Module {
         hopeful
     }
 
-    /// Fills the batches that are being formed, the one that starts soonest first.
-    pub(super) fn form_ahead(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        loop {
-            if self.entries.waiting_items() == 0 {
-                return;
-            }
-            // Nothing is bound to a slot that is down: whoever waits may yet run on another.
-            let open = self
-                .slots
-                .iter_mut()
-                .filter(|(_, view)| view.formed() < self.batch_size && view.free_at < Timestamp::MAX);
-            let Some((&slot, view)) = open.min_by_key(|(slot, view)| (view.free_at.max(now), **slot)) else {
+    /// Fills the batches that are being formed out of a mailbox, the one that starts soonest first.
+    pub(super) fn form_ahead(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        while self.queues.items_in(mailbox) > 0 {
+            let Some(place) = self.soonest_open(mailbox, now) else {
                 return;
             };
-            let start = view.free_at.max(now);
-            let formed = std::mem::take(&mut view.forming);
+            let Some(worker) = self.workers.at_mut(place) else {
+                return;
+            };
+            let start = worker.free_at.max(now);
+            let formed = std::mem::take(&mut worker.forming);
             let before = formed.len();
-            let parts = self.bind(formed, start, now, effects);
+            let parts = self.bind(formed, place, start, now, effects);
             let grew = parts.len() > before;
-            if let Some(view) = self.slots.get_mut(&slot) {
-                view.forming = parts;
+            if let Some(worker) = self.workers.at_mut(place) {
+                worker.forming = parts;
             }
-            if !grew && self.entries.waiting_items() > 0 {
+            if !grew && self.queues.items_in(mailbox) > 0 {
                 return;
             }
         }
+    }
+
+    /// The slot of a mailbox whose next batch has room and starts soonest.
+    fn soonest_open(&self, mailbox: usize, now: Timestamp) -> Option<usize> {
+        // Nothing is bound to a slot that is down: whoever waits may yet run on another.
+        let open = |worker: &WorkerView| {
+            worker.formed() < self.batch_size && worker.up && worker.free_at < Timestamp::MAX
+        };
+        if self.queues.mailboxes() > 1 {
+            return self
+                .workers
+                .at(mailbox)
+                .filter(|worker| open(worker))
+                .map(|_| mailbox);
+        }
+        let all = (0..).zip(self.workers.iter()).filter(|(_, worker)| open(worker));
+        all.min_by_key(|(place, worker)| (worker.free_at.max(now), *place))
+            .map(|(place, _)| place)
     }
 
     /// Lets waiting requests join `parts` until the batch is full or nobody waits; `start` is when it is expected to
@@ -130,22 +148,26 @@ impl Module {
     fn bind(
         &mut self,
         mut parts: Vec<Part>,
+        place: usize,
         start: Timestamp,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Vec<Part> {
         let mut items = count(&parts);
-        self.pass_by_window(start, now, effects);
+        let mailbox = self.mailbox_of(place);
+        self.pass_by_window(mailbox, start, now, effects);
         while items < self.batch_size {
-            let Some(request) = self.next_request() else { break };
-            let Some(entry) = self.entries.of(request) else {
+            let Some(request) = self.queues.next(mailbox, self.priority.end()) else {
+                break;
+            };
+            let Some(entry) = self.queues.of(request) else {
                 continue;
             };
             let candidate = Candidate {
                 sent_at: entry.sent_at,
                 arrived_at: entry.arrived_at,
             };
-            let duration = self.duration_of(entry.waiting(), items);
+            let duration = self.duration_of(place, entry.waiting(), items);
             let verdict = if entry.droppable {
                 judge(
                     &self.spec.policy.drop,
@@ -169,7 +191,7 @@ impl Module {
             if entry.bound == 0 && entry.droppable {
                 self.load.queued(queued, now);
             }
-            let (first, bound) = self.entries.bind(request, self.batch_size - items);
+            let (first, bound) = self.queues.bind(request, self.batch_size - items);
             items += bound;
             parts.push(Part {
                 request,
@@ -182,55 +204,52 @@ impl Module {
         parts
     }
 
-    /// Whose turn it is: one of which a part is bound already, else the mailbox's present end. It leaves the mailbox.
-    fn next_request(&mut self) -> Option<RequestId> {
-        self.entries.begun().or_else(|| {
-            self.mailbox
-                .pop(self.priority.end())
-                .map(|(_, request, ())| request)
-        })
-    }
-
-    /// How long `waiting` items of a request take from the start of a batch that holds `already` others: the batch as it
-    /// will be filled, then as many rounds on all slots as the rest needs.
-    fn duration_of(&self, waiting: u32, already: u32) -> Span {
-        let filled =
-            (u64::from(already) + self.entries.waiting_items()).min(u64::from(self.batch_size)) as u32;
-        let a_round = u64::from(self.batch_size) * self.slots.len().max(1) as u64;
+    /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the
+    /// batch as it will be filled, then as many rounds on all slots as the rest needs. A batch that is formed ahead may
+    /// yet fill up.
+    fn duration_of(&self, place: usize, waiting: u32, already: u32) -> Span {
+        let mailbox = self.mailbox_of(place);
+        let filled = match self.spec.policy.forming {
+            Forming::Eager => self.batch_size,
+            Forming::Late => {
+                (u64::from(already) + self.queues.items_in(mailbox)).min(u64::from(self.batch_size)) as u32
+            }
+        };
+        let workers = if self.queues.mailboxes() > 1 {
+            1
+        } else {
+            self.workers.up().max(1)
+        };
+        let a_round = u64::from(self.batch_size) * workers as u64;
         let rounds = u64::from(waiting).div_ceil(a_round.max(1)).max(1);
-        let margin = self
-            .slots
-            .values()
-            .map(|view| {
-                view.correction
-                    .promised(self.spec.profile.duration(filled.max(1)))
-            })
-            .max();
-        margin.unwrap_or_else(|| self.spec.profile.duration(filled.max(1))) * rounds
+        let profiled = self.spec.profile.duration(filled.max(1));
+        let promised = |worker: &WorkerView| worker.correction.promised(profiled);
+        self.workers.at(place).map_or(profiled, promised) * rounds
     }
 
     /// Nexus only: drops what its window has passed.
-    fn pass_by_window(&mut self, start: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    fn pass_by_window(
+        &mut self,
+        mailbox: usize,
+        start: Timestamp,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
         if self.spec.policy.drop != DropRule::Nexus {
             return;
         }
         let deadlines = self
-            .mailbox
-            .iter()
-            .map(|(_, request, ())| match self.entries.of(request) {
+            .queues
+            .waiting(mailbox)
+            .map(|request| match self.queues.of(request) {
                 Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
                 _ => Timestamp::MAX,
             });
         let duration = self.expected(self.batch_size);
         let passed = nexus_passes(deadlines, self.batch_size as usize, start, duration);
-        let passed: Vec<RequestId> = self
-            .mailbox
-            .iter()
-            .take(passed)
-            .map(|(_, request, ())| request)
-            .collect();
+        let passed: Vec<RequestId> = self.queues.waiting(mailbox).take(passed).collect();
         for request in passed {
-            if self.entries.of(request).is_some_and(|entry| entry.droppable) {
+            if self.queues.of(request).is_some_and(|entry| entry.droppable) {
                 self.let_go(request, DropReason::Hopeless, now, effects);
             }
         }
@@ -249,18 +268,13 @@ impl Module {
     /// What waits for a slot: the most urgent request decides how urgent the batch is.
     fn work(&self) -> Option<Bid> {
         let formed = self
-            .slots
-            .values()
-            .flat_map(|view| &view.forming)
+            .workers
+            .iter()
+            .flat_map(|worker| &worker.forming)
             .map(|part| part.request);
-        let waiting = self
-            .entries
-            .begun()
-            .into_iter()
-            .chain(self.mailbox.peek(End::Low).map(|(_, request, _)| request));
         let most_urgent = formed
-            .chain(waiting)
-            .filter_map(|request| self.entries.of(request))
+            .chain(self.queues.foremost(0))
+            .filter_map(|request| self.queues.of(request))
             .min_by_key(|entry| (entry.sent_at, entry.arrived_at))?;
         let duration = self.expected(self.batch_size);
         let deadline = most_urgent.sent_at + self.spec.slo;

@@ -22,6 +22,8 @@ pub struct ModuleSpec {
     pub policy: Policy,
     /// The slots on which its model is placed.
     pub slots: Vec<SlotId>,
+    /// Whether others are placed on them too.
+    pub pool: Pool,
     /// Batch sizes that its model may run, ascending.
     pub batch: Vec<u32>,
     /// How long they take.
@@ -32,6 +34,17 @@ pub struct ModuleSpec {
     pub durations: Vec<Span>,
     /// Where its random draws begin.
     pub seed: u64,
+}
+
+/// Whose the slots of a module are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pool {
+    /// An arbiter grants them, one batch at a time.
+    #[default]
+    Shared,
+    /// They are the module's own: it runs on them as it likes, and never bids.
+    Own,
 }
 
 /// A fact that a module is told.
@@ -86,6 +99,16 @@ pub enum ModuleEvent {
     Share {
         /// From 0 to 1.
         share: f64,
+    },
+    /// A slot of its own pool is there.
+    Up {
+        /// Which.
+        slot: SlotId,
+    },
+    /// A slot of its own pool is lost, or will be given up: what runs on it still comes back.
+    Down {
+        /// Which.
+        slot: SlotId,
     },
     /// Time passed.
     Tick,

@@ -95,21 +95,12 @@ impl Load {
 impl Module {
     /// Expected duration of a batch of `size` on the slots as they are lately.
     pub(super) fn expected(&self, size: u32) -> Span {
-        self.spec.profile.duration(size).scale(self.ratio())
-    }
-
-    /// Measured over expected durations, the mean of the slots; 1 without any.
-    fn ratio(&self) -> f64 {
-        if self.slots.is_empty() {
-            return 1.0;
-        }
-        let sum: f64 = self.slots.values().map(|view| view.correction.ratio()).sum();
-        sum / self.slots.len() as f64
+        self.spec.profile.duration(size).scale(self.workers.ratio())
     }
 
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
     fn request_duration(&self) -> Span {
-        let at_once = f64::from(self.batch_size) * self.slots.len().max(1) as f64;
+        let at_once = f64::from(self.batch_size) * self.workers.up().max(1) as f64;
         self.expected(self.batch_size)
             .scale((self.load.items_per_request / at_once).max(1.0))
     }
@@ -117,7 +108,7 @@ impl Module {
     /// Items a second that the module can do beside the others on its slots, `T_m`.
     fn throughput(&self) -> f64 {
         let a_slot = f64::from(self.batch_size) / self.expected(self.batch_size).as_secs_f64().max(1e-6);
-        a_slot * self.slots.len() as f64 * self.load.share
+        a_slot * self.workers.up() as f64 * self.load.share
     }
 
     pub(super) fn tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -148,7 +139,7 @@ impl Module {
     fn queueing(&self, now: Timestamp) -> Span {
         let mean = self.load.queueing.weighted_mean(now).unwrap_or(0.0);
         let mean = Span::from_micros(mean as u64);
-        let drain = Span::from_secs_f64(self.entries.waiting_items() as f64 / self.throughput().max(1e-6));
+        let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
         if self.priority.end() == End::Low && drain * 2 > self.spec.slo {
             drain
         } else {
@@ -179,7 +170,10 @@ impl Module {
     fn reconsider(&mut self) {
         self.outlook = self.planner.outlook();
         // A slow device has less of the profile's time in the same share.
-        let share = self.planner.fair_share().scale(1.0 / self.ratio().max(1e-3));
+        let share = self
+            .planner
+            .fair_share()
+            .scale(1.0 / self.workers.ratio().max(1e-3));
         self.batch_size = self.spec.profile.batch_size(&self.spec.batch, share);
     }
 }

@@ -9,9 +9,11 @@
 //! ```
 
 mod binding;
-mod entry;
 mod facts;
 mod load;
+mod pool;
+mod queues;
+mod workers;
 
 use std::collections::BTreeMap;
 
@@ -19,39 +21,23 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::broker::{DropReason, foresees};
-use crate::depq::Depq;
 use crate::id::{BatchId, ModuleId, RequestId, SlotId};
 use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
-use crate::profile::Correction;
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
-use crate::values::Forming;
+use crate::values::{Forming, Mailboxes};
 
-use entry::{Entries, Entry};
-pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part};
+pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
 use load::Load;
+use queues::{Entry, Queues};
+use workers::Workers;
 
 /// A batch on its slot.
 #[derive(Debug, Clone)]
 struct Running {
     slot: SlotId,
     parts: Vec<Part>,
-}
-
-/// What the module knows of a slot.
-#[derive(Debug, Clone, Default)]
-struct SlotView {
-    free_at: Timestamp,
-    correction: Correction,
-    /// The batch that is being formed for it (`eager` only).
-    forming: Vec<Part>,
-}
-
-impl SlotView {
-    fn formed(&self) -> u32 {
-        self.forming.iter().map(|part| part.count).sum()
-    }
 }
 
 /// One module.
@@ -62,10 +48,11 @@ pub struct Module {
     outlook: Outlook,
     priority: Priority,
     load: Load,
-    mailbox: Depq<()>,
-    entries: Entries,
-    slots: BTreeMap<SlotId, SlotView>,
+    queues: Queues,
+    workers: Workers,
     granted: Vec<SlotId>,
+    /// Mailboxes about which something changed in this step.
+    touched: Vec<usize>,
     running: BTreeMap<BatchId, Running>,
     next_batch: u64,
     batch_size: u32,
@@ -94,18 +81,18 @@ impl Module {
         );
         let outlook = planner.outlook();
         let batch_size = spec.profile.batch_size(&spec.batch, planner.fair_share());
+        let workers = Workers::new(&spec.slots);
         Self {
             outlook,
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
-            mailbox: Depq::default(),
-            entries: Entries::default(),
-            slots: spec
-                .slots
-                .iter()
-                .map(|&slot| (slot, SlotView::default()))
-                .collect(),
+            queues: Queues::new(match spec.policy.mailbox {
+                Mailboxes::Pool => 1,
+                Mailboxes::Worker => workers.len(),
+            }),
+            workers,
             granted: Vec::new(),
+            touched: Vec::new(),
             running: BTreeMap::new(),
             next_batch: 0,
             batch_size,
@@ -125,18 +112,43 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
+        let mut told = false;
         for event in events {
+            told = true;
             self.record(event, now, effects);
         }
-        self.sweep(now, effects);
-        if self.spec.policy.forming == Forming::Eager {
-            self.form_ahead(now, effects);
+        if !told || self.queues.mailboxes() == 1 {
+            self.touched = (0..self.queues.mailboxes()).collect();
         }
-        for slot in std::mem::take(&mut self.granted) {
-            self.use_slot(slot, now, effects);
+        let mut touched = std::mem::take(&mut self.touched);
+        for &mailbox in &touched {
+            self.sweep(mailbox, now, effects);
+            if self.spec.policy.forming == Forming::Eager {
+                self.form_ahead(mailbox, now, effects);
+            }
         }
-        self.ask_for_slot(effects);
-        self.set_alarm(now, effects);
+        let mut granted = std::mem::take(&mut self.granted);
+        for slot in granted.drain(..) {
+            self.use_granted(slot, now, effects);
+        }
+        self.granted = granted;
+        if self.spec.pool == Pool::Own {
+            for &mailbox in &touched {
+                self.use_own(mailbox, now, effects);
+            }
+        } else {
+            self.ask_for_slot(effects);
+        }
+        self.set_alarm(&touched, now, effects);
+        touched.clear();
+        self.touched = touched;
+    }
+
+    /// Notes that something changed about a mailbox.
+    fn touch(&mut self, mailbox: usize) {
+        if !self.touched.contains(&mailbox) {
+            self.touched.push(mailbox);
+        }
     }
 
     fn record(&mut self, event: ModuleEvent, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -154,7 +166,7 @@ impl Module {
             }
             ModuleEvent::Granted { slot } => {
                 self.bid = None;
-                match self.slots.get_mut(&slot) {
+                match self.workers.of_mut(slot) {
                     Some(view) => {
                         view.free_at = now;
                         self.granted.push(slot);
@@ -163,7 +175,7 @@ impl Module {
                 }
             }
             ModuleEvent::Forecast { slot, free_at } => {
-                if let Some(view) = self.slots.get_mut(&slot) {
+                if let Some(view) = self.workers.of_mut(slot) {
                     view.free_at = free_at;
                 }
             }
@@ -173,6 +185,8 @@ impl Module {
                 self.planner.heard(state);
                 self.stale = true;
             }
+            ModuleEvent::Up { slot } => self.up(slot, true),
+            ModuleEvent::Down { slot } => self.up(slot, false),
             ModuleEvent::Share { share } => self.load.share(share),
             ModuleEvent::Tick => self.tick(now, effects),
         }
@@ -187,7 +201,7 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        if self.entries.of(request).is_some() {
+        if self.queues.of(request).is_some() {
             return;
         }
         if items == 0 {
@@ -209,22 +223,29 @@ impl Module {
         } else {
             sent_at + self.spec.slo
         };
-        self.mailbox.push(key, request, ());
-        self.entries
-            .insert(request, Entry::new(key, sent_at, now, items, droppable));
+        let mailbox = match self.spec.policy.mailbox {
+            Mailboxes::Pool => 0,
+            Mailboxes::Worker => self.workers.in_turn(),
+        };
+        self.queues
+            .insert(request, Entry::new(key, sent_at, now, items, droppable), mailbox);
+        self.touch(mailbox);
     }
 
     fn finished(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let Some(run) = self.running.remove(&batch) else {
             return;
         };
-        if let Some(view) = self.slots.get_mut(&run.slot) {
-            let items = run.parts.iter().map(|part| part.count).sum();
-            view.correction.measured(self.spec.profile.duration(items), took);
+        let items = run.parts.iter().map(|part| part.count).sum();
+        let expected = self.spec.profile.duration(items);
+        self.came_back(run.slot, now);
+        if let Some(worker) = self.workers.of_mut(run.slot) {
+            worker.correction.measured(expected, took);
         }
+        self.workers.measured();
         spend(&run.parts, took, effects);
         for part in run.parts {
-            if let Some(entry) = self.entries.done(part.request, part.count) {
+            if let Some(entry) = self.queues.done(part.request, part.count) {
                 if entry.droppable {
                     self.load.left(now.since(entry.arrived_at), now);
                 }
@@ -239,6 +260,7 @@ impl Module {
         let Some(run) = self.running.remove(&batch) else {
             return;
         };
+        self.came_back(run.slot, now);
         spend(&run.parts, took, effects);
         for part in run.parts {
             self.let_go(part.request, DropReason::Failed, now, effects);
@@ -265,25 +287,27 @@ impl Module {
 
     /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
     fn take_out(&mut self, request: RequestId) -> Option<Entry> {
-        let entry = self.entries.remove(request)?;
-        self.mailbox.remove(entry.key, request);
-        for view in self.slots.values_mut() {
-            view.forming.retain(|part| part.request != request);
+        let entry = self.queues.remove(request)?;
+        self.touch(entry.mailbox);
+        if entry.bound > 0 {
+            for worker in self.workers.iter_mut() {
+                worker.forming.retain(|part| part.request != request);
+            }
         }
         Some(entry)
     }
 
     /// Lets go of what certainly cannot be on time: even if it ran alone at once and nothing were queued ahead. Looks
     /// from the low-budget end, so that high-budget-first does not leave corpses in the mailbox.
-    fn sweep(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    fn sweep(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if !self.sweeps() {
             return;
         }
         let least = self.expected(1);
         loop {
             let hopeless = self
-                .entries
-                .most_urgent_waiting()
+                .queues
+                .most_urgent(mailbox)
                 .filter(|(_, entry)| now.since(entry.sent_at) + least > self.spec.slo);
             let Some((request, _)) = hopeless else { return };
             self.let_go(request, DropReason::Hopeless, now, effects);
@@ -291,16 +315,20 @@ impl Module {
     }
 
     fn sweeps(&self) -> bool {
-        foresees(&self.spec.policy.drop)
+        self.spec.policy.sweep && foresees(&self.spec.policy.drop)
     }
 
-    fn set_alarm(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    fn set_alarm(&mut self, touched: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if !self.sweeps() {
             return;
         }
-        let next = self.entries.most_urgent_waiting().map(|(_, entry)| {
-            (entry.sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1)
-        });
+        let most_urgent = touched
+            .iter()
+            .filter_map(|&mailbox| self.queues.most_urgent(mailbox));
+        let next = most_urgent
+            .map(|(_, entry)| entry.sent_at)
+            .min()
+            .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
         if let Some(at) = next.filter(|&at| self.wake_at.is_none_or(|set| set <= now || at < set)) {
             self.wake_at = Some(at);
             effects.push(ModuleEffect::WakeAt { at });
@@ -310,7 +338,7 @@ impl Module {
     /// Requests that are here: waiting, bound or running.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.entries.len()
+        self.queues.len()
     }
 
     /// The batch size that dynamic batching has chosen for now.

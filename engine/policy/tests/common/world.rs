@@ -85,6 +85,7 @@ impl World {
                 slo: scene.slo,
                 policy: scene.policy.clone(),
                 slots: slots_of(vertex),
+                pool: Pool::Shared,
                 batch: vertex.batch.clone(),
                 profile: spans(vertex),
                 topology: topology.clone(),

@@ -1,0 +1,93 @@
+//! A pool of a module's own: its slots serve nobody else, so it runs what it has without asking, and it is told which of
+//! its workers are there. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
+//! worker that goes is dealt out again.
+
+use super::{Module, ModuleEffect};
+use crate::id::{RequestId, SlotId};
+use crate::time::Timestamp;
+
+impl Module {
+    /// The mailbox out of which a slot is filled.
+    pub(super) fn mailbox_of(&self, place: usize) -> usize {
+        if self.queues.mailboxes() > 1 { place } else { 0 }
+    }
+
+    /// Runs batches on idle slots of its own while there is something to run.
+    pub(super) fn use_own(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if self.queues.mailboxes() > 1 {
+            if self.workers.at(mailbox).is_some_and(|worker| worker.idle()) {
+                self.use_slot(mailbox, now, effects);
+            }
+            return;
+        }
+        while let Some(place) = self.next_idle() {
+            if !self.use_slot(place, now, effects) {
+                return;
+            }
+        }
+    }
+
+    /// An idle slot, where there is something to run on it.
+    fn next_idle(&self) -> Option<usize> {
+        let formed = || self.workers.iter().any(|worker| !worker.forming.is_empty());
+        if self.queues.items_in(0) == 0 && !formed() {
+            return None;
+        }
+        self.workers.iter().position(|worker| worker.idle())
+    }
+
+    /// A batch came back, well or not: its slot is free again.
+    pub(super) fn came_back(&mut self, slot: SlotId, now: Timestamp) {
+        if let Some(place) = self.workers.place(slot) {
+            if let Some(worker) = self.workers.at_mut(place) {
+                worker.busy = false;
+                worker.free_at = worker.free_at.min(now);
+            }
+            self.touch(self.mailbox_of(place));
+        }
+    }
+
+    /// A worker came or went.
+    pub(super) fn up(&mut self, slot: SlotId, up: bool) {
+        if !self.workers.set_up(slot, up) {
+            return;
+        }
+        let Some(place) = self.workers.place(slot) else {
+            return;
+        };
+        let mailbox = self.mailbox_of(place);
+        self.touch(mailbox);
+        if up {
+            return;
+        }
+        let formed = self
+            .workers
+            .at_mut(place)
+            .map(|worker| std::mem::take(&mut worker.forming));
+        let mut moving: Vec<RequestId> = formed.into_iter().flatten().map(|part| part.request).collect();
+        if self.queues.mailboxes() > 1 {
+            moving.extend(self.queues.waiting(mailbox));
+        }
+        for request in moving {
+            self.deal_again(request);
+        }
+    }
+
+    /// Puts a request back among those that wait, at a worker that is there. Of one that has begun to run the rest
+    /// stays where it is.
+    fn deal_again(&mut self, request: RequestId) {
+        let Some(entry) = self.queues.of(request).filter(|entry| !entry.begun()) else {
+            return;
+        };
+        for worker in self.workers.iter_mut() {
+            worker.forming.retain(|part| part.request != request);
+        }
+        let mailbox = if self.queues.mailboxes() > 1 {
+            self.workers.in_turn()
+        } else {
+            0
+        };
+        self.queues.insert(request, entry.unbound(), mailbox);
+        self.touch(mailbox);
+    }
+}

@@ -1,0 +1,213 @@
+//! Requests that are in a module: those that wait stand in a mailbox, one for the pool or one for each worker, and become
+//! urgent in the order of their deadlines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::depq::{Depq, End};
+use crate::id::RequestId;
+use crate::time::Timestamp;
+
+/// One request in one module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// Its key in the mailbox.
+    pub(super) key: Timestamp,
+    pub(super) sent_at: Timestamp,
+    pub(super) arrived_at: Timestamp,
+    pub(super) items: u32,
+    /// Items that were put into batches.
+    pub(super) bound: u32,
+    /// Items that were put on a slot.
+    started: u32,
+    /// Items that came back.
+    done: u32,
+    pub(super) droppable: bool,
+    /// The mailbox that it stands in.
+    pub(super) mailbox: usize,
+}
+
+impl Entry {
+    pub(super) fn new(
+        key: Timestamp,
+        sent_at: Timestamp,
+        arrived_at: Timestamp,
+        items: u32,
+        droppable: bool,
+    ) -> Self {
+        Self {
+            key,
+            sent_at,
+            arrived_at,
+            items,
+            bound: 0,
+            started: 0,
+            done: 0,
+            droppable,
+            mailbox: 0,
+        }
+    }
+
+    /// Whether items of it have been put on a slot.
+    pub(super) fn begun(&self) -> bool {
+        self.started > 0
+    }
+
+    /// As it was before any of it was bound.
+    pub(super) fn unbound(self) -> Self {
+        Self { bound: 0, ..self }
+    }
+
+    /// Items that still wait for a batch.
+    pub(super) fn waiting(&self) -> u32 {
+        self.items - self.bound
+    }
+}
+
+/// One mailbox.
+#[derive(Debug, Clone, Default)]
+struct Mailbox {
+    waiting: Depq<()>,
+    /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline.
+    urgent: BTreeSet<(Timestamp, RequestId)>,
+    /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
+    begun: BTreeSet<(Timestamp, RequestId)>,
+    items: u64,
+}
+
+/// All requests in a module.
+#[derive(Debug, Clone)]
+pub(super) struct Queues {
+    all: BTreeMap<RequestId, Entry>,
+    mailboxes: Vec<Mailbox>,
+    items: u64,
+}
+
+impl Queues {
+    /// So many empty mailboxes, at least one.
+    pub(super) fn new(mailboxes: usize) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            mailboxes: vec![Mailbox::default(); mailboxes.max(1)],
+            items: 0,
+        }
+    }
+
+    pub(super) fn mailboxes(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Puts a request into a mailbox.
+    pub(super) fn insert(&mut self, request: RequestId, mut entry: Entry, mailbox: usize) {
+        self.remove(request);
+        entry.mailbox = mailbox;
+        let into = &mut self.mailboxes[mailbox];
+        if entry.droppable {
+            into.urgent.insert((entry.sent_at, request));
+        }
+        into.waiting.push(entry.key, request, ());
+        into.items += u64::from(entry.waiting());
+        self.items += u64::from(entry.waiting());
+        self.all.insert(request, entry);
+    }
+
+    /// Takes a request out, wherever it stands.
+    pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
+        let entry = self.all.remove(&request)?;
+        let from = &mut self.mailboxes[entry.mailbox];
+        from.waiting.remove(entry.key, request);
+        from.urgent.remove(&(entry.sent_at, request));
+        from.begun.remove(&(entry.sent_at, request));
+        from.items -= u64::from(entry.waiting());
+        self.items -= u64::from(entry.waiting());
+        Some(entry)
+    }
+
+    pub(super) fn of(&self, request: RequestId) -> Option<Entry> {
+        self.all.get(&request).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Items that wait for a batch, in all mailboxes.
+    pub(super) fn waiting_items(&self) -> u64 {
+        self.items
+    }
+
+    /// Items that wait for a batch in one mailbox.
+    pub(super) fn items_in(&self, mailbox: usize) -> u64 {
+        self.mailboxes[mailbox].items
+    }
+
+    /// Whose turn it is in a mailbox: one of which a part is bound already, else the one at `end`. It waits no more.
+    pub(super) fn next(&mut self, mailbox: usize, end: End) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if let Some((_, begun)) = from.begun.first() {
+            return Some(*begun);
+        }
+        from.waiting.pop(end).map(|(_, request, ())| request)
+    }
+
+    /// Those that wait in a mailbox, smallest key first.
+    pub(super) fn waiting(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
+        let waiting = self.mailboxes[mailbox].waiting.iter();
+        waiting.map(|(_, request, ())| request)
+    }
+
+    /// The first to look at where urgency is asked: of those partly bound, and of those that wait.
+    pub(super) fn foremost(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
+        let of = &self.mailboxes[mailbox];
+        let begun = of.begun.first().map(|(_, request)| *request);
+        begun
+            .into_iter()
+            .chain(of.waiting.peek(End::Low).map(|(_, request, _)| request))
+    }
+
+    /// Binds up to `room` items of `request`; gives the first of them and how many.
+    pub(super) fn bind(&mut self, request: RequestId, room: u32) -> (u32, u32) {
+        let Some(entry) = self.all.get_mut(&request) else {
+            return (0, 0);
+        };
+        let (first, count) = (entry.bound, entry.waiting().min(room));
+        entry.bound += count;
+        let mailbox = &mut self.mailboxes[entry.mailbox];
+        mailbox.items -= u64::from(count);
+        self.items -= u64::from(count);
+        let place = (entry.sent_at, request);
+        if entry.waiting() > 0 {
+            mailbox.begun.insert(place);
+        } else if first > 0 {
+            mailbox.begun.remove(&place);
+        }
+        (first, count)
+    }
+
+    /// Counts `items` as running: when nothing of a request is left to run, it is no longer to be let go.
+    pub(super) fn started(&mut self, request: RequestId, items: u32) {
+        if let Some(entry) = self.all.get_mut(&request) {
+            entry.started += items;
+            if entry.started >= entry.items {
+                let urgent = &mut self.mailboxes[entry.mailbox].urgent;
+                urgent.remove(&(entry.sent_at, request));
+            }
+        }
+    }
+
+    /// The request with the least budget among those that do not run yet, bound or not, and may be let go.
+    pub(super) fn most_urgent(&self, mailbox: usize) -> Option<(RequestId, Entry)> {
+        let (_, request) = self.mailboxes[mailbox].urgent.first()?;
+        self.all.get(request).map(|entry| (*request, *entry))
+    }
+
+    /// Counts `items` as come back; gives the entry when they were the last.
+    pub(super) fn done(&mut self, request: RequestId, items: u32) -> Option<Entry> {
+        let entry = self.all.get_mut(&request)?;
+        entry.done += items;
+        if entry.done < entry.items {
+            None
+        } else {
+            self.remove(request)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a module knows of its slots, that is of its workers.
+
+use crate::id::SlotId;
+use crate::profile::Correction;
+use crate::time::Timestamp;
+
+use super::Part;
+
+/// One slot as its module sees it.
+#[derive(Debug, Clone)]
+pub(super) struct WorkerView {
+    pub(super) slot: SlotId,
+    pub(super) free_at: Timestamp,
+    pub(super) correction: Correction,
+    /// The batch that is being formed for it (`eager` only).
+    pub(super) forming: Vec<Part>,
+    /// A batch runs on it (own pools only: of a shared one the arbiter knows).
+    pub(super) busy: bool,
+    /// It is there (own pools only).
+    pub(super) up: bool,
+}
+
+impl WorkerView {
+    /// Items in the batch that is being formed.
+    pub(super) fn formed(&self) -> u32 {
+        self.forming.iter().map(|part| part.count).sum()
+    }
+
+    /// Whether a batch may start on it.
+    pub(super) fn idle(&self) -> bool {
+        self.up && !self.busy
+    }
+}
+
+/// All slots of a module, in the order of their numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Workers {
+    all: Vec<WorkerView>,
+    /// Mean of measured over expected durations.
+    ratio: f64,
+    up: usize,
+    /// Whose turn it is to get a request, where each has a mailbox of its own.
+    turn: usize,
+}
+
+impl Workers {
+    pub(super) fn new(slots: &[SlotId]) -> Self {
+        let view = |&slot: &SlotId| WorkerView {
+            slot,
+            free_at: Timestamp::ZERO,
+            correction: Correction::default(),
+            forming: Vec::new(),
+            busy: false,
+            up: true,
+        };
+        let mut all: Vec<WorkerView> = slots.iter().map(view).collect();
+        all.sort_by_key(|worker| worker.slot);
+        all.dedup_by_key(|worker| worker.slot);
+        Self {
+            up: all.len(),
+            all,
+            ratio: 1.0,
+            turn: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// How many are there.
+    pub(super) fn up(&self) -> usize {
+        self.up
+    }
+
+    /// Measured over expected durations, the mean of the slots; 1 without any.
+    pub(super) fn ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// The place of `slot` among them.
+    pub(super) fn place(&self, slot: SlotId) -> Option<usize> {
+        self.all.binary_search_by_key(&slot, |worker| worker.slot).ok()
+    }
+
+    pub(super) fn at(&self, place: usize) -> Option<&WorkerView> {
+        self.all.get(place)
+    }
+
+    pub(super) fn at_mut(&mut self, place: usize) -> Option<&mut WorkerView> {
+        self.all.get_mut(place)
+    }
+
+    pub(super) fn of_mut(&mut self, slot: SlotId) -> Option<&mut WorkerView> {
+        let place = self.place(slot)?;
+        self.all.get_mut(place)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WorkerView> {
+        self.all.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkerView> {
+        self.all.iter_mut()
+    }
+
+    /// After a measurement of one of them.
+    pub(super) fn measured(&mut self) {
+        let sum: f64 = self.all.iter().map(|worker| worker.correction.ratio()).sum();
+        self.ratio = sum / self.all.len().max(1) as f64;
+    }
+
+    /// A worker came or went; says whether that is news.
+    pub(super) fn set_up(&mut self, slot: SlotId, up: bool) -> bool {
+        let news = self.of_mut(slot).is_some_and(|worker| {
+            let news = worker.up != up;
+            worker.up = up;
+            news
+        });
+        self.up = self.all.iter().filter(|worker| worker.up).count();
+        news
+    }
+
+    /// The next worker in turn among those that are there; any where none is.
+    pub(super) fn in_turn(&mut self) -> usize {
+        let most = self.all.len().max(1);
+        for _ in 0..most {
+            self.turn = (self.turn + 1) % most;
+            if self.all.get(self.turn).is_some_and(|worker| worker.up) {
+                break;
+            }
+        }
+        self.turn
+    }
+}
