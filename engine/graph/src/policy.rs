@@ -18,6 +18,8 @@ const PARAMETERS: &[&str] = &[
     "quantile",
     "window",
     "samples",
+    "queueing",
+    "scan",
     "budget",
     "threshold",
     "alpha",
@@ -29,7 +31,11 @@ pub(crate) fn read(entry: &Entry, reports: &mut Reports) -> Policy {
     let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, reports) else {
         return policy;
     };
-    fields.expect(&["drop", "order", "forming", "arbitration"], false, reports);
+    fields.expect(
+        &["drop", "order", "forming", "arbitration", "mailbox", "sweep"],
+        false,
+        reports,
+    );
     if let Some(drop) = fields
         .entry("drop")
         .and_then(|entry| drop_rule(&entry.node, reports))
@@ -44,6 +50,12 @@ pub(crate) fn read(entry: &Entry, reports: &mut Reports) -> Policy {
     }
     if let Some(arbitration) = word(&fields, "arbitration", reports) {
         policy.arbitration = arbitration;
+    }
+    if let Some(mailbox) = word(&fields, "mailbox", reports) {
+        policy.mailbox = mailbox;
+    }
+    if let Some(sweep) = fields.flag("sweep", reports).into_value() {
+        policy.sweep = sweep;
     }
     policy
 }

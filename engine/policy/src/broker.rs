@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outlook::Outlook;
 use crate::time::{Span, Timestamp};
-use crate::values::{Budget, DropRule};
+use crate::values::{Budget, DropRule, Scan, ScanBy};
 
 /// Why a request ended before it came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -68,7 +68,11 @@ pub fn judge(
     match rule {
         DropRule::None => None,
         // Nexus drops by windows of the queue, see `nexus_passes`; a request that is reached has been found able.
-        DropRule::Nexus => None,
+        DropRule::Nexus(Scan { scan: ScanBy::Window }) => None,
+        // Its finish is fixed from the batch that is planned, whatever comes together.
+        DropRule::Nexus(Scan {
+            scan: ScanBy::Deadline,
+        }) => (start.since(request.sent_at) + duration > slo).then_some(DropReason::Hopeless),
         // Admission is cut on arrival; one that was admitted is judged as the paper's overload control leaves it: only
         // what has already timed out goes.
         DropRule::Oc(_) => (start.since(request.sent_at) > slo).then_some(DropReason::Hopeless),

@@ -172,7 +172,7 @@ impl Planner {
             DropRule::Sf => duration,
             DropRule::None
             | DropRule::ClipperPlusPlus(_)
-            | DropRule::Nexus
+            | DropRule::Nexus(_)
             | DropRule::Back
             | DropRule::Oc(_)
             | DropRule::Split(_)

@@ -50,7 +50,7 @@ pub enum DropRule {
     #[serde(rename = "clipper++")]
     ClipperPlusPlus(Split),
     /// Nexus: only the present module counts, in arrival order by windows of a batch.
-    Nexus,
+    Nexus(Scan),
     /// PARD without the modules ahead.
     Back,
     /// PARD with execution times ahead, but no waits.
@@ -80,12 +80,15 @@ pub struct Lookahead {
     pub window: Span,
     /// How many recent waits are kept for the quantile (PARD's M).
     pub samples: usize,
+    /// What a module tells of its queue.
+    pub queueing: Queueing,
 }
 
 /// Writes what a rule without a quantile takes, so that it can be read again.
 fn window_only<S: Serializer>(ahead: &Lookahead, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut table = serializer.serialize_struct("Lookahead", 1)?;
+    let mut table = serializer.serialize_struct("Lookahead", 2)?;
     table.serialize_field("window", &ahead.window)?;
+    table.serialize_field("queueing", &ahead.queueing)?;
     table.end()
 }
 
@@ -95,8 +98,39 @@ impl Default for Lookahead {
             quantile: 0.1,
             window: Span::from_secs(5),
             samples: 10_000,
+            queueing: Queueing::Present,
         }
     }
+}
+
+/// What a module tells of its queue, `q_i`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queueing {
+    /// The recent mean as far as what waits now bears it out, told at once when it moves.
+    #[default]
+    Present,
+    /// The recent mean, told once a second (the paper).
+    Recent,
+}
+
+/// How Nexus looks at its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scan {
+    /// In which order.
+    pub scan: ScanBy,
+}
+
+/// In which order Nexus looks at its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanBy {
+    /// A window of a batch slides over it in arrival order (as PARD describes it).
+    #[default]
+    Window,
+    /// By deadline; whoever cannot be done when a batch of the planned size would be is let go (as its code does it).
+    Deadline,
 }
 
 /// How an SLO is split over modules.
@@ -166,7 +200,7 @@ impl DropRule {
             Self::None => "none",
             Self::Pard(_) => "pard",
             Self::ClipperPlusPlus(_) => "clipper++",
-            Self::Nexus => "nexus",
+            Self::Nexus(_) => "nexus",
             Self::Back => "back",
             Self::Sf => "sf",
             Self::Oc(_) => "oc",
@@ -188,6 +222,8 @@ impl<'de> Deserialize<'de> for DropRule {
             quantile: Option<f64>,
             window: Option<Span>,
             samples: Option<usize>,
+            queueing: Option<Queueing>,
+            scan: Option<ScanBy>,
             budget: Option<Budget>,
             threshold: Option<Span>,
             alpha: Option<f64>,
@@ -208,6 +244,8 @@ impl<'de> Deserialize<'de> for DropRule {
                 quantile: None,
                 window: None,
                 samples: None,
+                queueing: None,
+                scan: None,
                 budget: None,
                 threshold: None,
                 alpha: None,
@@ -219,6 +257,7 @@ impl<'de> Deserialize<'de> for DropRule {
             quantile: table.quantile.unwrap_or(ahead.quantile),
             window: table.window.unwrap_or(ahead.window),
             samples: table.samples.unwrap_or(ahead.samples),
+            queueing: table.queueing.unwrap_or(ahead.queueing),
         };
         let split = Split {
             budget: table.budget.unwrap_or_default(),
@@ -230,22 +269,29 @@ impl<'de> Deserialize<'de> for DropRule {
         };
         let (rule, takes): (Self, &[&str]) = match table.rule.as_str() {
             "none" => (Self::None, &[]),
-            "pard" => (Self::Pard(ahead), &["quantile", "window", "samples"]),
+            "pard" => (Self::Pard(ahead), &["quantile", "window", "samples", "queueing"]),
             "clipper++" => (Self::ClipperPlusPlus(split), &["budget"]),
-            "nexus" => (Self::Nexus, &[]),
+            "nexus" => (
+                Self::Nexus(Scan {
+                    scan: table.scan.unwrap_or_default(),
+                }),
+                &["scan"],
+            ),
             "back" => (Self::Back, &[]),
             "sf" => (Self::Sf, &[]),
             "oc" => (Self::Oc(control), &["threshold", "alpha"]),
             "split" => (Self::Split(split), &["budget"]),
-            "wcl" => (Self::Wcl(ahead), &["window"]),
-            "lower" => (Self::Lower(ahead), &["window"]),
-            "upper" => (Self::Upper(ahead), &["window"]),
+            "wcl" => (Self::Wcl(ahead), &["window", "queueing"]),
+            "lower" => (Self::Lower(ahead), &["window", "queueing"]),
+            "upper" => (Self::Upper(ahead), &["window", "queueing"]),
             other => return Err(D::Error::unknown_variant(other, Self::NAMES)),
         };
         let given = [
             ("quantile", table.quantile.is_some()),
             ("window", table.window.is_some()),
             ("samples", table.samples.is_some()),
+            ("queueing", table.queueing.is_some()),
+            ("scan", table.scan.is_some()),
             ("budget", table.budget.is_some()),
             ("threshold", table.threshold.is_some()),
             ("alpha", table.alpha.is_some()),
@@ -352,7 +398,7 @@ mod tests {
             Ok(DropRule::Pard(Lookahead {
                 quantile: 0.2,
                 window: Span::from_secs(2),
-                samples: 10_000,
+                ..Lookahead::default()
             })),
         );
         check(

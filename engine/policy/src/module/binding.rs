@@ -9,7 +9,7 @@ use crate::broker::{Candidate, DropReason, judge, nexus_passes};
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Forming};
+use crate::values::{DropRule, Forming, Scan};
 
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
@@ -209,9 +209,11 @@ impl Module {
     /// yet fill up.
     fn duration_of(&self, place: usize, waiting: u32, already: u32) -> Span {
         let mailbox = self.mailbox_of(place);
-        let filled = match self.spec.policy.forming {
-            Forming::Eager => self.batch_size,
-            Forming::Late => {
+        let planned =
+            matches!(self.spec.policy.drop, DropRule::Nexus(_)) || self.spec.policy.forming == Forming::Eager;
+        let filled = match planned {
+            true => self.batch_size,
+            false => {
                 (u64::from(already) + self.queues.items_in(mailbox)).min(u64::from(self.batch_size)) as u32
             }
         };
@@ -235,7 +237,7 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        if self.spec.policy.drop != DropRule::Nexus {
+        if self.spec.policy.drop != DropRule::Nexus(Scan::default()) {
             return;
         }
         let deadlines = self

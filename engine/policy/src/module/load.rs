@@ -5,7 +5,7 @@ use super::{Module, ModuleEffect};
 use crate::depq::End;
 use crate::outlook::{ModuleState, due};
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Lookahead};
+use crate::values::{DropRule, Lookahead, Queueing};
 use crate::waits::Waits;
 use crate::window::Window;
 
@@ -31,6 +31,7 @@ pub(super) struct Load {
     published: Option<Timestamp>,
     /// The queueing delay that was published.
     told: Span,
+    telling: Queueing,
 }
 
 impl Load {
@@ -59,6 +60,7 @@ impl Load {
             dropped: 0,
             published: None,
             told: Span::ZERO,
+            telling: ahead.queueing,
         }
     }
 
@@ -118,7 +120,9 @@ impl Module {
             self.priority.reading(input, smoothed, self.throughput());
         }
         let queueing = self.queueing(now);
-        let moved = queueing.micros().abs_diff(self.load.told.micros()) > self.spec.slo.micros() / NEWS;
+        let promptly = self.load.telling == Queueing::Present;
+        let moved =
+            promptly && queueing.micros().abs_diff(self.load.told.micros()) > self.spec.slo.micros() / NEWS;
         if due(self.load.published, now) || moved {
             self.load.published = Some(now);
             self.load.told = queueing;
@@ -139,6 +143,9 @@ impl Module {
     fn queueing(&self, now: Timestamp) -> Span {
         let mean = self.load.queueing.weighted_mean(now).unwrap_or(0.0);
         let mean = Span::from_micros(mean as u64);
+        if self.load.telling == Queueing::Recent {
+            return mean;
+        }
         let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
         if self.priority.end() == End::Low && drain * 2 > self.spec.slo {
             drain
