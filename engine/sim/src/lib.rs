@@ -1,2 +1,16 @@
 //! The engine in virtual time: the decisions of `weir-policy`, line for line, driven by one event heap instead of actors
 //! and threads.
+
+mod agenda;
+mod carry;
+mod demand;
+mod fleet;
+mod simulate;
+mod spec;
+mod trail;
+mod world;
+
+pub use demand::{Branches, Crops, Demand};
+pub use simulate::{Outcome, simulate};
+pub use spec::{Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec};
+pub use trail::{ModuleTrail, Trail};

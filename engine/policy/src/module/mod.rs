@@ -347,6 +347,12 @@ impl Module {
         self.batch_size
     }
 
+    /// Its priority at present.
+    #[must_use]
+    pub fn priority(&self) -> &Priority {
+        &self.priority
+    }
+
     /// How often the priority changed.
     #[must_use]
     pub fn priority_switches(&self) -> u64 {

@@ -1,0 +1,65 @@
+//! One run of one world.
+
+use weir_policy::{ModuleId, Report, RunInfo, Span, Timestamp};
+
+use crate::spec::WorldSpec;
+use crate::trail::Trail;
+use crate::world::World;
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The same report as that of a live run.
+    pub report: Report,
+    /// Second by second.
+    pub trail: Trail,
+    /// Sending times of all requests, in order.
+    pub arrivals: Vec<Timestamp>,
+    /// Items that each request brought, one row of all modules a request.
+    pub items: Vec<u8>,
+    /// How many workers each module had since when.
+    pub workers: Vec<Vec<(Timestamp, u32)>>,
+    /// Things that happened: arrivals, transfers, batches, alarms, ticks.
+    pub events: u64,
+    /// Facts that the state machines were told on the way.
+    pub facts: u64,
+}
+
+/// Runs a world over `arrivals` (ascending) until all that was sent has ended. `named` is what the report calls it;
+/// `progress` is told the time now and then.
+pub fn simulate(
+    spec: &WorldSpec,
+    named: &str,
+    arrivals: &mut dyn Iterator<Item = Timestamp>,
+    progress: &mut dyn FnMut(Timestamp),
+) -> Outcome {
+    let mut world = World::new(spec);
+    world.run(arrivals, progress);
+    let sent: Vec<Timestamp> = world.journeys.iter().map(|journey| journey.sent_at).collect();
+    let first = sent.first().copied().unwrap_or_default();
+    // A rate is taken over the time of sending: what follows it is only the last requests coming out.
+    let duration = sent.last().map_or(Span::ZERO, |last| last.since(first));
+    for (module, state) in (0..).zip(&world.modules) {
+        let tally = world.tally.modules.entry(ModuleId(module)).or_default();
+        tally.priority_switches(state.priority_switches());
+    }
+    let run = RunInfo {
+        graph: named.to_owned(),
+        policy: spec.policy.drop.name().to_owned(),
+        seed: spec.seed,
+        duration_s: duration.as_secs_f64(),
+    };
+    let streams: Vec<String> = (0..spec.streams.max(1))
+        .map(|stream| format!("stream-{stream}"))
+        .collect();
+    let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
+    Outcome {
+        report: world.tally.report(run, &world.ledger, &streams, &modules),
+        arrivals: sent,
+        items: std::mem::take(&mut world.items),
+        workers: world.fleets.into_iter().map(|fleet| fleet.history).collect(),
+        trail: world.trail,
+        events: world.events,
+        facts: world.facts,
+    }
+}

@@ -1,0 +1,108 @@
+//! What a world is made of: modules, pools, links, demand, faults. Plain values, no behaviour.
+
+use weir_policy::{Policy, Profile, ScalingRule, Span};
+
+use crate::demand::Demand;
+
+/// A world before its time begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorldSpec {
+    /// The latency objective of every request.
+    pub slo: Span,
+    /// The policy of every module.
+    pub policy: Policy,
+    /// The modules in topological order: edges lead forward.
+    pub modules: Vec<ModulePlan>,
+    /// Slots that an arbiter grants, for modules in shared pools.
+    pub shared_slots: u32,
+    /// How long a message takes from one actor to the next; links come on top.
+    pub hop: Span,
+    /// Links that requests cross, by index in [`Edge::link`].
+    pub links: Vec<Link>,
+    /// How many streams the requests come from, in turn; at least one.
+    pub streams: u32,
+    /// How many requests of a stream may be under way; `None`: any number.
+    pub under_way: Option<u32>,
+    /// What each request brings to each module.
+    pub demand: Demand,
+    /// Standard deviation of the logarithm of durations around their profile; 0: as the profile says.
+    pub noise: f64,
+    /// Workers that fail and return.
+    pub failures: Vec<Failure>,
+    /// Workers that all pools of their own may have together while they scale; `None`: any number.
+    pub workers_most: Option<u32>,
+    /// Where random draws begin.
+    pub seed: u64,
+}
+
+/// One module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModulePlan {
+    /// Its name.
+    pub name: String,
+    /// How long batches take.
+    pub profile: Profile,
+    /// Batch sizes that it may run, ascending, at least one.
+    pub batch: Vec<u32>,
+    /// What it runs on.
+    pub pool: PoolPlan,
+    /// Where its requests go on to: all of these. None: they are done.
+    pub next: Vec<Edge>,
+    /// Its weight under the arbitration `weighted`.
+    pub weight: f64,
+}
+
+/// What a module runs on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PoolPlan {
+    /// Workers of its own, always there.
+    Fixed(u32),
+    /// Workers of its own that come and go with the load.
+    Scaled(Scaling),
+    /// Some of the slots that an arbiter grants.
+    Shared(Vec<u32>),
+}
+
+/// Workers that come and go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// How many there are in the beginning.
+    pub begin: u32,
+    /// When how many are wanted.
+    pub rule: ScalingRule,
+    /// How long one takes to start.
+    pub cold_start: Span,
+}
+
+/// A way from one module to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// The module that it leads to.
+    pub to: usize,
+    /// The link that it crosses; `None`: none.
+    pub link: Option<usize>,
+}
+
+/// A link between machines: one transfer at a time, in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// Time that every transfer takes, however small.
+    pub latency: Span,
+    /// Bits a second.
+    pub bandwidth_bps: f64,
+    /// Bytes of one request.
+    pub bytes: f64,
+}
+
+/// A worker of a module's own pool, or a shared slot, that fails and returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// Whose worker, by index; of a shared slot any module that is on it.
+    pub module: usize,
+    /// Which of its workers.
+    pub worker: u32,
+    /// When it fails; what runs on it is lost.
+    pub at: Span,
+    /// How long it is away.
+    pub lasts: Span,
+}

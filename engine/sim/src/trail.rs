@@ -1,0 +1,84 @@
+//! What a run leaves behind beside its report: what happened second by second, for plots.
+
+use weir_policy::{End, Module, ModuleId, Part, Timestamp};
+
+/// A run second by second. Series begin at second 0 and may be of unequal length.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trail {
+    /// Requests by the second in which they were sent.
+    pub sent: Vec<u32>,
+    /// Those of them that were not delivered.
+    pub lost: Vec<u32>,
+    /// By module.
+    pub modules: Vec<ModuleTrail>,
+    /// Load factor and priority of each module at each look: `(seconds, load factor, high budget first)`.
+    pub priorities: Vec<Vec<(f64, f64, bool)>>,
+    /// Bytes of state that modules told each other.
+    pub state_bytes: u64,
+    /// How often a module told its state.
+    pub states: u64,
+}
+
+/// One module second by second.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ModuleTrail {
+    /// Summed queueing delay in milliseconds of requests that began to run in that second.
+    pub queued_ms: Vec<f64>,
+    /// How many they were.
+    pub ran: Vec<u32>,
+    /// Requests that it dropped.
+    pub dropped: Vec<u32>,
+}
+
+fn add<T: Default + Clone + std::ops::AddAssign>(series: &mut Vec<T>, at: Timestamp, value: T) {
+    let second = (at.micros() / 1_000_000) as usize;
+    if series.len() <= second {
+        series.resize(second + 1, T::default());
+    }
+    series[second] += value;
+}
+
+impl Trail {
+    pub(crate) fn new(modules: usize) -> Self {
+        Self {
+            modules: vec![ModuleTrail::default(); modules],
+            priorities: vec![Vec::new(); modules],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn sent(&mut self, at: Timestamp) {
+        add(&mut self.sent, at, 1);
+    }
+
+    pub(crate) fn lost(&mut self, sent_at: Timestamp) {
+        add(&mut self.lost, sent_at, 1);
+    }
+
+    pub(crate) fn dropped(&mut self, module: ModuleId, at: Timestamp) {
+        add(&mut self.modules[module.index()].dropped, at, 1);
+    }
+
+    pub(crate) fn told(&mut self, bytes: usize) {
+        self.state_bytes += bytes as u64;
+        self.states += 1;
+    }
+
+    pub(crate) fn ran(&mut self, module: ModuleId, at: Timestamp, parts: &[Part]) {
+        let of = &mut self.modules[module.index()];
+        let queued: f64 = parts.iter().map(|part| part.queued.as_millis_f64()).sum();
+        add(&mut of.queued_ms, at, queued);
+        add(&mut of.ran, at, parts.len() as u32);
+    }
+
+    pub(crate) fn look(&mut self, at: Timestamp, modules: &[Module]) {
+        for (line, module) in self.priorities.iter_mut().zip(modules) {
+            let priority = module.priority();
+            line.push((
+                (at.micros() as f64) / 1e6,
+                priority.load_factor(),
+                priority.end() == End::High,
+            ));
+        }
+    }
+}
