@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::broker::DropReason;
 use crate::id::{ModuleId, RequestId, StreamId};
 use crate::time::Span;
+use crate::under_way::UnderWay;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ struct Account {
 /// The books of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    open: BTreeMap<RequestId, Account>,
+    open: UnderWay<Account>,
     total: Counts,
     streams: BTreeMap<StreamId, Counts>,
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
@@ -75,7 +76,7 @@ pub struct Ledger {
 impl Ledger {
     /// A request was sent. Says false, and changes nothing, where it is known already.
     pub fn arrived(&mut self, request: RequestId, stream: StreamId) -> bool {
-        if self.open.contains_key(&request) {
+        if self.open.get(request).is_some() {
             return false;
         }
         self.open.insert(
@@ -95,7 +96,7 @@ impl Ledger {
     /// Device time went into a request, whether or not it is still under way.
     pub fn spent(&mut self, request: RequestId, module: ModuleId, span: Span) {
         *self.busy.entry(module).or_default() += span;
-        match self.open.get_mut(&request) {
+        match self.open.get_mut(request) {
             Some(account) => account.spent.push((module, span)),
             // It ended while it ran: nobody waits for the result.
             None => *self.wasted.entry(module).or_default() += span,
@@ -104,7 +105,7 @@ impl Ledger {
 
     /// A request ended. Says false, and changes nothing, where it had ended already.
     pub fn ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
-        let Some(account) = self.open.remove(&request) else {
+        let Some(account) = self.open.remove(request) else {
             return false;
         };
         for counts in [&mut self.total, self.streams.entry(account.stream).or_default()] {
@@ -131,7 +132,7 @@ impl Ledger {
     pub fn open(&self) -> Vec<(RequestId, StreamId)> {
         self.open
             .iter()
-            .map(|(request, account)| (*request, account.stream))
+            .map(|(request, account)| (request, account.stream))
             .collect()
     }
 

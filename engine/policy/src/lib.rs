@@ -23,6 +23,7 @@ mod scaling;
 mod slots;
 mod time;
 mod topology;
+mod under_way;
 mod values;
 mod waits;
 mod window;

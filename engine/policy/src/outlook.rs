@@ -81,7 +81,6 @@ pub struct Planner {
     states: Vec<ModuleState>,
     /// This module's part of the SLO by the execution of one item.
     fair_share: Span,
-    seed: u64,
 }
 
 impl Planner {
@@ -93,7 +92,6 @@ impl Planner {
         rule: DropRule,
         topology: &Topology,
         mut states: Vec<ModuleState>,
-        seed: u64,
     ) -> Self {
         // A module of which nothing is known takes no time.
         let modules = topology.len().max(module.index() + 1);
@@ -108,7 +106,6 @@ impl Planner {
             through,
             states,
             fair_share: slo,
-            seed,
         };
         planner.fair_share = planner.budgets(slo).0;
         planner
@@ -182,7 +179,7 @@ impl Planner {
 
     fn wait_along(&self, path: &[ModuleId], ahead: Lookahead) -> Span {
         let waits: Vec<&Sketch> = path.iter().map(|&module| &self.state(module).waits).collect();
-        summed_wait(&waits, ahead.quantile, ahead.samples, self.seed)
+        summed_wait(&waits, ahead.quantile)
     }
 
     /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is
@@ -253,7 +250,7 @@ mod tests {
             .zip(states)
             .map(|(id, d)| ModuleState::initial(ModuleId(id), ms(d)))
             .collect();
-        Planner::new(ModuleId(module), ms(400), rule, &topology, states, 1)
+        Planner::new(ModuleId(module), ms(400), rule, &topology, states)
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
@@ -67,21 +65,32 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// A wait drawn from the distribution: linear between its points.
-    fn draw(&self, random: &mut Pcg64Mcg) -> f64 {
-        match self.points.as_slice() {
-            [] => 0.0,
-            [only] => f64::from(*only),
-            points => {
-                let rank = random.random::<f64>() * (points.len() - 1) as f64;
-                let (below, part) = (rank as usize, rank.fract());
-                let (low, high) = (
-                    f64::from(points[below]),
-                    f64::from(points[(below + 1).min(points.len() - 1)]),
-                );
-                low + (high - low) * part
+    /// The distribution on a grid of cells: the share of waits in each, uniform between its points.
+    fn on_grid(&self, cell: f64) -> Vec<f64> {
+        let last = self.points.last().copied().unwrap_or(0);
+        let mut shares = vec![0.0; (f64::from(last) / cell) as usize + 1];
+        if let [only] = self.points.as_slice() {
+            shares[(f64::from(*only) / cell) as usize] = 1.0;
+        }
+        let weight = 1.0 / (self.points.len().max(2) - 1) as f64;
+        for pair in self.points.windows(2) {
+            let (low, high) = (f64::from(pair[0]) / cell, f64::from(pair[1]) / cell);
+            let (first, last) = (low as usize, high as usize);
+            if first == last {
+                shares[first] += weight;
+                continue;
+            }
+            for (place, share) in shares.iter_mut().enumerate().take(last + 1).skip(first) {
+                let covered = high.min(place as f64 + 1.0) - low.max(place as f64);
+                *share += weight * covered / (high - low);
             }
         }
+        shares
+    }
+
+    /// The shortest wait in microseconds.
+    fn least(&self) -> f64 {
+        f64::from(self.points.first().copied().unwrap_or(0))
     }
 
     /// The longest wait.
@@ -96,27 +105,56 @@ impl Sketch {
     }
 }
 
-/// `F^-1(quantile)` of the summed waits along a path, by drawing `draws` requests. Waits of different modules are taken
-/// as independent, as the paper does ("weakly correlated").
+/// Cells of the grid on which waits are added up: the quantile is known to a small part of one in so many of the longest
+/// sum.
+const GRID: f64 = 512.0;
+
+/// `F^-1(quantile)` of the summed waits along a path. Waits of different modules are taken as independent, as the paper
+/// does ("weakly correlated"); where it draws 10,000 requests, their distributions are convolved: the same, without the
+/// scatter and in a tenth of the time.
 #[must_use]
-pub fn summed_wait(path: &[&Sketch], quantile: f64, draws: usize, seed: u64) -> Span {
-    if path
-        .iter()
-        .all(|sketch| sketch.points.iter().all(|&wait| wait == 0))
-    {
+pub fn summed_wait(path: &[&Sketch], quantile: f64) -> Span {
+    let most: f64 = path.iter().map(|sketch| sketch.most().micros() as f64).sum();
+    if most < 1.0 {
         return Span::ZERO;
     }
-    let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut sums: Vec<u64> = (0..draws.max(1))
-        .map(|_| path.iter().map(|sketch| sketch.draw(&mut random)).sum::<f64>() as u64)
-        .collect();
-    let rank = ((sums.len() - 1) as f64 * quantile.clamp(0.0, 1.0)).round() as usize;
-    let (_, wait, _) = sums.select_nth_unstable(rank);
-    Span::from_micros(*wait)
+    let cell = most / GRID;
+    let mut sum = vec![1.0];
+    for sketch in path.iter().filter(|sketch| sketch.most() > Span::ZERO) {
+        sum = convolved(&sum, &sketch.on_grid(cell));
+    }
+    let cells = path.iter().filter(|sketch| sketch.most() > Span::ZERO).count();
+    let mut below = 0.0;
+    let mut wait = most;
+    for (place, share) in sum.iter().enumerate() {
+        if below + share >= quantile && *share > 0.0 {
+            // A wait lies anywhere in its cell: the sum of so many, on the mean, that many halves further up.
+            let within = ((quantile - below) / share).max(0.0);
+            wait = (place as f64 + within + (cells.saturating_sub(1)) as f64 / 2.0) * cell;
+            break;
+        }
+        below += share;
+    }
+    let least: f64 = path.iter().map(|sketch| sketch.least()).sum();
+    Span::from_micros(wait.clamp(least, most).round() as u64)
+}
+
+fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; a.len() + b.len() - 1];
+    for (place, share) in a.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        for (of, with) in sum[place..].iter_mut().zip(b) {
+            *of += share * with;
+        }
+    }
+    sum
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
     use super::*;
 
     fn uniform(duration: u32) -> Sketch {
@@ -133,7 +171,7 @@ mod tests {
         let wait = uniform(100_000);
         for (modules, expected) in [(4, 0.31), (3, 0.28), (2, 0.22), (1, 0.10)] {
             let path = vec![&wait; modules];
-            let share = summed_wait(&path, 0.1, 10_000, 7).micros() as f64 / (modules as f64 * 100_000.0);
+            let share = summed_wait(&path, 0.1).micros() as f64 / (modules as f64 * 100_000.0);
             assert!(
                 (share - expected).abs() < 0.01,
                 "{modules} modules: {share} instead of {expected}"
@@ -141,16 +179,59 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_quantile_is_monotone_and_bounded() {
-        let (a, b) = (uniform(40_000), uniform(90_000));
-        let sums: Vec<_> = [0.0, 0.1, 0.5, 0.9, 1.0]
-            .iter()
-            .map(|&quantile| summed_wait(&[&a, &b], quantile, 10_000, 1))
-            .collect();
-        assert!(sums.is_sorted());
-        assert!(sums[4] <= Span::from_micros(130_000));
-        assert_eq!(summed_wait(&[], 0.5, 100, 1), Span::ZERO);
+    fn sketch() -> impl Strategy<Value = Sketch> {
+        prop::collection::vec(0_u32..200_000, 0..40).prop_map(|mut points| {
+            points.sort_unstable();
+            Sketch { points }
+        })
+    }
+
+    /// A wait drawn from a sketch: linear between its points.
+    fn draw(sketch: &Sketch, random: &mut Pcg64Mcg) -> f64 {
+        match sketch.points.as_slice() {
+            [] => 0.0,
+            points => {
+                let rank = random.random::<f64>() * (points.len() - 1) as f64;
+                let next = (rank as usize + 1).min(points.len() - 1);
+                let (low, high) = (f64::from(points[rank as usize]), f64::from(points[next]));
+                low + (high - low) * rank.fract()
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// A larger quantile never gives a shorter wait, and no wait leaves the range of what was seen.
+        #[test]
+        fn the_quantile_is_monotone_and_bounded(path in prop::collection::vec(sketch(), 0..5)) {
+            let path: Vec<&Sketch> = path.iter().collect();
+            let waits: Vec<Span> = (0..=40).map(|step| summed_wait(&path, f64::from(step) / 40.0)).collect();
+            prop_assert!(waits.is_sorted(), "{waits:?}");
+            let most: Span = path.iter().map(|sketch| sketch.most()).sum();
+            prop_assert!(waits[40] <= most);
+        }
+
+        /// It is the quantile of summed draws, which is how the paper has it.
+        #[test]
+        fn it_is_the_quantile_of_drawn_sums(path in prop::collection::vec(sketch(), 1..5), seed in 0_u64..1_000) {
+            let path: Vec<&Sketch> = path.iter().collect();
+            let mut random = Pcg64Mcg::seed_from_u64(seed);
+            let drawn = |random: &mut Pcg64Mcg| path.iter().map(|sketch| draw(sketch, random)).sum::<f64>();
+            let mut sums: Vec<f64> = (0..20_000).map(|_| drawn(&mut random)).collect();
+            sums.sort_unstable_by(f64::total_cmp);
+            let most: Span = path.iter().map(|sketch| sketch.most()).sum();
+            for quantile in [0.1_f64, 0.5, 0.9] {
+                let wait = summed_wait(&path, quantile).micros() as f64;
+                // Between drawn quantiles to either side, give or take what the grid cannot tell.
+                let at = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile) as usize];
+                let grain = most.micros() as f64 / 100.0 + 2.0;
+                prop_assert!(
+                    at(quantile - 0.02) - grain <= wait && wait <= at(quantile + 0.02) + grain,
+                    "{quantile}: {wait}, drawn {} (seed {seed})", at(quantile)
+                );
+            }
+        }
     }
 
     #[test]
@@ -159,7 +240,7 @@ mod tests {
         for wait in 0..1_000 {
             waits.observe(Span::from_micros(wait));
         }
-        assert!(summed_wait(&[&waits.sketch()], 0.0, 1_000, 1) >= Span::from_micros(900));
+        assert!(summed_wait(&[&waits.sketch()], 0.0) >= Span::from_micros(900));
         assert_eq!(Waits::new(5).sketch(), Sketch::default());
     }
 }

@@ -77,7 +77,6 @@ impl Module {
             spec.policy.drop.clone(),
             &spec.topology,
             states,
-            spec.seed,
         );
         let outlook = planner.outlook();
         let batch_size = spec.profile.batch_size(&spec.batch, planner.fair_share());
@@ -322,12 +321,13 @@ impl Module {
         if !self.sweeps() {
             return;
         }
-        let most_urgent = touched
-            .iter()
-            .filter_map(|&mailbox| self.queues.most_urgent(mailbox));
-        let next = most_urgent
-            .map(|(_, entry)| entry.sent_at)
-            .min()
+        let mut first: Option<Timestamp> = None;
+        for &mailbox in touched {
+            if let Some((_, entry)) = self.queues.most_urgent(mailbox) {
+                first = Some(first.map_or(entry.sent_at, |first| first.min(entry.sent_at)));
+            }
+        }
+        let next = first
             .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
         if let Some(at) = next.filter(|&at| self.wake_at.is_none_or(|set| set <= now || at < set)) {
             self.wake_at = Some(at);

@@ -1,11 +1,13 @@
 //! Requests that are in a module: those that wait stand in a mailbox, one for the pool or one for each worker, and become
 //! urgent in the order of their deadlines.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::depq::{Depq, End};
 use crate::id::RequestId;
 use crate::time::Timestamp;
+use crate::under_way::UnderWay;
 
 /// One request in one module.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +70,8 @@ impl Entry {
 struct Mailbox {
     waiting: Depq<()>,
     /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline.
-    urgent: BTreeSet<(Timestamp, RequestId)>,
+    /// What has left since is taken off as it comes up.
+    urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     begun: BTreeSet<(Timestamp, RequestId)>,
     items: u64,
@@ -77,7 +80,7 @@ struct Mailbox {
 /// All requests in a module.
 #[derive(Debug, Clone)]
 pub(super) struct Queues {
-    all: BTreeMap<RequestId, Entry>,
+    all: UnderWay<Entry>,
     mailboxes: Vec<Mailbox>,
     items: u64,
 }
@@ -86,7 +89,7 @@ impl Queues {
     /// So many empty mailboxes, at least one.
     pub(super) fn new(mailboxes: usize) -> Self {
         Self {
-            all: BTreeMap::new(),
+            all: UnderWay::default(),
             mailboxes: vec![Mailbox::default(); mailboxes.max(1)],
             items: 0,
         }
@@ -102,7 +105,7 @@ impl Queues {
         entry.mailbox = mailbox;
         let into = &mut self.mailboxes[mailbox];
         if entry.droppable {
-            into.urgent.insert((entry.sent_at, request));
+            into.urgent.push(Reverse((entry.sent_at, request)));
         }
         into.waiting.push(entry.key, request, ());
         into.items += u64::from(entry.waiting());
@@ -112,10 +115,9 @@ impl Queues {
 
     /// Takes a request out, wherever it stands.
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
-        let entry = self.all.remove(&request)?;
+        let entry = self.all.remove(request)?;
         let from = &mut self.mailboxes[entry.mailbox];
         from.waiting.remove(entry.key, request);
-        from.urgent.remove(&(entry.sent_at, request));
         from.begun.remove(&(entry.sent_at, request));
         from.items -= u64::from(entry.waiting());
         self.items -= u64::from(entry.waiting());
@@ -123,7 +125,7 @@ impl Queues {
     }
 
     pub(super) fn of(&self, request: RequestId) -> Option<Entry> {
-        self.all.get(&request).copied()
+        self.all.get(request).copied()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -166,7 +168,7 @@ impl Queues {
 
     /// Binds up to `room` items of `request`; gives the first of them and how many.
     pub(super) fn bind(&mut self, request: RequestId, room: u32) -> (u32, u32) {
-        let Some(entry) = self.all.get_mut(&request) else {
+        let Some(entry) = self.all.get_mut(request) else {
             return (0, 0);
         };
         let (first, count) = (entry.bound, entry.waiting().min(room));
@@ -185,24 +187,28 @@ impl Queues {
 
     /// Counts `items` as running: when nothing of a request is left to run, it is no longer to be let go.
     pub(super) fn started(&mut self, request: RequestId, items: u32) {
-        if let Some(entry) = self.all.get_mut(&request) {
+        if let Some(entry) = self.all.get_mut(request) {
             entry.started += items;
-            if entry.started >= entry.items {
-                let urgent = &mut self.mailboxes[entry.mailbox].urgent;
-                urgent.remove(&(entry.sent_at, request));
-            }
         }
     }
 
     /// The request with the least budget among those that do not run yet, bound or not, and may be let go.
-    pub(super) fn most_urgent(&self, mailbox: usize) -> Option<(RequestId, Entry)> {
-        let (_, request) = self.mailboxes[mailbox].urgent.first()?;
-        self.all.get(request).map(|entry| (*request, *entry))
+    pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Entry)> {
+        let urgent = &mut self.mailboxes[mailbox].urgent;
+        while let Some(&Reverse((_, request))) = urgent.peek() {
+            match self.all.get(request) {
+                Some(entry) if entry.started < entry.items && entry.mailbox == mailbox => {
+                    return Some((request, *entry));
+                }
+                _ => urgent.pop(),
+            };
+        }
+        None
     }
 
     /// Counts `items` as come back; gives the entry when they were the last.
     pub(super) fn done(&mut self, request: RequestId, items: u32) -> Option<Entry> {
-        let entry = self.all.get_mut(&request)?;
+        let entry = self.all.get_mut(request)?;
         entry.done += items;
         if entry.done < entry.items {
             None
