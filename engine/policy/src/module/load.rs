@@ -75,6 +75,11 @@ impl Load {
         self.queueing.observe(delay.micros() as f64, now);
     }
 
+    /// Whether a request that was let go counts as having queued; the paper counts those that joined a batch.
+    pub(super) fn counts_vain(&self) -> bool {
+        self.telling == Queueing::Present
+    }
+
     pub(super) fn waited(&mut self, wait: Span) {
         self.waits.observe(wait);
     }

@@ -276,7 +276,7 @@ impl Module {
     ) {
         if let Some(entry) = self.take_out(request) {
             self.load.dropped();
-            if entry.bound == 0 && entry.droppable {
+            if entry.bound == 0 && entry.droppable && self.load.counts_vain() {
                 // It waited in vain, but it did wait: leaving it out would make a full queue look short.
                 self.load.queued(now.since(entry.arrived_at), now);
             }
