@@ -39,7 +39,7 @@ pub(super) fn draw(scene: &mut Scene, panel: &Panel, cell: Area, y: &Scale, acro
             area.right -= 6.0;
             values(scene, x, &area);
         }
-        Across::Categories(names) => categories(scene, names, &mut area),
+        Across::Categories(names) => categories(scene, names, &mut area, cell.left),
     }
     for (share, text) in &y_ticks {
         let (from, to) = (area.at(0.0, *share), area.at(1.0, *share));
@@ -109,7 +109,7 @@ fn values(scene: &mut Scene, x: &Scale, area: &Area) {
     }
 }
 
-fn categories(scene: &mut Scene, names: &[String], area: &mut Area) {
+fn categories(scene: &mut Scene, names: &[String], area: &mut Area, page_left: f64) {
     if names.is_empty() {
         return;
     }
@@ -136,13 +136,16 @@ fn categories(scene: &mut Scene, names: &[String], area: &mut Area) {
     }
     let lengths = || names.iter().map(|name| font::width(name, Size::Small) * SINE);
     area.bottom -= lengths().fold(0.0, f64::max) + 16.0;
-    // A turned name reaches left of its bar: the first ones must not leave the page.
-    let missing = lengths()
+    // A turned name reaches left of its bar: the first ones must not leave their cell, within reason.
+    let most = area.left + area.width() / 3.0;
+    let wanted = lengths()
         .enumerate()
-        .map(|(i, reach)| reach + 8.0 - slot * (i as f64 + 0.5))
-        .fold(0.0, f64::max);
-    let wanted = missing.min(area.width() / 3.0);
-    area.left = area.left.max(area.left.min(wanted + 30.0));
+        .map(|(index, reach)| {
+            let share = (index as f64 + 0.5) / names.len() as f64;
+            (page_left + reach + 6.0 - share * area.right) / (1.0 - share)
+        })
+        .fold(area.left, f64::max);
+    area.left = wanted.min(most);
     for (index, name) in names.iter().enumerate() {
         let (x, y) = area.at((index as f64 + 0.5) / names.len() as f64, 0.0);
         scene.turned((x + 4.0, y + 9.0), name, Size::Small, Anchor::End, Turn::Eighth);

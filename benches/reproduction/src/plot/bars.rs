@@ -87,6 +87,9 @@ fn one(
         return false;
     };
     scene.rect(area.at(left, y.base()), area.at(right, share), paint);
+    if share > 1.0 + 1e-9 {
+        cut(scene, area.at(middle, 1.0));
+    }
     if let Some((low, high)) = bar.error
         && low <= high
         && let Some(high) = y.place(high)
@@ -100,6 +103,11 @@ fn one(
         scene.line(vec![(x - cap, to), (x + cap, to)], 1.4, palette::INK);
     }
     true
+}
+
+/// The mark of a bar higher than its axis: an arrow head at its top.
+fn cut(scene: &mut Scene, (x, y): (f64, f64)) {
+    scene.polygon(vec![(x - 4.5, y + 7.0), (x, y), (x + 4.5, y + 7.0)], palette::INK);
 }
 
 /// Draws stacked bars; says whether there was any.

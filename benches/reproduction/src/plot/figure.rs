@@ -43,7 +43,8 @@ pub struct Axis {
     pub label: String,
     /// Logarithmic, base ten.
     pub log: bool,
-    /// Lowest and highest value; what the data need when absent, not finite or empty.
+    /// Lowest and highest value; what the data need when absent, not finite or empty. What lies above or below is
+    /// drawn at the edge (a bar with an arrow head), what lies left or right is left out.
     pub range: Option<(f64, f64)>,
 }
 

@@ -12,8 +12,8 @@ pub(super) const GRID: Paint = Paint::solid([226, 226, 226]);
 pub(super) const PAGE: Paint = Paint::solid([255, 255, 255]);
 /// Shaded regions.
 pub(super) const REGION: Paint = Paint {
-    rgb: [240, 200, 120],
-    alpha: 0.38,
+    rgb: [90, 90, 120],
+    alpha: 0.16,
 };
 
 // Yellow is last: on white it is the weakest.

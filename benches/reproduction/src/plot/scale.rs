@@ -141,11 +141,14 @@ impl Scale {
     fn linear_ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         let rough = (self.high - self.low) / wanted.max(1) as f64;
         let decade = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .map(|m| m * decade)
-            .into_iter()
-            .find(|s| *s >= rough * 0.999);
-        let step = step.unwrap_or(rough);
+        // The nearest of 1, 2 and 5 by ratio: the bounds are the geometric means between neighbours.
+        let step = decade
+            * match rough / decade {
+                r if r < 1.414 => 1.0,
+                r if r < 3.162 => 2.0,
+                r if r < 7.071 => 5.0,
+                _ => 10.0,
+            };
         let first = (self.low / step - 1e-9).ceil();
         let last = (self.high / step + 1e-9).floor();
         if !(last - first).is_finite() || last - first > 1000.0 {
@@ -181,7 +184,7 @@ fn written(value: f64, step: f64, largest: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    if largest >= 1e10 || largest < 1e-4 {
+    if !(1e-4..1e10).contains(&largest) {
         return format!("{value:.1e}").replace(".0e", "e");
     }
     let (unit, suffix) = match largest {

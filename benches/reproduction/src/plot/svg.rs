@@ -78,7 +78,7 @@ fn element(text: &Text) -> String {
 fn path(points: &[(f64, f64)]) -> String {
     let pairs: Vec<String> = points
         .iter()
-        .map(|(x, y)| format!("{},{}", number(*x), number(*y)))
+        .map(|(x, y)| format!("{},{}", tenths(*x), tenths(*y)))
         .collect();
     pairs.join(" ")
 }
@@ -93,7 +93,15 @@ fn colour(what: &str, paint: Paint) -> String {
 }
 
 fn number(value: f64) -> String {
-    let written = format!("{value:.2}");
+    short(&format!("{value:.2}"))
+}
+
+/// Places: no one sees less than a tenth of a pixel, and long lines are most of a document.
+fn tenths(value: f64) -> String {
+    short(&format!("{value:.1}"))
+}
+
+fn short(written: &str) -> String {
     let short = written.trim_end_matches('0').trim_end_matches('.');
     if short == "-0" {
         "0".to_owned()
