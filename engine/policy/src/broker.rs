@@ -76,9 +76,12 @@ pub fn judge(
         // Admission is cut on arrival; one that was admitted is judged as the paper's overload control leaves it: only
         // what has already timed out goes.
         DropRule::Oc(_) => (start.since(request.sent_at) > slo).then_some(DropReason::Hopeless),
-        DropRule::Pard(_) | DropRule::Back | DropRule::Sf | DropRule::Lower(_) | DropRule::Upper(_) => {
-            (estimate > slo).then_some(DropReason::Hopeless)
-        }
+        DropRule::Pard(_)
+        | DropRule::Weir(_)
+        | DropRule::Back
+        | DropRule::Sf
+        | DropRule::Lower(_)
+        | DropRule::Upper(_) => (estimate > slo).then_some(DropReason::Hopeless),
         // Clipper drops what has already timed out before inference, here against its share of the SLO.
         DropRule::ClipperPlusPlus(split) => over(split.budget, outlook, request, start, Span::ZERO),
         DropRule::Split(split) => over(split.budget, outlook, request, start, duration),
@@ -129,6 +132,7 @@ pub fn foresees(rule: &DropRule) -> bool {
     matches!(
         rule,
         DropRule::Pard(_)
+            | DropRule::Weir(_)
             | DropRule::Back
             | DropRule::Sf
             | DropRule::Lower(_)

@@ -6,6 +6,7 @@
 //! [`Module`] decides on requests, [`Slots`] on who runs next, [`Gate`] on who comes in; [`Join`] and [`Release`] keep
 //! branches and frames together and in order; [`Ledger`] keeps the books, and [`Report`] shows them.
 
+mod batching;
 mod broker;
 mod depq;
 mod gate;
@@ -28,6 +29,7 @@ mod values;
 mod waits;
 mod window;
 
+pub use batching::Peer;
 pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
 pub use depq::{Depq, End};
 pub use gate::{Admission, Gate, GateSpec, Overflow};
@@ -47,7 +49,7 @@ pub use time::{BadSpan, Span, Timestamp};
 pub use topology::Topology;
 pub use values::{
     Arbitration, Budget, DropRule, Forming, Lookahead, Mailboxes, Order, OverloadControl, Policy, Queueing,
-    Scan, ScanBy, Split,
+    Scan, ScanBy, Sizing, Split,
 };
 pub use waits::{Sketch, Waits, summed_wait};
 pub use window::Window;

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::batching::{Peer, Standing, together};
 use crate::id::ModuleId;
 use crate::time::{Span, Timestamp};
 use crate::topology::Topology;
@@ -26,6 +27,12 @@ pub struct ModuleState {
     pub input: f64,
     /// Items a second that it can do, `T_m`.
     pub throughput: f64,
+    /// Slots that it has, or its share of them; 0 where it has told nothing yet.
+    pub workers: f64,
+    /// Mean items that a request brings.
+    pub items: f64,
+    /// Measured over profiled durations.
+    pub ratio: f64,
     /// Requests dropped here so far.
     pub dropped: u64,
 }
@@ -42,6 +49,9 @@ impl ModuleState {
             worst: duration,
             input: 0.0,
             throughput: 0.0,
+            workers: 0.0,
+            items: 1.0,
+            ratio: 1.0,
             dropped: 0,
         }
     }
@@ -51,7 +61,7 @@ impl ModuleState {
     pub fn bytes(&self) -> usize {
         size_of::<ModuleId>()
             + 3 * size_of::<Span>()
-            + 2 * size_of::<f64>()
+            + 5 * size_of::<f64>()
             + size_of::<u64>()
             + self.waits.bytes()
     }
@@ -76,6 +86,7 @@ pub struct Planner {
     module: ModuleId,
     slo: Span,
     rule: DropRule,
+    topology: Topology,
     after: Vec<Vec<ModuleId>>,
     through: Vec<Vec<ModuleId>>,
     states: Vec<ModuleState>,
@@ -102,6 +113,7 @@ impl Planner {
             module,
             slo,
             rule,
+            topology: topology.clone(),
             after,
             through,
             states,
@@ -138,6 +150,21 @@ impl Planner {
         }
     }
 
+    /// Batch sizes for all modules together, as they stand lately.
+    pub(crate) fn batch_sizes(&self, peers: &[Peer]) -> Vec<u32> {
+        let standing = |(peer, state): (&Peer, &ModuleState)| Standing {
+            workers: if state.workers > 0.0 {
+                state.workers
+            } else {
+                f64::from(peer.workers)
+            },
+            items: state.items,
+            ratio: state.ratio,
+        };
+        let standing: Vec<Standing> = peers.iter().zip(&self.states).map(standing).collect();
+        together(peers, &standing, &self.topology, self.slo)
+    }
+
     fn state(&self, module: ModuleId) -> &ModuleState {
         &self.states[module.index()]
     }
@@ -156,7 +183,7 @@ impl Planner {
         let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
         let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
         match self.rule {
-            DropRule::Pard(ahead) => {
+            DropRule::Pard(ahead) | DropRule::Weir(ahead) => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
                 let most: Span = path.iter().map(|&module| self.state(module).waits.most()).sum();
                 if queueing + duration + most <= known {

@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{
     Admission, BatchId, Forming, Gate, GateSpec, Join, Ledger, Module, ModuleEffect, ModuleEvent, ModuleId,
-    ModuleSpec, Outcome, Overflow, Placement, Pool, RequestId, SlotEffect, SlotEvent, SlotId, Slots,
+    ModuleSpec, Outcome, Overflow, Peer, Placement, Pool, RequestId, SlotEffect, SlotEvent, SlotId, Slots,
     SlotsSpec, Span, StreamId, Tally, Timestamp, Topology,
 };
 
@@ -98,11 +98,12 @@ impl<'a> World<'a> {
     pub(crate) fn new(spec: &'a WorldSpec) -> Self {
         let topology = topology(spec);
         let count = spec.modules.len();
-        let durations: Vec<Span> = spec
-            .modules
-            .iter()
-            .map(|module| module.profile.duration(1))
-            .collect();
+        let peer = |plan: &crate::spec::ModulePlan| Peer {
+            profile: plan.profile.clone(),
+            batch: plan.batch.clone(),
+            workers: slots_of(&plan.pool).len() as u32,
+        };
+        let peers: Vec<Peer> = spec.modules.iter().map(peer).collect();
         let module = |(id, plan): (u32, &crate::spec::ModulePlan)| {
             Module::new(ModuleSpec {
                 id: ModuleId(id),
@@ -116,7 +117,7 @@ impl<'a> World<'a> {
                 batch: plan.batch.clone(),
                 profile: plan.profile.clone(),
                 topology: topology.clone(),
-                durations: durations.clone(),
+                peers: peers.clone(),
                 seed: spec.seed,
             })
         };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::batching::Peer;
 use crate::broker::DropReason;
 use crate::id::{BatchId, ModuleId, RequestId, SlotId};
 use crate::outlook::ModuleState;
@@ -30,8 +31,8 @@ pub struct ModuleSpec {
     pub profile: Profile,
     /// The graph's shape.
     pub topology: Topology,
-    /// Execution time of one item in each module of the graph, by id.
-    pub durations: Vec<Span>,
+    /// Every module of the graph, by id.
+    pub peers: Vec<Peer>,
     /// Where its random draws begin.
     pub seed: u64,
 }

@@ -1,11 +1,11 @@
 //! What a module measures of itself: rates, delays, waits; and from them its priority, its batch size and the state that
 //! it tells.
 
-use super::{Module, ModuleEffect};
+use super::{Module, ModuleEffect, ModuleSpec};
 use crate::depq::End;
-use crate::outlook::{ModuleState, due};
+use crate::outlook::{ModuleState, Planner, due};
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Lookahead, Queueing};
+use crate::values::{DropRule, Lookahead, Queueing, Sizing};
 use crate::waits::Waits;
 use crate::window::Window;
 
@@ -26,6 +26,8 @@ pub(super) struct Load {
     waits: Waits,
     began: Option<Timestamp>,
     items_per_request: f64,
+    /// As above, with those that bring nothing.
+    demand: f64,
     share: f64,
     dropped: u64,
     published: Option<Timestamp>,
@@ -43,6 +45,7 @@ impl Load {
     pub(super) fn new(rule: &DropRule) -> Self {
         let ahead = match rule {
             DropRule::Pard(ahead)
+            | DropRule::Weir(ahead)
             | DropRule::Lower(ahead)
             | DropRule::Upper(ahead)
             | DropRule::Wcl(ahead) => *ahead,
@@ -56,6 +59,7 @@ impl Load {
             waits: Waits::new(ahead.samples),
             began: None,
             items_per_request: 1.0,
+            demand: 1.0,
             share: 1.0,
             dropped: 0,
             published: None,
@@ -69,6 +73,11 @@ impl Load {
         self.present.observe(f64::from(items), now);
         self.smoothed.observe(f64::from(items), now);
         self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
+    }
+
+    /// A request has come, with or without items.
+    pub(super) fn brought(&mut self, items: u32) {
+        self.demand += Self::GAIN * (f64::from(items) - self.demand);
     }
 
     pub(super) fn queued(&mut self, delay: Span, now: Timestamp) {
@@ -173,6 +182,9 @@ impl Module {
                 .began
                 .map_or(0.0, |began| self.load.present.rate(now, began)),
             throughput: self.throughput(),
+            workers: self.workers.up() as f64 * self.load.share,
+            items: self.load.demand,
+            ratio: self.workers.ratio(),
             dropped: self.load.dropped,
         }
     }
@@ -181,11 +193,18 @@ impl Module {
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn reconsider(&mut self) {
         self.outlook = self.planner.outlook();
+        self.batch_size = batch_size(&self.spec, &self.planner, self.workers.ratio());
+    }
+}
+
+/// The batch size that a module aims at.
+pub(super) fn batch_size(spec: &ModuleSpec, planner: &Planner, ratio: f64) -> u32 {
+    let together = || planner.batch_sizes(&spec.peers).get(spec.id.index()).copied();
+    match spec.policy.sizes() {
+        Sizing::Together if let Some(size) = together() => size,
         // A slow device has less of the profile's time in the same share.
-        let share = self
-            .planner
-            .fair_share()
-            .scale(1.0 / self.workers.ratio().max(1e-3));
-        self.batch_size = self.spec.profile.batch_size(&self.spec.batch, share);
+        _ => spec
+            .profile
+            .batch_size(&spec.batch, planner.fair_share().scale(1.0 / ratio.max(1e-3))),
     }
 }

@@ -68,8 +68,8 @@ impl Module {
     #[must_use]
     pub fn new(spec: ModuleSpec) -> Self {
         let states = (0..)
-            .zip(&spec.durations)
-            .map(|(id, &d)| ModuleState::initial(ModuleId(id), d))
+            .zip(&spec.peers)
+            .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
             .collect();
         let planner = Planner::new(
             spec.id,
@@ -79,7 +79,7 @@ impl Module {
             states,
         );
         let outlook = planner.outlook();
-        let batch_size = spec.profile.batch_size(&spec.batch, planner.fair_share());
+        let batch_size = load::batch_size(&spec, &planner, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
             outlook,
@@ -203,6 +203,7 @@ impl Module {
         if self.queues.of(request).is_some() {
             return;
         }
+        self.load.brought(items);
         if items == 0 {
             effects.push(ModuleEffect::Forward { request });
             return;
