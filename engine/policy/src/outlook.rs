@@ -183,7 +183,8 @@ impl Planner {
         let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
         let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
         match self.rule {
-            DropRule::Pard(ahead) | DropRule::Weir(ahead) => {
+            DropRule::Weir(ahead) => duration + self.wait_along(path, ahead),
+            DropRule::Pard(ahead) => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
                 let most: Span = path.iter().map(|&module| self.state(module).waits.most()).sum();
                 if queueing + duration + most <= known {

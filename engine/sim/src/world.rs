@@ -81,6 +81,9 @@ pub(crate) struct World<'a> {
     pub(crate) topology: Topology,
     pub(crate) events: u64,
     pub(crate) facts: u64,
+    /// What one worker of each module does, items a second, by which pools are scaled: at the batch size of its fair
+    /// share, whatever the policy.
+    pub(crate) fair: Vec<f64>,
     effects: Vec<ModuleEffect>,
     slot_effects: Vec<SlotEffect>,
     /// Whether requests are still to come.
@@ -162,9 +165,10 @@ impl<'a> World<'a> {
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x6e6f_6973_65),
             splits: topology.splits(),
-            topology,
+            topology: topology.clone(),
             events: 0,
             facts: 0,
+            fair: fair(spec, &topology),
             effects: Vec::new(),
             slot_effects: Vec::new(),
             open: true,
@@ -443,6 +447,19 @@ impl<'a> World<'a> {
             self.agenda.note(self.now + TICK, Event::Tick);
         }
     }
+}
+
+/// Items a second of one worker at the batch size of its fair share of the SLO.
+fn fair(spec: &WorldSpec, topology: &Topology) -> Vec<f64> {
+    let of = |(id, plan): (u32, &crate::spec::ModulePlan)| {
+        let one = |id: &ModuleId| spec.modules[id.index()].profile.duration(1);
+        let paths = topology.paths_through(ModuleId(id)).into_iter();
+        let longest: Span = paths.map(|path| path.iter().map(one).sum()).max().unwrap_or_default();
+        let own = plan.profile.duration(1).micros() as f64 / (longest.micros() as f64).max(1.0);
+        plan.profile
+            .throughput(plan.profile.batch_size(&plan.batch, spec.slo.scale(own)))
+    };
+    (0..).zip(&spec.modules).map(of).collect()
 }
 
 fn slots_of(pool: &PoolPlan) -> Vec<SlotId> {

@@ -36,7 +36,8 @@ impl Module {
             if let Some(entry) = self.queues.of(part.request) {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
-            self.load.waited(part.waited);
+            let total = matches!(self.spec.policy.drop, DropRule::Weir(_));
+            self.load.waited(if total { part.queued + part.waited } else { part.waited });
             self.queues.started(part.request, part.count);
         }
         let profiled = self.spec.profile.duration(count(&parts));
