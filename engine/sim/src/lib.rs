@@ -2,9 +2,11 @@
 //! and threads.
 
 mod agenda;
+pub mod bound;
 mod carry;
 mod demand;
 mod fleet;
+mod limit;
 mod simulate;
 mod spec;
 mod trail;

@@ -454,7 +454,10 @@ fn fair(spec: &WorldSpec, topology: &Topology) -> Vec<f64> {
     let of = |(id, plan): (u32, &crate::spec::ModulePlan)| {
         let one = |id: &ModuleId| spec.modules[id.index()].profile.duration(1);
         let paths = topology.paths_through(ModuleId(id)).into_iter();
-        let longest: Span = paths.map(|path| path.iter().map(one).sum()).max().unwrap_or_default();
+        let longest: Span = paths
+            .map(|path| path.iter().map(one).sum())
+            .max()
+            .unwrap_or_default();
         let own = plan.profile.duration(1).micros() as f64 / (longest.micros() as f64).max(1.0);
         plan.profile
             .throughput(plan.profile.batch_size(&plan.batch, spec.slo.scale(own)))

@@ -37,7 +37,11 @@ impl Module {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
             let total = matches!(self.spec.policy.drop, DropRule::Weir(_));
-            self.load.waited(if total { part.queued + part.waited } else { part.waited });
+            self.load.waited(if total {
+                part.queued + part.waited
+            } else {
+                part.waited
+            });
             self.queues.started(part.request, part.count);
         }
         let profiled = self.spec.profile.duration(count(&parts));
