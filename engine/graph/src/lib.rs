@@ -16,6 +16,7 @@ mod raw;
 mod render;
 mod settings;
 mod spelling;
+mod trace;
 mod variables;
 mod walk;
 
@@ -23,12 +24,13 @@ use std::path::Path;
 
 use weir_flow::Catalog;
 
-pub use emulated::{Arrivals, BadEmulatedStream, EmulatedStream};
+pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
 pub use graph::{
     DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
     Vertex, WhenSlow,
 };
 pub use problem::{Problem, Problems};
+pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
 pub use walk::{Successor, bare_execution};
 
 use problem::Reports;

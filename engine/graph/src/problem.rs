@@ -176,6 +176,11 @@ impl Reports {
         self.problems.extend(other.problems);
     }
 
+    /// Takes over one problem with another file.
+    pub(crate) fn adopt(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
     pub(crate) fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }

@@ -9,6 +9,7 @@ mod fleet;
 mod limit;
 mod simulate;
 mod spec;
+pub mod traces;
 mod trail;
 mod world;
 
