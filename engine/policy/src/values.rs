@@ -350,6 +350,9 @@ pub enum Order {
     Lbf,
     /// As adaptive, without the delay.
     Instant,
+    /// Weir's own: the least remaining budget first among those that have some to spare; those that have none to spare
+    /// only when all that wait fit the next batches, or when nobody else waits.
+    Spare,
 }
 
 /// How batch sizes are chosen.

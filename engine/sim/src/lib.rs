@@ -14,6 +14,6 @@ mod trail;
 mod world;
 
 pub use demand::{Branches, Crops, Demand};
-pub use simulate::{Outcome, simulate};
+pub use simulate::{Ran, simulate};
 pub use spec::{Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec};
 pub use trail::{ModuleTrail, Trail};

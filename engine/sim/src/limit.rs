@@ -1,12 +1,14 @@
 //! The bound of one run: what no policy could have beaten on its arrivals and its workers.
 
+use std::collections::BTreeMap;
+
 use weir_policy::{ModuleId, Timestamp};
 
 use crate::bound::{Bound, BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited, bound};
-use crate::simulate::Outcome;
+use crate::simulate::Ran;
 use crate::spec::{PoolPlan, WorldSpec};
 
-impl Outcome {
+impl Ran {
     /// What no policy could have beaten here. With noise it is a bound on the mean.
     ///
     /// # Errors
@@ -26,7 +28,7 @@ impl Outcome {
         let station = |(module, plan): (usize, &'_ crate::spec::ModulePlan)| {
             Capacity(match &plan.pool {
                 PoolPlan::Shared(slots) => vec![(Timestamp::ZERO, slots.len() as u32)],
-                _ => self.workers[module].clone(),
+                _ => staying(&self.workers[module], plan),
             })
         };
         let topology = crate::world::topology(spec);
@@ -55,6 +57,29 @@ impl Outcome {
         };
         bound(&scene)
     }
+}
+
+/// Workers over time, where one that leaves still finishes what it runs: it counts for the longest batch more.
+fn staying(history: &[(Timestamp, u32)], plan: &crate::spec::ModulePlan) -> Vec<(Timestamp, u32)> {
+    let longest = plan.batch.iter().map(|&size| plan.profile.duration(size)).max();
+    let mut changes: BTreeMap<Timestamp, i64> = BTreeMap::new();
+    let mut before = 0;
+    for &(at, workers) in history {
+        let change = i64::from(workers) - before;
+        before = i64::from(workers);
+        let at = if change < 0 {
+            at + longest.unwrap_or_default()
+        } else {
+            at
+        };
+        *changes.entry(at).or_default() += change;
+    }
+    let mut now = 0;
+    let steps = changes.into_iter().map(|(at, change)| {
+        now += change;
+        (at, now.max(0) as u32)
+    });
+    steps.collect()
 }
 
 /// Modules that share slots, by the slots that they share.

@@ -151,6 +151,20 @@ impl Queues {
         from.waiting.pop(end).map(|(_, request, ())| request)
     }
 
+    /// Whose turn it is where those with time to spare go first, that is with a key of at least `spare`: the first of
+    /// them, and where there is none, the last of the others. It waits no more.
+    pub(super) fn next_to_spare(&mut self, mailbox: usize, spare: Timestamp) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if let Some((_, begun)) = from.begun.first() {
+            return Some(*begun);
+        }
+        let next = from
+            .waiting
+            .pop_from(spare)
+            .or_else(|| from.waiting.pop(End::High));
+        next.map(|(_, request, ())| request)
+    }
+
     /// Those that wait in a mailbox, smallest key first.
     pub(super) fn waiting(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
         let waiting = self.mailboxes[mailbox].waiting.iter();
