@@ -17,7 +17,7 @@ use weir_operators::media::{SourceOptions, source};
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::{
     Depq, DropRule, End, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Peer, Policy, Pool,
-    Profile, RequestId, SlotId, Span, Timestamp, Topology,
+    Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 use weir_runtime::{Assembly, Pace, RunOptions};
 
@@ -247,6 +247,7 @@ fn decision() -> f64 {
         let request = RequestId(number);
         effects.clear();
         let arrived = ModuleEvent::Arrived {
+            stream: StreamId(0),
             request,
             sent_at: now,
             items: 1,

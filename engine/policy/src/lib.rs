@@ -9,6 +9,7 @@
 mod batching;
 mod broker;
 mod depq;
+mod fan_out;
 mod gate;
 mod histogram;
 mod id;
@@ -32,6 +33,7 @@ mod window;
 pub use batching::Peer;
 pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
 pub use depq::{Depq, End};
+pub use fan_out::FanOut;
 pub use gate::{Admission, Gate, GateSpec, Overflow};
 pub use histogram::{Histogram, Quantiles};
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};

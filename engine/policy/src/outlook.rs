@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::batching::{Peer, Standing, together};
-use crate::id::ModuleId;
+use crate::fan_out::FanOut;
+use crate::id::{ModuleId, StreamId};
 use crate::time::{Span, Timestamp};
 use crate::topology::Topology;
 use crate::values::{DropRule, Lookahead};
@@ -33,6 +34,8 @@ pub struct ModuleState {
     pub items: f64,
     /// Measured over profiled durations.
     pub ratio: f64,
+    /// What requests of each stream bring, where that is not one item each.
+    pub fan_out: FanOut,
     /// Requests dropped here so far.
     pub dropped: u64,
 }
@@ -52,6 +55,7 @@ impl ModuleState {
             workers: 0.0,
             items: 1.0,
             ratio: 1.0,
+            fan_out: FanOut::default(),
             dropped: 0,
         }
     }
@@ -64,11 +68,12 @@ impl ModuleState {
             + 5 * size_of::<f64>()
             + size_of::<u64>()
             + self.waits.bytes()
+            + self.fan_out.streams() * size_of::<f32>()
     }
 }
 
 /// What a module concludes: the way ahead of its requests, and its budgets under rules that split the SLO.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outlook {
     /// Estimated latency behind this module, the maximum over paths.
     pub ahead: Span,
@@ -78,6 +83,16 @@ pub struct Outlook {
     pub budget_up_to_here: Span,
     /// Share of the input to be turned away because a module behind is overloaded (`oc`).
     pub turn_away: f64,
+    /// `ahead` of the requests of each stream, where streams differ (`weir`).
+    pub by_stream: Vec<Span>,
+}
+
+impl Outlook {
+    /// Estimated latency behind this module of a request of `stream`.
+    #[must_use]
+    pub fn ahead_of(&self, stream: StreamId) -> Span {
+        self.by_stream.get(stream.index()).copied().unwrap_or(self.ahead)
+    }
 }
 
 /// Keeps the latest state of every module and derives the outlook of one.
@@ -147,6 +162,7 @@ impl Planner {
             own_budget,
             budget_up_to_here,
             turn_away: self.turn_away(),
+            by_stream: self.by_stream(),
         }
     }
 
@@ -176,6 +192,41 @@ impl Planner {
             longest = longest.max(self.ahead_along(path, longest));
         }
         longest
+    }
+
+    /// The way ahead of each stream, by what it is expected to bring to each module; empty where all are alike.
+    fn by_stream(&self) -> Vec<Span> {
+        let DropRule::Weir(ahead) = self.rule else {
+            return Vec::new();
+        };
+        let of = |module: &ModuleId| self.state(*module).fan_out.streams();
+        let streams = self.after.iter().flatten().map(of).max().unwrap_or(0);
+        if streams == 0 {
+            return Vec::new();
+        }
+        let waits: Vec<Span> = self
+            .after
+            .iter()
+            .map(|path| self.wait_along(path, ahead))
+            .collect();
+        let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
+            let brings = |module: &ModuleId| {
+                let state = self.state(*module);
+                state.fan_out.of(stream).unwrap_or(state.items)
+            };
+            let passes: f64 = path.iter().map(|module| brings(module).min(1.0)).sum();
+            let duration = |module: &ModuleId| self.state(*module).duration.scale(brings(module).min(1.0));
+            let duration: Span = path.iter().map(duration).sum();
+            duration + wait.scale(passes / path.len().max(1) as f64)
+        };
+        let of_stream = |stream: u32| {
+            let paths = self.after.iter().zip(&waits);
+            paths
+                .map(|(path, &wait)| along(path, wait, StreamId(stream)))
+                .max()
+                .unwrap_or_default()
+        };
+        (0..streams as u32).map(of_stream).collect()
     }
 
     /// Along one path; zero where it is certainly no longer than `known`.

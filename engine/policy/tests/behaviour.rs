@@ -234,6 +234,7 @@ fn hopeless_requests_leave_when_they_become_so() {
         let mut effects = Vec::new();
         let arrived = |request, droppable| ModuleEvent::Arrived {
             request: RequestId(request),
+            stream: StreamId(0),
             sent_at: ms(0),
             items: 1,
             droppable,

@@ -397,6 +397,7 @@ impl<'a> World<'a> {
         let items = self.items[request.index() * self.modules.len() + place];
         let arrived = ModuleEvent::Arrived {
             request,
+            stream: journey.stream,
             sent_at: journey.sent_at,
             items: u32::from(items),
             droppable: true,

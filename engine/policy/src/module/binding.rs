@@ -172,6 +172,7 @@ impl Module {
             let candidate = Candidate {
                 sent_at: entry.sent_at,
                 arrived_at: entry.arrived_at,
+                stream: entry.stream,
             };
             let duration = self.duration_of(place, entry.waiting(), items);
             let verdict = if entry.droppable {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batching::Peer;
 use crate::broker::DropReason;
-use crate::id::{BatchId, ModuleId, RequestId, SlotId};
+use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::outlook::ModuleState;
 use crate::profile::Profile;
 use crate::slots::Bid;
@@ -56,6 +56,8 @@ pub enum ModuleEvent {
     Arrived {
         /// Which.
         request: RequestId,
+        /// Of which stream.
+        stream: StreamId,
         /// When it was sent.
         sent_at: Timestamp,
         /// How many items it brings; none passes straight through.

@@ -3,6 +3,8 @@
 
 use super::{Module, ModuleEffect, ModuleSpec};
 use crate::depq::End;
+use crate::fan_out::FanOut;
+use crate::id::StreamId;
 use crate::outlook::{ModuleState, Planner, due};
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Lookahead, Queueing, Sizing};
@@ -28,6 +30,7 @@ pub(super) struct Load {
     items_per_request: f64,
     /// As above, with those that bring nothing.
     demand: f64,
+    fan_out: FanOut,
     share: f64,
     dropped: u64,
     published: Option<Timestamp>,
@@ -60,6 +63,7 @@ impl Load {
             began: None,
             items_per_request: 1.0,
             demand: 1.0,
+            fan_out: FanOut::default(),
             share: 1.0,
             dropped: 0,
             published: None,
@@ -76,8 +80,9 @@ impl Load {
     }
 
     /// A request has come, with or without items.
-    pub(super) fn brought(&mut self, items: u32) {
+    pub(super) fn brought(&mut self, stream: StreamId, items: u32) {
         self.demand += Self::GAIN * (f64::from(items) - self.demand);
+        self.fan_out.brought(stream, items);
     }
 
     pub(super) fn queued(&mut self, delay: Span, now: Timestamp) {
@@ -184,6 +189,7 @@ impl Module {
             throughput: self.throughput(),
             workers: self.workers.up() as f64 * self.load.share,
             items: self.load.demand,
+            fan_out: self.load.fan_out.told(),
             ratio: self.workers.ratio(),
             dropped: self.load.dropped,
         }

@@ -21,7 +21,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::broker::{DropReason, foresees};
-use crate::id::{BatchId, ModuleId, RequestId, SlotId};
+use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
 use crate::slots::Bid;
@@ -154,11 +154,12 @@ impl Module {
         match event {
             ModuleEvent::Arrived {
                 request,
+                stream,
                 sent_at,
                 items,
                 droppable,
             } => {
-                self.arrived(request, sent_at, items, droppable, now, effects);
+                self.arrived(request, stream, sent_at, items, droppable, now, effects);
             }
             ModuleEvent::Cancelled { request } => {
                 self.take_out(request);
@@ -191,9 +192,11 @@ impl Module {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
     fn arrived(
         &mut self,
         request: RequestId,
+        stream: StreamId,
         sent_at: Timestamp,
         items: u32,
         droppable: bool,
@@ -203,7 +206,7 @@ impl Module {
         if self.queues.of(request).is_some() {
             return;
         }
-        self.load.brought(items);
+        self.load.brought(stream, items);
         if items == 0 {
             effects.push(ModuleEffect::Forward { request });
             return;
@@ -227,8 +230,11 @@ impl Module {
             Mailboxes::Pool => 0,
             Mailboxes::Worker => self.workers.in_turn(),
         };
-        self.queues
-            .insert(request, Entry::new(key, sent_at, now, items, droppable), mailbox);
+        self.queues.insert(
+            request,
+            Entry::new(key, stream, sent_at, now, items, droppable),
+            mailbox,
+        );
         self.touch(mailbox);
     }
 

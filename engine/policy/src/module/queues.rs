@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::depq::{Depq, End};
-use crate::id::RequestId;
+use crate::id::{RequestId, StreamId};
 use crate::time::Timestamp;
 use crate::under_way::UnderWay;
 
@@ -14,6 +14,7 @@ use crate::under_way::UnderWay;
 pub(super) struct Entry {
     /// Its key in the mailbox.
     pub(super) key: Timestamp,
+    pub(super) stream: StreamId,
     pub(super) sent_at: Timestamp,
     pub(super) arrived_at: Timestamp,
     pub(super) items: u32,
@@ -31,6 +32,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(
         key: Timestamp,
+        stream: StreamId,
         sent_at: Timestamp,
         arrived_at: Timestamp,
         items: u32,
@@ -38,6 +40,7 @@ impl Entry {
     ) -> Self {
         Self {
             key,
+            stream,
             sent_at,
             arrived_at,
             items,

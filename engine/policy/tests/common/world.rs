@@ -354,6 +354,7 @@ impl World {
                 module,
                 ModuleEvent::Arrived {
                     request,
+                    stream: StreamId(stream),
                     sent_at,
                     items,
                     droppable,
