@@ -30,9 +30,20 @@ pub(super) struct Ledger<'a> {
 impl Ledger<'_> {
     /// The most losses that add up among these requests, given what each resource alone loses of them. Two resources that
     /// meet are never counted over the same requests.
-    pub(super) fn necessary(&self, alone: Vec<(usize, Vec<u32>)>, requests: Range<usize>, cuts: u32) -> Losses {
-        let short: Vec<usize> = alone.iter().filter(|(_, lost)| !lost.is_empty()).map(|(resource, _)| *resource).collect();
-        let conflict = short.iter().any(|&a| short.iter().any(|&b| a != b && self.meet[a][b]));
+    pub(super) fn necessary(
+        &self,
+        alone: Vec<(usize, Vec<u32>)>,
+        requests: Range<usize>,
+        cuts: u32,
+    ) -> Losses {
+        let short: Vec<usize> = alone
+            .iter()
+            .filter(|(_, lost)| !lost.is_empty())
+            .map(|(resource, _)| *resource)
+            .collect();
+        let conflict = short
+            .iter()
+            .any(|&a| short.iter().any(|&b| a != b && self.meet[a][b]));
         let whole = together(alone, self.meet);
         // One that runs short, or several that add up anyway, gain nothing from a cut.
         if !conflict || cuts >= CUTS_MOST || requests.len() < 2 * STRETCH_LEAST {
@@ -45,7 +56,11 @@ impl Ledger<'_> {
         };
         let mut parts = part(requests.start..middle);
         parts.lost.extend(part(middle..requests.end).lost);
-        if parts.lost.len() > whole.lost.len() { parts } else { whole }
+        if parts.lost.len() > whole.lost.len() {
+            parts
+        } else {
+            whole
+        }
     }
 }
 
@@ -59,7 +74,11 @@ fn stretch<'a>(jobs: &'a [Job], requests: &Range<usize>) -> &'a [Job] {
 /// The resources that never meet, with the most losses in all.
 fn together(mut found: Vec<(usize, Vec<u32>)>, meet: &[Vec<bool>]) -> Losses {
     found.retain(|(_, lost)| !lost.is_empty());
-    let chosen = if found.len() <= SUBSETS_MOST { exactly(&found, meet) } else { greedily(&found, meet) };
+    let chosen = if found.len() <= SUBSETS_MOST {
+        exactly(&found, meet)
+    } else {
+        greedily(&found, meet)
+    };
     let lost = chosen.into_iter().flat_map(|at| {
         let (resource, lost) = &found[at];
         lost.iter().map(move |&request| (*resource, request))

@@ -18,7 +18,9 @@ pub(super) struct Costs {
 
 impl Costs {
     pub(super) fn new(profile: &Profile, largest: u32, workers: u32) -> Self {
-        let durations: Vec<u64> = (1..=largest).map(|size| profile.duration(size).micros()).collect();
+        let durations: Vec<u64> = (1..=largest)
+            .map(|size| profile.duration(size).micros())
+            .collect();
         let mut by_duration: Vec<(u64, u64)> = (1_u64..)
             .zip(&durations)
             .map(|(size, &duration)| (duration, duration.saturating_mul(PARTS) / size))

@@ -20,18 +20,31 @@ pub(super) fn sums(
     alone: &[(usize, Vec<u32>)],
     meet: &[Vec<bool>],
 ) -> Vec<Resource> {
-    let short: Vec<usize> = (0..resources.len()).filter(|&at| !alone[at].1.is_empty()).collect();
+    let short: Vec<usize> = (0..resources.len())
+        .filter(|&at| !alone[at].1.is_empty())
+        .collect();
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     for (at, &a) in short.iter().enumerate() {
-        pairs.extend(short[at + 1..].iter().filter(|&&b| meet[a][b] && differ(&jobs[a], &jobs[b])).map(|&b| (a, b)));
+        pairs.extend(
+            short[at + 1..]
+                .iter()
+                .filter(|&&b| meet[a][b] && differ(&jobs[a], &jobs[b]))
+                .map(|&b| (a, b)),
+        );
     }
     pairs.sort_by_key(|&(a, b)| (std::cmp::Reverse(alone[a].1.len() + alone[b].1.len()), a, b));
     pairs.truncate(PAIRS_MOST);
     let sum = |(a, b): (usize, usize), (first, second): (u64, u64)| {
         let even = |at: usize| (CAPACITY / resources[at].most().max(1)).max(1);
-        Resource::sum(&[(&resources[a], first * even(a)), (&resources[b], second * even(b))])
+        Resource::sum(&[
+            (&resources[a], first * even(a)),
+            (&resources[b], second * even(b)),
+        ])
     };
-    pairs.into_iter().flat_map(|pair| RATIOS.map(|ratio| sum(pair, ratio))).collect()
+    pairs
+        .into_iter()
+        .flat_map(|pair| RATIOS.map(|ratio| sum(pair, ratio)))
+        .collect()
 }
 
 /// Whether some request asks more of one than of the other, by comparison with the rest.

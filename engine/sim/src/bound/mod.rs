@@ -1,4 +1,29 @@
 //! The bound: how many requests any policy could deliver within the SLO, on a given arrival sequence and capacity.
+//!
+//! A relaxation: whatever a policy does, what it delivers fits into the relaxed problem, and of that the optimum (or
+//! less than the fewest losses) is computed. Assumed is only what every policy obeys: a request leaves a module when all
+//! its items are done, a batch has at most the largest allowed size and takes what the profile says, a worker runs one
+//! batch at a time, and a request counts if it is out of every module it visits at most an SLO after it was sent.
+//!
+//! 1. **Windows.** A request has a least way to a module and a least way out: the longest path of hops and least
+//!    durations over what it visits. Its batches in the module run wholly between the two. Who does not fit even alone
+//!    is hopeless, and lost.
+//! 2. **Work.** A batch of `b` items takes `d(b)` of slot time; give each item `d(b) / b` of it. An item's share is at
+//!    least the least `d(b) / b` of the batches that fit its window, and the shares of delivered items are at most the
+//!    slot time. So the delivered requests are a preemptive schedule of their least shares, within their windows, on the
+//!    workers there are. The same holds for shared slots, and for any sum of resources with weights: both sides are
+//!    summed, and the window goes from the first module's beginning to the last one's end.
+//! 3. **Agreement.** Windows are widened until none lies inside another (little, since ways differ little), and time is
+//!    counted in slot time offered, so that there is one machine of constant speed. Then the fewest losses are found
+//!    exactly (`single`). Nothing but 2 and the widening is relaxed for one worker without batches: the bound is met.
+//! 4. **Sums.** Losses within disjoint sets of requests add up, since each holds even if the others never came: for
+//!    modules that no request visits both (exclusive branches), and for stretches of time (`combine`).
+//!
+//! What was left out, and why. A tandem of fluid modules gives no more than the least of them while capacities are
+//! constant and items equal: the faster ones can follow the slowest one's schedule without delay. Whole batches instead
+//! of their shares would matter only at the edges of a burst, by about a batch. And if a policy may choose batches so
+//! large that their durations together do not fit the SLO, not all modules can have their best throughput at once: each
+//! module here is only given what the least durations of the others leave.
 
 pub use input::{BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited};
 
@@ -66,10 +91,14 @@ pub struct ModuleBound {
 /// Where the scene contradicts itself: see [`BoundError`].
 pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
     scene.check()?;
-    let costs: Vec<Costs> = scene.modules.iter().map(|station| {
-        let largest = station.batches.iter().copied().max().unwrap_or(1);
-        Costs::new(station.profile, largest, station.workers.most())
-    }).collect();
+    let costs: Vec<Costs> = scene
+        .modules
+        .iter()
+        .map(|station| {
+            let largest = station.batches.iter().copied().max().unwrap_or(1);
+            Costs::new(station.profile, largest, station.workers.most())
+        })
+        .collect();
     let mut resources = Resource::all(scene);
     let (mut jobs, hopeless) = work(scene, &costs, &resources)?;
     let mut alone: Vec<(usize, Vec<u32>)> = jobs.iter().map(|jobs| single::lost(jobs)).enumerate().collect();
@@ -78,7 +107,14 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         let (mut mixed, _) = work(scene, &costs, std::slice::from_ref(&sum))?;
         let Some(mixed) = mixed.pop() else { continue };
         let lost = single::lost(&mixed);
-        if lost.len() > sum.members.iter().map(|&(module, _)| alone[module].1.len()).max().unwrap_or(0) {
+        if lost.len()
+            > sum
+                .members
+                .iter()
+                .map(|&(module, _)| alone[module].1.len())
+                .max()
+                .unwrap_or(0)
+        {
             alone.push((resources.len(), lost));
             jobs.push(mixed);
             resources.push(sum);
@@ -86,7 +122,10 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
     }
     let per_resource: Vec<u64> = alone.iter().map(|(_, lost)| lost.len() as u64).collect();
     let meet = meetings(&jobs, scene.arrivals.len());
-    let ledger = Ledger { jobs: &jobs, meet: &meet };
+    let ledger = Ledger {
+        jobs: &jobs,
+        meet: &meet,
+    };
     let losses = ledger.necessary(alone, 0..scene.arrivals.len(), 0);
     let visits = jobs.iter().map(|jobs| jobs.len() as u64);
     let tally: Vec<(u64, u64)> = visits.zip(per_resource).collect();
@@ -116,7 +155,10 @@ fn work(scene: &Scene<'_>, costs: &[Costs], resources: &[Resource]) -> Result<Wo
         }
     }
     let origin = scene.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
-    let jobs = resources.iter().zip(stays).map(|(resource, stays)| resource::jobs(resource, stays, origin));
+    let jobs = resources
+        .iter()
+        .zip(stays)
+        .map(|(resource, stays)| resource::jobs(resource, stays, origin));
     Ok((jobs.collect::<Result<_, _>>()?, hopeless))
 }
 
@@ -159,26 +201,40 @@ fn summary(
     for &request in hopeless {
         lost_at[second(scene.arrivals[request as usize])] += 1;
     }
-    let most = (0..resources.len()).rev().max_by_key(|&resource| by_resource[resource]);
-    let binding = most.filter(|&resource| by_resource[resource] > 0).and_then(|resource| {
-        let first = resources[resource].members.first();
-        first.map(|&(module, _)| ModuleId(module as u32))
-    });
+    let most = (0..resources.len())
+        .rev()
+        .max_by_key(|&resource| by_resource[resource]);
+    let binding = most
+        .filter(|&resource| by_resource[resource] > 0)
+        .and_then(|resource| {
+            let first = resources[resource].members.first();
+            first.map(|&(module, _)| ModuleId(module as u32))
+        });
     let lost_least = (losses.lost.len() + hopeless.len()) as u64;
-    let per_module = tally.iter().zip(costs).map(|(&(visits, lost_least), costs)| ModuleBound {
-        visits,
-        lost_least,
-        items_per_second_most: 1e6 * PARTS as f64 / costs.share(scene.slo) as f64,
-    });
+    let per_module = tally
+        .iter()
+        .zip(costs)
+        .map(|(&(visits, lost_least), costs)| ModuleBound {
+            visits,
+            lost_least,
+            items_per_second_most: 1e6 * PARTS as f64 / costs.share(scene.slo) as f64,
+        });
     Bound {
         arrived,
         delivered_most: arrived - lost_least,
         lost_least,
-        drop_rate_least: if arrived == 0 { 0.0 } else { lost_least as f64 / arrived as f64 },
+        drop_rate_least: if arrived == 0 {
+            0.0
+        } else {
+            lost_least as f64 / arrived as f64
+        },
         hopeless: hopeless.len() as u64,
         binding,
         per_module: per_module.collect(),
-        per_shared: tally[modules..modules + scene.shared.len()].iter().map(|tally| tally.1).collect(),
+        per_shared: tally[modules..modules + scene.shared.len()]
+            .iter()
+            .map(|tally| tally.1)
+            .collect(),
         lost_at,
     }
 }

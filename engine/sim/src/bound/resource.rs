@@ -87,7 +87,11 @@ pub(super) struct Stay {
 }
 
 /// Widens windows until none begins earlier and ends later than another, then counts time in slot time.
-pub(super) fn jobs(resource: &Resource, mut stays: Vec<Stay>, origin: Timestamp) -> Result<Vec<Job>, BoundError> {
+pub(super) fn jobs(
+    resource: &Resource,
+    mut stays: Vec<Stay>,
+    origin: Timestamp,
+) -> Result<Vec<Job>, BoundError> {
     let mut earliest = u64::MAX;
     for stay in stays.iter_mut().rev() {
         earliest = earliest.min(stay.from);

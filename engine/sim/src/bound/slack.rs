@@ -15,7 +15,11 @@ impl Node {
     const EMPTY: Self = Self { sum: 0, least: NONE };
 
     fn then(self, right: Self) -> Self {
-        let shifted = if right.least == NONE { NONE } else { self.sum + right.least };
+        let shifted = if right.least == NONE {
+            NONE
+        } else {
+            self.sum + right.least
+        };
         Self {
             sum: self.sum + right.sum,
             least: self.least.min(shifted),

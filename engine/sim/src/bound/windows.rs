@@ -25,10 +25,10 @@ impl<'a> Ways<'a> {
         let modules = scene.modules.len();
         let mut predecessors = vec![Vec::new(); modules];
         let mut successors = vec![Vec::new(); modules];
-        for module in 0..modules {
+        for (module, after) in successors.iter_mut().enumerate() {
             for successor in scene.topology.successors(ModuleId(module as u32)) {
                 predecessors[successor.index()].push(module);
-                successors[module].push(successor.index());
+                after.push(successor.index());
             }
         }
         Self {
@@ -52,7 +52,11 @@ impl<'a> Ways<'a> {
             if self.items[module] != Some(items) {
                 same = false;
                 self.items[module] = Some(items);
-                self.least[module] = if items == 0 { Span::ZERO } else { self.costs[module].least(items) };
+                self.least[module] = if items == 0 {
+                    Span::ZERO
+                } else {
+                    self.costs[module].least(items)
+                };
             }
         }
         if !same {
@@ -69,7 +73,11 @@ impl<'a> Ways<'a> {
         let between = self.scene.hops.between;
         let through = self.scene.unvisited == Unvisited::PassedThrough;
         for module in order {
-            let nearer = if forward { &self.predecessors[module] } else { &self.successors[module] };
+            let nearer = if forward {
+                &self.predecessors[module]
+            } else {
+                &self.successors[module]
+            };
             let reached = nearer.iter().filter_map(|&near| self.passed[near]).max();
             let way = reached.map_or(end, |reached| (reached + between).max(end));
             self.passed[module] = match self.visits(module) {
@@ -92,7 +100,9 @@ impl<'a> Ways<'a> {
     }
 
     fn window(&self, module: usize) -> Span {
-        self.scene.slo.saturating_sub(self.head[module] + self.tail[module])
+        self.scene
+            .slo
+            .saturating_sub(self.head[module] + self.tail[module])
     }
 
     /// Least way to the first of these modules that it visits, least way on from the last, and the least slot time in
