@@ -19,6 +19,9 @@
 //! 4. **Sums.** Losses within disjoint sets of requests add up, since each holds even if the others never came: for
 //!    modules that no request visits both (exclusive branches), and for stretches of time (`combine`).
 //!
+//! Which sums and cuts are tried is a rule of thumb, limited by counts of requests (never by the clock): it only makes
+//! the bound tighter. So each resource's own bound is monotone in capacity and SLO, the total may miss that by a little.
+//!
 //! What was left out, and why. A tandem of fluid modules gives no more than the least of them while capacities are
 //! constant and items equal: the faster ones can follow the slowest one's schedule without delay. Whole batches instead
 //! of their shares would matter only at the edges of a burst, by about a batch. And if a policy may choose batches so
@@ -104,17 +107,14 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
     let mut alone: Vec<(usize, Vec<u32>)> = jobs.iter().map(|jobs| single::lost(jobs)).enumerate().collect();
     let met = meetings(&jobs, scene.arrivals.len());
     for sum in mix::sums(&resources, &jobs, &alone, &met) {
-        let (mut mixed, _) = work(scene, &costs, std::slice::from_ref(&sum))?;
+        // A sum counts in larger numbers than its parts: if it is too long a run for that, it is left out.
+        let Ok((mut mixed, _)) = work(scene, &costs, std::slice::from_ref(&sum)) else {
+            continue;
+        };
         let Some(mixed) = mixed.pop() else { continue };
         let lost = single::lost(&mixed);
-        if lost.len()
-            > sum
-                .members
-                .iter()
-                .map(|&(module, _)| alone[module].1.len())
-                .max()
-                .unwrap_or(0)
-        {
+        let rivals = alone.iter().filter(|(other, _)| sum.overlaps(&resources[*other]));
+        if lost.len() > rivals.map(|(_, lost)| lost.len()).max().unwrap_or(0) {
             alone.push((resources.len(), lost));
             jobs.push(mixed);
             resources.push(sum);
@@ -126,7 +126,7 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         jobs: &jobs,
         meet: &meet,
     };
-    let losses = ledger.necessary(alone, 0..scene.arrivals.len(), 0);
+    let losses = ledger.necessary(alone, 0..scene.arrivals.len(), ledger.cuts());
     let visits = jobs.iter().map(|jobs| jobs.len() as u64);
     let tally: Vec<(u64, u64)> = visits.zip(per_resource).collect();
     Ok(summary(scene, &costs, &resources, &tally, &hopeless, &losses))
