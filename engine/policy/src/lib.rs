@@ -23,6 +23,7 @@ mod release;
 mod report;
 mod scaling;
 mod slots;
+mod spare;
 mod time;
 mod topology;
 mod under_way;

@@ -36,7 +36,7 @@ pub struct ModuleState {
     pub ratio: f64,
     /// What requests of each stream bring, where that is not one item each.
     pub fan_out: FanOut,
-    /// Requests dropped here so far.
+    /// Requests dropped here so far, and those that left a last module late.
     pub dropped: u64,
 }
 
@@ -259,6 +259,19 @@ impl Planner {
     fn wait_along(&self, path: &[ModuleId], ahead: Lookahead) -> Span {
         let waits: Vec<&Sketch> = path.iter().map(|&module| &self.state(module).waits).collect();
         summed_wait(&waits, ahead.quantile)
+    }
+
+    /// Requests lost in modules behind this one so far.
+    pub(crate) fn lost_behind(&self) -> u64 {
+        let mut behind: Vec<ModuleId> = self.after.iter().flatten().copied().collect();
+        behind.sort_unstable();
+        behind.dedup();
+        behind.iter().map(|&module| self.state(module).dropped).sum()
+    }
+
+    /// Whether nothing follows this module.
+    pub(crate) fn is_last(&self) -> bool {
+        self.after.iter().all(Vec::is_empty)
     }
 
     /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is

@@ -224,9 +224,10 @@ impl Module {
         if self.spec.policy.order != Order::Spare {
             return None;
         }
-        let round = u64::from(self.batch_size) * self.workers.up().max(1) as u64;
+        let round = u64::from(self.batch_size);
         (self.queues.items_in(mailbox) > round).then(|| {
-            start + self.expected(self.batch_size) + self.outlook.ahead.scale(1.5) + self.spec.slo / 12
+            let ahead = self.outlook.ahead;
+            start + self.expected(self.batch_size) + ahead + self.load.spare.margin(ahead, self.spec.slo)
         })
     }
 

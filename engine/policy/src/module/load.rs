@@ -6,6 +6,7 @@ use crate::depq::End;
 use crate::fan_out::FanOut;
 use crate::id::StreamId;
 use crate::outlook::{ModuleState, Planner, due};
+use crate::spare::Spare;
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Lookahead, Queueing, Sizing};
 use crate::waits::Waits;
@@ -30,6 +31,7 @@ pub(super) struct Load {
     items_per_request: f64,
     /// As above, with those that bring nothing.
     demand: f64,
+    pub(super) spare: Spare,
     fan_out: FanOut,
     share: f64,
     dropped: u64,
@@ -63,6 +65,7 @@ impl Load {
             began: None,
             items_per_request: 1.0,
             demand: 1.0,
+            spare: Spare::default(),
             fan_out: FanOut::default(),
             share: 1.0,
             dropped: 0,
@@ -198,6 +201,8 @@ impl Module {
     /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO. Done at
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn reconsider(&mut self) {
+        let further = self.planner.lost_behind();
+        self.load.spare.reading(self.load.dropped, further);
         self.outlook = self.planner.outlook();
         self.batch_size = batch_size(&self.spec, &self.planner, self.workers.ratio());
     }

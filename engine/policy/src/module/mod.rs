@@ -252,6 +252,10 @@ impl Module {
         spend(&run.parts, took, effects);
         for part in run.parts {
             if let Some(entry) = self.queues.done(part.request, part.count) {
+                let late = now.since(entry.sent_at) > self.spec.slo;
+                if late && self.planner.is_last() {
+                    self.load.dropped();
+                }
                 if entry.droppable {
                     self.load.left(now.since(entry.arrived_at), now);
                 }

@@ -8,7 +8,10 @@ use super::single::{Job, lost};
 const STRETCH_LEAST: usize = 256;
 
 /// How often a stretch may be cut in two.
-const CUTS_MOST: u32 = 8;
+const CUTS_MOST: usize = 8;
+
+/// Jobs that are gone through again for cuts in all: how deep they go hangs on how long the run is, not on the clock.
+const EFFORT: usize = 4_000_000;
 
 /// Above this many resources that run short at once, those that add up are chosen one after the other.
 const SUBSETS_MOST: usize = 14;
@@ -28,6 +31,12 @@ pub(super) struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
+    /// How often stretches may be cut in two.
+    pub(super) fn cuts(&self) -> u32 {
+        let jobs: usize = self.jobs.iter().map(Vec::len).sum();
+        (EFFORT / jobs.max(1)).min(CUTS_MOST) as u32
+    }
+
     /// The most losses that add up among these requests, given what each resource alone loses of them. Two resources that
     /// meet are never counted over the same requests.
     pub(super) fn necessary(
@@ -46,13 +55,13 @@ impl Ledger<'_> {
             .any(|&a| short.iter().any(|&b| a != b && self.meet[a][b]));
         let whole = together(alone, self.meet);
         // One that runs short, or several that add up anyway, gain nothing from a cut.
-        if !conflict || cuts >= CUTS_MOST || requests.len() < 2 * STRETCH_LEAST {
+        if !conflict || cuts == 0 || requests.len() < 2 * STRETCH_LEAST {
             return whole;
         }
         let middle = usize::midpoint(requests.start, requests.end);
         let part = |requests: Range<usize>| {
             let lost = |&resource: &usize| (resource, lost(stretch(&self.jobs[resource], &requests)));
-            self.necessary(short.iter().map(lost).collect(), requests.clone(), cuts + 1)
+            self.necessary(short.iter().map(lost).collect(), requests.clone(), cuts - 1)
         };
         let mut parts = part(requests.start..middle);
         parts.lost.extend(part(middle..requests.end).lost);

@@ -3,6 +3,9 @@
 use thiserror::Error;
 use weir_policy::{ModuleId, Profile, Span, Timestamp, Topology};
 
+/// Losses are told by the second: no run is longer than about a hundred days.
+const RUN_MOST: Span = Span::from_secs(10_000_000);
+
 /// One graph, one arrival sequence, and the capacity over time.
 #[derive(Debug, Clone)]
 pub struct Scene<'a> {
@@ -145,6 +148,13 @@ impl Scene<'_> {
         let modules = self.topology.len();
         if let Some(at) = self.arrivals.windows(2).position(|pair| pair[0] > pair[1]) {
             return Err(BoundError::Unsorted(at + 1));
+        }
+        let end = self.arrivals.last().copied().unwrap_or_default();
+        if end.since(Timestamp::ZERO) > RUN_MOST
+            || self.slo > RUN_MOST
+            || self.arrivals.len() > u32::MAX as usize
+        {
+            return Err(BoundError::TooLong);
         }
         if self.modules.len() != modules {
             let stations = self.modules.len();

@@ -8,10 +8,13 @@ use super::single::Job;
 const PAIRS_MOST: usize = 3;
 
 /// Weight of the second of a pair to that of the first, where each has been brought to the same capacity.
-const RATIOS: [(u64, u64); 5] = [(4, 1), (2, 1), (1, 1), (1, 2), (1, 4)];
+const RATIOS: [(u64, u64); 5] = [(1, 1), (2, 1), (1, 2), (4, 1), (1, 4)];
+
+/// Requests that are gone through for sums in all; a long run gets fewer ratios, but one for each pair.
+const EFFORT: usize = 3_000_000;
 
 /// Weights are whole; a capacity is brought to this.
-const CAPACITY: u64 = 1 << 16;
+const CAPACITY: u64 = 1 << 10;
 
 /// Sums worth a try.
 pub(super) fn sums(
@@ -34,7 +37,12 @@ pub(super) fn sums(
     }
     pairs.sort_by_key(|&(a, b)| (std::cmp::Reverse(alone[a].1.len() + alone[b].1.len()), a, b));
     pairs.truncate(PAIRS_MOST);
-    let sum = |(a, b): (usize, usize), (first, second): (u64, u64)| {
+    let requests = pairs
+        .iter()
+        .map(|&(a, b)| jobs[a].len().max(jobs[b].len()))
+        .sum::<usize>();
+    let ratios = (EFFORT / requests.max(1)).clamp(1, RATIOS.len());
+    let sum = &|(a, b): (usize, usize), (first, second): (u64, u64)| {
         let even = |at: usize| (CAPACITY / resources[at].most().max(1)).max(1);
         Resource::sum(&[
             (&resources[a], first * even(a)),
@@ -43,7 +51,11 @@ pub(super) fn sums(
     };
     pairs
         .into_iter()
+<<<<<<< HEAD
         .flat_map(|pair| RATIOS.map(|ratio| sum(pair, ratio)))
+=======
+        .flat_map(|pair| RATIOS[..ratios].iter().map(move |&ratio| sum(pair, ratio)))
+>>>>>>> bound
         .collect()
 }
 

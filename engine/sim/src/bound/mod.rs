@@ -1,4 +1,32 @@
 //! The bound: how many requests any policy could deliver within the SLO, on a given arrival sequence and capacity.
+//!
+//! A relaxation: whatever a policy does, what it delivers fits into the relaxed problem, and of that the optimum (or
+//! less than the fewest losses) is computed. Assumed is only what every policy obeys: a request leaves a module when all
+//! its items are done, a batch has at most the largest allowed size and takes what the profile says, a worker runs one
+//! batch at a time, and a request counts if it is out of every module it visits at most an SLO after it was sent.
+//!
+//! 1. **Windows.** A request has a least way to a module and a least way out: the longest path of hops and least
+//!    durations over what it visits. Its batches in the module run wholly between the two. Who does not fit even alone
+//!    is hopeless, and lost.
+//! 2. **Work.** A batch of `b` items takes `d(b)` of slot time; give each item `d(b) / b` of it. An item's share is at
+//!    least the least `d(b) / b` of the batches that fit its window, and the shares of delivered items are at most the
+//!    slot time. So the delivered requests are a preemptive schedule of their least shares, within their windows, on the
+//!    workers there are. The same holds for shared slots, and for any sum of resources with weights: both sides are
+//!    summed, and the window goes from the first module's beginning to the last one's end.
+//! 3. **Agreement.** Windows are widened until none lies inside another (little, since ways differ little), and time is
+//!    counted in slot time offered, so that there is one machine of constant speed. Then the fewest losses are found
+//!    exactly (`single`). Nothing but 2 and the widening is relaxed for one worker without batches: the bound is met.
+//! 4. **Sums.** Losses within disjoint sets of requests add up, since each holds even if the others never came: for
+//!    modules that no request visits both (exclusive branches), and for stretches of time (`combine`).
+//!
+//! Which sums and cuts are tried is a rule of thumb, limited by counts of requests (never by the clock): it only makes
+//! the bound tighter. So each resource's own bound is monotone in capacity and SLO, the total may miss that by a little.
+//!
+//! What was left out, and why. A tandem of fluid modules gives no more than the least of them while capacities are
+//! constant and items equal: the faster ones can follow the slowest one's schedule without delay. Whole batches instead
+//! of their shares would matter only at the edges of a burst, by about a batch. And if a policy may choose batches so
+//! large that their durations together do not fit the SLO, not all modules can have their best throughput at once: each
+//! module here is only given what the least durations of the others leave.
 
 pub use input::{BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited};
 
@@ -79,9 +107,13 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
     let mut alone: Vec<(usize, Vec<u32>)> = jobs.iter().map(|jobs| single::lost(jobs)).enumerate().collect();
     let met = meetings(&jobs, scene.arrivals.len());
     for sum in mix::sums(&resources, &jobs, &alone, &met) {
-        let (mut mixed, _) = work(scene, &costs, std::slice::from_ref(&sum))?;
+        // A sum counts in larger numbers than its parts: if it is too long a run for that, it is left out.
+        let Ok((mut mixed, _)) = work(scene, &costs, std::slice::from_ref(&sum)) else {
+            continue;
+        };
         let Some(mixed) = mixed.pop() else { continue };
         let lost = single::lost(&mixed);
+<<<<<<< HEAD
         if lost.len()
             > sum
                 .members
@@ -90,6 +122,10 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
                 .max()
                 .unwrap_or(0)
         {
+=======
+        let rivals = alone.iter().filter(|(other, _)| sum.overlaps(&resources[*other]));
+        if lost.len() > rivals.map(|(_, lost)| lost.len()).max().unwrap_or(0) {
+>>>>>>> bound
             alone.push((resources.len(), lost));
             jobs.push(mixed);
             resources.push(sum);
@@ -101,7 +137,11 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         jobs: &jobs,
         meet: &meet,
     };
+<<<<<<< HEAD
     let losses = ledger.necessary(alone, 0..scene.arrivals.len(), 0);
+=======
+    let losses = ledger.necessary(alone, 0..scene.arrivals.len(), ledger.cuts());
+>>>>>>> bound
     let visits = jobs.iter().map(|jobs| jobs.len() as u64);
     let tally: Vec<(u64, u64)> = visits.zip(per_resource).collect();
     Ok(summary(scene, &costs, &resources, &tally, &hopeless, &losses))

@@ -72,6 +72,14 @@ impl Resource {
         Self { members, steps }
     }
 
+    /// Whether they have a module in common.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.members
+            .iter()
+            .any(|(module, _)| other.members.iter().any(|(theirs, _)| module == theirs))
+    }
+
+    /// The most slot time a microsecond that it ever offers.
     pub(super) fn most(&self) -> u64 {
         self.steps.iter().map(|step| step.1).max().unwrap_or(0)
     }

@@ -117,3 +117,50 @@ fn close(slacks: &mut Slacks, gone: usize, gain: i64) -> usize {
         None => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The fewest jobs that must go, by trying all subsets in order.
+    fn fewest(jobs: &[Job]) -> usize {
+        let fits = |subset: usize| {
+            let mut done = i64::MIN;
+            jobs.iter()
+                .enumerate()
+                .filter(|(at, _)| subset >> at & 1 == 1)
+                .all(|(_, job)| {
+                    done = done.max(job.release) + job.work;
+                    done <= job.due
+                })
+        };
+        let kept = (0..1_usize << jobs.len())
+            .filter(|&subset| fits(subset))
+            .map(usize::count_ones)
+            .max();
+        jobs.len() - kept.unwrap_or(0) as usize
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+        #[test]
+        fn no_choice_keeps_more(
+            gaps in prop::collection::vec((0_i64..6, 0_i64..6, 1_i64..12), 1..12),
+            stay in 4_i64..30,
+        ) {
+            let (mut release, mut due) = (0, stay);
+            let jobs: Vec<Job> = (0_u32..).zip(gaps).map(|(request, (wait, more, work))| {
+                release += wait;
+                due = (due + more).max(release + 1);
+                Job { request, release, due, work }
+            }).collect();
+            let gone = lost(&jobs);
+            prop_assert_eq!(gone.len(), fewest(&jobs));
+            let kept: Vec<Job> = jobs.iter().copied().filter(|job| !gone.contains(&job.request)).collect();
+            prop_assert_eq!(fewest(&kept), 0, "what is kept is in time");
+        }
+    }
+}

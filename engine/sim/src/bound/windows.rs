@@ -25,10 +25,10 @@ impl<'a> Ways<'a> {
         let modules = scene.modules.len();
         let mut predecessors = vec![Vec::new(); modules];
         let mut successors = vec![Vec::new(); modules];
-        for module in 0..modules {
+        for (module, after) in successors.iter_mut().enumerate() {
             for successor in scene.topology.successors(ModuleId(module as u32)) {
                 predecessors[successor.index()].push(module);
-                successors[module].push(successor.index());
+                after.push(successor.index());
             }
         }
         Self {
