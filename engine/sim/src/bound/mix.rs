@@ -51,11 +51,7 @@ pub(super) fn sums(
     };
     pairs
         .into_iter()
-<<<<<<< HEAD
-        .flat_map(|pair| RATIOS.map(|ratio| sum(pair, ratio)))
-=======
         .flat_map(|pair| RATIOS[..ratios].iter().map(move |&ratio| sum(pair, ratio)))
->>>>>>> bound
         .collect()
 }
 

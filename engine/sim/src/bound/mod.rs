@@ -113,19 +113,8 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         };
         let Some(mixed) = mixed.pop() else { continue };
         let lost = single::lost(&mixed);
-<<<<<<< HEAD
-        if lost.len()
-            > sum
-                .members
-                .iter()
-                .map(|&(module, _)| alone[module].1.len())
-                .max()
-                .unwrap_or(0)
-        {
-=======
         let rivals = alone.iter().filter(|(other, _)| sum.overlaps(&resources[*other]));
         if lost.len() > rivals.map(|(_, lost)| lost.len()).max().unwrap_or(0) {
->>>>>>> bound
             alone.push((resources.len(), lost));
             jobs.push(mixed);
             resources.push(sum);
@@ -137,11 +126,7 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         jobs: &jobs,
         meet: &meet,
     };
-<<<<<<< HEAD
-    let losses = ledger.necessary(alone, 0..scene.arrivals.len(), 0);
-=======
     let losses = ledger.necessary(alone, 0..scene.arrivals.len(), ledger.cuts());
->>>>>>> bound
     let visits = jobs.iter().map(|jobs| jobs.len() as u64);
     let tally: Vec<(u64, u64)> = visits.zip(per_resource).collect();
     Ok(summary(scene, &costs, &resources, &tally, &hopeless, &losses))
