@@ -8,6 +8,7 @@
 
 mod batching;
 mod broker;
+mod dear;
 mod depq;
 mod fan_out;
 mod gate;

@@ -36,6 +36,8 @@ pub struct ModuleState {
     pub ratio: f64,
     /// What requests of each stream bring, where that is not one item each.
     pub fan_out: FanOut,
+    /// Items beyond which a request is too dear for it at present.
+    pub dear: Option<u32>,
     /// Requests dropped here so far, and those that left a last module late.
     pub dropped: u64,
 }
@@ -56,6 +58,7 @@ impl ModuleState {
             items: 1.0,
             ratio: 1.0,
             fan_out: FanOut::default(),
+            dear: None,
             dropped: 0,
         }
     }
@@ -107,6 +110,8 @@ pub struct Planner {
     states: Vec<ModuleState>,
     /// This module's part of the SLO by the execution of one item.
     fair_share: Span,
+    /// Requests lost so far in modules behind this one while those were not overloaded.
+    lost_behind: u64,
 }
 
 impl Planner {
@@ -133,6 +138,7 @@ impl Planner {
             through,
             states,
             fair_share: slo,
+            lost_behind: 0,
         };
         planner.fair_share = planner.budgets(slo).0;
         planner
@@ -148,7 +154,12 @@ impl Planner {
 
     /// Takes in what a module (this one included) told.
     pub fn heard(&mut self, state: ModuleState) {
+        let behind = self.after.iter().flatten().any(|&module| module == state.module);
         if let Some(known) = self.states.get_mut(state.module.index()) {
+            // What a module loses that has more to do than it can is not for want of slack.
+            if behind && state.input <= state.throughput {
+                self.lost_behind += state.dropped.saturating_sub(known.dropped);
+            }
             *known = state;
         }
     }
@@ -178,7 +189,7 @@ impl Planner {
             ratio: state.ratio,
         };
         let standing: Vec<Standing> = peers.iter().zip(&self.states).map(standing).collect();
-        together(peers, &standing, &self.topology, self.slo)
+        together(peers, &standing, &self.topology, self.slo.scale(1.1))
     }
 
     fn state(&self, module: ModuleId) -> &ModuleState {
@@ -261,12 +272,18 @@ impl Planner {
         summed_wait(&waits, ahead.quantile)
     }
 
-    /// Requests lost in modules behind this one so far.
+    /// Requests lost so far in modules behind this one for want of slack.
     pub(crate) fn lost_behind(&self) -> u64 {
-        let mut behind: Vec<ModuleId> = self.after.iter().flatten().copied().collect();
-        behind.sort_unstable();
-        behind.dedup();
-        behind.iter().map(|&module| self.state(module).dropped).sum()
+        self.lost_behind
+    }
+
+    /// Whether requests of `stream` will be too dear for a module behind this one.
+    pub(crate) fn is_dear(&self, stream: StreamId) -> bool {
+        self.after.iter().flatten().any(|&module| {
+            let state = self.state(module);
+            let limit = state.dear.map(f64::from);
+            limit.is_some_and(|limit| state.fan_out.of(stream).is_some_and(|items| items > limit))
+        })
     }
 
     /// Whether nothing follows this module.

@@ -1,4 +1,4 @@
-//! How much time a request must have to spare so that it is worth being run before others (order `spare`).
+//! How much time a request must have to spare so that it is worth being run before others (rule `weir`).
 //!
 //! Under overload somebody is let go whatever the order; the question is with how much slack the others leave. With none
 //! (least budget first) every delay further on is fatal to them; with all (high budget first) those that waited are lost
@@ -8,9 +8,9 @@
 use crate::time::Span;
 
 /// Share of all losses, here and further on, that may happen further on.
-const SHARE: f64 = 0.05;
+const SHARE: f64 = 0.02;
 /// Factor by which the margin grows at a reading with too many losses further on.
-const GROWTH: f64 = 1.25;
+const GROWTH: f64 = 1.5;
 /// Factor by which it shrinks otherwise.
 const DECAY: f64 = 0.97;
 
@@ -59,5 +59,5 @@ impl Spare {
 }
 
 /// Bounds of the factor.
-const LEAST: f64 = 0.5;
+const LEAST: f64 = 1.0;
 const MOST: f64 = 16.0;

@@ -339,7 +339,8 @@ impl<'de> Deserialize<'de> for DropRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// High budget first under overload, low budget first otherwise, with delayed transition (PARD 4.3).
+    /// High budget first under overload, low budget first otherwise, with delayed transition (PARD 4.3). Under the rule
+    /// `weir`, of those with time to spare the low budget first also under overload.
     #[default]
     Adaptive,
     /// First come, first served.
@@ -350,9 +351,6 @@ pub enum Order {
     Lbf,
     /// As adaptive, without the delay.
     Instant,
-    /// Weir's own: the least remaining budget first among those that have some to spare; those that have none to spare
-    /// only when all that wait fit the next batches, or when nobody else waits.
-    Spare,
 }
 
 /// How batch sizes are chosen.

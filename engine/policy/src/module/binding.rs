@@ -6,6 +6,7 @@
 use super::workers::WorkerView;
 use super::{Module, ModuleEffect, Part, Running};
 use crate::broker::{Candidate, DropReason, judge, nexus_passes};
+use crate::depq::End;
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
@@ -218,14 +219,11 @@ impl Module {
         }
     }
 
-    /// Under the order `spare`, when more wait than the next batches take: the deadline from which on a request has time
-    /// to spare.
+    /// Under overload, for the rule `weir`: the deadline from which on a request has time to spare.
     fn spare(&self, mailbox: usize, start: Timestamp) -> Option<Timestamp> {
-        if self.spec.policy.order != Order::Spare {
-            return None;
-        }
-        let round = u64::from(self.batch_size);
-        (self.queues.items_in(mailbox) > round).then(|| {
+        let weir = matches!(self.spec.policy.drop, DropRule::Weir(_));
+        let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
+        (weir && adaptive && self.priority.end() == End::High).then(|| {
             let ahead = self.outlook.ahead;
             start + self.expected(self.batch_size) + ahead + self.load.spare.margin(ahead, self.spec.slo)
         })

@@ -2,6 +2,7 @@
 //! it tells.
 
 use super::{Module, ModuleEffect, ModuleSpec};
+use crate::dear::Dear;
 use crate::depq::End;
 use crate::fan_out::FanOut;
 use crate::id::StreamId;
@@ -32,6 +33,7 @@ pub(super) struct Load {
     /// As above, with those that bring nothing.
     demand: f64,
     pub(super) spare: Spare,
+    dear: Dear,
     fan_out: FanOut,
     share: f64,
     dropped: u64,
@@ -66,6 +68,7 @@ impl Load {
             items_per_request: 1.0,
             demand: 1.0,
             spare: Spare::default(),
+            dear: Dear::default(),
             fan_out: FanOut::default(),
             share: 1.0,
             dropped: 0,
@@ -77,6 +80,7 @@ impl Load {
 
     pub(super) fn arrived(&mut self, items: u32, now: Timestamp) {
         self.began.get_or_insert(now);
+        self.dear.arrived(items);
         self.present.observe(f64::from(items), now);
         self.smoothed.observe(f64::from(items), now);
         self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
@@ -117,6 +121,13 @@ impl Load {
 }
 
 impl Module {
+    /// Whether a request asks for too much at present: here, by what it brings, or further on, by what its stream brought
+    /// lately.
+    pub(super) fn is_dear(&self, stream: StreamId, items: u32) -> bool {
+        matches!(self.spec.policy.drop, DropRule::Weir(_))
+            && (self.load.dear.limit().is_some_and(|limit| items > limit) || self.planner.is_dear(stream))
+    }
+
     /// Expected duration of a batch of `size` on the slots as they are lately.
     pub(super) fn expected(&self, size: u32) -> Span {
         self.spec.profile.duration(size).scale(self.workers.ratio())
@@ -140,6 +151,7 @@ impl Module {
             let input = self.load.present.rate(now, began);
             let smoothed = self.load.smoothed.rate(now, began);
             self.priority.reading(input, smoothed, self.throughput());
+            self.load.dear.reading(input, self.throughput() * 0.8);
         }
         let queueing = self.queueing(now);
         let promptly = self.load.telling == Queueing::Present;
@@ -193,6 +205,7 @@ impl Module {
             workers: self.workers.up() as f64 * self.load.share,
             items: self.load.demand,
             fan_out: self.load.fan_out.told(),
+            dear: self.load.dear.limit(),
             ratio: self.workers.ratio(),
             dropped: self.load.dropped,
         }

@@ -230,11 +230,9 @@ impl Module {
             Mailboxes::Pool => 0,
             Mailboxes::Worker => self.workers.in_turn(),
         };
-        self.queues.insert(
-            request,
-            Entry::new(key, stream, sent_at, now, items, droppable),
-            mailbox,
-        );
+        let mut entry = Entry::new(key, stream, sent_at, now, items, droppable);
+        entry.dear = self.is_dear(stream, items);
+        self.queues.insert(request, entry, mailbox);
         self.touch(mailbox);
     }
 

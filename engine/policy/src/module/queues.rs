@@ -25,6 +25,8 @@ pub(super) struct Entry {
     /// Items that came back.
     done: u32,
     pub(super) droppable: bool,
+    /// It asks for so much that others go first under overload.
+    pub(super) dear: bool,
     /// The mailbox that it stands in.
     pub(super) mailbox: usize,
 }
@@ -48,6 +50,7 @@ impl Entry {
             started: 0,
             done: 0,
             droppable,
+            dear: false,
             mailbox: 0,
         }
     }
@@ -72,6 +75,8 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 struct Mailbox {
     waiting: Depq<()>,
+    /// Those that ask for too much at present.
+    dear: Depq<()>,
     /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline.
     /// What has left since is taken off as it comes up.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
@@ -110,7 +115,12 @@ impl Queues {
         if entry.droppable {
             into.urgent.push(Reverse((entry.sent_at, request)));
         }
-        into.waiting.push(entry.key, request, ());
+        let line = if entry.dear {
+            &mut into.dear
+        } else {
+            &mut into.waiting
+        };
+        line.push(entry.key, request, ());
         into.items += u64::from(entry.waiting());
         self.items += u64::from(entry.waiting());
         self.all.insert(request, entry);
@@ -120,7 +130,12 @@ impl Queues {
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
         let entry = self.all.remove(request)?;
         let from = &mut self.mailboxes[entry.mailbox];
-        from.waiting.remove(entry.key, request);
+        let line = if entry.dear {
+            &mut from.dear
+        } else {
+            &mut from.waiting
+        };
+        line.remove(entry.key, request);
         from.begun.remove(&(entry.sent_at, request));
         from.items -= u64::from(entry.waiting());
         self.items -= u64::from(entry.waiting());
@@ -151,7 +166,13 @@ impl Queues {
         if let Some((_, begun)) = from.begun.first() {
             return Some(*begun);
         }
-        from.waiting.pop(end).map(|(_, request, ())| request)
+        let first = |line: &Depq<()>| line.peek(end).map(|(key, ..)| key);
+        let dear = match (first(&from.waiting), first(&from.dear)) {
+            (Some(waiting), Some(dear)) => end == End::Low && dear < waiting,
+            (waiting, _) => waiting.is_none(),
+        };
+        let line = if dear { &mut from.dear } else { &mut from.waiting };
+        line.pop(end).map(|(_, request, ())| request)
     }
 
     /// Whose turn it is where those with time to spare go first, that is with a key of at least `spare`: the first of
@@ -161,10 +182,12 @@ impl Queues {
         if let Some((_, begun)) = from.begun.first() {
             return Some(*begun);
         }
-        let next = from
-            .waiting
-            .pop_from(spare)
-            .or_else(|| from.waiting.pop(End::High));
+        let line = if from.waiting.is_empty() {
+            &mut from.dear
+        } else {
+            &mut from.waiting
+        };
+        let next = line.pop_from(spare).or_else(|| line.pop(End::High));
         next.map(|(_, request, ())| request)
     }
 
@@ -181,6 +204,7 @@ impl Queues {
         begun
             .into_iter()
             .chain(of.waiting.peek(End::Low).map(|(_, request, _)| request))
+            .chain(of.dear.peek(End::Low).map(|(_, request, _)| request))
     }
 
     /// Binds up to `room` items of `request`; gives the first of them and how many.
