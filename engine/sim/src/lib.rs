@@ -4,6 +4,7 @@
 mod agenda;
 mod carry;
 mod demand;
+pub mod experiment;
 mod fleet;
 mod simulate;
 mod spec;

@@ -2,7 +2,7 @@
 //! tables fit together is the check's part.
 
 mod model;
-mod profile;
+pub(crate) mod profile;
 mod section;
 
 use std::path::Path;
