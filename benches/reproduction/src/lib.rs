@@ -1,1 +1,3 @@
 //! Evaluations of published systems, run again in the simulator, as tables and plots.
+
+pub mod plot;

@@ -16,8 +16,8 @@ use weir_flow::{Catalog, DeviceKind, Frame, Item, Model, Region, Settings, StopF
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::{
-    Depq, DropRule, End, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Policy, Pool, Profile,
-    RequestId, SlotId, Span, Timestamp, Topology,
+    Depq, DropRule, End, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Peer, Policy, Pool,
+    Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 use weir_runtime::{Assembly, Pace, RunOptions};
 
@@ -230,9 +230,13 @@ fn decision() -> f64 {
         slots: vec![slot],
         pool: Pool::Shared,
         batch: vec![1],
-        profile,
+        profile: profile.clone(),
         topology: Topology::new(vec![Vec::new()]),
-        durations: vec![Span::from_millis(8)],
+        peers: vec![Peer {
+            profile: profile.clone(),
+            batch: vec![1],
+            workers: 1,
+        }],
         seed: 1,
     });
     let mut effects = Vec::new();
@@ -243,6 +247,7 @@ fn decision() -> f64 {
         let request = RequestId(number);
         effects.clear();
         let arrived = ModuleEvent::Arrived {
+            stream: StreamId(0),
             request,
             sent_at: now,
             items: 1,

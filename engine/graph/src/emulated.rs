@@ -1,26 +1,41 @@
-//! Streams that exist as arrival times only: `emulated:poisson?rate=100&seed=1&frames=500&size=64x48`.
+//! Streams that exist as arrival times only: `emulated:poisson?rate=100&seed=1&frames=500&size=64x48`, or
+//! `emulated:trace?file=day.csv&rate=100&process=gamma&cv=2`.
+
+use std::iter::Take;
+use std::path::PathBuf;
+
+use weir_policy::Span;
 
 use crate::spelling;
+use crate::trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
 
-/// How frames of an emulated stream follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrivals {
-    /// Gaps are exponential: as if by many users.
-    Poisson,
-    /// Gaps are equal: as a camera.
-    Uniform,
+/// How many frames a second an emulated stream has.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Load {
+    /// The same mean throughout, without end.
+    Constant {
+        /// Mean frames a second, above zero.
+        rate: f64,
+    },
+    /// As a trace says, until its end.
+    Trace {
+        /// The CSV file of the trace; in a checked graph it is absolute.
+        file: PathBuf,
+        /// What the mean rate is brought to, in frames a second; `None`: as in the file.
+        rate: Option<f64>,
+    },
 }
 
 /// An emulated stream, as its URI says it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulatedStream {
+    /// How many frames a second.
+    pub load: Load,
     /// How frames follow each other.
-    pub arrivals: Arrivals,
-    /// Mean frames a second, above zero.
-    pub rate: f64,
+    pub process: Process,
     /// Of the random gaps; 1 by default.
     pub seed: u64,
-    /// After how many it ends; `None`: it does not.
+    /// After how many it ends; `None`: with its load.
     pub frames: Option<u64>,
     /// Width and height of its blank pictures in pixels; 64x48 by default.
     pub size: (u32, u32),
@@ -37,7 +52,9 @@ pub struct BadEmulatedStream {
 }
 
 const EXAMPLE: &str = "for example \"emulated:poisson?rate=100&seed=1&frames=500&size=64x48\"";
-const KEYS: &[&str] = &["rate", "seed", "frames", "size"];
+const TRACE_EXAMPLE: &str = "for example \"emulated:trace?file=day.csv&rate=100&process=gamma&cv=2\"";
+const KINDS: [&str; 4] = ["poisson", "gamma", "uniform", "trace"];
+const PROCESSES: [&str; 3] = ["poisson", "gamma", "uniform"];
 /// Pictures are made in memory; this side is that of the largest cameras, doubled.
 const LARGEST_SIDE: u32 = 16_384;
 
@@ -45,7 +62,7 @@ impl EmulatedStream {
     /// What such URIs begin with.
     pub const SCHEME: &'static str = "emulated:";
 
-    /// Reads a URI.
+    /// Reads a URI. Files are not looked for.
     ///
     /// # Errors
     /// [`BadEmulatedStream`] for the first thing that is wrong.
@@ -54,73 +71,192 @@ impl EmulatedStream {
             .strip_prefix(Self::SCHEME)
             .ok_or_else(|| bad(format!("\"{uri}\" is no emulated stream")))?;
         let (kind, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let arrivals = match kind {
-            "poisson" => Arrivals::Poisson,
-            "uniform" => Arrivals::Uniform,
-            other => {
-                let hint = spelling::hint(other, "kinds", ["poisson", "uniform"]);
-                return Err(BadEmulatedStream {
-                    message: format!("there is no emulated stream \"{other}\""),
-                    hint,
-                });
-            }
-        };
-        let mut stream = Self {
-            arrivals,
-            rate: 0.0,
-            seed: 1,
-            frames: None,
-            size: (64, 48),
-        };
+        if !KINDS.contains(&kind) {
+            return Err(BadEmulatedStream {
+                message: format!("there is no emulated stream \"{kind}\""),
+                hint: spelling::hint(kind, "kinds", KINDS),
+            });
+        }
+        let mut query_keys = Query::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            stream.set(pair)?;
+            query_keys.set(kind, pair)?;
         }
-        if stream.rate == 0.0 {
-            return Err(bad(
-                "an emulated stream needs its rate in frames a second".to_owned()
-            ));
-        }
-        Ok(stream)
+        query_keys.stream(kind)
     }
 
-    fn set(&mut self, pair: &str) -> Result<(), BadEmulatedStream> {
+    /// When its frames arrive, counted from its beginning; `stream` keeps streams of one URI apart. The live engine and
+    /// the simulator take the times from here, so that both see the same. At a constant rate the first frame is at 0.
+    ///
+    /// # Errors
+    /// [`TraceError`] where the file of a trace cannot be used.
+    pub fn arrivals(&self, stream: u64) -> Result<Take<Arrivals>, TraceError> {
+        let seed = self.seed ^ (stream << 32);
+        let arrivals = match &self.load {
+            Load::Constant { rate } => {
+                let trace = Trace::constant(*rate, Span::MAX)?;
+                Arrivals::from_the_first(&trace, self.process, seed)
+            }
+            Load::Trace { .. } => Arrivals::new(&self.trace()?, self.process, seed),
+        };
+        let frames = self.frames.and_then(|frames| usize::try_from(frames).ok());
+        Ok(arrivals.take(frames.unwrap_or(usize::MAX)))
+    }
+
+    /// Its load as a trace, a file read and brought to its rate; a constant load never ends.
+    ///
+    /// # Errors
+    /// As [`EmulatedStream::arrivals`].
+    pub fn trace(&self) -> Result<Trace, TraceError> {
+        match &self.load {
+            Load::Constant { rate } => Trace::constant(*rate, Span::MAX),
+            Load::Trace { file, rate: None } => Trace::read(file),
+            Load::Trace {
+                file,
+                rate: Some(rate),
+            } => Trace::read(file)?.scale_to(*rate),
+        }
+    }
+}
+
+/// What the keys of a URI say.
+#[derive(Default)]
+struct Query {
+    rate: Option<f64>,
+    file: Option<String>,
+    process: Option<String>,
+    cv: Option<f64>,
+    seed: Option<u64>,
+    frames: Option<u64>,
+    size: Option<(u32, u32)>,
+}
+
+impl Query {
+    fn set(&mut self, kind: &str, pair: &str) -> Result<(), BadEmulatedStream> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
-            "rate" => {
-                let rate = value
-                    .parse()
-                    .ok()
-                    .filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
-                self.rate = rate.ok_or_else(|| bad(format!("rate \"{value}\" is no number above zero")))?;
-            }
+            "rate" => self.rate = Some(above_zero(key, value)?),
             "seed" => {
-                self.seed = value
-                    .parse()
-                    .map_err(|_| bad(format!("seed \"{value}\" is no whole number")))?;
+                let seed = value.parse();
+                self.seed = Some(seed.map_err(|_| bad(format!("seed \"{value}\" is no whole number")))?);
             }
             "frames" => {
                 let frames = value.parse().ok().filter(|frames| *frames > 0);
                 let frames =
-                    frames.ok_or_else(|| bad(format!("frames \"{value}\" is no whole number above zero")))?;
-                self.frames = Some(frames);
+                    frames.ok_or_else(|| bad(format!("frames \"{value}\" is no whole number above zero")));
+                self.frames = Some(frames?);
             }
             "size" => {
                 let side = |text: &str| text.parse().ok().filter(|side| (1..=LARGEST_SIDE).contains(side));
                 let sides = value
                     .split_once('x')
                     .and_then(|(width, height)| Some((side(width)?, side(height)?)));
-                self.size = sides.ok_or_else(|| bad(format!("size \"{value}\" is not as 64x48")))?;
+                self.size = Some(sides.ok_or_else(|| bad(format!("size \"{value}\" is not as 64x48")))?);
+            }
+            "file" if kind == "trace" => self.file = Some(decoded(value)),
+            "process" if kind == "trace" => self.process = Some(value.to_owned()),
+            "cv" if kind != "poisson" && kind != "uniform" => {
+                let cv = above_zero(key, value)?;
+                if cv > GREATEST_CV {
+                    return Err(bad(format!("cv \"{value}\" is above {GREATEST_CV}")));
+                }
+                self.cv = Some(cv);
             }
             other => {
-                let hint = spelling::hint(other, "keys", KEYS.iter().copied());
+                let kind_keys: &[&str] = match kind {
+                    "trace" => &["file", "process", "cv"],
+                    "gamma" => &["cv"],
+                    _ => &[],
+                };
+                let keys = ["rate", "seed", "frames", "size"]
+                    .iter()
+                    .chain(kind_keys)
+                    .copied();
                 return Err(BadEmulatedStream {
-                    message: format!("an emulated stream has no key \"{other}\""),
-                    hint,
+                    message: format!("an emulated stream \"{kind}\" has no key \"{other}\""),
+                    hint: spelling::hint(other, "keys", keys),
                 });
             }
         }
         Ok(())
     }
+
+    fn stream(self, kind: &str) -> Result<EmulatedStream, BadEmulatedStream> {
+        let (load, process) = if kind == "trace" {
+            let file = self.file.as_deref().filter(|file| !file.trim().is_empty());
+            let file = file.ok_or_else(|| BadEmulatedStream {
+                message: "an emulated stream of a trace needs its file".to_owned(),
+                hint: Some(TRACE_EXAMPLE.to_owned()),
+            })?;
+            let (file, rate) = (PathBuf::from(file), self.rate);
+            (
+                Load::Trace { file, rate },
+                self.process.as_deref().unwrap_or("poisson"),
+            )
+        } else {
+            let rate = self.rate;
+            let rate =
+                rate.ok_or_else(|| bad("an emulated stream needs its rate in frames a second".to_owned()))?;
+            (Load::Constant { rate }, kind)
+        };
+        Ok(EmulatedStream {
+            load,
+            process: process_of(process, self.cv)?,
+            seed: self.seed.unwrap_or(1),
+            frames: self.frames,
+            size: self.size.unwrap_or((64, 48)),
+        })
+    }
+}
+
+fn process_of(word: &str, cv: Option<f64>) -> Result<Process, BadEmulatedStream> {
+    let wrong = |message: &str| BadEmulatedStream {
+        message: message.to_owned(),
+        hint: Some(TRACE_EXAMPLE.to_owned()),
+    };
+    match (word, cv) {
+        ("poisson", None) => Ok(Process::Poisson),
+        ("uniform", None) => Ok(Process::Uniform),
+        ("gamma", Some(cv)) => Ok(Process::Gamma { cv }),
+        ("gamma", None) => Err(wrong("gamma gaps need their coefficient of variation `cv`")),
+        ("poisson" | "uniform", Some(_)) => {
+            Err(wrong("only gamma gaps have a coefficient of variation `cv`"))
+        }
+        (other, _) => Err(BadEmulatedStream {
+            message: format!("there is no process \"{other}\""),
+            hint: spelling::hint(other, "processes", PROCESSES),
+        }),
+    }
+}
+
+/// The URI of a trace with another file in place of its own.
+pub(crate) fn with_file(uri: &str, file: &str) -> String {
+    let (head, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let file = format!("file={}", encoded(file));
+    let pairs = query.split('&').map(|pair| {
+        if pair.starts_with("file=") {
+            file.as_str()
+        } else {
+            pair
+        }
+    });
+    format!("{head}?{}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// A path may hold what ends a value.
+fn encoded(path: &str) -> String {
+    path.replace('%', "%25").replace('&', "%26")
+}
+
+fn decoded(value: &str) -> String {
+    value.replace("%26", "&").replace("%25", "%")
+}
+
+fn above_zero(key: &str, value: &str) -> Result<f64, BadEmulatedStream> {
+    let number = value
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| bad(format!("{key} \"{value}\" is no number above zero")))
 }
 
 fn bad(message: String) -> BadEmulatedStream {
@@ -139,8 +275,8 @@ mod tests {
         let stream =
             EmulatedStream::parse("emulated:poisson?rate=12.5&seed=7&frames=500&size=32x16").unwrap();
         let expected = EmulatedStream {
-            arrivals: Arrivals::Poisson,
-            rate: 12.5,
+            load: Load::Constant { rate: 12.5 },
+            process: Process::Poisson,
             seed: 7,
             frames: Some(500),
             size: (32, 16),
@@ -148,6 +284,33 @@ mod tests {
         assert_eq!(stream, expected);
         let least = EmulatedStream::parse("emulated:uniform?rate=1").unwrap();
         assert_eq!((least.seed, least.frames, least.size), (1, None, (64, 48)));
+        let gamma = EmulatedStream::parse("emulated:gamma?rate=1&cv=2").unwrap();
+        assert_eq!(gamma.process, Process::Gamma { cv: 2.0 });
+    }
+
+    #[test]
+    fn a_file_may_have_any_name() {
+        for name in ["day.csv", "R&D/100%.csv", "a?b=%2526.csv"] {
+            let uri = with_file("emulated:trace?seed=2&file=x&rate=3", name);
+            let stream = EmulatedStream::parse(&uri).unwrap();
+            let load = Load::Trace {
+                file: PathBuf::from(name),
+                rate: Some(3.0),
+            };
+            assert_eq!((stream.load, stream.seed), (load, 2), "{uri}");
+        }
+    }
+
+    #[test]
+    fn arrivals_begin_at_zero_end_with_the_frames_and_differ_by_stream() {
+        for kind in ["poisson?rate=100", "uniform?rate=100", "gamma?rate=100&cv=2"] {
+            let stream = EmulatedStream::parse(&format!("emulated:{kind}&frames=400")).unwrap();
+            let times: Vec<Span> = stream.arrivals(0).unwrap().collect();
+            assert_eq!((times.len(), times[0]), (400, Span::ZERO), "{kind}");
+            assert_eq!(times, stream.arrivals(0).unwrap().collect::<Vec<_>>());
+            let other: Vec<Span> = stream.arrivals(1).unwrap().collect();
+            assert_eq!(times == other, stream.process == Process::Uniform, "{kind}");
+        }
     }
 
     #[test]
@@ -164,5 +327,13 @@ mod tests {
         check("poisson?rate=1&sed=1", "no key \"sed\"");
         check("poisson?rate=1&size=0x3", "size \"0x3\"");
         check("poisson?rate=1&frames=-1", "frames \"-1\"");
+        check("poisson?rate=1&file=x", "no key \"file\"");
+        check("poisson?rate=1&cv=2", "no key \"cv\"");
+        check("gamma?rate=1", "need their coefficient");
+        check("trace?rate=1", "needs its file");
+        check("trace?file=x&process=gama", "no process \"gama\"");
+        check("trace?file=x&cv=2", "only gamma");
+        check("trace?file=x&process=gamma&cv=-2", "cv \"-2\"");
+        check("trace?file=x&process=gamma&cv=11", "above 10");
     }
 }

@@ -17,6 +17,7 @@ pub mod reading;
 mod render;
 mod settings;
 mod spelling;
+mod trace;
 mod variables;
 mod walk;
 
@@ -24,12 +25,13 @@ use std::path::Path;
 
 use weir_flow::Catalog;
 
-pub use emulated::{Arrivals, BadEmulatedStream, EmulatedStream};
+pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
 pub use graph::{
     DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
     Vertex, WhenSlow,
 };
 pub use problem::{Problem, Problems};
+pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
 pub use walk::{Successor, bare_execution};
 
 use problem::Reports;

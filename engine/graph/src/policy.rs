@@ -32,7 +32,15 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
         return policy;
     };
     fields.expect(
-        &["drop", "order", "forming", "arbitration", "mailbox", "sweep"],
+        &[
+            "drop",
+            "order",
+            "forming",
+            "arbitration",
+            "mailbox",
+            "sweep",
+            "sizing",
+        ],
         false,
         reports,
     );
@@ -53,6 +61,9 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
     }
     if let Some(mailbox) = word(&fields, "mailbox", reports) {
         policy.mailbox = mailbox;
+    }
+    if let Some(sizing) = word(&fields, "sizing", reports) {
+        policy.sizing = Some(sizing);
     }
     if let Some(sweep) = fields.flag("sweep", reports).into_value() {
         policy.sweep = sweep;

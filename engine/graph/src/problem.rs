@@ -186,6 +186,11 @@ impl Reports {
         self.problems.extend(problems);
     }
 
+    /// Takes over one problem with another file.
+    pub(crate) fn adopt(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
     /// Whether no problem was found so far.
     #[must_use]
     pub fn is_clean(&self) -> bool {

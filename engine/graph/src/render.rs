@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::emulated::{self, EmulatedStream, Load};
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
 
 impl Graph {
@@ -132,6 +133,14 @@ fn shown(uri: &str) -> String {
         let host_end = rest.find('/').unwrap_or(rest.len());
         let host_start = rest[..host_end].rfind('@').map_or(0, |at| at + 1);
         return format!("{scheme}://{}", &rest[host_start..]);
+    }
+    if let Ok(EmulatedStream {
+        load: Load::Trace { file, .. },
+        ..
+    }) = EmulatedStream::parse(uri)
+    {
+        let name = file.file_name().map(|name| name.to_string_lossy());
+        return emulated::with_file(uri, &name.unwrap_or_default());
     }
     if uri.starts_with("emulated:") || uri.starts_with("/dev/") {
         return uri.to_owned();

@@ -596,6 +596,27 @@ fn emulated_sources_and_devices() {
 }
 
 #[test]
+fn traces_of_emulated_sources() {
+    let with = |query: &str, expected: &[&str]| {
+        check_with(
+            "\"crossing.mp4\"",
+            &format!("\"emulated:trace?{query}\""),
+            expected,
+        );
+    };
+    with("file=day.csv", &[]);
+    with("file=day.csv&rate=30&process=gamma&cv=2&seed=4&frames=9", &[]);
+    with("file=dey.csv", &["10: did you mean \"day.csv\" beside it?"]);
+    with("file=bad-day.csv", &["3: \"60,many\" is no row of a trace"]);
+    with("file=labels.txt", &["1: this is no trace"]);
+    with("file=faces", &["10: it is a folder"]);
+    with("file=silent.csv", &[]);
+    with("file=silent.csv&rate=3", &["10: a trace without any arrival"]);
+    with("rate=3", &["10: needs its file"]);
+    with("file=day.csv&proces=gamma", &["10: did you mean \"process\""]);
+}
+
+#[test]
 fn variables() {
     check_with("\"crossing.mp4\"", "\"${CLIP}\"", &[]);
     check_with("\"crossing.mp4\"", "\"${CAMERA}/1\"", &[]);

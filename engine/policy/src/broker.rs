@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::StreamId;
 use crate::outlook::Outlook;
 use crate::time::{Span, Timestamp};
 use crate::values::{Budget, DropRule, Scan, ScanBy};
@@ -49,6 +50,8 @@ pub struct Candidate {
     pub sent_at: Timestamp,
     /// When it reached this module, `t_r`.
     pub arrived_at: Timestamp,
+    /// Of which stream.
+    pub stream: StreamId,
 }
 
 /// Decides on one request: its batch is expected to start at `start` (`t_e`) and to take `duration` (`d_k`).
@@ -64,7 +67,7 @@ pub fn judge(
     start: Timestamp,
     duration: Span,
 ) -> Option<DropReason> {
-    let estimate = start.since(request.sent_at) + duration + outlook.ahead;
+    let estimate = start.since(request.sent_at) + duration + outlook.ahead_of(request.stream);
     match rule {
         DropRule::None => None,
         // Nexus drops by windows of the queue, see `nexus_passes`; a request that is reached has been found able.
@@ -76,9 +79,12 @@ pub fn judge(
         // Admission is cut on arrival; one that was admitted is judged as the paper's overload control leaves it: only
         // what has already timed out goes.
         DropRule::Oc(_) => (start.since(request.sent_at) > slo).then_some(DropReason::Hopeless),
-        DropRule::Pard(_) | DropRule::Back | DropRule::Sf | DropRule::Lower(_) | DropRule::Upper(_) => {
-            (estimate > slo).then_some(DropReason::Hopeless)
-        }
+        DropRule::Pard(_)
+        | DropRule::Weir(_)
+        | DropRule::Back
+        | DropRule::Sf
+        | DropRule::Lower(_)
+        | DropRule::Upper(_) => (estimate > slo).then_some(DropReason::Hopeless),
         // Clipper drops what has already timed out before inference, here against its share of the SLO.
         DropRule::ClipperPlusPlus(split) => over(split.budget, outlook, request, start, Span::ZERO),
         DropRule::Split(split) => over(split.budget, outlook, request, start, duration),
@@ -129,6 +135,7 @@ pub fn foresees(rule: &DropRule) -> bool {
     matches!(
         rule,
         DropRule::Pard(_)
+            | DropRule::Weir(_)
             | DropRule::Back
             | DropRule::Sf
             | DropRule::Lower(_)
@@ -157,11 +164,12 @@ mod tests {
             },
             own_budget: Span::from_millis(100),
             budget_up_to_here: Span::from_millis(250),
-            turn_away: 0.0,
+            ..Outlook::default()
         };
         let request = Candidate {
             sent_at: at(0),
             arrived_at: at(100),
+            stream: StreamId(0),
         };
         let slo = Span::from_millis(400);
         let verdict = judge(rule, slo, &outlook, request, at(start_ms), Span::from_millis(40));

@@ -57,6 +57,13 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (key, request, value))
     }
 
+    /// Takes the entry with the smallest key that is not below `key`.
+    pub fn pop_from(&mut self, key: Timestamp) -> Option<(Timestamp, RequestId, T)> {
+        let (&place, _) = self.entries.range((key, RequestId(0))..).next()?;
+        let value = self.entries.remove(&place)?;
+        Some((place.0, place.1, value))
+    }
+
     /// Takes `request` out, wherever it stands.
     pub fn remove(&mut self, key: Timestamp, request: RequestId) -> Option<T> {
         self.entries.remove(&(key, request))

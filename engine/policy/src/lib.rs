@@ -6,8 +6,10 @@
 //! [`Module`] decides on requests, [`Slots`] on who runs next, [`Gate`] on who comes in; [`Join`] and [`Release`] keep
 //! branches and frames together and in order; [`Ledger`] keeps the books, and [`Report`] shows them.
 
+mod batching;
 mod broker;
 mod depq;
+mod fan_out;
 mod gate;
 mod histogram;
 mod id;
@@ -21,6 +23,7 @@ mod release;
 mod report;
 mod scaling;
 mod slots;
+mod spare;
 mod time;
 mod topology;
 mod under_way;
@@ -28,8 +31,10 @@ mod values;
 mod waits;
 mod window;
 
+pub use batching::Peer;
 pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
 pub use depq::{Depq, End};
+pub use fan_out::FanOut;
 pub use gate::{Admission, Gate, GateSpec, Overflow};
 pub use histogram::{Histogram, Quantiles};
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
@@ -47,7 +52,7 @@ pub use time::{BadSpan, Span, Timestamp};
 pub use topology::Topology;
 pub use values::{
     Arbitration, Budget, DropRule, Forming, Lookahead, Mailboxes, Order, OverloadControl, Policy, Queueing,
-    Scan, ScanBy, Split,
+    Scan, ScanBy, Sizing, Split,
 };
 pub use waits::{Sketch, Waits, summed_wait};
 pub use window::Window;

@@ -55,7 +55,7 @@ impl Priority {
         let band = match self.order {
             Order::Adaptive => self.band(),
             Order::Instant => 0.0,
-            Order::Fcfs | Order::Hbf | Order::Lbf => return,
+            Order::Fcfs | Order::Hbf | Order::Lbf | Order::Spare => return,
         };
         let end = if self.load_factor > 1.0 + band {
             End::High

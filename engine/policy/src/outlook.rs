@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::ModuleId;
+use crate::batching::{Peer, Standing, together};
+use crate::fan_out::FanOut;
+use crate::id::{ModuleId, StreamId};
 use crate::time::{Span, Timestamp};
 use crate::topology::Topology;
 use crate::values::{DropRule, Lookahead};
@@ -26,7 +28,15 @@ pub struct ModuleState {
     pub input: f64,
     /// Items a second that it can do, `T_m`.
     pub throughput: f64,
-    /// Requests dropped here so far.
+    /// Slots that it has, or its share of them; 0 where it has told nothing yet.
+    pub workers: f64,
+    /// Mean items that a request brings.
+    pub items: f64,
+    /// Measured over profiled durations.
+    pub ratio: f64,
+    /// What requests of each stream bring, where that is not one item each.
+    pub fan_out: FanOut,
+    /// Requests dropped here so far, and those that left a last module late.
     pub dropped: u64,
 }
 
@@ -42,6 +52,10 @@ impl ModuleState {
             worst: duration,
             input: 0.0,
             throughput: 0.0,
+            workers: 0.0,
+            items: 1.0,
+            ratio: 1.0,
+            fan_out: FanOut::default(),
             dropped: 0,
         }
     }
@@ -51,14 +65,15 @@ impl ModuleState {
     pub fn bytes(&self) -> usize {
         size_of::<ModuleId>()
             + 3 * size_of::<Span>()
-            + 2 * size_of::<f64>()
+            + 5 * size_of::<f64>()
             + size_of::<u64>()
             + self.waits.bytes()
+            + self.fan_out.streams() * size_of::<f32>()
     }
 }
 
 /// What a module concludes: the way ahead of its requests, and its budgets under rules that split the SLO.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outlook {
     /// Estimated latency behind this module, the maximum over paths.
     pub ahead: Span,
@@ -68,6 +83,16 @@ pub struct Outlook {
     pub budget_up_to_here: Span,
     /// Share of the input to be turned away because a module behind is overloaded (`oc`).
     pub turn_away: f64,
+    /// `ahead` of the requests of each stream, where streams differ (`weir`).
+    pub by_stream: Vec<Span>,
+}
+
+impl Outlook {
+    /// Estimated latency behind this module of a request of `stream`.
+    #[must_use]
+    pub fn ahead_of(&self, stream: StreamId) -> Span {
+        self.by_stream.get(stream.index()).copied().unwrap_or(self.ahead)
+    }
 }
 
 /// Keeps the latest state of every module and derives the outlook of one.
@@ -76,6 +101,7 @@ pub struct Planner {
     module: ModuleId,
     slo: Span,
     rule: DropRule,
+    topology: Topology,
     after: Vec<Vec<ModuleId>>,
     through: Vec<Vec<ModuleId>>,
     states: Vec<ModuleState>,
@@ -102,6 +128,7 @@ impl Planner {
             module,
             slo,
             rule,
+            topology: topology.clone(),
             after,
             through,
             states,
@@ -135,7 +162,23 @@ impl Planner {
             own_budget,
             budget_up_to_here,
             turn_away: self.turn_away(),
+            by_stream: self.by_stream(),
         }
+    }
+
+    /// Batch sizes for all modules together, as they stand lately.
+    pub(crate) fn batch_sizes(&self, peers: &[Peer]) -> Vec<u32> {
+        let standing = |(peer, state): (&Peer, &ModuleState)| Standing {
+            workers: if state.workers > 0.0 {
+                state.workers
+            } else {
+                f64::from(peer.workers)
+            },
+            items: state.items,
+            ratio: state.ratio,
+        };
+        let standing: Vec<Standing> = peers.iter().zip(&self.states).map(standing).collect();
+        together(peers, &standing, &self.topology, self.slo)
     }
 
     fn state(&self, module: ModuleId) -> &ModuleState {
@@ -151,11 +194,47 @@ impl Planner {
         longest
     }
 
+    /// The way ahead of each stream, by what it is expected to bring to each module; empty where all are alike.
+    fn by_stream(&self) -> Vec<Span> {
+        let DropRule::Weir(ahead) = self.rule else {
+            return Vec::new();
+        };
+        let of = |module: &ModuleId| self.state(*module).fan_out.streams();
+        let streams = self.after.iter().flatten().map(of).max().unwrap_or(0);
+        if streams == 0 {
+            return Vec::new();
+        }
+        let waits: Vec<Span> = self
+            .after
+            .iter()
+            .map(|path| self.wait_along(path, ahead))
+            .collect();
+        let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
+            let brings = |module: &ModuleId| {
+                let state = self.state(*module);
+                state.fan_out.of(stream).unwrap_or(state.items)
+            };
+            let passes: f64 = path.iter().map(|module| brings(module).min(1.0)).sum();
+            let duration = |module: &ModuleId| self.state(*module).duration.scale(brings(module).min(1.0));
+            let duration: Span = path.iter().map(duration).sum();
+            duration + wait.scale(passes / path.len().max(1) as f64)
+        };
+        let of_stream = |stream: u32| {
+            let paths = self.after.iter().zip(&waits);
+            paths
+                .map(|(path, &wait)| along(path, wait, StreamId(stream)))
+                .max()
+                .unwrap_or_default()
+        };
+        (0..streams as u32).map(of_stream).collect()
+    }
+
     /// Along one path; zero where it is certainly no longer than `known`.
     fn ahead_along(&self, path: &[ModuleId], known: Span) -> Span {
         let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
         let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
         match self.rule {
+            DropRule::Weir(ahead) => duration + self.wait_along(path, ahead),
             DropRule::Pard(ahead) => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
                 let most: Span = path.iter().map(|&module| self.state(module).waits.most()).sum();
@@ -180,6 +259,19 @@ impl Planner {
     fn wait_along(&self, path: &[ModuleId], ahead: Lookahead) -> Span {
         let waits: Vec<&Sketch> = path.iter().map(|&module| &self.state(module).waits).collect();
         summed_wait(&waits, ahead.quantile)
+    }
+
+    /// Requests lost in modules behind this one so far.
+    pub(crate) fn lost_behind(&self) -> u64 {
+        let mut behind: Vec<ModuleId> = self.after.iter().flatten().copied().collect();
+        behind.sort_unstable();
+        behind.dedup();
+        behind.iter().map(|&module| self.state(module).dropped).sum()
+    }
+
+    /// Whether nothing follows this module.
+    pub(crate) fn is_last(&self) -> bool {
+        self.after.iter().all(Vec::is_empty)
     }
 
     /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is

@@ -21,6 +21,20 @@ pub struct Policy {
     pub mailbox: Mailboxes,
     /// Whether a request that is certainly late is let go at once, rather than when its turn comes (the paper).
     pub sweep: bool,
+    /// How batch sizes are chosen; by default as the drop rule has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizing: Option<Sizing>,
+}
+
+impl Policy {
+    /// How batch sizes are chosen.
+    #[must_use]
+    pub fn sizes(&self) -> Sizing {
+        self.sizing.unwrap_or(match self.drop {
+            DropRule::Weir(_) => Sizing::Together,
+            _ => Sizing::Fair,
+        })
+    }
 }
 
 impl Default for Policy {
@@ -32,6 +46,7 @@ impl Default for Policy {
             arbitration: Arbitration::default(),
             mailbox: Mailboxes::default(),
             sweep: true,
+            sizing: None,
         }
     }
 }
@@ -51,6 +66,8 @@ pub enum DropRule {
     ClipperPlusPlus(Split),
     /// Nexus: only the present module counts, in arrival order by windows of a batch.
     Nexus(Scan),
+    /// Weir's own: as PARD, with what the simulator taught (see the book of the rule in ARCHITECTURE.md).
+    Weir(Lookahead),
     /// PARD without the modules ahead.
     Back,
     /// PARD with execution times ahead, but no waits.
@@ -182,6 +199,7 @@ impl DropRule {
     pub const NAMES: &'static [&'static str] = &[
         "none",
         "pard",
+        "weir",
         "clipper++",
         "nexus",
         "back",
@@ -199,6 +217,7 @@ impl DropRule {
         match self {
             Self::None => "none",
             Self::Pard(_) => "pard",
+            Self::Weir(_) => "weir",
             Self::ClipperPlusPlus(_) => "clipper++",
             Self::Nexus(_) => "nexus",
             Self::Back => "back",
@@ -270,6 +289,7 @@ impl<'de> Deserialize<'de> for DropRule {
         let (rule, takes): (Self, &[&str]) = match table.rule.as_str() {
             "none" => (Self::None, &[]),
             "pard" => (Self::Pard(ahead), &["quantile", "window", "samples", "queueing"]),
+            "weir" => (Self::Weir(ahead), &["quantile", "window", "samples", "queueing"]),
             "clipper++" => (Self::ClipperPlusPlus(split), &["budget"]),
             "nexus" => (
                 Self::Nexus(Scan {
@@ -330,6 +350,19 @@ pub enum Order {
     Lbf,
     /// As adaptive, without the delay.
     Instant,
+    /// Weir's own: the least remaining budget first among those that have some to spare; those that have none to spare
+    /// only when all that wait fit the next batches, or when nobody else waits.
+    Spare,
+}
+
+/// How batch sizes are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sizing {
+    /// Each module has its part of the SLO by its execution (the paper).
+    Fair,
+    /// For all modules together, the slowest first, and smaller where deadlines ask for it.
+    Together,
 }
 
 /// Where requests of a module wait.

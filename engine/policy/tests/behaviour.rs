@@ -224,12 +224,17 @@ fn hopeless_requests_leave_when_they_become_so() {
             batch: vec![1, 4],
             profile: Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(12))]).unwrap(),
             topology: Topology::new(vec![vec![]]),
-            durations: vec![Span::from_millis(10)],
+            peers: vec![Peer {
+                profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
+                batch: vec![1],
+                workers: 1,
+            }],
             seed: 1,
         });
         let mut effects = Vec::new();
         let arrived = |request, droppable| ModuleEvent::Arrived {
             request: RequestId(request),
+            stream: StreamId(0),
             sent_at: ms(0),
             items: 1,
             droppable,

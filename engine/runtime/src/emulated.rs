@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use weir_flow::{
     Batching, DeviceKind, Evidence, Finding, Frame, Image, Inference, Item, Layout, Model, Operator,
     OwnedPlanes, Region, Session, SessionError, Source, SourceError, SourceFactory, SourceInfo, Step,
     StopFlag,
 };
-use weir_graph::{Arrivals, EmulatedStream};
-use weir_policy::Profile;
+use weir_graph::{EmulatedStream, Load};
+use weir_policy::{Profile, Span};
 
 use crate::clock::duration;
 
@@ -73,27 +71,29 @@ impl Operator for EmulatedOperator {
 
 /// A source of blank frames; `stream` keeps sources of one uri apart.
 pub(crate) struct EmulatedSource {
-    stream: EmulatedStream,
-    seed: u64,
+    uri: String,
+    of: EmulatedStream,
+    stream: u64,
 }
 
 impl EmulatedSource {
     pub(crate) fn parse(uri: &str, stream: u64) -> Result<Self, SourceError> {
-        let parsed = EmulatedStream::parse(uri);
-        let parsed = parsed.map_err(|bad| SourceError::Open {
-            uri: uri.to_owned(),
-            reason: bad.to_string(),
-        })?;
-        Ok(Self {
-            seed: parsed.seed ^ (stream << 32),
-            stream: parsed,
-        })
+        let of = EmulatedStream::parse(uri).map_err(|bad| unopened(uri, &bad))?;
+        let uri = uri.to_owned();
+        Ok(Self { uri, of, stream })
+    }
+}
+
+fn unopened(uri: &str, reason: &dyn std::error::Error) -> SourceError {
+    SourceError::Open {
+        uri: uri.to_owned(),
+        reason: reason.to_string(),
     }
 }
 
 impl SourceFactory for EmulatedSource {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        let (width, height) = self.stream.size;
+        let (width, height) = self.of.size;
         let pixels = width as usize * height as usize;
         let image = Image {
             width,
@@ -105,50 +105,49 @@ impl SourceFactory for EmulatedSource {
                 planes: vec![(vec![128; pixels], width as usize)],
             }),
         };
-        let random = Pcg64Mcg::seed_from_u64(self.seed);
+        let arrivals = self.of.arrivals(self.stream);
+        let arrivals = arrivals.map_err(|error| unopened(&self.uri, &error))?;
+        let fps = match self.of.load {
+            Load::Constant { rate } => Some(rate),
+            Load::Trace { rate, .. } => rate,
+        };
         Ok(Box::new(BlankFrames {
-            of: self.stream.clone(),
+            info: SourceInfo {
+                width,
+                height,
+                fps,
+                frames: self.of.frames,
+                live: false,
+            },
             image,
-            random,
+            arrivals: Box::new(arrivals),
             next: 0,
-            pts_ms: 0.0,
             stop: stop.clone(),
         }))
     }
 }
 
 struct BlankFrames {
-    of: EmulatedStream,
+    info: SourceInfo,
     image: Image,
-    random: Pcg64Mcg,
+    arrivals: Box<dyn Iterator<Item = Span> + Send>,
     next: u64,
-    pts_ms: f64,
     stop: StopFlag,
 }
 
 impl Source for BlankFrames {
     fn info(&self) -> SourceInfo {
-        SourceInfo {
-            width: self.of.size.0,
-            height: self.of.size.1,
-            fps: Some(self.of.rate),
-            frames: self.of.frames,
-            live: false,
-        }
+        self.info.clone()
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        if self.of.frames.is_some_and(|frames| self.next >= frames) || self.stop.raised() {
+        if self.stop.raised() {
             return Ok(None);
         }
-        let mean_ms = 1e3 / self.of.rate;
-        if self.next > 0 {
-            self.pts_ms += match self.of.arrivals {
-                Arrivals::Uniform => mean_ms,
-                Arrivals::Poisson => -mean_ms * (1.0 - self.random.random::<f64>()).ln(),
-            };
-        }
-        let frame = Frame::new(self.next, self.pts_ms, self.image.clone());
+        let Some(at) = self.arrivals.next() else {
+            return Ok(None);
+        };
+        let frame = Frame::new(self.next, at.as_millis_f64(), self.image.clone());
         self.next += 1;
         Ok(Some(frame))
     }
@@ -176,5 +175,8 @@ mod tests {
         assert!((mean - 10.0).abs() < 0.5, "mean interval {mean} ms (seed 3)");
         assert_eq!(poisson, times("emulated:poisson?rate=100&frames=5000&seed=3"));
         assert_eq!(times("emulated:uniform?rate=100&frames=3"), [0.0, 10.0, 20.0]);
+        let stream = EmulatedStream::parse("emulated:poisson?rate=100&frames=5000&seed=3").unwrap();
+        let drawn = stream.arrivals(0).unwrap().map(Span::as_millis_f64);
+        assert_eq!(poisson, drawn.collect::<Vec<_>>(), "what the simulator sees");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_flow::{Model, SourceFactory, StopFlag};
 use weir_graph::{Graph, SourceMode};
 use weir_policy::{
-    Forming, GateSpec, ModuleId, ModuleSpec, Overflow, Pool, Profile, Report, SlotId, SlotsSpec, Span,
+    Forming, GateSpec, ModuleId, ModuleSpec, Overflow, Peer, Pool, Profile, Report, SlotId, SlotsSpec, Span,
     Topology,
 };
 
@@ -116,6 +116,16 @@ impl Plan {
                 slo: graph.slo(),
             });
         }
+        let peer = |module: &weir_graph::ModuleNode| {
+            let (batch, profile) = profiles[module.model].clone();
+            let workers = slots.of_model(module.model).len() as u32;
+            Peer {
+                profile,
+                batch,
+                workers,
+            }
+        };
+        let peers: Vec<Peer> = graph.modules().iter().map(peer).collect();
         let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
             let (batch, profile) = profiles[module.model].clone();
             ModuleSpec {
@@ -127,7 +137,7 @@ impl Plan {
                 batch,
                 profile,
                 topology: topology.clone(),
-                durations: durations.clone(),
+                peers: peers.clone(),
                 seed: options.seed,
             }
         };

@@ -140,8 +140,7 @@ impl World<'_> {
     /// How many workers a module should have: by what is asked of it and what one worker can do.
     fn wanted(&mut self, module: usize) -> Option<(Scaling, u32)> {
         let now = self.now;
-        let batch = self.modules[module].batch_size();
-        let each = self.spec.modules[module].profile.throughput(batch);
+        let each = self.fair[module];
         let fleet = &mut self.fleets[module];
         let rate = fleet.asked.rate(now, Timestamp::ZERO);
         let (scaling, scaler) = fleet.scaling.as_mut()?;

@@ -2,16 +2,19 @@
 //! and threads.
 
 mod agenda;
+pub mod bound;
 mod carry;
 mod demand;
 pub mod experiment;
 mod fleet;
+mod limit;
 mod simulate;
 mod spec;
+pub mod traces;
 mod trail;
 mod world;
 
 pub use demand::{Branches, Crops, Demand};
-pub use simulate::{Outcome, simulate};
+pub use simulate::{Ran, simulate};
 pub use spec::{Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec};
 pub use trail::{ModuleTrail, Trail};

@@ -8,7 +8,7 @@ use crate::world::World;
 
 /// What a run came to.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct Ran {
     /// The same report as that of a live run.
     pub report: Report,
     /// Second by second.
@@ -32,7 +32,7 @@ pub fn simulate(
     named: &str,
     arrivals: &mut dyn Iterator<Item = Timestamp>,
     progress: &mut dyn FnMut(Timestamp),
-) -> Outcome {
+) -> Ran {
     let mut world = World::new(spec);
     world.run(arrivals, progress);
     let sent: Vec<Timestamp> = world.journeys.iter().map(|journey| journey.sent_at).collect();
@@ -53,7 +53,7 @@ pub fn simulate(
         .map(|stream| format!("stream-{stream}"))
         .collect();
     let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
-    Outcome {
+    Ran {
         report: world.tally.report(run, &world.ledger, &streams, &modules),
         arrivals: sent,
         items: std::mem::take(&mut world.items),

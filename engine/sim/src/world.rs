@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{
     Admission, BatchId, Forming, Gate, GateSpec, Join, Ledger, Module, ModuleEffect, ModuleEvent, ModuleId,
-    ModuleSpec, Outcome, Overflow, Placement, Pool, RequestId, SlotEffect, SlotEvent, SlotId, Slots,
+    ModuleSpec, Outcome, Overflow, Peer, Placement, Pool, RequestId, SlotEffect, SlotEvent, SlotId, Slots,
     SlotsSpec, Span, StreamId, Tally, Timestamp, Topology,
 };
 
@@ -81,6 +81,9 @@ pub(crate) struct World<'a> {
     pub(crate) topology: Topology,
     pub(crate) events: u64,
     pub(crate) facts: u64,
+    /// What one worker of each module does, items a second, by which pools are scaled: at the batch size of its fair
+    /// share, whatever the policy.
+    pub(crate) fair: Vec<f64>,
     effects: Vec<ModuleEffect>,
     slot_effects: Vec<SlotEffect>,
     /// Whether requests are still to come.
@@ -98,11 +101,12 @@ impl<'a> World<'a> {
     pub(crate) fn new(spec: &'a WorldSpec) -> Self {
         let topology = topology(spec);
         let count = spec.modules.len();
-        let durations: Vec<Span> = spec
-            .modules
-            .iter()
-            .map(|module| module.profile.duration(1))
-            .collect();
+        let peer = |plan: &crate::spec::ModulePlan| Peer {
+            profile: plan.profile.clone(),
+            batch: plan.batch.clone(),
+            workers: slots_of(&plan.pool).len() as u32,
+        };
+        let peers: Vec<Peer> = spec.modules.iter().map(peer).collect();
         let module = |(id, plan): (u32, &crate::spec::ModulePlan)| {
             Module::new(ModuleSpec {
                 id: ModuleId(id),
@@ -116,7 +120,7 @@ impl<'a> World<'a> {
                 batch: plan.batch.clone(),
                 profile: plan.profile.clone(),
                 topology: topology.clone(),
-                durations: durations.clone(),
+                peers: peers.clone(),
                 seed: spec.seed,
             })
         };
@@ -161,9 +165,10 @@ impl<'a> World<'a> {
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x6e6f_6973_65),
             splits: topology.splits(),
-            topology,
+            topology: topology.clone(),
             events: 0,
             facts: 0,
+            fair: fair(spec, &topology),
             effects: Vec::new(),
             slot_effects: Vec::new(),
             open: true,
@@ -392,6 +397,7 @@ impl<'a> World<'a> {
         let items = self.items[request.index() * self.modules.len() + place];
         let arrived = ModuleEvent::Arrived {
             request,
+            stream: journey.stream,
             sent_at: journey.sent_at,
             items: u32::from(items),
             droppable: true,
@@ -442,6 +448,22 @@ impl<'a> World<'a> {
             self.agenda.note(self.now + TICK, Event::Tick);
         }
     }
+}
+
+/// Items a second of one worker at the batch size of its fair share of the SLO.
+fn fair(spec: &WorldSpec, topology: &Topology) -> Vec<f64> {
+    let of = |(id, plan): (u32, &crate::spec::ModulePlan)| {
+        let one = |id: &ModuleId| spec.modules[id.index()].profile.duration(1);
+        let paths = topology.paths_through(ModuleId(id)).into_iter();
+        let longest: Span = paths
+            .map(|path| path.iter().map(one).sum())
+            .max()
+            .unwrap_or_default();
+        let own = plan.profile.duration(1).micros() as f64 / (longest.micros() as f64).max(1.0);
+        plan.profile
+            .throughput(plan.profile.batch_size(&plan.batch, spec.slo.scale(own)))
+    };
+    (0..).zip(&spec.modules).map(of).collect()
 }
 
 fn slots_of(pool: &PoolPlan) -> Vec<SlotId> {

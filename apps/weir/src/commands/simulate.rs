@@ -17,18 +17,18 @@ use crate::{catalog, output, progress};
 /// All problems of the experiment at once, and a report that cannot be written.
 pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let catalog = catalog::catalog(zoo);
-    let mut experiment = experiment::load(&args.experiment, &catalog, &|name| std::env::var(name).ok())?;
-    if let Some(seed) = args.seed {
-        experiment = experiment.with_seeds(vec![seed]);
-    }
+    let seeds = args.seed.map(|seed| [seed]);
+    let environment = |name: &str| std::env::var(name).ok();
+    let seeds = seeds.as_ref().map(<[u64; 1]>::as_slice);
+    let experiment = experiment::load(&args.experiment, &catalog, &environment, seeds)?;
     if let Some(path) = &args.report {
         writable(path)?;
     }
     let runs = experiment.runs();
     let threads = args.threads.map_or_else(cores, |threads| threads as usize);
     let bar = progress::runs("simulating", runs.len() as u64);
-    let reduce = |run: &experiment::Run, outcome| RunReport::of(run, &outcome);
-    let reports = experiment::run_all(&runs, threads, &reduce, &|done| bar.set_position(done as u64));
+    let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran);
+    let reports = experiment::run_all(runs, threads, &reduce, &|done| bar.set_position(done as u64));
     bar.finish_and_clear();
     let report = ExperimentReport {
         experiment: experiment.name().to_owned(),
@@ -76,7 +76,14 @@ fn table(rows: &[Row]) -> String {
             keys.push(key);
         }
     }
-    let figures = ["seeds", "drop rate %", "invalid rate %", "goodput/s", "p99 ms"];
+    let figures = [
+        "seeds",
+        "drop rate %",
+        "bound %",
+        "invalid rate %",
+        "goodput/s",
+        "p99 ms",
+    ];
     let header: Vec<&str> = keys.iter().copied().chain(figures).collect();
     let mut table = plain_table(&header);
     table.column_iter_mut().skip(keys.len()).for_each(|column| {
@@ -90,6 +97,8 @@ fn table(rows: &[Row]) -> String {
         let figures = [
             row.seeds.to_string(),
             figure(row.drop_rate, 100.0, 2),
+            row.bound
+                .map_or_else(String::new, |bound| figure(bound, 100.0, 2)),
             figure(row.invalid_rate, 100.0, 2),
             figure(row.goodput_rps, 1.0, 1),
             figure(row.p99_ms, 1.0, 1),

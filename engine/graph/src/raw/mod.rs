@@ -1,6 +1,7 @@
 //! The tables of a graph with their places: keys are known, values are of the right kind, files are there. Whether the
 //! tables fit together is the check's part.
 
+mod emulated;
 mod model;
 pub(crate) mod profile;
 mod section;

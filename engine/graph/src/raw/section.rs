@@ -2,7 +2,7 @@
 
 use weir_flow::{KeySpec, Value};
 
-use super::{Context, RawDevice, RawModule, RawSink, RawSource};
+use super::{Context, RawDevice, RawModule, RawSink, RawSource, emulated};
 use crate::document::Entry;
 use crate::emulated::EmulatedStream;
 use crate::fields::{Field, Fields, Spot};
@@ -43,13 +43,7 @@ pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_
 fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
     let (text, at) = (&uri.value, uri.at);
     if text.starts_with(EmulatedStream::SCHEME) {
-        return match EmulatedStream::parse(text) {
-            Ok(_) => Some(text.clone()),
-            Err(bad) => {
-                context.reports.add(at, bad.message, bad.hint);
-                None
-            }
-        };
+        return emulated::read(uri, context);
     }
     if text.contains("://") {
         return Some(text.clone());

@@ -179,7 +179,7 @@ pub(crate) fn catalog() -> Catalog {
     }
 }
 
-/// A folder with `crossing.mp4`, `reader.onnx`, `labels.txt`, `profile.toml`, `bad-profile.toml` and `faces/`.
+/// A folder with `crossing.mp4`, `reader.onnx`, `labels.txt`, `profile.toml`, `bad-profile.toml`, traces and `faces/`.
 pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a test folder can be written");
     let write = |name: &str, text: &str| {
@@ -193,6 +193,9 @@ pub(crate) fn folder() -> tempfile::TempDir {
         "bad-profile.toml",
         "[durations]\none = \"8ms\"\n\"4\" = \"fast\"\n",
     );
+    write("day.csv", "# a day\nt_s,rate_rps\n0,1.5\n60,0\n120,4\n");
+    write("bad-day.csv", "t_s,rate_rps\n0,1.5\n60,many\n");
+    write("silent.csv", "t_s,rate_rps\n0,0\n60,0\n");
     std::fs::create_dir(folder.path().join("faces")).expect("a test folder can be written");
     folder
 }

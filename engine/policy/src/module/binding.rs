@@ -9,7 +9,7 @@ use crate::broker::{Candidate, DropReason, judge, nexus_passes};
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Forming, Scan};
+use crate::values::{DropRule, Forming, Order, Scan};
 
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
@@ -36,7 +36,12 @@ impl Module {
             if let Some(entry) = self.queues.of(part.request) {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
-            self.load.waited(part.waited);
+            let total = matches!(self.spec.policy.drop, DropRule::Weir(_));
+            self.load.waited(if total {
+                part.queued + part.waited
+            } else {
+                part.waited
+            });
             self.queues.started(part.request, part.count);
         }
         let profiled = self.spec.profile.duration(count(&parts));
@@ -156,8 +161,9 @@ impl Module {
         let mut items = count(&parts);
         let mailbox = self.mailbox_of(place);
         self.pass_by_window(mailbox, start, now, effects);
+        let spare = self.spare(mailbox, start);
         while items < self.batch_size {
-            let Some(request) = self.queues.next(mailbox, self.priority.end()) else {
+            let Some(request) = self.whose_turn(mailbox, spare) else {
                 break;
             };
             let Some(entry) = self.queues.of(request) else {
@@ -166,6 +172,7 @@ impl Module {
             let candidate = Candidate {
                 sent_at: entry.sent_at,
                 arrived_at: entry.arrived_at,
+                stream: entry.stream,
             };
             let duration = self.duration_of(place, entry.waiting(), items);
             let verdict = if entry.droppable {
@@ -202,6 +209,26 @@ impl Module {
             });
         }
         parts
+    }
+
+    fn whose_turn(&mut self, mailbox: usize, spare: Option<Timestamp>) -> Option<RequestId> {
+        match spare {
+            Some(spare) => self.queues.next_to_spare(mailbox, spare),
+            None => self.queues.next(mailbox, self.priority.end()),
+        }
+    }
+
+    /// Under the order `spare`, when more wait than the next batches take: the deadline from which on a request has time
+    /// to spare.
+    fn spare(&self, mailbox: usize, start: Timestamp) -> Option<Timestamp> {
+        if self.spec.policy.order != Order::Spare {
+            return None;
+        }
+        let round = u64::from(self.batch_size);
+        (self.queues.items_in(mailbox) > round).then(|| {
+            let ahead = self.outlook.ahead;
+            start + self.expected(self.batch_size) + ahead + self.load.spare.margin(ahead, self.spec.slo)
+        })
     }
 
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the

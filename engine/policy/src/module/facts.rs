@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::batching::Peer;
 use crate::broker::DropReason;
-use crate::id::{BatchId, ModuleId, RequestId, SlotId};
+use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::outlook::ModuleState;
 use crate::profile::Profile;
 use crate::slots::Bid;
@@ -30,8 +31,8 @@ pub struct ModuleSpec {
     pub profile: Profile,
     /// The graph's shape.
     pub topology: Topology,
-    /// Execution time of one item in each module of the graph, by id.
-    pub durations: Vec<Span>,
+    /// Every module of the graph, by id.
+    pub peers: Vec<Peer>,
     /// Where its random draws begin.
     pub seed: u64,
 }
@@ -55,6 +56,8 @@ pub enum ModuleEvent {
     Arrived {
         /// Which.
         request: RequestId,
+        /// Of which stream.
+        stream: StreamId,
         /// When it was sent.
         sent_at: Timestamp,
         /// How many items it brings; none passes straight through.

@@ -1,11 +1,14 @@
 //! What a module measures of itself: rates, delays, waits; and from them its priority, its batch size and the state that
 //! it tells.
 
-use super::{Module, ModuleEffect};
+use super::{Module, ModuleEffect, ModuleSpec};
 use crate::depq::End;
-use crate::outlook::{ModuleState, due};
+use crate::fan_out::FanOut;
+use crate::id::StreamId;
+use crate::outlook::{ModuleState, Planner, due};
+use crate::spare::Spare;
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Lookahead, Queueing};
+use crate::values::{DropRule, Lookahead, Queueing, Sizing};
 use crate::waits::Waits;
 use crate::window::Window;
 
@@ -26,6 +29,10 @@ pub(super) struct Load {
     waits: Waits,
     began: Option<Timestamp>,
     items_per_request: f64,
+    /// As above, with those that bring nothing.
+    demand: f64,
+    pub(super) spare: Spare,
+    fan_out: FanOut,
     share: f64,
     dropped: u64,
     published: Option<Timestamp>,
@@ -43,6 +50,7 @@ impl Load {
     pub(super) fn new(rule: &DropRule) -> Self {
         let ahead = match rule {
             DropRule::Pard(ahead)
+            | DropRule::Weir(ahead)
             | DropRule::Lower(ahead)
             | DropRule::Upper(ahead)
             | DropRule::Wcl(ahead) => *ahead,
@@ -56,6 +64,9 @@ impl Load {
             waits: Waits::new(ahead.samples),
             began: None,
             items_per_request: 1.0,
+            demand: 1.0,
+            spare: Spare::default(),
+            fan_out: FanOut::default(),
             share: 1.0,
             dropped: 0,
             published: None,
@@ -71,8 +82,19 @@ impl Load {
         self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
     }
 
+    /// A request has come, with or without items.
+    pub(super) fn brought(&mut self, stream: StreamId, items: u32) {
+        self.demand += Self::GAIN * (f64::from(items) - self.demand);
+        self.fan_out.brought(stream, items);
+    }
+
     pub(super) fn queued(&mut self, delay: Span, now: Timestamp) {
         self.queueing.observe(delay.micros() as f64, now);
+    }
+
+    /// Whether a request that was let go counts as having queued; the paper counts those that joined a batch.
+    pub(super) fn counts_vain(&self) -> bool {
+        self.telling == Queueing::Present
     }
 
     pub(super) fn waited(&mut self, wait: Span) {
@@ -168,6 +190,10 @@ impl Module {
                 .began
                 .map_or(0.0, |began| self.load.present.rate(now, began)),
             throughput: self.throughput(),
+            workers: self.workers.up() as f64 * self.load.share,
+            items: self.load.demand,
+            fan_out: self.load.fan_out.told(),
+            ratio: self.workers.ratio(),
             dropped: self.load.dropped,
         }
     }
@@ -175,12 +201,21 @@ impl Module {
     /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO. Done at
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn reconsider(&mut self) {
+        let further = self.planner.lost_behind();
+        self.load.spare.reading(self.load.dropped, further);
         self.outlook = self.planner.outlook();
+        self.batch_size = batch_size(&self.spec, &self.planner, self.workers.ratio());
+    }
+}
+
+/// The batch size that a module aims at.
+pub(super) fn batch_size(spec: &ModuleSpec, planner: &Planner, ratio: f64) -> u32 {
+    let together = || planner.batch_sizes(&spec.peers).get(spec.id.index()).copied();
+    match spec.policy.sizes() {
+        Sizing::Together if let Some(size) = together() => size,
         // A slow device has less of the profile's time in the same share.
-        let share = self
-            .planner
-            .fair_share()
-            .scale(1.0 / self.workers.ratio().max(1e-3));
-        self.batch_size = self.spec.profile.batch_size(&self.spec.batch, share);
+        _ => spec
+            .profile
+            .batch_size(&spec.batch, planner.fair_share().scale(1.0 / ratio.max(1e-3))),
     }
 }

@@ -21,7 +21,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::broker::{DropReason, foresees};
-use crate::id::{BatchId, ModuleId, RequestId, SlotId};
+use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
 use crate::slots::Bid;
@@ -68,8 +68,8 @@ impl Module {
     #[must_use]
     pub fn new(spec: ModuleSpec) -> Self {
         let states = (0..)
-            .zip(&spec.durations)
-            .map(|(id, &d)| ModuleState::initial(ModuleId(id), d))
+            .zip(&spec.peers)
+            .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
             .collect();
         let planner = Planner::new(
             spec.id,
@@ -79,7 +79,7 @@ impl Module {
             states,
         );
         let outlook = planner.outlook();
-        let batch_size = spec.profile.batch_size(&spec.batch, planner.fair_share());
+        let batch_size = load::batch_size(&spec, &planner, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
             outlook,
@@ -154,11 +154,12 @@ impl Module {
         match event {
             ModuleEvent::Arrived {
                 request,
+                stream,
                 sent_at,
                 items,
                 droppable,
             } => {
-                self.arrived(request, sent_at, items, droppable, now, effects);
+                self.arrived(request, stream, sent_at, items, droppable, now, effects);
             }
             ModuleEvent::Cancelled { request } => {
                 self.take_out(request);
@@ -191,9 +192,11 @@ impl Module {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
     fn arrived(
         &mut self,
         request: RequestId,
+        stream: StreamId,
         sent_at: Timestamp,
         items: u32,
         droppable: bool,
@@ -203,6 +206,7 @@ impl Module {
         if self.queues.of(request).is_some() {
             return;
         }
+        self.load.brought(stream, items);
         if items == 0 {
             effects.push(ModuleEffect::Forward { request });
             return;
@@ -226,8 +230,11 @@ impl Module {
             Mailboxes::Pool => 0,
             Mailboxes::Worker => self.workers.in_turn(),
         };
-        self.queues
-            .insert(request, Entry::new(key, sent_at, now, items, droppable), mailbox);
+        self.queues.insert(
+            request,
+            Entry::new(key, stream, sent_at, now, items, droppable),
+            mailbox,
+        );
         self.touch(mailbox);
     }
 
@@ -245,6 +252,10 @@ impl Module {
         spend(&run.parts, took, effects);
         for part in run.parts {
             if let Some(entry) = self.queues.done(part.request, part.count) {
+                let late = now.since(entry.sent_at) > self.spec.slo;
+                if late && self.planner.is_last() {
+                    self.load.dropped();
+                }
                 if entry.droppable {
                     self.load.left(now.since(entry.arrived_at), now);
                 }
@@ -276,7 +287,7 @@ impl Module {
     ) {
         if let Some(entry) = self.take_out(request) {
             self.load.dropped();
-            if entry.bound == 0 && entry.droppable {
+            if entry.bound == 0 && entry.droppable && self.load.counts_vain() {
                 // It waited in vain, but it did wait: leaving it out would make a full queue look short.
                 self.load.queued(now.since(entry.arrived_at), now);
             }

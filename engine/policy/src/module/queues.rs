@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::depq::{Depq, End};
-use crate::id::RequestId;
+use crate::id::{RequestId, StreamId};
 use crate::time::Timestamp;
 use crate::under_way::UnderWay;
 
@@ -14,6 +14,7 @@ use crate::under_way::UnderWay;
 pub(super) struct Entry {
     /// Its key in the mailbox.
     pub(super) key: Timestamp,
+    pub(super) stream: StreamId,
     pub(super) sent_at: Timestamp,
     pub(super) arrived_at: Timestamp,
     pub(super) items: u32,
@@ -31,6 +32,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(
         key: Timestamp,
+        stream: StreamId,
         sent_at: Timestamp,
         arrived_at: Timestamp,
         items: u32,
@@ -38,6 +40,7 @@ impl Entry {
     ) -> Self {
         Self {
             key,
+            stream,
             sent_at,
             arrived_at,
             items,
@@ -149,6 +152,20 @@ impl Queues {
             return Some(*begun);
         }
         from.waiting.pop(end).map(|(_, request, ())| request)
+    }
+
+    /// Whose turn it is where those with time to spare go first, that is with a key of at least `spare`: the first of
+    /// them, and where there is none, the last of the others. It waits no more.
+    pub(super) fn next_to_spare(&mut self, mailbox: usize, spare: Timestamp) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if let Some((_, begun)) = from.begun.first() {
+            return Some(*begun);
+        }
+        let next = from
+            .waiting
+            .pop_from(spare)
+            .or_else(|| from.waiting.pop(End::High));
+        next.map(|(_, request, ())| request)
     }
 
     /// Those that wait in a mailbox, smallest key first.

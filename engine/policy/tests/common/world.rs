@@ -74,11 +74,12 @@ impl World {
             Profile::new(points.map(|&(size, ms)| (size, Span::from_millis(ms))).collect()).unwrap()
         };
         let slots_of = |vertex: &Vertex| vertex.slots.iter().map(|&slot| SlotId(slot)).collect::<Vec<_>>();
-        let durations: Vec<Span> = scene
-            .vertices
-            .iter()
-            .map(|vertex| spans(vertex).duration(1))
-            .collect();
+        let peer = |vertex: &Vertex| Peer {
+            profile: spans(vertex),
+            batch: vertex.batch.clone(),
+            workers: vertex.slots.len() as u32,
+        };
+        let peers: Vec<Peer> = scene.vertices.iter().map(peer).collect();
         let module = |(id, vertex): (u32, &Vertex)| {
             let spec = ModuleSpec {
                 id: ModuleId(id),
@@ -89,7 +90,7 @@ impl World {
                 batch: vertex.batch.clone(),
                 profile: spans(vertex),
                 topology: topology.clone(),
-                durations: durations.clone(),
+                peers: peers.clone(),
                 seed: scene.seed,
             };
             Module::new(again(&spec))
@@ -353,6 +354,7 @@ impl World {
                 module,
                 ModuleEvent::Arrived {
                     request,
+                    stream: StreamId(stream),
                     sent_at,
                     items,
                     droppable,

@@ -384,6 +384,7 @@ impl Handler<Deliver> for ModuleActor {
         };
         let arrived = ModuleEvent::Arrived {
             request,
+            stream: parcel.request.stream,
             sent_at: parcel.request.sent_at,
             items: u32::try_from(items.len()).unwrap_or(u32::MAX),
             droppable: parcel.request.droppable,

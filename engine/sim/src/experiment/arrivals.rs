@@ -1,68 +1,59 @@
 //! When the requests of a run come.
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
-use weir_graph::{Arrivals, EmulatedStream};
+use weir_graph::{Arrivals, EmulatedStream, Process, Trace};
 use weir_policy::{Span, Timestamp};
+
+/// How long the rate is looked at that pools begin with.
+const BEGINNING: u64 = 5;
 
 /// Where requests come from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
-    /// One process at a rate in requests a second.
-    Constant { rate: f64, process: Arrivals, seed: u64 },
-    /// The streams of a graph, merged.
+    /// A trace, and how requests follow each other in it.
+    Trace {
+        trace: Trace,
+        process: Process,
+        seed: u64,
+    },
+    /// The streams of a graph, merged; they keep their own seeds.
     Streams(Vec<EmulatedStream>),
 }
 
 impl Source {
-    /// The same with other draws; streams of a graph keep their own seeds.
-    pub(super) fn seeded(&self, seed: u64) -> Self {
-        match self.clone() {
-            Self::Constant { rate, process, .. } => Self::Constant { rate, process, seed },
-            streams @ Self::Streams(_) => streams,
-        }
-    }
-
     /// The rate in the beginning.
     pub(super) fn first_rate(&self) -> f64 {
+        let of = |trace: &Trace| {
+            let rates = (0..BEGINNING).map(|second| trace.rate_at(Span::from_secs(second)));
+            rates.sum::<f64>() / BEGINNING as f64
+        };
         match self {
-            Self::Constant { rate, .. } => *rate,
-            Self::Streams(streams) => streams.iter().map(|stream| stream.rate).sum(),
+            Self::Trace { trace, .. } => of(trace),
+            // Streams whose files cannot be read were reported when they were checked.
+            Self::Streams(streams) => streams
+                .iter()
+                .filter_map(|stream| stream.trace().ok())
+                .map(|trace| of(&trace))
+                .sum(),
         }
     }
 
     /// The times in order, before `length` is over.
     pub(super) fn times(&self, length: Span) -> Vec<Timestamp> {
-        let mut times = match self {
-            Self::Constant { rate, process, seed } => drawn(*rate, *process, *seed, length, u64::MAX),
+        let within = |times: &mut dyn Iterator<Item = Span>| -> Vec<Timestamp> {
+            let times = times.take_while(|&at| at < length);
+            times.map(|at| Timestamp::ZERO + at).collect()
+        };
+        match self {
+            Self::Trace { trace, process, seed } => within(&mut Arrivals::new(trace, *process, *seed)),
             Self::Streams(streams) => {
                 let of = |(number, stream): (u64, &EmulatedStream)| {
-                    let frames = stream.frames.unwrap_or(u64::MAX);
-                    drawn(
-                        stream.rate,
-                        stream.arrivals,
-                        stream.seed ^ (number << 32),
-                        length,
-                        frames,
-                    )
+                    let times = stream.arrivals(number).ok();
+                    times.map(|mut times| within(&mut times)).unwrap_or_default()
                 };
-                (0..).zip(streams).flat_map(of).collect()
+                let mut all: Vec<Timestamp> = (0..).zip(streams).flat_map(of).collect();
+                all.sort_unstable();
+                all
             }
-        };
-        times.sort_unstable();
-        times
+        }
     }
-}
-
-fn drawn(rate: f64, process: Arrivals, seed: u64, length: Span, most: u64) -> Vec<Timestamp> {
-    let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let (mut at, mut times) = (0.0, Vec::new());
-    while at < length.as_secs_f64() && (times.len() as u64) < most {
-        times.push(Timestamp::ZERO + Span::from_secs_f64(at));
-        at += match process {
-            Arrivals::Uniform => 1.0 / rate,
-            Arrivals::Poisson => -(1.0 - random.random::<f64>()).ln() / rate,
-        };
-    }
-    times
 }

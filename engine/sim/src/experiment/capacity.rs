@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use weir_policy::Policy;
-
 use crate::demand::Demand;
 use crate::spec::{PoolPlan, WorldSpec};
 use crate::world::World;
@@ -35,26 +33,25 @@ pub fn capacity(spec: &WorldSpec) -> f64 {
     if least.is_finite() { least } else { 0.0 }
 }
 
-/// Batch sizes that dynamic batching picks, by module.
-#[must_use]
-pub fn batch_sizes(spec: &WorldSpec) -> Vec<u32> {
-    // The same whatever the policy under test: load is a property of the world.
-    let spec = WorldSpec {
-        policy: Policy::default(),
-        failures: Vec::new(),
-        ..spec.clone()
-    };
-    let world = World::new(&spec);
-    world.modules.iter().map(|module| module.batch_size()).collect()
-}
-
 /// Worker seconds that a request takes in the mean, by module.
 fn seconds_each(spec: &WorldSpec) -> Vec<f64> {
     let items = items_each(&spec.demand, spec.modules.len());
-    let plans = spec.modules.iter().zip(batch_sizes(spec)).zip(items);
-    plans
-        .map(|((plan, batch), items)| items / plan.profile.throughput(batch))
+    let rates = each_worker(spec);
+    items
+        .iter()
+        .zip(rates)
+        .map(|(items, rate)| items / rate)
         .collect()
+}
+
+/// Items a second of one worker, by module, at the batch size of its fair share of the SLO: a property of the world,
+/// whatever the policy.
+pub(super) fn each_worker(spec: &WorldSpec) -> Vec<f64> {
+    let spec = WorldSpec {
+        failures: Vec::new(),
+        ..spec.clone()
+    };
+    World::new(&spec).fair
 }
 
 /// Items that a request brings in the mean, by module.

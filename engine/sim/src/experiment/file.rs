@@ -1,6 +1,7 @@
 //! An experiment's file: one variant of it at a time, all lists of sweeps already chosen from.
 
-use weir_graph::Arrivals;
+use weir_graph::GREATEST_CV;
+use weir_graph::Process;
 use weir_graph::reading::{self, Content, Entry, Fields, Reports, Spot};
 use weir_policy::{Policy, ScalingRule, Span};
 
@@ -36,7 +37,7 @@ pub(super) struct Head {
 pub(super) struct RawArrivals {
     pub(super) trace: Option<Spot<String>>,
     pub(super) length: Span,
-    pub(super) process: Arrivals,
+    pub(super) process: Process,
     /// What the mean rate is; none: as the world's own streams, or a load of 1.
     pub(super) amount: Option<Amount>,
 }
@@ -46,7 +47,7 @@ impl Default for RawArrivals {
         Self {
             trace: None,
             length: Span::from_secs(60),
-            process: Arrivals::Poisson,
+            process: Process::Poisson,
             amount: None,
         }
     }
@@ -146,14 +147,33 @@ fn head(entry: &Entry, reports: &mut Reports) -> Option<Head> {
 
 fn arrivals(entry: &Entry, reports: &mut Reports) -> Option<RawArrivals> {
     let mut fields = Fields::open("[arrivals]".to_owned(), entry, reports)?;
-    fields.expect(&["trace", "length", "process", "load", "rate"], false, reports);
+    fields.expect(
+        &["trace", "length", "process", "cv", "load", "rate"],
+        false,
+        reports,
+    );
     let default = RawArrivals::default();
-    let words = [("poisson", Arrivals::Poisson), ("uniform", Arrivals::Uniform)];
+    let cv = number(&fields, "cv", 0.0, GREATEST_CV, reports);
+    let gamma = Process::Gamma {
+        cv: cv.unwrap_or(1.0),
+    };
+    let words = [
+        ("poisson", Process::Poisson),
+        ("uniform", Process::Uniform),
+        ("gamma", gamma),
+    ];
     let load = number(&fields, "load", 1e-6, 1e3, reports).map(Amount::Load);
     let rate = number(&fields, "rate", 1e-6, 1e6, reports).map(Amount::Rate);
     if load.is_some() && rate.is_some() {
         let hint = Some("leave one of them".to_owned());
         reports.add(fields.at, "[arrivals] has a `load` and a `rate`", hint);
+    }
+    let process = fields.word("process", &words, reports).into_value();
+    let is_gamma = matches!(process, Some(Process::Gamma { .. }));
+    if is_gamma != fields.entry("cv").is_some() {
+        let hint = Some("process = \"gamma\" and cv = 2.0 belong together".to_owned());
+        let message = "gamma gaps, and they alone, have a coefficient of variation `cv`";
+        reports.add_whole(fields.at, message, hint);
     }
     Some(RawArrivals {
         trace: fields.text("trace", reports).given().cloned(),
@@ -161,10 +181,7 @@ fn arrivals(entry: &Entry, reports: &mut Reports) -> Option<RawArrivals> {
             .span("length", reports)
             .into_value()
             .unwrap_or(default.length),
-        process: fields
-            .word("process", &words, reports)
-            .into_value()
-            .unwrap_or(default.process),
+        process: process.unwrap_or(default.process),
         amount: load.or(rate),
     })
 }

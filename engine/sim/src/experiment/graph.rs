@@ -76,9 +76,14 @@ fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
                 "source \"{name}\" is lossless; in a world all streams are live"
             ));
         }
-        EmulatedStream::parse(&source.uri).map_err(|bad| {
+        let stream = EmulatedStream::parse(&source.uri).map_err(|bad| {
             format!("source \"{name}\" is not emulated: {bad}; give it uri = \"emulated:poisson?rate=100\"")
-        })
+        })?;
+        let readable = stream
+            .trace()
+            .map(|_| ())
+            .map_err(|error| format!("source \"{name}\": {error}"));
+        readable.map(|()| stream)
     };
     graph.sources().iter().map(of).collect()
 }

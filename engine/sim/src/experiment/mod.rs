@@ -11,6 +11,7 @@ mod graph;
 mod run;
 mod summary;
 mod sweep;
+mod traces;
 mod values;
 mod world;
 
@@ -20,10 +21,10 @@ use std::path::{Path, PathBuf};
 use weir_graph::Problems;
 use weir_graph::reading::{self, Catalog, Environment, Reports, Spot};
 
-pub use capacity::{batch_sizes, capacity};
+pub use capacity::capacity;
 pub use graph::world_of;
 pub use run::{Run, run_all};
-pub use summary::{Estimate, ExperimentReport, Row, RunReport, rows};
+pub use summary::{Estimate, ExperimentReport, Limit, Row, RunReport, rows};
 pub use sweep::Label;
 
 use crate::spec::{Failure, PoolPlan, Scaling, WorldSpec};
@@ -34,8 +35,7 @@ use file::{Amount, Raw};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     name: String,
-    seeds: Vec<u64>,
-    variants: Vec<Run>,
+    runs: Vec<Run>,
 }
 
 impl Experiment {
@@ -45,38 +45,26 @@ impl Experiment {
         &self.name
     }
 
-    /// The same experiment with other seeds.
-    #[must_use]
-    pub fn with_seeds(mut self, seeds: Vec<u64>) -> Self {
-        self.seeds = seeds;
-        self
-    }
-
     /// All runs: combinations in the order of the file, seeds within them. Runs of one seed that differ in their policy
     /// alone see the same arrivals.
     #[must_use]
-    pub fn runs(&self) -> Vec<Run> {
-        let seeded = |run: &Run, seed: u64| {
-            let mut run = run.clone();
-            run.seed = seed;
-            run.world.seed = seed;
-            run.source = run.source.seeded(seed);
-            run
-        };
-        let all = self
-            .variants
-            .iter()
-            .flat_map(|run| self.seeds.iter().map(move |&seed| seeded(run, seed)));
-        all.collect()
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
     }
 }
 
 /// Reads and checks the experiment at `path`, with the worlds, profiles and graphs that it names. `catalog` is what graphs
-/// may name, `environment` gives the variables in texts.
+/// may name, `environment` gives the variables in texts;
+/// `seeds` take the place of the experiment's own. Recorded traces are looked for in the folder `WEIR_ASSETS`.
 ///
 /// # Errors
 /// All [`Problems`] at once, each with its file, line and hint.
-pub fn load(path: &Path, catalog: &Catalog, environment: Environment<'_>) -> Result<Experiment, Problems> {
+pub fn load(
+    path: &Path,
+    catalog: &Catalog,
+    environment: Environment<'_>,
+    seeds: Option<&[u64]>,
+) -> Result<Experiment, Problems> {
     let text = reading::text(path).map_err(|reason| {
         let hint = Some("give the path of an experiment, a TOML file".to_owned());
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
@@ -91,25 +79,23 @@ pub fn load(path: &Path, catalog: &Catalog, environment: Environment<'_>) -> Res
         catalog,
         environment,
         worlds: BTreeMap::new(),
+        traces: traces::Traces::new(environment("WEIR_ASSETS").map(PathBuf::from)),
     };
     let mut experiment = Experiment {
         name: stem(&whole),
-        seeds: vec![1],
-        variants: Vec::new(),
+        runs: Vec::new(),
     };
     for variant in sweep::expand(&document, &plain, &mut reports) {
         let raw = file::read(&variant.document, &mut reports);
         if let Some(name) = &raw.head.name {
             experiment.name.clone_from(name);
         }
-        if let Some(seeds) = &raw.head.seeds {
-            experiment.seeds.clone_from(seeds);
-        }
-        if let Some(run) = loader.run(&raw, &mut reports) {
-            experiment.variants.push(Run {
-                labels: variant.labels,
-                ..run
-            });
+        let own = raw.head.seeds.as_deref().unwrap_or(&[1]);
+        for &seed in seeds.unwrap_or(own) {
+            if let Some(run) = loader.run(&raw, seed, &mut reports) {
+                let labels = variant.labels.clone();
+                experiment.runs.push(Run { labels, ..run });
+            }
         }
     }
     reports.finish()?;
@@ -138,10 +124,11 @@ struct Loader<'a> {
     catalog: &'a Catalog,
     environment: Environment<'a>,
     worlds: BTreeMap<PathBuf, Option<Place>>,
+    traces: traces::Traces,
 }
 
 impl Loader<'_> {
-    fn run(&mut self, raw: &Raw, reports: &mut Reports) -> Option<Run> {
+    fn run(&mut self, raw: &Raw, seed: u64, reports: &mut Reports) -> Option<Run> {
         let place = match (&raw.head.world, &raw.head.graph) {
             (Some(spot), None) => self.place(spot, "world", reports),
             (None, Some(spot)) => self.place(spot, "graph", reports),
@@ -174,16 +161,50 @@ impl Loader<'_> {
                 lasts,
             });
         }
-        let source = source(raw, &spec, place.streams, reports)?;
+        spec.seed = seed;
+        let (source, trace) = self.source(raw, &spec, place.streams, reports)?;
         scale(raw, &mut spec, source.first_rate());
         Some(Run {
             name: place.name,
             labels: Vec::new(),
-            seed: 0,
+            seed,
+            trace,
             world: spec,
             source,
             length: raw.arrivals.length,
         })
+    }
+
+    /// Where requests come from, also in words.
+    fn source(
+        &mut self,
+        raw: &Raw,
+        spec: &WorldSpec,
+        streams: Option<Vec<weir_graph::EmulatedStream>>,
+        reports: &mut Reports,
+    ) -> Option<(Source, String)> {
+        let arrivals = &raw.arrivals;
+        if let (Some(streams), None, None) = (streams, &arrivals.trace, arrivals.amount) {
+            return Some((Source::Streams(streams), "the streams of the graph".to_owned()));
+        }
+        let is_file = arrivals
+            .trace
+            .as_ref()
+            .is_some_and(|name| name.value.ends_with(".csv"));
+        let default = (!is_file).then_some(Amount::Load(1.0));
+        let wanted = traces::Wanted {
+            name: arrivals.trace.as_ref(),
+            seed: spec.seed,
+            length: arrivals.length,
+            rate: arrivals.amount.or(default).map(|amount| match amount {
+                Amount::Rate(rate) => rate,
+                Amount::Load(load) => load * capacity(spec),
+            }),
+            folder: &self.folder.clone(),
+        };
+        let (trace, origin) = self.traces.find(&wanted, reports)?;
+        let (process, seed) = (arrivals.process, spec.seed);
+        Some((Source::Trace { trace, process, seed }, origin))
     }
 
     /// The world or graph that a text names.
@@ -255,43 +276,17 @@ impl Loader<'_> {
     }
 }
 
-fn source(
-    raw: &Raw,
-    spec: &WorldSpec,
-    streams: Option<Vec<weir_graph::EmulatedStream>>,
-    reports: &mut Reports,
-) -> Option<Source> {
-    let arrivals = &raw.arrivals;
-    if let Some(trace) = arrivals.trace.as_ref().filter(|trace| trace.value != "constant") {
-        let hint = reading::hint(&trace.value, "traces", ["constant"]);
-        reports.add(trace.at, format!("there is no trace \"{}\"", trace.value), hint);
-        return None;
-    }
-    if let (Some(streams), None, None) = (streams, &arrivals.trace, arrivals.amount) {
-        return Some(Source::Streams(streams));
-    }
-    let rate = match arrivals.amount.unwrap_or(Amount::Load(1.0)) {
-        Amount::Rate(rate) => rate,
-        Amount::Load(load) => load * capacity(spec),
-    };
-    Some(Source::Constant {
-        rate,
-        process: arrivals.process,
-        seed: 0,
-    })
-}
-
 /// Lets pools of a module's own come and go, beginning with what the first rate asks for.
 fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
     let Some(scaling) = raw.scaling else { return };
     let items = capacity::items_each(&spec.demand, spec.modules.len());
-    let batches = batch_sizes(spec);
-    for ((plan, items), batch) in spec.modules.iter_mut().zip(items).zip(batches) {
+    let rates = capacity::each_worker(spec);
+    for ((plan, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
         let PoolPlan::Fixed(workers) = plan.pool else {
             continue;
         };
         let rule = scaling.rule(workers);
-        let wanted = first_rate * items * rule.headroom / plan.profile.throughput(batch);
+        let wanted = first_rate * items * rule.headroom / rate;
         plan.pool = PoolPlan::Scaled(Scaling {
             begin: (wanted.ceil().min(f64::from(rule.most)) as u32).max(rule.least),
             rule,

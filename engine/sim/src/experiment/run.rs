@@ -7,7 +7,7 @@ use weir_policy::{Span, Timestamp};
 
 use super::arrivals::Source;
 use super::sweep::Label;
-use crate::simulate::{Outcome, simulate};
+use crate::simulate::{Ran, simulate};
 use crate::spec::WorldSpec;
 
 /// One run of an experiment.
@@ -19,6 +19,8 @@ pub struct Run {
     pub labels: Vec<(String, Label)>,
     /// Seed of arrivals and of all draws within the world.
     pub seed: u64,
+    /// Where its arrivals come from.
+    pub trace: String,
     /// The world.
     pub world: WorldSpec,
     pub(super) source: Source,
@@ -40,7 +42,7 @@ impl Run {
 
     /// Runs it to its end.
     #[must_use]
-    pub fn simulate(&self) -> Outcome {
+    pub fn simulate(&self) -> Ran {
         let times = self.arrivals();
         simulate(&self.world, &self.name, &mut times.into_iter(), &mut |_| {})
     }
@@ -52,7 +54,7 @@ impl Run {
 pub fn run_all<T: Send>(
     runs: &[Run],
     threads: usize,
-    reduce: &(dyn Fn(&Run, Outcome) -> T + Sync),
+    reduce: &(dyn Fn(&Run, Ran) -> T + Sync),
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<T> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -5,7 +5,7 @@ use weir_policy::Report;
 
 use super::run::Run;
 use super::sweep::Label;
-use crate::simulate::Outcome;
+use crate::simulate::Ran;
 
 /// A run's report with what was swept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,14 +16,33 @@ pub struct RunReport {
     /// Swept keys with their values.
     #[serde(serialize_with = "in_order")]
     pub labels: Vec<(String, Label)>,
+    /// Where its arrivals came from.
+    pub trace: String,
+    /// What no policy could have beaten on these arrivals and workers.
+    pub bound: Option<Limit>,
+}
+
+/// The bound of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limit {
+    /// The least `(dropped + late) / arrived`.
+    pub drop_rate: f64,
+    /// The most delivered a second.
+    pub goodput_rps: f64,
 }
 
 impl RunReport {
     /// What remains of a run.
     #[must_use]
-    pub fn of(run: &Run, outcome: &Outcome) -> Self {
+    pub fn of(run: &Run, ran: &Ran) -> Self {
+        let limit = |bound: crate::bound::Bound| Limit {
+            drop_rate: bound.lost_least as f64 / (bound.arrived as f64).max(1.0),
+            goodput_rps: bound.delivered_most as f64 / ran.report.run.duration_s.max(1e-9),
+        };
         Self {
-            report: outcome.report.clone(),
+            report: ran.report.clone(),
+            trace: run.trace.clone(),
+            bound: ran.limit(&run.world).ok().map(limit),
             labels: run.labels.clone(),
         }
     }
@@ -85,6 +104,8 @@ pub struct Row {
     pub seeds: usize,
     /// `(dropped + late) / arrived`.
     pub drop_rate: Estimate,
+    /// The least drop rate that any policy could have had; `None` where it is not known of every run.
+    pub bound: Option<Estimate>,
     /// Device time in vain over all device time.
     pub invalid_rate: Estimate,
     /// Delivered a second.
@@ -106,6 +127,11 @@ pub fn rows(runs: &[RunReport]) -> Vec<Row> {
             labels: runs.first().map(|run| run.labels.clone()).unwrap_or_default(),
             seeds: runs.len(),
             drop_rate: over(&|report| report.drop_rate),
+            bound: runs
+                .iter()
+                .map(|run| Some(run.bound?.drop_rate))
+                .collect::<Option<Vec<f64>>>()
+                .map(|rates| Estimate::over(&rates)),
             invalid_rate: over(&|report| report.invalid_rate),
             goodput_rps: over(&|report| report.goodput_rps),
             p99_ms: over(&|report| report.latency_ms.p99),

@@ -1,0 +1,139 @@
+//! Traces as CSV: lines beginning with `#` are remarks, the header is `t_s,rate_rps`, and each row is the beginning of a
+//! slot in seconds and its mean rate in requests a second. Slots are equally long; the first two rows say how long.
+
+use std::path::Path;
+
+use weir_policy::Span;
+
+use super::{Trace, TraceError, is_rate};
+
+const HEADER: [&str; 2] = ["t_s", "rate_rps"];
+/// A year of seconds takes some 500 MiB; what is larger than this was named by mistake.
+const LARGEST_FILE: u64 = 1 << 30;
+/// Times are written with few digits; a row may be off its slot by this share of one.
+const SLACK: f64 = 1e-2;
+
+impl Trace {
+    /// Reads a trace from a CSV file.
+    ///
+    /// # Errors
+    /// [`TraceError::Unreadable`], or [`TraceError::Line`] for the first line that is wrong.
+    pub fn read(path: &Path) -> Result<Self, TraceError> {
+        let unreadable = |reason: String| TraceError::Unreadable {
+            path: path.to_owned(),
+            reason,
+        };
+        let data = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        if data.is_dir() {
+            return Err(unreadable("it is a folder".to_owned()));
+        }
+        if data.len() > LARGEST_FILE {
+            let mebibytes = data.len() >> 20;
+            return Err(unreadable(format!("it is {mebibytes} MiB large")));
+        }
+        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no text (no UTF-8)".to_owned()))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads a trace from text; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`TraceError::Line`] for the first line that is wrong.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, TraceError> {
+        let wrong = |line: usize, message: String, hint: &str| TraceError::Line {
+            path: path.to_owned(),
+            line,
+            message,
+            hint: hint.to_owned(),
+        };
+        let mut rows = (1..)
+            .zip(text.lines())
+            .map(|(line, text)| (line, text.trim()))
+            .filter(|(_, text)| !text.is_empty() && !text.starts_with('#'));
+        let (line, header) = rows.next().unwrap_or((1, ""));
+        if !header.split(',').map(str::trim).eq(HEADER) {
+            let message = "this is no trace: its first row is not \"t_s,rate_rps\"".to_owned();
+            return Err(wrong(line, message, "begin with the header t_s,rate_rps"));
+        }
+        let mut clock = Slots::default();
+        let mut rates = Vec::new();
+        let mut last = line;
+        for (line, row) in rows {
+            let numbers = row.split_once(',').and_then(|(at, rate)| {
+                let number = |text: &str| {
+                    text.trim()
+                        .parse::<f64>()
+                        .ok()
+                        .filter(|number| number.is_finite())
+                };
+                Some((number(at)?, number(rate)?))
+            });
+            let (at, rate) = numbers.ok_or_else(|| {
+                let row: String = row.chars().take(40).collect();
+                let message = format!("\"{}\" is no row of a trace", row.escape_debug());
+                wrong(
+                    line,
+                    message,
+                    "give seconds and requests a second, such as 60,12.5",
+                )
+            })?;
+            if !is_rate(rate) {
+                return Err(wrong(
+                    line,
+                    format!("rate {rate} is below zero"),
+                    "0 where nothing arrives",
+                ));
+            }
+            clock
+                .row(at)
+                .map_err(|(message, hint)| wrong(line, message, hint))?;
+            rates.push(rate);
+            last = line;
+        }
+        let hint =
+            "slots are as long as the first two rows are apart; for a constant rate give the row twice";
+        let slot = clock.slot.filter(|_| rates.len() > 1);
+        let slot =
+            slot.ok_or_else(|| wrong(last, format!("a trace needs two rows, not {}", rates.len()), hint))?;
+        Self::new(Span::from_secs_f64(slot), rates)
+    }
+}
+
+/// Holds rows to their even distance.
+#[derive(Default)]
+struct Slots {
+    first: f64,
+    /// Its length in seconds.
+    slot: Option<f64>,
+    rows: u64,
+}
+
+impl Slots {
+    fn row(&mut self, at: f64) -> Result<(), (String, &'static str)> {
+        match (self.rows, self.slot) {
+            (0, _) => self.first = at,
+            (_, None) => {
+                let slot = at - self.first;
+                if Span::from_secs_f64(slot) == Span::ZERO {
+                    return Err((
+                        format!("the row at {at} s does not come after that at {} s", self.first),
+                        "rows are in the order of time, in seconds",
+                    ));
+                }
+                self.slot = Some(slot);
+            }
+            (rows, Some(slot)) => {
+                let due = self.first + slot * rows as f64;
+                if (at - due).abs() > slot * SLACK {
+                    return Err((
+                        format!("a row at {at} s where one at {due} s is due"),
+                        "slots are equally long: give each its row, with rate 0 where nothing arrives",
+                    ));
+                }
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+}

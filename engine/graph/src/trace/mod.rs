@@ -1,0 +1,243 @@
+//! Load over time: the mean rate of requests in each of equal slots of time. What arrives exactly when is drawn from it
+//! by [`Arrivals`]; the live engine and the simulator draw from the same.
+
+mod arrivals;
+mod csv;
+mod process;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_policy::Span;
+
+pub use arrivals::Arrivals;
+pub use process::{GREATEST_CV, Process};
+
+/// Why there is no such trace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be read at all.
+    #[error("cannot read the trace {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// A line of a file is wrong.
+    #[error("{}:{line}: {message}; {hint}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+        /// What would mend it.
+        hint: String,
+    },
+    /// There is no slot.
+    #[error("a trace needs at least one slot; widen what is cut from it")]
+    Empty,
+    /// A slot has no length.
+    #[error("slots must be at least a microsecond long; compress less")]
+    NoSlot,
+    /// A rate is not one.
+    #[error("rate {rate} of slot {slot} is no number from zero; give requests a second")]
+    Rate {
+        /// The index of the slot.
+        slot: usize,
+        /// The rate as text.
+        rate: String,
+    },
+    /// A factor or target is not one.
+    #[error("{what} must be a number above zero, not {value}")]
+    Factor {
+        /// What it is of.
+        what: &'static str,
+        /// The value as text.
+        value: String,
+    },
+    /// No slot has a rate above zero, so that no factor brings it anywhere.
+    #[error("a trace without any arrival cannot be scaled; choose another part of it")]
+    Silent,
+}
+
+/// Mean rates in requests a second, one for each slot. Slots are equally long and follow each other from time zero.
+///
+/// Cheap to clone: the rates are shared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    slot: Span,
+    rates: Arc<[f64]>,
+}
+
+impl Trace {
+    /// A trace of `rates` (requests a second), each for the length of `slot`.
+    ///
+    /// # Errors
+    /// [`TraceError`] where there is no slot, it has no length, or a rate is negative or not finite.
+    pub fn new(slot: Span, rates: impl Into<Arc<[f64]>>) -> Result<Self, TraceError> {
+        let rates = rates.into();
+        if rates.is_empty() {
+            return Err(TraceError::Empty);
+        }
+        if slot == Span::ZERO {
+            return Err(TraceError::NoSlot);
+        }
+        if let Some((slot, rate)) = (0..).zip(rates.iter()).find(|(_, rate)| !is_rate(**rate)) {
+            let rate = rate.to_string();
+            return Err(TraceError::Rate { slot, rate });
+        }
+        Ok(Self { slot, rates })
+    }
+
+    /// The same rate throughout, as one slot.
+    ///
+    /// # Errors
+    /// As [`Trace::new`].
+    pub fn constant(rate: f64, duration: Span) -> Result<Self, TraceError> {
+        Self::new(duration, [rate])
+    }
+
+    /// The length of one slot.
+    #[must_use]
+    pub fn slot(&self) -> Span {
+        self.slot
+    }
+
+    /// The rates in requests a second, slot by slot.
+    #[must_use]
+    pub fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
+    /// From the beginning of the first slot to the end of the last.
+    #[must_use]
+    pub fn duration(&self) -> Span {
+        self.slot * self.rates.len() as u64
+    }
+
+    /// Mean rate over the whole, in requests a second.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.rates.iter().sum::<f64>() / self.rates.len() as f64
+    }
+
+    /// The highest rate of a slot, in requests a second.
+    #[must_use]
+    pub fn peak(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Coefficient of variation of the rates: their standard deviation over their mean; 0 where nothing arrives.
+    #[must_use]
+    pub fn cv(&self) -> f64 {
+        let mean = self.mean();
+        if mean == 0.0 {
+            return 0.0;
+        }
+        let squares: f64 = self.rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        (squares / self.rates.len() as f64).sqrt() / mean
+    }
+
+    /// How many requests are to be expected in all: the integral of the rate.
+    #[must_use]
+    pub fn expected(&self) -> f64 {
+        self.rates.iter().sum::<f64>() * self.slot.as_secs_f64()
+    }
+
+    /// The rate at a time since the beginning, in requests a second; 0 after the end.
+    #[must_use]
+    pub fn rate_at(&self, at: Span) -> f64 {
+        let slot = usize::try_from(at.micros() / self.slot.micros()).unwrap_or(usize::MAX);
+        self.rates.get(slot).copied().unwrap_or(0.0)
+    }
+
+    /// The slots that overlap `from..to`, whole, as a trace that begins at zero.
+    ///
+    /// # Errors
+    /// [`TraceError::Empty`] where there are none.
+    pub fn cut(&self, from: Span, to: Span) -> Result<Self, TraceError> {
+        let index =
+            |slot: u64| usize::try_from(slot).map_or(self.rates.len(), |slot| slot.min(self.rates.len()));
+        let first = index(from.micros() / self.slot.micros());
+        let end = index(to.micros().div_ceil(self.slot.micros()));
+        let rates = self.rates.get(first..end).ok_or(TraceError::Empty)?;
+        Self::new(self.slot, rates)
+    }
+
+    /// Lets time pass `factor` times faster, at the same rates: at 3600, an hour becomes a second. The new slots are
+    /// rounded to whole microseconds.
+    ///
+    /// # Errors
+    /// [`TraceError`] where the factor is not above zero or leaves slots no length.
+    pub fn compress(&self, factor: f64) -> Result<Self, TraceError> {
+        let factor = positive("the factor of compression", factor)?;
+        Self::new(self.slot.scale(1.0 / factor), Arc::clone(&self.rates))
+    }
+
+    /// Multiplies the rates so that their mean is `mean` requests a second.
+    ///
+    /// # Errors
+    /// [`TraceError`] where `mean` is not above zero or nothing arrives.
+    pub fn scale_to(&self, mean: f64) -> Result<Self, TraceError> {
+        self.scale(positive("the mean rate", mean)?, self.mean())
+    }
+
+    /// Multiplies the rates so that the highest is `peak` requests a second.
+    ///
+    /// # Errors
+    /// [`TraceError`] where `peak` is not above zero or nothing arrives.
+    pub fn scale_peak(&self, peak: f64) -> Result<Self, TraceError> {
+        self.scale(positive("the peak rate", peak)?, self.peak())
+    }
+
+    fn scale(&self, wanted: f64, present: f64) -> Result<Self, TraceError> {
+        if present == 0.0 {
+            return Err(TraceError::Silent);
+        }
+        let factor = wanted / present;
+        let rates: Arc<[f64]> = self.rates.iter().map(|rate| rate * factor).collect();
+        Self::new(self.slot, rates)
+    }
+
+    /// The same load in slots of another length, by the mean over each: what is to be expected stays the same. Where the
+    /// last slot reaches beyond the end, nothing arrives there.
+    ///
+    /// # Errors
+    /// [`TraceError::NoSlot`] where `slot` has no length.
+    pub fn resample(&self, slot: Span) -> Result<Self, TraceError> {
+        if slot == Span::ZERO {
+            return Err(TraceError::NoSlot);
+        }
+        let (old, new) = (self.slot.micros(), slot.micros());
+        let count = self.duration().micros().div_ceil(new);
+        let mut rates = vec![0.0; usize::try_from(count).map_err(|_| TraceError::NoSlot)?];
+        for (index, rate) in (0..).zip(rates.iter_mut()) {
+            let (begin, end) = (index * new, (index + 1) * new);
+            let within = (begin / old) as usize..(end.div_ceil(old) as usize).min(self.rates.len());
+            for source in within {
+                let from = begin.max(source as u64 * old);
+                let to = end.min((source as u64 + 1) * old);
+                *rate += self.rates[source] * ((to - from) as f64 / new as f64);
+            }
+        }
+        Self::new(slot, rates)
+    }
+}
+
+fn is_rate(rate: f64) -> bool {
+    rate.is_finite() && rate >= 0.0
+}
+
+fn positive(what: &'static str, value: f64) -> Result<f64, TraceError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    let value = value.to_string();
+    Err(TraceError::Factor { what, value })
+}
+
+#[cfg(test)]
+mod tests;

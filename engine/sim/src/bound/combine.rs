@@ -1,0 +1,120 @@
+//! Losses of several resources that add up: over requests that visit only one of them, and over stretches of time.
+
+use std::ops::Range;
+
+use super::single::{Job, lost};
+
+/// Stretches are not cut further than this many requests: at every cut the work that was begun before it is forgiven.
+const STRETCH_LEAST: usize = 256;
+
+/// How often a stretch may be cut in two.
+const CUTS_MOST: usize = 8;
+
+/// Jobs that are gone through again for cuts in all: how deep they go hangs on how long the run is, not on the clock.
+const EFFORT: usize = 4_000_000;
+
+/// Above this many resources that run short at once, those that add up are chosen one after the other.
+const SUBSETS_MOST: usize = 14;
+
+/// Losses by resource, all of which are necessary together.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Losses {
+    /// `(resource, request)`, each request once.
+    pub(super) lost: Vec<(usize, u32)>,
+}
+
+/// All that is needed to weigh losses against each other; by resource.
+pub(super) struct Ledger<'a> {
+    pub(super) jobs: &'a [Vec<Job>],
+    /// Whether some request visits both.
+    pub(super) meet: &'a [Vec<bool>],
+}
+
+impl Ledger<'_> {
+    /// How often stretches may be cut in two.
+    pub(super) fn cuts(&self) -> u32 {
+        let jobs: usize = self.jobs.iter().map(Vec::len).sum();
+        (EFFORT / jobs.max(1)).min(CUTS_MOST) as u32
+    }
+
+    /// The most losses that add up among these requests, given what each resource alone loses of them. Two resources that
+    /// meet are never counted over the same requests.
+    pub(super) fn necessary(
+        &self,
+        alone: Vec<(usize, Vec<u32>)>,
+        requests: Range<usize>,
+        cuts: u32,
+    ) -> Losses {
+        let short: Vec<usize> = alone
+            .iter()
+            .filter(|(_, lost)| !lost.is_empty())
+            .map(|(resource, _)| *resource)
+            .collect();
+        let conflict = short
+            .iter()
+            .any(|&a| short.iter().any(|&b| a != b && self.meet[a][b]));
+        let whole = together(alone, self.meet);
+        // One that runs short, or several that add up anyway, gain nothing from a cut.
+        if !conflict || cuts == 0 || requests.len() < 2 * STRETCH_LEAST {
+            return whole;
+        }
+        let middle = usize::midpoint(requests.start, requests.end);
+        let part = |requests: Range<usize>| {
+            let lost = |&resource: &usize| (resource, lost(stretch(&self.jobs[resource], &requests)));
+            self.necessary(short.iter().map(lost).collect(), requests.clone(), cuts - 1)
+        };
+        let mut parts = part(requests.start..middle);
+        parts.lost.extend(part(middle..requests.end).lost);
+        if parts.lost.len() > whole.lost.len() {
+            parts
+        } else {
+            whole
+        }
+    }
+}
+
+/// The jobs of these requests.
+fn stretch<'a>(jobs: &'a [Job], requests: &Range<usize>) -> &'a [Job] {
+    let from = jobs.partition_point(|job| (job.request as usize) < requests.start);
+    let until = jobs.partition_point(|job| (job.request as usize) < requests.end);
+    &jobs[from..until]
+}
+
+/// The resources that never meet, with the most losses in all.
+fn together(mut found: Vec<(usize, Vec<u32>)>, meet: &[Vec<bool>]) -> Losses {
+    found.retain(|(_, lost)| !lost.is_empty());
+    let chosen = if found.len() <= SUBSETS_MOST {
+        exactly(&found, meet)
+    } else {
+        greedily(&found, meet)
+    };
+    let lost = chosen.into_iter().flat_map(|at| {
+        let (resource, lost) = &found[at];
+        lost.iter().map(move |&request| (*resource, request))
+    });
+    Losses { lost: lost.collect() }
+}
+
+fn exactly(found: &[(usize, Vec<u32>)], meet: &[Vec<bool>]) -> Vec<usize> {
+    let members = |subset: usize| (0..found.len()).filter(move |at| subset >> at & 1 == 1);
+    let apart = |subset: usize| {
+        members(subset).all(|a| members(subset).all(|b| a == b || !meet[found[a].0][found[b].0]))
+    };
+    let weight = |subset: usize| members(subset).map(|at| found[at].1.len()).sum::<usize>();
+    let best = (0..1_usize << found.len())
+        .filter(|&subset| apart(subset))
+        .max_by_key(|&subset| (weight(subset), std::cmp::Reverse(subset)));
+    members(best.unwrap_or(0)).collect()
+}
+
+fn greedily(found: &[(usize, Vec<u32>)], meet: &[Vec<bool>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(found[at].1.len()), at));
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in order {
+        if chosen.iter().all(|&other| !meet[found[at].0][found[other].0]) {
+            chosen.push(at);
+        }
+    }
+    chosen
+}

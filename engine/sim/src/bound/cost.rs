@@ -1,0 +1,70 @@
+//! The least that a batch can cost: in time, and in slot time an item.
+
+use weir_policy::{Profile, Span};
+
+/// Slot time is counted in this many parts of a microsecond, so that an item's share of a batch of any usual size is
+/// whole; what is left is rounded down, in favour of the bound.
+pub(super) const PARTS: u64 = 1_024;
+
+/// Batches of one module, from the quickest on.
+#[derive(Debug)]
+pub(super) struct Costs {
+    /// `(duration, least slot time an item of all batches no longer than it)`, in microseconds and parts of one.
+    by_duration: Vec<(u64, u64)>,
+    /// By batch size - 1: the least duration of a batch of that size or more.
+    at_least: Vec<u64>,
+    workers: u64,
+}
+
+impl Costs {
+    pub(super) fn new(profile: &Profile, largest: u32, workers: u32) -> Self {
+        let durations: Vec<u64> = (1..=largest)
+            .map(|size| profile.duration(size).micros())
+            .collect();
+        let mut by_duration: Vec<(u64, u64)> = (1_u64..)
+            .zip(&durations)
+            .map(|(size, &duration)| (duration, duration.saturating_mul(PARTS) / size))
+            .collect();
+        by_duration.sort_unstable();
+        let mut least = u64::MAX;
+        for (_, share) in &mut by_duration {
+            least = least.min(*share);
+            *share = least;
+        }
+        let mut at_least = durations;
+        for size in (1..at_least.len()).rev() {
+            at_least[size - 1] = at_least[size - 1].min(at_least[size]);
+        }
+        Self {
+            by_duration,
+            at_least,
+            workers: u64::from(workers.max(1)),
+        }
+    }
+
+    /// The least time from the start of the first batch to the end of the last, for a request of so many items: one
+    /// round on all workers has a batch that holds its even share; else there are two rounds; and slot time is slot
+    /// time.
+    pub(super) fn least(&self, items: u32) -> Span {
+        let even = u64::from(items).div_ceil(self.workers).max(1);
+        let twice = self.at_least[0].saturating_mul(2);
+        let rounds = self
+            .at_least
+            .get(even as usize - 1)
+            .map_or(twice, |&duration| duration.min(twice));
+        let share = self.by_duration.last().map_or(0, |last| last.1);
+        let work = share.saturating_mul(u64::from(items)) / PARTS / self.workers;
+        Span::from_micros(rounds.max(work))
+    }
+
+    /// The least slot time of an item, in parts, in a batch that lasts at most `window`.
+    pub(super) fn share(&self, window: Span) -> u64 {
+        let fitting = self
+            .by_duration
+            .partition_point(|(duration, _)| *duration <= window.micros());
+        match fitting {
+            0 => u64::MAX,
+            fitting => self.by_duration[fitting - 1].1,
+        }
+    }
+}

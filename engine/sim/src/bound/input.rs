@@ -1,0 +1,198 @@
+//! What the bound is computed from: arrivals, the graph, what each request asks of each module, and who may work on it.
+
+use thiserror::Error;
+use weir_policy::{ModuleId, Profile, Span, Timestamp, Topology};
+
+/// Losses are told by the second: no run is longer than about a hundred days.
+const RUN_MOST: Span = Span::from_secs(10_000_000);
+
+/// One graph, one arrival sequence, and the capacity over time.
+#[derive(Debug, Clone)]
+pub struct Scene<'a> {
+    /// When each request was sent, ascending.
+    pub arrivals: &'a [Timestamp],
+    /// A request is delivered if it is out at most this long after it was sent.
+    pub slo: Span,
+    /// Which module follows which.
+    pub topology: &'a Topology,
+    /// What a request needs between the modules.
+    pub hops: Hops,
+    /// What a request does about a module to which it brings no items.
+    pub unvisited: Unvisited,
+    /// By module id, as many as the topology has.
+    pub modules: Vec<Station<'a>>,
+    /// Modules that run on the same slots.
+    pub shared: Vec<Shared>,
+}
+
+/// Least travel times; zero by default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hops {
+    /// From the source to a first module.
+    pub entry: Span,
+    /// From one module to the next.
+    pub between: Span,
+    /// From a last module to the sink.
+    pub exit: Span,
+}
+
+/// What a request does about a module to which it brings no items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unvisited {
+    /// Nothing is known: the modules after it need not wait for those before it. Always a true bound.
+    #[default]
+    NotTaken,
+    /// It passes straight through, after the modules before and ahead of the modules after. Tighter, and true where
+    /// every request takes every edge.
+    PassedThrough,
+}
+
+/// One module, as far as the bound is concerned.
+#[derive(Debug, Clone)]
+pub struct Station<'a> {
+    /// Items that each request brings.
+    pub items: Items<'a>,
+    /// Least duration by batch size: scaled by the least factor that execution noise can draw, or by the mean one if a
+    /// bound on the expectation is enough (then a lucky run may exceed it a little).
+    pub profile: &'a Profile,
+    /// Batch sizes that a policy may choose; batches may be filled in part, so that only the largest matters.
+    pub batches: &'a [u32],
+    /// Workers (slots) that could run the module.
+    pub workers: Capacity,
+}
+
+/// Items that requests bring to a module.
+#[derive(Debug, Clone, Copy)]
+pub enum Items<'a> {
+    /// One each.
+    One,
+    /// By request; none where it does not visit the module.
+    PerRequest(&'a [u32]),
+}
+
+impl Items<'_> {
+    pub(super) fn of(&self, request: usize) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::PerRequest(items) => items.get(request).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// Modules whose batches run on the same slots.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// Which.
+    pub modules: Vec<ModuleId>,
+    /// The slots they have together.
+    pub slots: Capacity,
+}
+
+/// How many workers there are over time: from each moment on, so many; none before the first. A worker that finishes a
+/// batch while it is leaving counts until it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capacity(pub Vec<(Timestamp, u32)>);
+
+impl Capacity {
+    /// Always so many.
+    #[must_use]
+    pub fn constant(workers: u32) -> Self {
+        Self(vec![(Timestamp::ZERO, workers)])
+    }
+
+    pub(super) fn most(&self) -> u32 {
+        self.0.iter().map(|step| step.1).max().unwrap_or(0)
+    }
+}
+
+/// Why there is no bound.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BoundError {
+    /// Requests must stand in the order of their sending times.
+    #[error("arrival {0} was sent before the one ahead of it; sort the arrivals")]
+    Unsorted(usize),
+    /// One description a module.
+    #[error("the topology has {modules} modules, but {stations} are described; describe each once")]
+    Stations {
+        /// Of the topology.
+        modules: usize,
+        /// Of the scene.
+        stations: usize,
+    },
+    /// Item counts by request need one entry a request.
+    #[error("module {module} has item counts for {given} requests of {arrivals}; give one for each")]
+    Items {
+        /// Which.
+        module: u32,
+        /// Entries given.
+        given: usize,
+        /// Requests.
+        arrivals: usize,
+    },
+    /// A module with no batch size can run nothing.
+    #[error("module {0} may use no batch size from 1 to {most}; allow at least one", most = super::BATCH_MOST)]
+    Batches(u32),
+    /// Steps must stand in time order.
+    #[error("the workers of {0} are not given in the order of time; sort the steps")]
+    Steps(String),
+    /// A group names a module that there is not.
+    #[error("a group of shared slots names module {0}, which the topology lacks; name modules of the graph")]
+    NoModule(u32),
+    /// More work than can be counted.
+    #[error("workers times duration exceed what can be counted; bound a shorter run")]
+    TooLong,
+}
+
+impl Scene<'_> {
+    pub(super) fn check(&self) -> Result<(), BoundError> {
+        let modules = self.topology.len();
+        if let Some(at) = self.arrivals.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(BoundError::Unsorted(at + 1));
+        }
+        let end = self.arrivals.last().copied().unwrap_or_default();
+        if end.since(Timestamp::ZERO) > RUN_MOST
+            || self.slo > RUN_MOST
+            || self.arrivals.len() > u32::MAX as usize
+        {
+            return Err(BoundError::TooLong);
+        }
+        if self.modules.len() != modules {
+            let stations = self.modules.len();
+            return Err(BoundError::Stations { modules, stations });
+        }
+        for (module, station) in (0_u32..).zip(&self.modules) {
+            if let Items::PerRequest(items) = station.items
+                && items.len() != self.arrivals.len()
+            {
+                let (given, arrivals) = (items.len(), self.arrivals.len());
+                return Err(BoundError::Items {
+                    module,
+                    given,
+                    arrivals,
+                });
+            }
+            let largest = station.batches.iter().copied().max().unwrap_or(0);
+            if !(1..=super::BATCH_MOST).contains(&largest) {
+                return Err(BoundError::Batches(module));
+            }
+            station.workers.check(|| format!("module {module}"))?;
+        }
+        for (group, shared) in self.shared.iter().enumerate() {
+            if let Some(missing) = shared.modules.iter().find(|module| module.index() >= modules) {
+                return Err(BoundError::NoModule(missing.0));
+            }
+            shared.slots.check(|| format!("shared group {group}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Capacity {
+    fn check(&self, whose: impl Fn() -> String) -> Result<(), BoundError> {
+        if self.0.is_sorted_by(|a, b| a.0 < b.0) {
+            Ok(())
+        } else {
+            Err(BoundError::Steps(whose()))
+        }
+    }
+}

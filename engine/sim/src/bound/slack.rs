@@ -1,0 +1,120 @@
+//! How long each accepted job waits before it starts, under "all after this one start so much earlier" and "which of
+//! those after this one waits least": a segment tree over differences, both in O(log n).
+
+/// Of a removed job, or one not yet there.
+const NONE: i64 = i64::MAX / 4;
+
+/// A range of jobs: the sum of its differences, and the least running sum of those present in it.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    sum: i64,
+    least: i64,
+}
+
+impl Node {
+    const EMPTY: Self = Self { sum: 0, least: NONE };
+
+    fn then(self, right: Self) -> Self {
+        let shifted = if right.least == NONE {
+            NONE
+        } else {
+            self.sum + right.least
+        };
+        Self {
+            sum: self.sum + right.sum,
+            least: self.least.min(shifted),
+        }
+    }
+}
+
+/// Slacks of jobs `0..n`, which come in order.
+#[derive(Debug)]
+pub(super) struct Slacks {
+    nodes: Vec<Node>,
+    leaves: usize,
+}
+
+impl Slacks {
+    pub(super) fn new(jobs: usize) -> Self {
+        let leaves = jobs.next_power_of_two();
+        Self {
+            nodes: vec![Node::EMPTY; 2 * leaves],
+            leaves,
+        }
+    }
+
+    /// The next job has come; it waits for `slack`.
+    pub(super) fn push(&mut self, job: usize, slack: i64) {
+        // What was moved ahead of it may have left a difference in its own place.
+        let sum = slack - (self.nodes[1].sum - self.nodes[self.leaves + job].sum);
+        self.set(job, Node { sum, least: sum });
+    }
+
+    /// The job is gone; those after it are where they were.
+    pub(super) fn remove(&mut self, job: usize) {
+        let sum = self.nodes[self.leaves + job].sum;
+        self.set(job, Node { sum, least: NONE });
+    }
+
+    /// All after `job` start this much earlier.
+    pub(super) fn advance_after(&mut self, job: usize, by: i64) {
+        if job + 1 < self.leaves {
+            let Node { sum, least } = self.nodes[self.leaves + job + 1];
+            let least = if least == NONE { NONE } else { least - by };
+            self.set(job + 1, Node { sum: sum - by, least });
+        }
+    }
+
+    /// The least slack after `job`, and the last job that has it; `None` where none is after it.
+    pub(super) fn least_after(&self, job: usize) -> Option<(i64, usize)> {
+        // From the leaf up: what stands to the right of the way, and the running sum in front of it.
+        let mut at = self.leaves + job;
+        let mut before = 0;
+        let mut climb = at;
+        while climb > 1 {
+            if climb & 1 == 1 {
+                before += self.nodes[climb - 1].sum;
+            }
+            climb >>= 1;
+        }
+        before += self.nodes[at].sum;
+        let mut best: Option<(i64, usize, i64)> = None;
+        while at > 1 {
+            if at & 1 == 0 {
+                let right = self.nodes[at + 1];
+                if right.least != NONE {
+                    let least = before + right.least;
+                    if best.is_none_or(|(value, ..)| least <= value) {
+                        best = Some((least, at + 1, before));
+                    }
+                }
+                before += right.sum;
+            }
+            at >>= 1;
+        }
+        best.map(|(value, node, before)| (value, self.last_with(value, node, before)))
+    }
+
+    fn last_with(&self, value: i64, mut node: usize, mut before: i64) -> usize {
+        while node < self.leaves {
+            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+            let inside = before + left.sum;
+            if right.least != NONE && inside + right.least == value {
+                before = inside;
+                node = 2 * node + 1;
+            } else {
+                node *= 2;
+            }
+        }
+        node - self.leaves
+    }
+
+    fn set(&mut self, job: usize, leaf: Node) {
+        let mut at = self.leaves + job;
+        self.nodes[at] = leaf;
+        while at > 1 {
+            at >>= 1;
+            self.nodes[at] = self.nodes[2 * at].then(self.nodes[2 * at + 1]);
+        }
+    }
+}

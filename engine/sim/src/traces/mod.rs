@@ -1,0 +1,122 @@
+//! The three loads of the evaluation of PARD (section 5.1): `wiki`, `tweet` and `azure`, from recorded traces where they
+//! are at hand and from seeded generators elsewhere, and readers of the formats that such recordings come in.
+//!
+//! What is known of the originals is their kind (periodic, bursty, very bursty) and the coefficient of variation of
+//! their rates: about 0.47, 1.0 and 1.3 (section 5.4). A trace of either origin is brought to that coefficient by a
+//! power of its rates, see [`with_cv`].
+
+mod build;
+mod calibrate;
+mod generate;
+mod read;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weir_graph::TraceError;
+
+pub use build::build;
+pub use calibrate::with_cv;
+pub use generate::generate;
+pub use read::{
+    Functions, binned, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
+};
+
+/// One of the three loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Periodic: page views of an encyclopedia, days and weeks.
+    Wiki,
+    /// Moderately bursty: posts of a social network.
+    Tweet,
+    /// Very bursty: invocations of functions in a cloud.
+    Azure,
+}
+
+impl Kind {
+    /// All, from the steadiest.
+    pub const ALL: [Self; 3] = [Self::Wiki, Self::Tweet, Self::Azure];
+
+    /// As it is written in experiments.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wiki => "wiki",
+            Self::Tweet => "tweet",
+            Self::Azure => "azure",
+        }
+    }
+
+    /// Coefficient of variation of its rates, in slots of a second (PARD, section 5.4).
+    #[must_use]
+    pub fn cv(self) -> f64 {
+        match self {
+            Self::Wiki => 0.47,
+            Self::Tweet => 1.0,
+            Self::Azure => 1.3,
+        }
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = TracesError;
+
+    fn from_str(name: &str) -> Result<Self, TracesError> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| TracesError::Unknown(name.to_owned()))
+    }
+}
+
+/// Why a load cannot be had.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TracesError {
+    /// No load has this name.
+    #[error("there is no trace \"{0}\"; there are wiki, tweet and azure")]
+    Unknown(String),
+    /// A recording cannot be read at all.
+    #[error("cannot read the recording {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is the matter with it.
+        reason: String,
+    },
+    /// A line of a recording is not of its format.
+    #[error("{}:{line}: this is no {expected}; fetch the recording again", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What the line should be.
+        expected: &'static str,
+    },
+    /// Too short to have a shape.
+    #[error(
+        "a trace of {seconds} s has no room for its shape; give at least {} s",
+        generate::LEAST_SECONDS
+    )]
+    TooShort {
+        /// How long it was to be.
+        seconds: u64,
+    },
+    /// No power of the rates has this coefficient of variation.
+    #[error(
+        "no power of these rates varies by {target}, only by {least:.3} to {most:.3}; choose a longer stretch"
+    )]
+    Unreachable {
+        /// The coefficient that was asked for.
+        target: f64,
+        /// The least that is reached.
+        least: f64,
+        /// The greatest that is reached.
+        most: f64,
+    },
+    /// Rates do not make a trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Readers of recordings as their publishers have them, packed by gzip or plain. They are read in place.
+
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use weir_graph::Trace;
+use weir_policy::Span;
+
+use super::TracesError;
+
+/// Unpacked; the largest of these recordings has some 10 MiB.
+const LARGEST_TEXT: u64 = 1 << 30;
+/// Events a trace is made of may lie this many slots apart at most, which bounds its memory.
+const MOST_SLOTS: u64 = 1 << 27;
+
+/// A file as text, unpacked where it begins as gzip does.
+fn text(path: &Path) -> Result<String, TracesError> {
+    let unreadable = |reason: String| TracesError::Unreadable {
+        path: path.to_owned(),
+        reason,
+    };
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let mut text = String::new();
+    let read = if bytes.starts_with(&[0x1f, 0x8b]) {
+        MultiGzDecoder::new(&bytes[..])
+            .take(LARGEST_TEXT + 1)
+            .read_to_string(&mut text)
+    } else {
+        (&bytes[..]).take(LARGEST_TEXT + 1).read_to_string(&mut text)
+    };
+    let size = read.map_err(|error| unreadable(error.to_string()))?;
+    if size as u64 > LARGEST_TEXT {
+        return Err(unreadable(format!(
+            "it holds more than {} MiB",
+            LARGEST_TEXT >> 20
+        )));
+    }
+    Ok(text)
+}
+
+/// Reads each line that is not empty by `read`; the first `skip` lines are headers.
+fn lines<T>(
+    path: &Path,
+    skip: usize,
+    expected: &'static str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, TracesError> {
+    let text = text(path)?;
+    let rows = (1..)
+        .zip(text.lines())
+        .skip(skip)
+        .filter(|(_, row)| !row.trim().is_empty());
+    let rows = rows.map(|(line, row)| {
+        read(row.trim()).ok_or_else(|| TracesError::Line {
+            path: path.to_owned(),
+            line,
+            expected,
+        })
+    });
+    rows.collect()
+}
+
+fn count(text: &str) -> Option<f64> {
+    text.trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|count| count.is_finite() && *count >= 0.0)
+}
+
+/// A count of requests a line, one line a second: Twitter, NASA. Missing data are runs of zeros in the former.
+///
+/// # Errors
+/// [`TracesError`] where the file or a line of it cannot be read.
+pub fn counts_per_second(path: &Path) -> Result<Trace, TracesError> {
+    let rates = lines(path, 0, "count of requests", count)?;
+    Ok(Trace::new(Span::from_secs(1), rates)?)
+}
+
+/// Invocations of each function in each minute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Functions {
+    /// A row a function, a column a minute; all equally long.
+    minutes: Vec<Vec<f64>>,
+}
+
+/// Azure Functions 2019, a day: `HashFunction,HashOwner,HashApp,` then perhaps `Trigger,`, then a column a minute.
+///
+/// # Errors
+/// [`TracesError`] where the file or a line of it cannot be read, or lines are not equally long.
+pub fn functions_azure_2019(path: &Path) -> Result<Functions, TracesError> {
+    let expected = "row of a function by minutes";
+    let header = text(path)?.lines().next().unwrap_or_default().to_owned();
+    let named = header
+        .split(',')
+        .take_while(|name| !name.trim().ends_with("_minute") && *name != "1")
+        .count();
+    let width = header.split(',').count();
+    let minutes = lines(path, 1, expected, |row| {
+        let row: Option<Vec<f64>> = row.split(',').skip(named).map(count).collect();
+        row.filter(|row| !row.is_empty() && row.len() + named == width)
+    })?;
+    if minutes.is_empty() {
+        let path = path.to_owned();
+        return Err(TracesError::Line {
+            path,
+            line: 1,
+            expected,
+        });
+    }
+    Ok(Functions { minutes })
+}
+
+impl Functions {
+    /// How many functions there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.minutes.len()
+    }
+
+    /// All functions together.
+    ///
+    /// # Errors
+    /// None where the functions were read.
+    pub fn total(&self) -> Result<Trace, TracesError> {
+        self.sum(0..self.minutes.len())
+    }
+
+    /// The functions that are invoked at least once a minute in the mean, the burstiest first: by their coefficient of
+    /// variation, ties in the order of the file.
+    #[must_use]
+    pub fn by_burstiness(&self) -> Vec<usize> {
+        let spread = |row: &[f64]| {
+            let mean = row.iter().sum::<f64>() / row.len() as f64;
+            let square = row.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / row.len() as f64;
+            (mean >= 1.0).then(|| square.sqrt() / mean)
+        };
+        let mut order: Vec<(usize, f64)> = (0..)
+            .zip(&self.minutes)
+            .filter_map(|(index, row)| Some((index, spread(row)?)))
+            .collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        order.into_iter().map(|(index, _)| index).collect()
+    }
+
+    /// Some functions together; indices beyond the end count nothing.
+    ///
+    /// # Errors
+    /// None where the functions were read.
+    pub fn sum(&self, of: impl IntoIterator<Item = usize>) -> Result<Trace, TracesError> {
+        let mut rates = vec![0.0; self.minutes.first().map_or(0, Vec::len)];
+        for row in of.into_iter().filter_map(|index| self.minutes.get(index)) {
+            for (rate, count) in rates.iter_mut().zip(row) {
+                *rate += count / 60.0;
+            }
+        }
+        Ok(Trace::new(Span::from_secs(60), rates)?)
+    }
+}
+
+/// Azure Functions 2021: `app,func,end_timestamp,duration` in seconds. Gives when invocations began, in order, from the
+/// first.
+///
+/// # Errors
+/// [`TracesError`] where the file or a line of it cannot be read.
+pub fn events_azure_2021(path: &Path) -> Result<Vec<Span>, TracesError> {
+    let begins = lines(path, 1, "row of app, function, end and duration", |row| {
+        let mut fields = row.split(',').skip(2);
+        let (end, duration) = (count(fields.next()?)?, count(fields.next()?)?);
+        Some(end - duration)
+    })?;
+    Ok(from_first(begins))
+}
+
+/// Azure LLM inference: `TIMESTAMP,ContextTokens,GeneratedTokens` with `2023-11-16 18:15:46.6805900`. Gives when requests
+/// came, in order, from the first.
+///
+/// # Errors
+/// [`TracesError`] where the file or a line of it cannot be read.
+pub fn events_azure_llm(path: &Path) -> Result<Vec<Span>, TracesError> {
+    let times = lines(path, 1, "row of a time stamp and tokens", |row| {
+        seconds_of(row.split(',').next()?)
+    })?;
+    Ok(from_first(times))
+}
+
+fn from_first(mut times: Vec<f64>) -> Vec<Span> {
+    times.sort_by(f64::total_cmp);
+    let first = times.first().copied().unwrap_or(0.0);
+    times
+        .into_iter()
+        .map(|time| Span::from_secs_f64(time - first))
+        .collect()
+}
+
+/// Seconds since the year 0 of a time stamp, on the calendar's own clock.
+fn seconds_of(stamp: &str) -> Option<f64> {
+    let (date, time) = stamp.trim().split_once([' ', 'T'])?;
+    let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    if !(0..=9_999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let time = time.split(['+', 'Z']).next()?;
+    let mut time = time.split(':').map(count);
+    let (hours, minutes, seconds) = (time.next()??, time.next()??, time.next()??);
+    // Days of the proleptic Gregorian calendar, with years that begin in March so that leap days come last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
+        + (153 * month + 2) / 5
+        + day;
+    Some(days as f64 * 86_400.0 + hours * 3_600.0 + minutes * 60.0 + seconds)
+}
+
+/// Events as rates: how many there are in each slot, from zero to the last of them.
+///
+/// # Errors
+/// [`TracesError::Trace`] where there are no events, the slot has no length, or the trace would not fit into memory.
+pub fn binned(events: &[Span], slot: Span) -> Result<Trace, TracesError> {
+    use weir_graph::TraceError;
+    let last = events.iter().max().ok_or(TraceError::Empty)?;
+    let bin = |event: &Span| event.micros().checked_div(slot.micros());
+    let slots = bin(last)
+        .filter(|slots| *slots < MOST_SLOTS)
+        .ok_or(TraceError::NoSlot)?;
+    let mut rates = vec![0.0; slots as usize + 1];
+    for index in events.iter().filter_map(bin) {
+        rates[index as usize] += 1.0 / slot.as_secs_f64();
+    }
+    Ok(Trace::new(slot, rates)?)
+}
