@@ -214,9 +214,16 @@ impl Reports {
         }
         problems.sort_by(|a, b| {
             let key = |p: &Problem| (p.file != file, p.line, p.column);
-            (key(a), &a.file, &a.message).cmp(&(key(b), &b.file, &b.message))
+            (key(a), &a.file).cmp(&(key(b), &b.file))
         });
-        problems.dedup();
-        Err(Problems(problems))
+        // A place that was read more than once says everything again, in the same order.
+        let mut once: Vec<Problem> = Vec::with_capacity(problems.len());
+        for problem in problems {
+            let here = |other: &&Problem| other.line == problem.line && other.file == problem.file;
+            if !once.iter().rev().take_while(here).any(|other| *other == problem) {
+                once.push(problem);
+            }
+        }
+        Err(Problems(once))
     }
 }

@@ -12,11 +12,14 @@ use crate::traces::{Kind, build};
 /// A constant rate.
 const CONSTANT: &str = "constant";
 
+/// A trace, and where it comes from in words.
+type Told = (Trace, String);
+
 /// Traces by name, seed and length, each built once.
 pub(super) struct Traces {
     /// Recordings, where there are any.
     assets: Option<PathBuf>,
-    built: BTreeMap<(Kind, u64, Span), Result<(Trace, String), String>>,
+    built: BTreeMap<(Kind, u64, Span), Result<Told, String>>,
 }
 
 /// Which trace.
@@ -39,7 +42,7 @@ impl Traces {
     }
 
     /// The trace, and where it comes from in words; `None` where something was reported.
-    pub(super) fn find(&mut self, wanted: &Wanted<'_>, reports: &mut Reports) -> Option<(Trace, String)> {
+    pub(super) fn find(&mut self, wanted: &Wanted<'_>, reports: &mut Reports) -> Option<Told> {
         let at = wanted.name.map_or(0, |spot| spot.at);
         let found = match wanted.name.map(|spot| spot.value.as_str()) {
             None | Some(CONSTANT) => {
@@ -77,7 +80,7 @@ impl Traces {
             .ok()
     }
 
-    fn named(&mut self, kind: Kind, wanted: &Wanted<'_>) -> Result<(Trace, String), String> {
+    fn named(&mut self, kind: Kind, wanted: &Wanted<'_>) -> Result<Told, String> {
         let key = (kind, wanted.seed, wanted.length);
         let assets = self.assets.as_deref();
         let built = self.built.entry(key).or_insert_with(|| {
