@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Graph(Draw),
     /// Measure how long models take by batch size
     Profile(Profile),
+    /// Run policies over traces in virtual time
+    Simulate(Simulate),
     /// The public models that Weir knows by name
     #[command(subcommand)]
     Models(Models),
@@ -144,6 +146,23 @@ pub(crate) struct Profile {
     /// How the file of one model is fed and read, such as yolox; known for files of the zoo
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
+}
+
+/// `weir simulate`.
+#[derive(Debug, Group)]
+pub(crate) struct Simulate {
+    /// The experiment
+    #[arg(value_name = "EXPERIMENT.toml")]
+    pub(crate) experiment: PathBuf,
+    /// Run this seed alone instead of those of the experiment
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Write the reports of all runs to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Runs at a time; one a core by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
 }
 
 /// `weir verify`.

@@ -8,6 +8,12 @@ pub(crate) fn bytes(label: &str, total: u64) -> ProgressBar {
     styled(bar, "{msg:24} {bar:30} {bytes:>10} / {total_bytes} {eta:>4}")
 }
 
+/// A bar over so many runs.
+pub(crate) fn runs(label: &str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total).with_message(label.to_owned());
+    styled(bar, "{msg} {bar:30} {pos} / {len} {elapsed} {eta:>4}")
+}
+
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),

@@ -8,37 +8,50 @@ use crate::problem::Reports;
 use crate::variables::{Environment, substitute};
 
 /// A value and where it stands.
-#[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) at: usize,
-    pub(crate) content: Content,
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Byte offset into the text.
+    pub at: usize,
+    /// The value.
+    pub content: Content,
 }
 
 /// What a value is.
-#[derive(Debug)]
-pub(crate) enum Content {
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A text, its variables filled in.
     Text(String),
+    /// A whole number.
     Whole(i64),
+    /// Any other number.
     Number(f64),
+    /// True or false.
     Flag(bool),
+    /// A date or a time.
     Date,
+    /// A list.
     List(Vec<Node>),
+    /// A table, in the order of the text.
     Table(Vec<Entry>),
     /// Could not be read; reported.
     Broken,
 }
 
 /// A key with its value.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) at: usize,
-    pub(crate) node: Node,
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The key.
+    pub name: String,
+    /// Where the key stands.
+    pub at: usize,
+    /// Its value.
+    pub node: Node,
 }
 
 impl Content {
     /// What it is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
             Self::Whole(_) => "a whole number",

@@ -8,20 +8,23 @@ use crate::spelling;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Spot<T> {
-    pub(crate) value: T,
-    pub(crate) at: usize,
+pub struct Spot<T> {
+    /// The value.
+    pub value: T,
+    /// Byte offset into the text.
+    pub at: usize,
 }
 
 impl<T> Spot<T> {
-    pub(crate) fn new(value: T, at: usize) -> Self {
+    /// A value at its place.
+    pub fn new(value: T, at: usize) -> Self {
         Self { value, at }
     }
 }
 
-/// A key of a table.
+/// A key of a table, as it was read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Field<T> {
+pub enum Field<T> {
     /// Not there.
     Absent,
     /// There, but of the wrong kind; reported.
@@ -31,26 +34,29 @@ pub(crate) enum Field<T> {
 }
 
 impl<T> Field<T> {
-    pub(crate) fn given(&self) -> Option<&Spot<T>> {
+    /// The value with its place, where there is one.
+    pub fn given(&self) -> Option<&Spot<T>> {
         match self {
             Self::Given(spot) => Some(spot),
             Self::Absent | Self::Broken => None,
         }
     }
 
-    pub(crate) fn into_value(self) -> Option<T> {
+    /// The value, where there is one.
+    pub fn into_value(self) -> Option<T> {
         match self {
             Self::Given(spot) => Some(spot.value),
             Self::Absent | Self::Broken => None,
         }
     }
 
-    pub(crate) fn is_absent(&self) -> bool {
+    /// Whether the key is not there.
+    pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
     /// The value turned into another kind, or a report of why it cannot be.
-    pub(crate) fn and_then<U>(self, turn: impl FnOnce(Spot<T>) -> Option<U>) -> Field<U> {
+    pub fn and_then<U>(self, turn: impl FnOnce(Spot<T>) -> Option<U>) -> Field<U> {
         match self {
             Self::Absent => Field::Absent,
             Self::Broken => Field::Broken,
@@ -63,18 +69,18 @@ impl<T> Field<T> {
 }
 
 /// The keys of one table.
-pub(crate) struct Fields<'d> {
+pub struct Fields<'d> {
     /// What the table is, for messages: `module "plates"`.
-    pub(crate) owner: String,
+    pub owner: String,
     /// Where the table begins.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Keys by the names that they are meant to have.
     entries: Vec<(String, &'d Entry)>,
 }
 
 impl<'d> Fields<'d> {
     /// Opens the table of `entry`; `None`, reported, where it is no table.
-    pub(crate) fn open(owner: String, entry: &'d Entry, reports: &mut Reports) -> Option<Self> {
+    pub fn open(owner: String, entry: &'d Entry, reports: &mut Reports) -> Option<Self> {
         match &entry.node.content {
             Content::Table(entries) => {
                 let entries = entries.iter().map(|entry| (entry.name.clone(), entry)).collect();
@@ -97,7 +103,7 @@ impl<'d> Fields<'d> {
     }
 
     /// Where the key `name` or what is probably a slip for it stands, and its text. Reports nothing.
-    pub(crate) fn glimpse(&self, name: &str) -> Option<Spot<&'d str>> {
+    pub fn glimpse(&self, name: &str) -> Option<Spot<&'d str>> {
         let slip = || {
             self.entries
                 .iter()
@@ -112,7 +118,7 @@ impl<'d> Fields<'d> {
 
     /// Reports keys that are not known. One that is a slip for a known key is read as that key, so that it is not
     /// missed again. Where `open_ended`, only slips are reported: what else the table may hold is not known.
-    pub(crate) fn expect(&mut self, known: &[&str], open_ended: bool, reports: &mut Reports) {
+    pub fn expect(&mut self, known: &[&str], open_ended: bool, reports: &mut Reports) {
         let present: Vec<String> = self.entries.iter().map(|(name, _)| name.clone()).collect();
         for (name, entry) in &mut self.entries {
             if known.contains(&name.as_str()) {
@@ -136,7 +142,8 @@ impl<'d> Fields<'d> {
         }
     }
 
-    pub(crate) fn entry(&self, name: &str) -> Option<&'d Entry> {
+    /// The key with its value as it stands.
+    pub fn entry(&self, name: &str) -> Option<&'d Entry> {
         self.entries
             .iter()
             .find(|(key, _)| key == name)
@@ -144,7 +151,7 @@ impl<'d> Fields<'d> {
     }
 
     /// Reads a key by `read`, which gives what it wants where it cannot.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &self,
         name: &str,
         reports: &mut Reports,
@@ -170,7 +177,8 @@ impl<'d> Fields<'d> {
         }
     }
 
-    pub(crate) fn text(&self, name: &str, reports: &mut Reports) -> Field<String> {
+    /// A text that is not empty.
+    pub fn text(&self, name: &str, reports: &mut Reports) -> Field<String> {
         let field = self.read(name, reports, |node| match &node.content {
             Content::Text(text) => Ok(text.clone()),
             _ => Err("a text".to_owned()),
@@ -184,7 +192,8 @@ impl<'d> Fields<'d> {
         })
     }
 
-    pub(crate) fn flag(&self, name: &str, reports: &mut Reports) -> Field<bool> {
+    /// True or false.
+    pub fn flag(&self, name: &str, reports: &mut Reports) -> Field<bool> {
         self.read(name, reports, |node| match node.content {
             Content::Flag(flag) => Ok(flag),
             _ => Err("true or false".to_owned()),
@@ -192,7 +201,7 @@ impl<'d> Fields<'d> {
     }
 
     /// A number above zero.
-    pub(crate) fn positive(&self, name: &str, reports: &mut Reports) -> Field<f64> {
+    pub fn positive(&self, name: &str, reports: &mut Reports) -> Field<f64> {
         let field = self.read(name, reports, |node| match node.content {
             Content::Number(number) => Ok(number),
             Content::Whole(whole) => Ok(whole as f64),
@@ -208,7 +217,7 @@ impl<'d> Fields<'d> {
     }
 
     /// A whole number from 1 to `most`.
-    pub(crate) fn count(&self, name: &str, most: u32, reports: &mut Reports) -> Field<u32> {
+    pub fn count(&self, name: &str, most: u32, reports: &mut Reports) -> Field<u32> {
         let field = self.read(name, reports, |node| match node.content {
             Content::Whole(whole) => Ok(whole),
             _ => Err("a whole number".to_owned()),
@@ -224,7 +233,7 @@ impl<'d> Fields<'d> {
     }
 
     /// A duration above zero.
-    pub(crate) fn span(&self, name: &str, reports: &mut Reports) -> Field<Span> {
+    pub fn span(&self, name: &str, reports: &mut Reports) -> Field<Span> {
         let hint =
             || Some("write a number with a unit in quotes, such as \"400ms\", \"2.5s\" or \"1m\"".to_owned());
         let Some(entry) = self.entry(name) else {
@@ -257,7 +266,7 @@ impl<'d> Fields<'d> {
     }
 
     /// One of a few words.
-    pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], reports: &mut Reports) -> Field<T> {
+    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], reports: &mut Reports) -> Field<T> {
         self.text(name, reports).and_then(|spot| {
             let found = words
                 .iter()
@@ -272,7 +281,7 @@ impl<'d> Fields<'d> {
     }
 
     /// A list of texts, each with its place.
-    pub(crate) fn texts(&self, name: &str, reports: &mut Reports) -> Field<Vec<Spot<String>>> {
+    pub fn texts(&self, name: &str, reports: &mut Reports) -> Field<Vec<Spot<String>>> {
         let field = self.read(name, reports, |node| match &node.content {
             Content::List(list) => Ok(list),
             _ => Err("a list of texts, such as [\"a\", \"b\"]".to_owned()),

@@ -13,6 +13,7 @@ mod graph;
 mod policy;
 mod problem;
 mod raw;
+pub mod reading;
 mod render;
 mod settings;
 mod spelling;
@@ -127,8 +128,11 @@ fn parse_for(
     }
 }
 
-/// A text file of reasonable size.
-fn read_text(path: &Path) -> Result<String, String> {
+/// The text of a file of reasonable size.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if size.is_dir() {
         return Err("it is a folder".to_owned());

@@ -26,7 +26,7 @@ const PARAMETERS: &[&str] = &[
 ];
 
 /// Reads `[policy]`; what is wrong is reported and left at its default.
-pub(crate) fn read(entry: &Entry, reports: &mut Reports) -> Policy {
+pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
     let mut policy = Policy::default();
     let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, reports) else {
         return policy;

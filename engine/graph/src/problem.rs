@@ -39,7 +39,8 @@ pub struct Problems(Vec<Problem>);
 
 impl Problems {
     /// One problem with a file as a whole.
-    pub(crate) fn of_file(file: &Path, message: impl Into<String>, hint: Option<String>) -> Self {
+    #[must_use]
+    pub fn of_file(file: &Path, message: impl Into<String>, hint: Option<String>) -> Self {
         let (file, message) = (file.to_owned(), message.into());
         Self(vec![Problem {
             file,
@@ -93,7 +94,7 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// Gathers problems while a file is read. Places are byte offsets into its text.
-pub(crate) struct Reports {
+pub struct Reports {
     file: PathBuf,
     text: String,
     line_starts: Vec<usize>,
@@ -104,7 +105,9 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    pub(crate) fn new(file: &Path, text: &str) -> Self {
+    /// Nothing found yet in `text`, which stands in `file`.
+    #[must_use]
+    pub fn new(file: &Path, text: &str) -> Self {
         let line_starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
@@ -119,12 +122,14 @@ impl Reports {
     }
 
     /// The line that `at` is on, from 1.
-    pub(crate) fn line(&self, at: usize) -> usize {
+    #[must_use]
+    pub fn line(&self, at: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= at)
     }
 
     /// The text of a line.
-    pub(crate) fn line_text(&self, line: usize) -> &str {
+    #[must_use]
+    pub fn line_text(&self, line: usize) -> &str {
         self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default()
     }
 
@@ -142,7 +147,7 @@ impl Reports {
     }
 
     /// Something is wrong at `at`, whatever the rest of the file says.
-    pub(crate) fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+    pub fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         let problem = self.problem(at, message.into(), hint);
         if !self.torn.contains(&problem.line) {
             self.problems.push(problem);
@@ -151,14 +156,14 @@ impl Reports {
 
     /// Something is missing or does not fit together. Said only where the whole file could be read: what is missing may
     /// stand in a part that could not.
-    pub(crate) fn add_whole(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+    pub fn add_whole(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.torn.is_empty() {
             self.add(at, message, hint);
         }
     }
 
     /// A line is no TOML; said once a line.
-    pub(crate) fn tear(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+    pub fn tear(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         let problem = self.problem(at, message.into(), hint);
         if self.torn.insert(problem.line) {
             self.problems.push(problem);
@@ -166,14 +171,19 @@ impl Reports {
     }
 
     /// Something that works but is probably a slip.
-    pub(crate) fn warn(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+    pub fn warn(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         let problem = self.problem(at, message.into(), hint);
         self.warnings.push(problem);
     }
 
     /// Takes over what was found in another file.
-    pub(crate) fn absorb(&mut self, other: Self) {
+    pub fn absorb(&mut self, other: Self) {
         self.problems.extend(other.problems);
+    }
+
+    /// Takes over all that is wrong with another file.
+    pub fn take_over(&mut self, problems: Problems) {
+        self.problems.extend(problems);
     }
 
     /// Takes over one problem with another file.
@@ -181,12 +191,17 @@ impl Reports {
         self.problems.push(problem);
     }
 
-    pub(crate) fn is_clean(&self) -> bool {
+    /// Whether no problem was found so far.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }
 
     /// The warnings, or all the problems: those of this file first, each file's by line.
-    pub(crate) fn finish(self) -> Result<Vec<Problem>, Problems> {
+    ///
+    /// # Errors
+    /// [`Problems`] where there is one.
+    pub fn finish(self) -> Result<Vec<Problem>, Problems> {
         let Self {
             file,
             mut problems,
@@ -201,7 +216,14 @@ impl Reports {
             let key = |p: &Problem| (p.file != file, p.line, p.column);
             (key(a), &a.file).cmp(&(key(b), &b.file))
         });
-        problems.dedup();
-        Err(Problems(problems))
+        // A place that was read more than once says everything again, in the same order.
+        let mut once: Vec<Problem> = Vec::with_capacity(problems.len());
+        for problem in problems {
+            let here = |other: &&Problem| other.line == problem.line && other.file == problem.file;
+            if !once.iter().rev().take_while(here).any(|other| *other == problem) {
+                once.push(problem);
+            }
+        }
+        Err(Problems(once))
     }
 }

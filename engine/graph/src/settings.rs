@@ -59,7 +59,8 @@ fn is_left_out(kind: KeyKind, content: &Content) -> bool {
 }
 
 /// A path made absolute: relative ones are relative to `folder`.
-pub(crate) fn absolute(folder: &Path, path: &str) -> PathBuf {
+#[must_use]
+pub fn absolute(folder: &Path, path: &str) -> PathBuf {
     folder.join(path).components().collect()
 }
 
@@ -167,7 +168,7 @@ fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Repo
 }
 
 /// Reports a path that is not there, with a file beside it that may be meant.
-pub(crate) fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
+pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
     let (parent, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
     let beside: Vec<String> = parent
         .and_then(|parent| std::fs::read_dir(parent).ok())
@@ -181,7 +182,7 @@ pub(crate) fn missing(message: &str, path: &Path, at: usize, reports: &mut Repor
         (Some(meant), _) => format!("did you mean \"{meant}\" beside it?"),
         (None, Some(parent)) if !parent.is_dir() => format!("there is no folder {} either", parent.display()),
         _ => format!(
-            "looked for {}; relative paths are relative to the graph's file",
+            "looked for {}; relative paths are relative to the file that names them",
             path.display()
         ),
     };

@@ -4,7 +4,7 @@
 const LISTED: usize = 100;
 
 /// The candidate that `word` is probably a slip for.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     // Longer words leave room for more slips; words of two letters are all near each other.
     let room = match word.chars().count() {
@@ -29,11 +29,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// The nearest candidate, or all of them: `kind` is what they are, in the plural.
-pub(crate) fn hint<'a>(
-    word: &str,
-    kind: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn hint<'a>(word: &str, kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     match nearest(word, candidates.iter().copied()) {
         Some(candidate) => Some(format!("did you mean \"{candidate}\"?")),

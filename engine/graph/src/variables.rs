@@ -1,7 +1,7 @@
 //! `${NAME}` and `${NAME:-default}` in the texts of a graph.
 
 /// Reads one variable; `None` where it is not set.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What is wrong with one use of a variable, and what would mend it.
 #[derive(Debug, PartialEq)]

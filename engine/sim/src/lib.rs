@@ -5,6 +5,7 @@ mod agenda;
 pub mod bound;
 mod carry;
 mod demand;
+pub mod experiment;
 mod fleet;
 mod limit;
 mod simulate;

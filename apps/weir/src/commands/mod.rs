@@ -8,6 +8,7 @@ mod operators;
 mod profile;
 mod replay;
 mod run;
+mod simulate;
 mod verify;
 
 use crate::args::{Args, Command, Models};
@@ -24,6 +25,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
+        Command::Simulate(args) => simulate::simulate(&args, &zoo),
         Command::Check(args) => check::check(&args, &zoo),
         Command::Graph(args) => graph::draw(&args, &zoo),
         Command::Profile(args) => profile::profile(&args, &zoo),

@@ -133,7 +133,8 @@ fn policies() -> Vec<(&'static str, Policy)> {
                 ..paper(DropRule::Pard(recent()))
             },
         ),
-        ("spare", w(Order::Spare, 0.1)), ("spare.5", w(Order::Spare, 0.5)),
+        ("spare", w(Order::Spare, 0.1)),
+        ("spare.5", w(Order::Spare, 0.5)),
         ("w.1", w(Order::Adaptive, 0.1)),
         ("w.5", w(Order::Adaptive, 0.5)),
         ("w.9", w(Order::Adaptive, 0.9)),

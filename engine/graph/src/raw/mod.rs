@@ -3,7 +3,7 @@
 
 mod emulated;
 mod model;
-mod profile;
+pub(crate) mod profile;
 mod section;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::problem::Reports;
 use crate::settings::{absolute, missing};
 
 /// Reads the value of `profile`; `None`, reported, where it cannot be used.
-pub(super) fn read(node: &Node, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
+pub(crate) fn read(node: &Node, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
     match &node.content {
         Content::Broken => None,
         Content::Table(entries) => durations(entries, node.at, context.reports),

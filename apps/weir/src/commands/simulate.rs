@@ -1,0 +1,119 @@
+//! `weir simulate`: an experiment in virtual time.
+
+use std::path::Path;
+
+use comfy_table::CellAlignment;
+use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
+
+use crate::args::Simulate;
+use crate::error::UserError;
+use crate::report::plain_table;
+use crate::zoo::Zoo;
+use crate::{catalog, output, progress};
+
+/// Runs all that the experiment asks for; prints a row for each combination, and writes the report where it is asked for.
+///
+/// # Errors
+/// All problems of the experiment at once, and a report that cannot be written.
+pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
+    let catalog = catalog::catalog(zoo);
+    let seeds = args.seed.map(|seed| [seed]);
+    let environment = |name: &str| std::env::var(name).ok();
+    let seeds = seeds.as_ref().map(<[u64; 1]>::as_slice);
+    let experiment = experiment::load(&args.experiment, &catalog, &environment, seeds)?;
+    if let Some(path) = &args.report {
+        writable(path)?;
+    }
+    let runs = experiment.runs();
+    let threads = args.threads.map_or_else(cores, |threads| threads as usize);
+    let bar = progress::runs("simulating", runs.len() as u64);
+    let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran);
+    let reports = experiment::run_all(runs, threads, &reduce, &|done| bar.set_position(done as u64));
+    bar.finish_and_clear();
+    let report = ExperimentReport {
+        experiment: experiment.name().to_owned(),
+        runs: reports,
+    };
+    output::say(&table(&experiment::rows(&report.runs)))?;
+    args.report.as_deref().map_or(Ok(()), |path| write(&report, path))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Says before many runs, not after them, that their report has no place.
+fn writable(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let problem = if path.is_dir() {
+        "it is a folder"
+    } else if folder.is_some_and(|folder| !folder.is_dir()) {
+        "its folder is not there"
+    } else {
+        return Ok(());
+    };
+    Err(UserError::new(format!("cannot write the report {}: {problem}", path.display())).into())
+}
+
+/// Writes the report beside its place first, so that nobody ever finds half of it.
+fn write(report: &ExperimentReport, path: &Path) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(report)? + "\n";
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = Path::new(&beside);
+    let written = std::fs::write(beside, text).and_then(|()| std::fs::rename(beside, path));
+    written.map_err(|error| {
+        // What is left of it says nothing; that it cannot be taken away does no harm.
+        let _ = std::fs::remove_file(beside);
+        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
+    })
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in rows.iter().flat_map(|row| &row.labels) {
+        if !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    let figures = [
+        "seeds",
+        "drop rate %",
+        "bound %",
+        "invalid rate %",
+        "goodput/s",
+        "p99 ms",
+    ];
+    let header: Vec<&str> = keys.iter().copied().chain(figures).collect();
+    let mut table = plain_table(&header);
+    table.column_iter_mut().skip(keys.len()).for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Right);
+    });
+    for row in rows {
+        let label = |key: &&str| {
+            let found = row.labels.iter().find(|(name, _)| name == key);
+            found.map(|(_, label)| label.to_string()).unwrap_or_default()
+        };
+        let figures = [
+            row.seeds.to_string(),
+            figure(row.drop_rate, 100.0, 2),
+            row.bound
+                .map_or_else(String::new, |bound| figure(bound, 100.0, 2)),
+            figure(row.invalid_rate, 100.0, 2),
+            figure(row.goodput_rps, 1.0, 1),
+            figure(row.p99_ms, 1.0, 1),
+        ];
+        table.add_row(keys.iter().map(label).chain(figures));
+    }
+    table.trim_fmt()
+}
+
+/// A mean with its 95 % confidence interval where it has one.
+fn figure(estimate: Estimate, scale: f64, digits: usize) -> String {
+    let (mean, half) = (estimate.mean * scale, estimate.half * scale);
+    if half > 0.0 {
+        format!("{mean:.digits$} ± {half:.digits$}")
+    } else {
+        format!("{mean:.digits$}")
+    }
+}

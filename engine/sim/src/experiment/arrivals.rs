@@ -1,0 +1,59 @@
+//! When the requests of a run come.
+
+use weir_graph::{Arrivals, EmulatedStream, Process, Trace};
+use weir_policy::{Span, Timestamp};
+
+/// How long the rate is looked at that pools begin with.
+const BEGINNING: u64 = 5;
+
+/// Where requests come from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Source {
+    /// A trace, and how requests follow each other in it.
+    Trace {
+        trace: Trace,
+        process: Process,
+        seed: u64,
+    },
+    /// The streams of a graph, merged; they keep their own seeds.
+    Streams(Vec<EmulatedStream>),
+}
+
+impl Source {
+    /// The rate in the beginning.
+    pub(super) fn first_rate(&self) -> f64 {
+        let of = |trace: &Trace| {
+            let rates = (0..BEGINNING).map(|second| trace.rate_at(Span::from_secs(second)));
+            rates.sum::<f64>() / BEGINNING as f64
+        };
+        match self {
+            Self::Trace { trace, .. } => of(trace),
+            // Streams whose files cannot be read were reported when they were checked.
+            Self::Streams(streams) => streams
+                .iter()
+                .filter_map(|stream| stream.trace().ok())
+                .map(|trace| of(&trace))
+                .sum(),
+        }
+    }
+
+    /// The times in order, before `length` is over.
+    pub(super) fn times(&self, length: Span) -> Vec<Timestamp> {
+        let within = |times: &mut dyn Iterator<Item = Span>| -> Vec<Timestamp> {
+            let times = times.take_while(|&at| at < length);
+            times.map(|at| Timestamp::ZERO + at).collect()
+        };
+        match self {
+            Self::Trace { trace, process, seed } => within(&mut Arrivals::new(trace, *process, *seed)),
+            Self::Streams(streams) => {
+                let of = |(number, stream): (u64, &EmulatedStream)| {
+                    let times = stream.arrivals(number).ok();
+                    times.map(|mut times| within(&mut times)).unwrap_or_default()
+                };
+                let mut all: Vec<Timestamp> = (0..).zip(streams).flat_map(of).collect();
+                all.sort_unstable();
+                all
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a world can do at most, by which `load` is measured: requests a second of its slowest module or device, at the
+//! batch sizes that dynamic batching picks.
+
+use std::collections::BTreeSet;
+
+use crate::demand::Demand;
+use crate::spec::{PoolPlan, WorldSpec};
+use crate::world::World;
+
+/// Requests a second that the world can do with its workers as they are in the beginning.
+#[must_use]
+pub fn capacity(spec: &WorldSpec) -> f64 {
+    let each = seconds_each(spec);
+    let mut done = BTreeSet::new();
+    let mut least = f64::INFINITY;
+    for (module, plan) in spec.modules.iter().enumerate() {
+        if !done.insert(module) {
+            continue;
+        }
+        let (workers, seconds) = match &plan.pool {
+            PoolPlan::Fixed(workers) => (f64::from(*workers), each[module]),
+            PoolPlan::Scaled(scaling) => (f64::from(scaling.begin), each[module]),
+            PoolPlan::Shared(slots) => {
+                let (slots, sharing) = together(spec, slots);
+                done.extend(sharing.iter().copied());
+                (slots as f64, sharing.iter().map(|&module| each[module]).sum())
+            }
+        };
+        if seconds > 0.0 {
+            least = least.min(workers / seconds);
+        }
+    }
+    if least.is_finite() { least } else { 0.0 }
+}
+
+/// Worker seconds that a request takes in the mean, by module.
+fn seconds_each(spec: &WorldSpec) -> Vec<f64> {
+    let items = items_each(&spec.demand, spec.modules.len());
+    let rates = each_worker(spec);
+    items
+        .iter()
+        .zip(rates)
+        .map(|(items, rate)| items / rate)
+        .collect()
+}
+
+/// Items a second of one worker, by module, at the batch size of its fair share of the SLO: a property of the world,
+/// whatever the policy.
+pub(super) fn each_worker(spec: &WorldSpec) -> Vec<f64> {
+    let spec = WorldSpec {
+        failures: Vec::new(),
+        ..spec.clone()
+    };
+    World::new(&spec).fair
+}
+
+/// Items that a request brings in the mean, by module.
+pub(super) fn items_each(demand: &Demand, modules: usize) -> Vec<f64> {
+    let mut items = vec![1.0; modules];
+    for crops in &demand.crops {
+        if let Some(items) = items.get_mut(crops.module) {
+            *items = crops.mean;
+        }
+    }
+    for set in &demand.branches {
+        let members: BTreeSet<usize> = set
+            .branches
+            .iter()
+            .flat_map(|(modules, _)| modules)
+            .copied()
+            .collect();
+        for module in members {
+            let taken = set
+                .branches
+                .iter()
+                .filter(|(modules, _)| modules.contains(&module));
+            if let Some(items) = items.get_mut(module) {
+                *items *= taken.map(|(_, share)| share).sum::<f64>();
+            }
+        }
+    }
+    items
+}
+
+/// The slots that hang together with `slots` through modules on several of them, how many they are, and these modules.
+fn together(spec: &WorldSpec, slots: &[u32]) -> (usize, Vec<usize>) {
+    let mut all: BTreeSet<u32> = slots.iter().copied().collect();
+    loop {
+        let on = |plan: &PoolPlan| match plan {
+            PoolPlan::Shared(slots) => slots.iter().any(|slot| all.contains(slot)),
+            _ => false,
+        };
+        let sharing: Vec<usize> = (0..spec.modules.len())
+            .filter(|&module| on(&spec.modules[module].pool))
+            .collect();
+        let mut wider = all.clone();
+        for &module in &sharing {
+            if let PoolPlan::Shared(slots) = &spec.modules[module].pool {
+                wider.extend(slots);
+            }
+        }
+        if wider.len() == all.len() {
+            return (all.len(), sharing);
+        }
+        all = wider;
+    }
+}

@@ -1,0 +1,251 @@
+//! An experiment's file: one variant of it at a time, all lists of sweeps already chosen from.
+
+use weir_graph::GREATEST_CV;
+use weir_graph::Process;
+use weir_graph::reading::{self, Content, Entry, Fields, Reports, Spot};
+use weir_policy::{Policy, ScalingRule, Span};
+
+use super::values::{number, seeds, span};
+use super::world::MOST_WORKERS;
+
+pub(super) const SECTIONS: &[&str] = &["experiment", "arrivals", "policy", "scaling", "failures"];
+
+/// What one variant says.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub(super) head: Head,
+    pub(super) arrivals: RawArrivals,
+    pub(super) policy: Option<Policy>,
+    pub(super) scaling: Option<RawScaling>,
+    pub(super) failures: Vec<RawFailure>,
+}
+
+/// `[experiment]`.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    pub(super) name: Option<String>,
+    pub(super) seeds: Option<Vec<u64>>,
+    pub(super) world: Option<Spot<String>>,
+    pub(super) graph: Option<Spot<String>>,
+    pub(super) slo: Option<Span>,
+    pub(super) hop: Option<Span>,
+    pub(super) noise: Option<f64>,
+}
+
+/// `[arrivals]`.
+#[derive(Debug)]
+pub(super) struct RawArrivals {
+    pub(super) trace: Option<Spot<String>>,
+    pub(super) length: Span,
+    pub(super) process: Process,
+    /// What the mean rate is; none: as the world's own streams, or a load of 1.
+    pub(super) amount: Option<Amount>,
+}
+
+impl Default for RawArrivals {
+    fn default() -> Self {
+        Self {
+            trace: None,
+            length: Span::from_secs(60),
+            process: Process::Poisson,
+            amount: None,
+        }
+    }
+}
+
+/// How much comes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Amount {
+    /// Requests a second.
+    Rate(f64),
+    /// The same over the capacity of the world.
+    Load(f64),
+}
+
+/// `[scaling]`: pools of a module's own that come and go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawScaling {
+    pub(super) headroom: f64,
+    pub(super) patience: Span,
+    pub(super) cold_start: Span,
+    pub(super) least: u32,
+    pub(super) most: Option<u32>,
+    pub(super) workers_most: Option<u32>,
+}
+
+impl RawScaling {
+    /// The rule of a pool that has `workers` in the world's file.
+    pub(super) fn rule(&self, workers: u32) -> ScalingRule {
+        let most = self.most.unwrap_or(workers.saturating_mul(2));
+        ScalingRule {
+            least: self.least.min(most),
+            most,
+            headroom: self.headroom,
+            patience: self.patience,
+        }
+    }
+}
+
+/// One of `[[failures]]`.
+#[derive(Debug)]
+pub(super) struct RawFailure {
+    pub(super) module: Spot<String>,
+    pub(super) worker: u32,
+    pub(super) at: Span,
+    pub(super) lasts: Span,
+}
+
+/// Reads the sections; what is wrong is reported.
+pub(super) fn read(document: &[Entry], reports: &mut Reports) -> Raw {
+    let mut raw = Raw::default();
+    for entry in document {
+        match entry.name.as_str() {
+            "experiment" => raw.head = head(entry, reports).unwrap_or_default(),
+            "arrivals" => raw.arrivals = arrivals(entry, reports).unwrap_or_default(),
+            "policy" => raw.policy = Some(reading::policy(entry, reports)),
+            "scaling" => raw.scaling = scaling(entry, reports),
+            "failures" => raw.failures = failures(entry, reports),
+            other => {
+                let hint = reading::hint(other, "sections", SECTIONS.iter().copied());
+                reports.add(
+                    entry.at,
+                    format!("there is no section \"{other}\" in an experiment"),
+                    hint,
+                );
+            }
+        }
+    }
+    if !document.iter().any(|entry| entry.name == "experiment") {
+        let hint = Some("begin with [experiment] and world = \"FILE.toml\"".to_owned());
+        reports.add_whole(0, "there is no [experiment]", hint);
+    }
+    raw
+}
+
+fn head(entry: &Entry, reports: &mut Reports) -> Option<Head> {
+    let mut fields = Fields::open("[experiment]".to_owned(), entry, reports)?;
+    let keys = ["name", "seeds", "world", "graph", "slo", "hop", "noise"];
+    fields.expect(&keys, false, reports);
+    let world = fields.text("world", reports);
+    let graph = fields.text("graph", reports);
+    let hint = || Some("world = \"worlds/tm.toml\", or graph = \"graph.toml\"".to_owned());
+    match (world.is_absent(), graph.is_absent()) {
+        (true, true) => reports.add_whole(fields.at, "[experiment] names no `world`", hint()),
+        (false, false) => reports.add(fields.at, "[experiment] names a `world` and a `graph`", hint()),
+        _ => {}
+    }
+    Some(Head {
+        name: fields.text("name", reports).into_value(),
+        seeds: seeds(&fields, reports),
+        world: world.given().cloned(),
+        graph: graph.given().cloned(),
+        slo: fields.span("slo", reports).into_value(),
+        hop: span(&fields, "hop", reports),
+        noise: number(&fields, "noise", 0.0, 2.0, reports),
+    })
+}
+
+fn arrivals(entry: &Entry, reports: &mut Reports) -> Option<RawArrivals> {
+    let mut fields = Fields::open("[arrivals]".to_owned(), entry, reports)?;
+    fields.expect(
+        &["trace", "length", "process", "cv", "load", "rate"],
+        false,
+        reports,
+    );
+    let default = RawArrivals::default();
+    let cv = number(&fields, "cv", 0.0, GREATEST_CV, reports);
+    let gamma = Process::Gamma {
+        cv: cv.unwrap_or(1.0),
+    };
+    let words = [
+        ("poisson", Process::Poisson),
+        ("uniform", Process::Uniform),
+        ("gamma", gamma),
+    ];
+    let load = number(&fields, "load", 1e-6, 1e3, reports).map(Amount::Load);
+    let rate = number(&fields, "rate", 1e-6, 1e6, reports).map(Amount::Rate);
+    if load.is_some() && rate.is_some() {
+        let hint = Some("leave one of them".to_owned());
+        reports.add(fields.at, "[arrivals] has a `load` and a `rate`", hint);
+    }
+    let process = fields.word("process", &words, reports).into_value();
+    let is_gamma = matches!(process, Some(Process::Gamma { .. }));
+    if is_gamma != fields.entry("cv").is_some() {
+        let hint = Some("process = \"gamma\" and cv = 2.0 belong together".to_owned());
+        let message = "gamma gaps, and they alone, have a coefficient of variation `cv`";
+        reports.add_whole(fields.at, message, hint);
+    }
+    Some(RawArrivals {
+        trace: fields.text("trace", reports).given().cloned(),
+        length: fields
+            .span("length", reports)
+            .into_value()
+            .unwrap_or(default.length),
+        process: process.unwrap_or(default.process),
+        amount: load.or(rate),
+    })
+}
+
+fn scaling(entry: &Entry, reports: &mut Reports) -> Option<RawScaling> {
+    let mut fields = Fields::open("[scaling]".to_owned(), entry, reports)?;
+    let keys = [
+        "headroom",
+        "patience",
+        "cold_start",
+        "least",
+        "most",
+        "workers_most",
+    ];
+    fields.expect(&keys, false, reports);
+    Some(RawScaling {
+        headroom: number(&fields, "headroom", 1.0, 10.0, reports).unwrap_or(1.2),
+        patience: span(&fields, "patience", reports).unwrap_or(Span::from_secs(30)),
+        cold_start: span(&fields, "cold_start", reports).unwrap_or(Span::from_secs(5)),
+        least: fields
+            .count("least", MOST_WORKERS, reports)
+            .into_value()
+            .unwrap_or(1),
+        most: fields.count("most", MOST_WORKERS, reports).into_value(),
+        workers_most: fields.count("workers_most", u32::MAX, reports).into_value(),
+    })
+}
+
+fn failures(entry: &Entry, reports: &mut Reports) -> Vec<RawFailure> {
+    let Content::List(list) = &entry.node.content else {
+        let hint = Some("[[failures]], with module, worker, at and lasts".to_owned());
+        reports.add(entry.at, "`failures` is a list of tables", hint);
+        return Vec::new();
+    };
+    list.iter()
+        .filter_map(|node| {
+            let entry = Entry {
+                name: "failures".to_owned(),
+                at: node.at,
+                node: node.clone(),
+            };
+            failure(&entry, reports)
+        })
+        .collect()
+}
+
+fn failure(entry: &Entry, reports: &mut Reports) -> Option<RawFailure> {
+    let mut fields = Fields::open("[[failures]]".to_owned(), entry, reports)?;
+    fields.expect(&["module", "worker", "at", "lasts"], false, reports);
+    let worker = number(&fields, "worker", 0.0, f64::from(MOST_WORKERS), reports).unwrap_or(0.0);
+    let (module, at, lasts) = (
+        fields.text("module", reports),
+        span(&fields, "at", reports),
+        span(&fields, "lasts", reports),
+    );
+    for name in ["module", "at", "lasts"] {
+        if fields.entry(name).is_none() {
+            reports.add_whole(fields.at, format!("[[failures]] has no `{name}`"), None);
+        }
+    }
+    Some(RawFailure {
+        module: module.given().cloned()?,
+        worker: worker as u32,
+        at: at?,
+        lasts: lasts?,
+    })
+}

@@ -1,0 +1,118 @@
+//! A checked graph as a world: its modules on the slots that the live engine would number, its emulated streams.
+
+use std::collections::BTreeSet;
+
+use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex};
+use weir_policy::{Profile, Span};
+
+use crate::demand::Demand;
+use crate::spec::{Edge, ModulePlan, PoolPlan, WorldSpec};
+
+/// Requests of one live stream that may be under way, as in the live engine.
+const UNDER_WAY: u32 = 256;
+
+/// Makes a world of a graph whose models all have declared profiles and whose streams are all emulated, with the streams.
+///
+/// # Errors
+/// What keeps the graph from being one; nothing else is wrong with it.
+pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
+    let streams = streams(graph)?;
+    let (pools, slots) = pools(graph)?;
+    let modules = graph.modules().iter().enumerate();
+    let modules = modules.map(|(id, node)| {
+        let model = &graph.models()[node.model];
+        let profile = Profile::new(model.profile.clone()).ok_or_else(|| {
+            format!(
+                "model \"{}\" declares no profile; `weir profile --out` measures one",
+                model.name
+            )
+        })?;
+        let followers = graph.modules().iter().enumerate();
+        let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
+        Ok(ModulePlan {
+            name: node.name.clone(),
+            profile,
+            batch: model.batch.clone(),
+            pool: PoolPlan::Shared(pools[node.model].clone()),
+            next: followers.map(|(to, _)| Edge { to, link: None }).collect(),
+            weight: node.weight,
+        })
+    });
+    let spec = WorldSpec {
+        slo: graph.slo(),
+        policy: graph.policy().clone(),
+        modules: modules.collect::<Result<_, String>>()?,
+        shared_slots: slots,
+        hop: Span::ZERO,
+        links: Vec::new(),
+        streams: streams.len() as u32,
+        under_way: Some(UNDER_WAY),
+        demand: Demand::default(),
+        noise: 0.0,
+        failures: Vec::new(),
+        workers_most: None,
+        seed: 0,
+    };
+    Ok((spec, streams))
+}
+
+fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
+    let entries: BTreeSet<Vec<usize>> = (0..graph.sources().len())
+        .map(|source| graph.entries(source))
+        .collect();
+    let first: Vec<usize> = (0..graph.modules().len())
+        .filter(|&id| {
+            let inputs = &graph.modules()[id].inputs;
+            !inputs.iter().any(|input| matches!(input, Vertex::Module(_)))
+        })
+        .collect();
+    if entries.len() != 1 || !entries.contains(&first) {
+        return Err("its streams enter at different modules; a world has one way in".to_owned());
+    }
+    let of = |source: &weir_graph::SourceNode| {
+        let name = &source.name;
+        if source.mode == SourceMode::Lossless {
+            return Err(format!(
+                "source \"{name}\" is lossless; in a world all streams are live"
+            ));
+        }
+        let stream = EmulatedStream::parse(&source.uri).map_err(|bad| {
+            format!("source \"{name}\" is not emulated: {bad}; give it uri = \"emulated:poisson?rate=100\"")
+        })?;
+        let readable = stream
+            .trace()
+            .map(|_| ())
+            .map_err(|error| format!("source \"{name}\": {error}"));
+        readable.map(|()| stream)
+    };
+    graph.sources().iter().map(of).collect()
+}
+
+/// Slots of each model, and how many there are: all devices one after the other; a model that wants fewer than its
+/// device has begins at a slot of its own turn. As the live engine's layout does it.
+fn pools(graph: &Graph) -> Result<(Vec<Vec<u32>>, u32), String> {
+    let mut of_device = Vec::new();
+    let mut slots = 0;
+    for device in graph.devices() {
+        if device.class == DeviceClass::Cpu && device.slots.is_none() {
+            let name = &device.name;
+            return Err(format!(
+                "device \"{name}\" has as many slots as there are cores; give it `slots`"
+            ));
+        }
+        let count = device.slots_with(1);
+        of_device.push(slots..slots + count);
+        slots += count;
+    }
+    let place = |(turn, model): (usize, &weir_graph::ModelNode)| {
+        let slots: Vec<u32> = of_device[model.device].clone().collect();
+        let wanted = model
+            .workers
+            .map_or(slots.len(), |workers| workers as usize)
+            .min(slots.len());
+        let mut placed: Vec<u32> = slots.iter().cycle().skip(turn).take(wanted).copied().collect();
+        placed.sort_unstable();
+        placed
+    };
+    Ok((graph.models().iter().enumerate().map(place).collect(), slots))
+}

@@ -1,0 +1,297 @@
+//! Experiments: TOML to checked runs, many runs at once, and what they come to.
+//!
+//! The file is read as a tree; [every list where one value is expected](sweep) makes a variant; each variant becomes a
+//! world with a policy and arrivals, and each seed of it a [`Run`]. All problems are told at once. [`run_all`] runs them.
+//! `docs/experiments.md` describes the format.
+
+mod arrivals;
+mod capacity;
+mod file;
+mod graph;
+mod run;
+mod summary;
+mod sweep;
+mod traces;
+mod values;
+mod world;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use weir_graph::Problems;
+use weir_graph::reading::{self, Catalog, Environment, Reports, Spot};
+
+pub use capacity::capacity;
+pub use graph::world_of;
+pub use run::{Run, run_all};
+pub use summary::{Estimate, ExperimentReport, Limit, Row, RunReport, rows};
+pub use sweep::Label;
+
+use crate::spec::{Failure, PoolPlan, Scaling, WorldSpec};
+use arrivals::Source;
+use file::{Amount, Raw};
+
+/// A checked experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    name: String,
+    runs: Vec<Run>,
+}
+
+impl Experiment {
+    /// Its name; that of its file where it has none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All runs: combinations in the order of the file, seeds within them. Runs of one seed that differ in their policy
+    /// alone see the same arrivals.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+}
+
+/// Reads and checks the experiment at `path`, with the worlds, profiles and graphs that it names. `catalog` is what graphs
+/// may name, `environment` gives the variables in texts;
+/// `seeds` take the place of the experiment's own. Recorded traces are looked for in the folder `WEIR_ASSETS`.
+///
+/// # Errors
+/// All [`Problems`] at once, each with its file, line and hint.
+pub fn load(
+    path: &Path,
+    catalog: &Catalog,
+    environment: Environment<'_>,
+    seeds: Option<&[u64]>,
+) -> Result<Experiment, Problems> {
+    let text = reading::text(path).map_err(|reason| {
+        let hint = Some("give the path of an experiment, a TOML file".to_owned());
+        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+    })?;
+    let whole = std::path::absolute(path)
+        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let mut reports = Reports::new(path, &text);
+    let document = reading::parse(&text, environment, &mut reports);
+    let plain = |path: &str| matches!(path, "experiment.seeds" | "failures");
+    let mut loader = Loader {
+        folder: whole.parent().unwrap_or(&whole).to_owned(),
+        catalog,
+        environment,
+        worlds: BTreeMap::new(),
+        traces: traces::Traces::new(environment("WEIR_ASSETS").map(PathBuf::from)),
+    };
+    let mut experiment = Experiment {
+        name: stem(&whole),
+        runs: Vec::new(),
+    };
+    for variant in sweep::expand(&document, &plain, &mut reports) {
+        let raw = file::read(&variant.document, &mut reports);
+        if let Some(name) = &raw.head.name {
+            experiment.name.clone_from(name);
+        }
+        let own = raw.head.seeds.as_deref().unwrap_or(&[1]);
+        for &seed in seeds.unwrap_or(own) {
+            if let Some(run) = loader.run(&raw, seed, &mut reports) {
+                let labels = variant.labels.clone();
+                experiment.runs.push(Run { labels, ..run });
+            }
+        }
+    }
+    reports.finish()?;
+    Ok(experiment)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(
+        || "experiment".to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    )
+}
+
+/// A world before the experiment's own words.
+#[derive(Debug, Clone)]
+struct Place {
+    name: String,
+    spec: WorldSpec,
+    /// The streams of a graph.
+    streams: Option<Vec<weir_graph::EmulatedStream>>,
+}
+
+/// Makes runs of variants; reads each world once.
+struct Loader<'a> {
+    folder: PathBuf,
+    catalog: &'a Catalog,
+    environment: Environment<'a>,
+    worlds: BTreeMap<PathBuf, Option<Place>>,
+    traces: traces::Traces,
+}
+
+impl Loader<'_> {
+    fn run(&mut self, raw: &Raw, seed: u64, reports: &mut Reports) -> Option<Run> {
+        let place = match (&raw.head.world, &raw.head.graph) {
+            (Some(spot), None) => self.place(spot, "world", reports),
+            (None, Some(spot)) => self.place(spot, "graph", reports),
+            _ => None,
+        }?;
+        let mut spec = place.spec;
+        spec.slo = raw.head.slo.unwrap_or(spec.slo);
+        spec.hop = raw.head.hop.unwrap_or(spec.hop);
+        spec.noise = raw.head.noise.unwrap_or(spec.noise);
+        if let Some(policy) = &raw.policy {
+            spec.policy = policy.clone();
+        }
+        for failure in &raw.failures {
+            let module = spec
+                .modules
+                .iter()
+                .position(|module| module.name == failure.module.value);
+            let Some(module) = module else {
+                let names = spec.modules.iter().map(|module| module.name.as_str());
+                let hint = reading::hint(&failure.module.value, "modules", names);
+                let message = format!("there is no module \"{}\"", failure.module.value);
+                reports.add(failure.module.at, message, hint);
+                continue;
+            };
+            let (worker, at, lasts) = (failure.worker, failure.at, failure.lasts);
+            spec.failures.push(Failure {
+                module,
+                worker,
+                at,
+                lasts,
+            });
+        }
+        spec.seed = seed;
+        let (source, trace) = self.source(raw, &spec, place.streams, reports)?;
+        scale(raw, &mut spec, source.first_rate());
+        Some(Run {
+            name: place.name,
+            labels: Vec::new(),
+            seed,
+            trace,
+            world: spec,
+            source,
+            length: raw.arrivals.length,
+        })
+    }
+
+    /// Where requests come from, also in words.
+    fn source(
+        &mut self,
+        raw: &Raw,
+        spec: &WorldSpec,
+        streams: Option<Vec<weir_graph::EmulatedStream>>,
+        reports: &mut Reports,
+    ) -> Option<(Source, String)> {
+        let arrivals = &raw.arrivals;
+        if let (Some(streams), None, None) = (streams, &arrivals.trace, arrivals.amount) {
+            return Some((Source::Streams(streams), "the streams of the graph".to_owned()));
+        }
+        let is_file = arrivals
+            .trace
+            .as_ref()
+            .is_some_and(|name| name.value.ends_with(".csv"));
+        let default = (!is_file).then_some(Amount::Load(1.0));
+        let wanted = traces::Wanted {
+            name: arrivals.trace.as_ref(),
+            seed: spec.seed,
+            length: arrivals.length,
+            rate: arrivals.amount.or(default).map(|amount| match amount {
+                Amount::Rate(rate) => rate,
+                Amount::Load(load) => load * capacity(spec),
+            }),
+            folder: &self.folder.clone(),
+        };
+        let (trace, origin) = self.traces.find(&wanted, reports)?;
+        let (process, seed) = (arrivals.process, spec.seed);
+        Some((Source::Trace { trace, process, seed }, origin))
+    }
+
+    /// The world or graph that a text names.
+    fn place(&mut self, spot: &Spot<String>, kind: &str, reports: &mut Reports) -> Option<Place> {
+        let path = reading::absolute(&self.folder, &spot.value);
+        if let Some(place) = self.worlds.get(&path) {
+            return place.clone();
+        }
+        let place = if path.is_file() {
+            match kind {
+                "graph" => self.graph(&path, spot, reports),
+                _ => self.world(&path, spot, reports),
+            }
+        } else {
+            let message = format!("`{kind}`: there is no file \"{}\"", spot.value);
+            reading::missing(&message, &path, spot.at, reports);
+            None
+        };
+        self.worlds.insert(path, place.clone());
+        place
+    }
+
+    fn world(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
+        let text = match reading::text(path) {
+            Ok(text) => text,
+            Err(reason) => {
+                reports.add(
+                    spot.at,
+                    format!("`world`: cannot read \"{}\": {reason}", spot.value),
+                    None,
+                );
+                return None;
+            }
+        };
+        let mut inner = Reports::new(path, &text);
+        let folder = path.parent().unwrap_or(path);
+        let spec = world::read(&text, folder, self.environment, &mut inner);
+        reports.absorb(inner);
+        Some(Place {
+            name: stem(path),
+            spec: spec?,
+            streams: None,
+        })
+    }
+
+    fn graph(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
+        let graph = match weir_graph::load(path, self.catalog, self.environment) {
+            Ok(graph) => graph,
+            Err(problems) => {
+                reports.take_over(problems);
+                return None;
+            }
+        };
+        match world_of(&graph) {
+            Ok((spec, streams)) => {
+                let name = graph.name().to_owned();
+                Some(Place {
+                    name,
+                    spec,
+                    streams: Some(streams),
+                })
+            }
+            Err(reason) => {
+                let message = format!("`graph`: \"{}\" cannot be simulated: {reason}", spot.value);
+                reports.add(spot.at, message, None);
+                None
+            }
+        }
+    }
+}
+
+/// Lets pools of a module's own come and go, beginning with what the first rate asks for.
+fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
+    let Some(scaling) = raw.scaling else { return };
+    let items = capacity::items_each(&spec.demand, spec.modules.len());
+    let rates = capacity::each_worker(spec);
+    for ((plan, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
+        let PoolPlan::Fixed(workers) = plan.pool else {
+            continue;
+        };
+        let rule = scaling.rule(workers);
+        let wanted = first_rate * items * rule.headroom / rate;
+        plan.pool = PoolPlan::Scaled(Scaling {
+            begin: (wanted.ceil().min(f64::from(rule.most)) as u32).max(rule.least),
+            rule,
+            cold_start: scaling.cold_start,
+        });
+    }
+    spec.workers_most = scaling.workers_most;
+}

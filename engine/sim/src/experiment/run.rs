@@ -1,0 +1,83 @@
+//! Runs in parallel, their results in order.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use weir_policy::{Span, Timestamp};
+
+use super::arrivals::Source;
+use super::sweep::Label;
+use crate::simulate::{Ran, simulate};
+use crate::spec::WorldSpec;
+
+/// One run of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What the report calls it.
+    pub name: String,
+    /// Swept keys with their values, in the order of the file.
+    pub labels: Vec<(String, Label)>,
+    /// Seed of arrivals and of all draws within the world.
+    pub seed: u64,
+    /// Where its arrivals come from.
+    pub trace: String,
+    /// The world.
+    pub world: WorldSpec,
+    pub(super) source: Source,
+    pub(super) length: Span,
+}
+
+impl Run {
+    /// Sending times of its requests, in order.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Timestamp> {
+        self.source.times(self.length)
+    }
+
+    /// How long requests are sent.
+    #[must_use]
+    pub fn length(&self) -> Span {
+        self.length
+    }
+
+    /// Runs it to its end.
+    #[must_use]
+    pub fn simulate(&self) -> Ran {
+        let times = self.arrivals();
+        simulate(&self.world, &self.name, &mut times.into_iter(), &mut |_| {})
+    }
+}
+
+/// Runs all on `threads` threads. Each outcome is given to `reduce` at once, on the thread that it came to be on, so that
+/// the arrays of many runs never pile up; what remains of them comes back in the order of `runs`, whatever the number of
+/// threads. `progress` is told how many have been done.
+pub fn run_all<T: Send>(
+    runs: &[Run],
+    threads: usize,
+    reduce: &(dyn Fn(&Run, Ran) -> T + Sync),
+    progress: &(dyn Fn(usize) + Sync),
+) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(runs.len()));
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(run) = runs.get(index) else { return };
+            let result = reduce(run, run.simulate());
+            // A poisoned lock means that another thread panicked; the scope passes that on.
+            if let Ok(mut results) = results.lock() {
+                results.push((index, result));
+            }
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, runs.len().max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut results = results.into_inner().unwrap_or_default();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}

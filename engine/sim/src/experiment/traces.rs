@@ -1,0 +1,103 @@
+//! The trace of a run: by name, from a file, or constant; brought to the rate that is wanted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use weir_graph::Trace;
+use weir_graph::reading::{self, Reports, Spot};
+use weir_policy::Span;
+
+use crate::traces::{Kind, build};
+
+/// A constant rate.
+const CONSTANT: &str = "constant";
+
+/// A trace, and where it comes from in words.
+type Told = (Trace, String);
+
+/// Traces by name, seed and length, each built once.
+pub(super) struct Traces {
+    /// Recordings, where there are any.
+    assets: Option<PathBuf>,
+    built: BTreeMap<(Kind, u64, Span), Result<Told, String>>,
+}
+
+/// Which trace.
+pub(super) struct Wanted<'a> {
+    /// As it is named; none: constant.
+    pub(super) name: Option<&'a Spot<String>>,
+    pub(super) seed: u64,
+    pub(super) length: Span,
+    /// Mean rate in requests a second; none: as in a file.
+    pub(super) rate: Option<f64>,
+    /// What files are relative to.
+    pub(super) folder: &'a Path,
+}
+
+impl Traces {
+    /// None built yet; recordings are looked for in `assets`.
+    pub(super) fn new(assets: Option<PathBuf>) -> Self {
+        let built = BTreeMap::new();
+        Self { assets, built }
+    }
+
+    /// The trace, and where it comes from in words; `None` where something was reported.
+    pub(super) fn find(&mut self, wanted: &Wanted<'_>, reports: &mut Reports) -> Option<Told> {
+        let at = wanted.name.map_or(0, |spot| spot.at);
+        let found = match wanted.name.map(|spot| spot.value.as_str()) {
+            None | Some(CONSTANT) => {
+                let rate = wanted.rate.unwrap_or(1.0);
+                Trace::constant(rate, wanted.length)
+                    .map(|trace| (trace, format!("constant {rate:.1}/s")))
+                    .map_err(|error| error.to_string())
+            }
+            Some(file) if Path::new(file).extension().is_some_and(|end| end == "csv") => {
+                let path = reading::absolute(wanted.folder, file);
+                if !path.is_file() {
+                    reading::missing(
+                        &format!("`trace`: there is no file \"{file}\""),
+                        &path,
+                        at,
+                        reports,
+                    );
+                    return None;
+                }
+                from_file(&path, wanted).map(|trace| (trace, file.to_owned()))
+            }
+            Some(name) => match name.parse::<Kind>() {
+                Ok(kind) => self.named(kind, wanted),
+                Err(_) => {
+                    let names = Kind::ALL.into_iter().map(Kind::name).chain([CONSTANT]);
+                    let hint = reading::hint(name, "traces", names)
+                        .map(|hint| format!("{hint}; or a file that ends in .csv"));
+                    reports.add(at, format!("there is no trace \"{name}\""), hint);
+                    return None;
+                }
+            },
+        };
+        found
+            .map_err(|reason| reports.add(at, format!("`trace`: {reason}"), None))
+            .ok()
+    }
+
+    fn named(&mut self, kind: Kind, wanted: &Wanted<'_>) -> Result<Told, String> {
+        let key = (kind, wanted.seed, wanted.length);
+        let assets = self.assets.as_deref();
+        let built = self.built.entry(key).or_insert_with(|| {
+            build(kind, assets, wanted.seed, wanted.length, 1.0).map_err(|error| error.to_string())
+        });
+        let (trace, origin) = built.clone()?;
+        let scaled = trace.scale_to(wanted.rate.unwrap_or(1.0));
+        Ok((scaled.map_err(|error| error.to_string())?, origin))
+    }
+}
+
+fn from_file(path: &Path, wanted: &Wanted<'_>) -> Result<Trace, String> {
+    let trace = Trace::read(path)
+        .and_then(|trace| trace.cut(Span::ZERO, wanted.length))
+        .and_then(|trace| match wanted.rate {
+            Some(rate) => trace.scale_to(rate),
+            None => Ok(trace),
+        });
+    trace.map_err(|error| error.to_string())
+}

@@ -1,0 +1,57 @@
+//! Values that experiments have and graphs have not: numbers within bounds, spans that may be zero, lists of seeds.
+
+use weir_graph::reading::{Content, Fields, Reports};
+use weir_policy::Span;
+
+/// A number from `least` to `most`; `None` where there is none or it was reported.
+pub(super) fn number(
+    fields: &Fields<'_>,
+    name: &str,
+    least: f64,
+    most: f64,
+    reports: &mut Reports,
+) -> Option<f64> {
+    let field = fields.read(name, reports, |node| match node.content {
+        Content::Number(number) => Ok(number),
+        Content::Whole(whole) => Ok(whole as f64),
+        _ => Err("a number".to_owned()),
+    });
+    let field = field.and_then(|spot| {
+        if (least..=most).contains(&spot.value) {
+            return Some(spot.value);
+        }
+        let message = format!("`{name}` must lie between {least} and {most}, not {}", spot.value);
+        reports.add(spot.at, message, None);
+        None
+    });
+    field.into_value()
+}
+
+/// A duration that may be zero.
+pub(super) fn span(fields: &Fields<'_>, name: &str, reports: &mut Reports) -> Option<Span> {
+    let zero = fields.entry(name).is_some_and(
+        |entry| matches!(&entry.node.content, Content::Text(text) if text.parse() == Ok(Span::ZERO)),
+    );
+    if zero {
+        return Some(Span::ZERO);
+    }
+    fields.span(name, reports).into_value()
+}
+
+/// One seed or a list of them.
+pub(super) fn seeds(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u64>> {
+    let field = fields.read("seeds", reports, |node| {
+        let one = |content: &Content| match content {
+            Content::Whole(seed) => u64::try_from(*seed).ok(),
+            _ => None,
+        };
+        let seeds = match &node.content {
+            Content::List(list) => list.iter().map(|node| one(&node.content)).collect(),
+            content => one(content).map(|seed| vec![seed]),
+        };
+        let seeds: Option<Vec<u64>> = seeds;
+        let seeds = seeds.filter(|seeds| !seeds.is_empty() && seeds.len() <= 1_000);
+        seeds.ok_or_else(|| "a list of whole numbers from zero, such as [1, 2, 3]".to_owned())
+    });
+    field.into_value()
+}

@@ -1,0 +1,437 @@
+//! A world's file: modules with their profiles and pools, links, what requests bring.
+//!
+//! Whatever is wrong is reported and reading goes on; names are resolved once all tables have been read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use weir_graph::reading::{self, Content, Entry, Environment, Fields, Reports, Spot};
+use weir_policy::{Policy, Profile, Span};
+
+use super::values::{number, span};
+use crate::demand::{Branches, Crops, Demand};
+use crate::spec::{Edge, Link, ModulePlan, PoolPlan, WorldSpec};
+
+/// The most workers of a module and slots of a device.
+pub(super) const MOST_WORKERS: u32 = 1_024;
+/// A batch holds no more than so many items.
+const MOST_ITEMS: u32 = 255;
+
+const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches"];
+const MODULE: &[&str] = &[
+    "profile", "batch", "inputs", "workers", "device", "weight", "items", "link",
+];
+
+/// Reads the world of `text`; `None` where something was reported.
+pub(super) fn read(
+    text: &str,
+    folder: &Path,
+    environment: Environment<'_>,
+    reports: &mut Reports,
+) -> Option<WorldSpec> {
+    let document = reading::parse(text, environment, reports);
+    let mut raw = Raw::default();
+    for entry in &document {
+        let tables = match &entry.node.content {
+            Content::Table(tables) => tables.as_slice(),
+            _ => &[],
+        };
+        match entry.name.as_str() {
+            "world" => raw.head = head(entry, reports),
+            "devices" => raw
+                .devices
+                .extend(tables.iter().filter_map(|entry| device(entry, reports))),
+            "links" => raw
+                .links
+                .extend(tables.iter().filter_map(|entry| link(entry, reports))),
+            "modules" => {
+                let module = |entry| module(entry, folder, environment, reports);
+                raw.modules.extend(tables.iter().filter_map(module));
+            }
+            "branches" => raw
+                .branches
+                .extend(tables.iter().filter_map(|entry| branches(entry, reports))),
+            other => {
+                let hint = reading::hint(other, "sections", SECTIONS.iter().copied());
+                reports.add(
+                    entry.at,
+                    format!("there is no section \"{other}\" in a world"),
+                    hint,
+                );
+            }
+        }
+    }
+    if raw.modules.is_empty() {
+        let hint = Some("add [modules.NAME] with profile and workers".to_owned());
+        reports.add_whole(0, "the world has no modules", hint);
+    }
+    if raw.head.is_none() && !document.iter().any(|entry| entry.name == "world") {
+        let hint = Some("begin with [world] and slo = \"400ms\"".to_owned());
+        reports.add_whole(0, "there is no [world] with the latency objective", hint);
+    }
+    let spec = raw.resolve(reports);
+    spec.filter(|_| reports.is_clean())
+}
+
+#[derive(Default)]
+struct Raw {
+    head: Option<Head>,
+    devices: Vec<(String, u32)>,
+    links: Vec<(String, Link)>,
+    modules: Vec<RawModule>,
+    branches: Vec<RawBranches>,
+}
+
+struct Head {
+    slo: Span,
+    hop: Span,
+    streams: u32,
+    under_way: Option<u32>,
+}
+
+struct RawModule {
+    name: Spot<String>,
+    profile: Option<Profile>,
+    batch: Option<Vec<u32>>,
+    inputs: Vec<Spot<String>>,
+    workers: Option<u32>,
+    device: Option<Spot<String>>,
+    link: Option<Spot<String>>,
+    weight: f64,
+    items: Option<Crops>,
+}
+
+struct RawBranches {
+    persistence: f64,
+    paths: Vec<(Vec<Spot<String>>, f64)>,
+}
+
+fn head(entry: &Entry, reports: &mut Reports) -> Option<Head> {
+    let mut fields = Fields::open("[world]".to_owned(), entry, reports)?;
+    fields.expect(&["slo", "hop", "streams", "under_way"], false, reports);
+    let slo = fields.span("slo", reports);
+    if slo.is_absent() {
+        let hint = Some("slo = \"400ms\": what every request has from sending to coming out".to_owned());
+        reports.add_whole(fields.at, "[world] has no `slo`", hint);
+    }
+    Some(Head {
+        slo: slo.into_value()?,
+        hop: span(&fields, "hop", reports).unwrap_or_default(),
+        streams: fields
+            .count("streams", 100_000, reports)
+            .into_value()
+            .unwrap_or(1),
+        under_way: fields.count("under_way", u32::MAX, reports).into_value(),
+    })
+}
+
+fn device(entry: &Entry, reports: &mut Reports) -> Option<(String, u32)> {
+    let mut fields = Fields::open(format!("device \"{}\"", entry.name), entry, reports)?;
+    fields.expect(&["slots"], false, reports);
+    let slots = fields
+        .count("slots", MOST_WORKERS, reports)
+        .into_value()
+        .unwrap_or(1);
+    Some((entry.name.clone(), slots))
+}
+
+fn link(entry: &Entry, reports: &mut Reports) -> Option<(String, Link)> {
+    let mut fields = Fields::open(format!("link \"{}\"", entry.name), entry, reports)?;
+    fields.expect(&["latency", "bandwidth_mbps", "request_kb"], false, reports);
+    let link = Link {
+        latency: span(&fields, "latency", reports).unwrap_or_default(),
+        bandwidth_bps: number(&fields, "bandwidth_mbps", 1e-3, 1e9, reports).unwrap_or(1e9) * 1e6,
+        bytes: number(&fields, "request_kb", 0.0, 1e9, reports).unwrap_or(0.0) * 1e3,
+    };
+    Some((entry.name.clone(), link))
+}
+
+fn module(
+    entry: &Entry,
+    folder: &Path,
+    environment: Environment<'_>,
+    reports: &mut Reports,
+) -> Option<RawModule> {
+    let owner = format!("module \"{}\"", entry.name);
+    let mut fields = Fields::open(owner, entry, reports)?;
+    fields.expect(MODULE, false, reports);
+    let profile = match fields.entry("profile") {
+        Some(profile) => {
+            reading::durations(&profile.node, folder, environment, reports).and_then(Profile::new)
+        }
+        None => {
+            let hint = Some("profile = \"../profiles/NAME.toml\", or { \"1\" = \"8ms\" }".to_owned());
+            reports.add_whole(fields.at, format!("{} has no `profile`", fields.owner), hint);
+            None
+        }
+    };
+    let workers = fields.count("workers", MOST_WORKERS, reports);
+    let device = fields.text("device", reports);
+    if workers.is_absent() && device.is_absent() {
+        let hint = Some("workers = 4 of its own, or device = \"NAME\" with slots that it shares".to_owned());
+        reports.add_whole(fields.at, format!("{} has no `workers`", fields.owner), hint);
+    }
+    Some(RawModule {
+        name: Spot::new(entry.name.clone(), entry.at),
+        profile,
+        batch: batch(&fields, reports),
+        inputs: fields.texts("inputs", reports).into_value().unwrap_or_default(),
+        workers: workers.into_value(),
+        device: device.given().cloned(),
+        link: fields.text("link", reports).given().cloned(),
+        weight: fields.positive("weight", reports).into_value().unwrap_or(1.0),
+        items: fields.entry("items").and_then(|entry| items(entry, reports)),
+    })
+}
+
+fn batch(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u32>> {
+    let read = fields.read("batch", reports, |node| {
+        let wanted = || format!("a list of batch sizes from 1 to {MOST_ITEMS}, such as [1, 2, 4]");
+        let Content::List(list) = &node.content else {
+            return Err(wanted());
+        };
+        let size = |node: &reading::Node| match node.content {
+            Content::Whole(size) => u32::try_from(size)
+                .ok()
+                .filter(|size| (1..=MOST_ITEMS).contains(size)),
+            _ => None,
+        };
+        let mut sizes = list
+            .iter()
+            .map(size)
+            .collect::<Option<Vec<u32>>>()
+            .ok_or_else(wanted)?;
+        sizes.sort_unstable();
+        sizes.dedup();
+        if sizes.is_empty() {
+            Err(wanted())
+        } else {
+            Ok(sizes)
+        }
+    });
+    read.into_value()
+}
+
+fn items(entry: &Entry, reports: &mut Reports) -> Option<Crops> {
+    let mut fields = Fields::open("`items`".to_owned(), entry, reports)?;
+    fields.expect(&["mean", "spread", "persistence", "most"], false, reports);
+    let mean = number(&fields, "mean", 0.0, 100.0, reports);
+    if fields.entry("mean").is_none() {
+        let hint = Some("items = { mean = 2.5, spread = 0.5, persistence = 0.95 }".to_owned());
+        reports.add_whole(fields.at, "`items` has no `mean`", hint);
+    }
+    Some(Crops {
+        module: 0,
+        mean: mean?,
+        spread: number(&fields, "spread", 0.0, 3.0, reports).unwrap_or(0.5),
+        persistence: number(&fields, "persistence", 0.0, 0.999_999, reports).unwrap_or(0.95),
+        most: fields
+            .count("most", MOST_ITEMS, reports)
+            .into_value()
+            .unwrap_or(MOST_ITEMS),
+    })
+}
+
+fn branches(entry: &Entry, reports: &mut Reports) -> Option<RawBranches> {
+    let mut fields = Fields::open(format!("branches \"{}\"", entry.name), entry, reports)?;
+    fields.expect(&["paths", "persistence"], false, reports);
+    let hint = || {
+        Some("paths = [{ modules = [\"a\"], share = 0.4 }, { modules = [\"b\"], share = 0.6 }]".to_owned())
+    };
+    let Some(Content::List(list)) = fields.entry("paths").map(|entry| &entry.node.content) else {
+        reports.add_whole(fields.at, format!("{} has no list `paths`", fields.owner), hint());
+        return None;
+    };
+    let mut paths = Vec::new();
+    for node in list {
+        let path = Entry {
+            name: "paths".to_owned(),
+            at: node.at,
+            node: node.clone(),
+        };
+        let Some(mut fields) = Fields::open(format!("a path of {}", fields.owner), &path, reports) else {
+            continue;
+        };
+        fields.expect(&["modules", "share"], false, reports);
+        let modules = fields.texts("modules", reports).into_value();
+        let share = number(&fields, "share", 0.0, 1.0, reports);
+        match (modules, share) {
+            (Some(modules), Some(share)) => paths.push((modules, share)),
+            _ => reports.add(node.at, "a path needs its `modules` and its `share`", hint()),
+        }
+    }
+    let sum: f64 = paths.iter().map(|(_, share)| share).sum();
+    if (sum - 1.0).abs() > 1e-6 {
+        reports.add(
+            fields.at,
+            format!("the shares of {} add up to {sum}, not 1", fields.owner),
+            None,
+        );
+    }
+    let persistence = number(&fields, "persistence", 0.0, 1.0, reports).unwrap_or(0.0);
+    Some(RawBranches { persistence, paths })
+}
+
+impl Raw {
+    /// Resolves names; `None` where something was reported.
+    fn resolve(self, reports: &mut Reports) -> Option<WorldSpec> {
+        let names: Vec<&str> = self
+            .modules
+            .iter()
+            .map(|module| module.name.value.as_str())
+            .collect();
+        let find = |spot: &Spot<String>, reports: &mut Reports| {
+            let found = names.iter().position(|name| *name == spot.value);
+            if found.is_none() {
+                let hint = reading::hint(&spot.value, "modules", names.iter().copied());
+                reports.add_whole(spot.at, format!("there is no module \"{}\"", spot.value), hint);
+            }
+            found
+        };
+        let inputs: Vec<Vec<usize>> = self
+            .modules
+            .iter()
+            .map(|module| {
+                module
+                    .inputs
+                    .iter()
+                    .filter_map(|spot| find(spot, reports))
+                    .collect()
+            })
+            .collect();
+        let rank = ranks(&inputs).or_else(|| {
+            let at = self.modules.first().map_or(0, |module| module.name.at);
+            reports.add(at, "the modules wait for each other in a circle", None);
+            None
+        })?;
+        let mut demand = Demand::default();
+        for set in &self.branches {
+            let path = |(modules, share): &(Vec<Spot<String>>, f64)| {
+                let modules = modules.iter().filter_map(|spot| Some(rank[find(spot, reports)?]));
+                (modules.collect(), *share)
+            };
+            let branches = set.paths.iter().map(path).collect();
+            demand.branches.push(Branches {
+                branches,
+                persistence: set.persistence,
+            });
+        }
+        let mut first_slot = BTreeMap::new();
+        let mut slots = 0;
+        for (name, count) in &self.devices {
+            first_slot.insert(name.as_str(), slots..slots + count);
+            slots += count;
+        }
+        let mut plans: Vec<Option<ModulePlan>> = vec![None; self.modules.len()];
+        for (index, module) in self.modules.iter().enumerate() {
+            if let Some(crops) = module.items {
+                demand.crops.push(Crops {
+                    module: rank[index],
+                    ..crops
+                });
+            }
+            let pool = module.pool(&first_slot, reports);
+            let profile = module.profile.clone();
+            let followers = (0..inputs.len()).filter(|&other| inputs[other].contains(&index));
+            let edge = |other: usize| Edge {
+                to: rank[other],
+                link: self.modules[other]
+                    .link
+                    .as_ref()
+                    .and_then(|spot| self.link(spot, reports)),
+            };
+            let mut next: Vec<Edge> = followers.map(edge).collect();
+            next.sort_by_key(|edge| edge.to);
+            plans[rank[index]] = profile.zip(pool).map(|(profile, pool)| ModulePlan {
+                name: module.name.value.clone(),
+                batch: module
+                    .batch
+                    .clone()
+                    .unwrap_or_else(|| profile.points().iter().map(|(size, _)| *size).collect()),
+                profile,
+                pool,
+                next,
+                weight: module.weight,
+            });
+        }
+        demand.crops.sort_by_key(|crops| crops.module);
+        let head = self.head?;
+        Some(WorldSpec {
+            slo: head.slo,
+            policy: Policy::default(),
+            modules: plans.into_iter().collect::<Option<_>>()?,
+            shared_slots: slots,
+            hop: head.hop,
+            links: self.links.iter().map(|(_, link)| *link).collect(),
+            streams: head.streams,
+            under_way: head.under_way,
+            demand,
+            noise: 0.0,
+            failures: Vec::new(),
+            workers_most: None,
+            seed: 0,
+        })
+    }
+
+    fn link(&self, spot: &Spot<String>, reports: &mut Reports) -> Option<usize> {
+        let found = self.links.iter().position(|(name, _)| *name == spot.value);
+        if found.is_none() {
+            let hint = reading::hint(
+                &spot.value,
+                "links",
+                self.links.iter().map(|(name, _)| name.as_str()),
+            );
+            reports.add_whole(spot.at, format!("there is no link \"{}\"", spot.value), hint);
+        }
+        found
+    }
+}
+
+impl RawModule {
+    fn pool(
+        &self,
+        devices: &BTreeMap<&str, std::ops::Range<u32>>,
+        reports: &mut Reports,
+    ) -> Option<PoolPlan> {
+        let Some(device) = &self.device else {
+            return self.workers.map(PoolPlan::Fixed);
+        };
+        let Some(slots) = devices.get(device.value.as_str()) else {
+            let hint = reading::hint(&device.value, "devices", devices.keys().copied())
+                .or_else(|| Some(format!("add [devices.{}]", device.value)));
+            reports.add_whole(
+                device.at,
+                format!("there is no device \"{}\"", device.value),
+                hint,
+            );
+            return None;
+        };
+        let workers = self.workers.unwrap_or(slots.len() as u32) as usize;
+        if workers > slots.len() {
+            let message = format!(
+                "{workers} workers do not fit on the {} slots of \"{}\"",
+                slots.len(),
+                device.value
+            );
+            reports.add(
+                device.at,
+                message,
+                Some("lower `workers`, or add slots".to_owned()),
+            );
+        }
+        Some(PoolPlan::Shared(slots.clone().take(workers).collect()))
+    }
+}
+
+/// The place of each module in topological order, first come first; `None` where there is a circle.
+fn ranks(inputs: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut rank: Vec<Option<usize>> = vec![None; inputs.len()];
+    for place in 0..inputs.len() {
+        let ready = |&module: &usize| {
+            rank[module].is_none() && inputs[module].iter().all(|&before| rank[before].is_some())
+        };
+        let next = (0..inputs.len()).find(ready)?;
+        rank[next] = Some(place);
+    }
+    rank.into_iter().collect()
+}

@@ -1,0 +1,285 @@
+//! Experiments as users write them: what is read, what is refused, and that runs repeat to the byte.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use weir_graph::Problems;
+use weir_graph::reading::Catalog;
+use weir_policy::{Policy, Profile, Span};
+use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
+use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, WorldSpec};
+
+const WORLD: &str = r#"
+[world]
+slo = "200ms"
+
+[modules.first]
+profile = { "1" = "10ms", "4" = "20ms" }
+workers = 2
+
+[modules.second]
+profile = { "1" = "5ms" }
+inputs = ["first"]
+workers = 1
+"#;
+
+const GRAPH: &str = r#"
+[app]
+name = "chain"
+slo = "100ms"
+
+[sources.camera]
+uri = "emulated:poisson?rate=150&seed=5"
+
+[devices."emulated:a"]
+slots = 2
+
+[devices."emulated:b"]
+slots = 3
+
+[models.first]
+device = "emulated:a"
+profile = { "1" = "10ms" }
+
+[models.second]
+device = "emulated:b"
+workers = 2
+profile = { "1" = "20ms" }
+
+[modules.one]
+operator = "emulate"
+model = "first"
+inputs = ["camera"]
+
+[modules.two]
+operator = "emulate"
+model = "second"
+inputs = ["one"]
+"#;
+
+fn folder(experiment: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("world.toml"), WORLD).unwrap();
+    std::fs::write(folder.path().join("graph.toml"), GRAPH).unwrap();
+    let path = folder.path().join("experiment.toml");
+    std::fs::write(&path, experiment).unwrap();
+    (folder, path)
+}
+
+fn read(path: &Path) -> Result<Experiment, Problems> {
+    load(path, &Catalog::default(), &|_| None, None)
+}
+
+fn report(experiment: &Experiment, threads: usize) -> String {
+    let runs = run_all(
+        experiment.runs(),
+        threads,
+        &|run, ran| RunReport::of(run, &ran),
+        &|_| {},
+    );
+    let report = ExperimentReport {
+        experiment: experiment.name().to_owned(),
+        runs,
+    };
+    serde_json::to_string(&report).unwrap()
+}
+
+#[test]
+fn sweeps_and_seeds_make_runs_in_the_order_of_the_file() {
+    let (_folder, path) = folder(
+        "[experiment]\nseeds = [3, 4]\nworld = \"world.toml\"\n[arrivals]\nlength = \"5s\"\nload = [0.5, 2.0]\n\
+         [policy]\ndrop = [\"none\", { rule = \"pard\", quantile = [0.1, 0.5] }]\n",
+    );
+    let experiment = read(&path).unwrap();
+    let first: Vec<f64> = experiment.runs().iter().map(|run| run.seed as f64).collect();
+    assert_eq!(first, [3.0, 4.0].repeat(6));
+    let runs = run_all(
+        experiment.runs(),
+        2,
+        &|run, ran| RunReport::of(run, &ran),
+        &|_| {},
+    );
+    let rows = rows(&runs);
+    assert_eq!(rows.len(), 6);
+    assert!(rows.iter().all(|row| row.seeds == 2));
+    let last: Vec<String> = rows[5]
+        .labels
+        .iter()
+        .map(|(key, label)| format!("{key}={label}"))
+        .collect();
+    assert_eq!(last, ["load=2", "drop=pard", "drop.quantile=0.5"]);
+    for row in &rows {
+        let bound = row.bound.unwrap().mean;
+        assert!(bound <= row.drop_rate.mean + 1e-9, "{row:?}");
+    }
+    // Policies see the same arrivals.
+    assert_eq!(experiment.runs()[0].arrivals(), experiment.runs()[2].arrivals());
+    assert_ne!(experiment.runs()[0].arrivals(), experiment.runs()[1].arrivals());
+}
+
+#[test]
+fn the_same_experiment_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let (_folder, path) = folder(
+        "[experiment]\nseeds = [1, 2]\nnoise = 0.2\nworld = \"world.toml\"\n\
+         [arrivals]\nlength = \"60s\"\ntrace = [\"tweet\", \"constant\"]\nprocess = \"gamma\"\ncv = 2\nload = 1.3\n\
+         [scaling]\ncold_start = \"2s\"\nmost = 4\n\
+         [[failures]]\nmodule = \"first\"\nworker = 0\nat = \"3s\"\nlasts = \"4s\"\n",
+    );
+    let experiment = read(&path).unwrap();
+    let bytes = report(&experiment, 1);
+    assert_eq!(bytes, report(&read(&path).unwrap(), 3));
+    assert!(bytes.contains("\"labels\":{\"trace\":\"tweet\"}"));
+}
+
+#[test]
+fn all_problems_are_told_at_once_with_their_lines() {
+    let (folder, path) = folder(
+        "[experiment]\nworld = \"wrold.toml\"\nsedes = [1]\n[arrivals]\ntrace = \"wikki\"\nload = -1\n\
+         length = 5\n[policy]\ndrop = [\"prd\", { rule = \"pard\", quantile = [0.1, 2.0] }]\n[scalling]\nmost = 1\n\
+         [[failures]]\nmodule = \"first\"\n",
+    );
+    let check = |path: &Path, expected: &[(usize, &str)]| {
+        let problems = read(path).unwrap_err();
+        for (line, part) in expected {
+            let there = problems
+                .iter()
+                .any(|problem| problem.line == *line && problem.message.contains(part));
+            assert!(there, "line {line}: \"{part}\" is not in\n{problems}");
+        }
+        assert_eq!(problems.count(), expected.len(), "{problems}");
+    };
+    check(
+        &path,
+        &[
+            (2, "there is no file \"wrold.toml\""),
+            (3, "no key \"sedes\""),
+            (6, "`load` must lie between"),
+            (7, "must be a duration"),
+            (9, "there is no drop rule \"prd\""),
+            (9, "quantile must lie between 0 and 1"),
+            (10, "no section \"scalling\""),
+            (12, "no `at`"),
+            (12, "no `lasts`"),
+        ],
+    );
+    let world = WORLD
+        .replace("\"5ms\"", "\"5\"")
+        .replace("[\"first\"]", "[\"fist\"]")
+        .replace("slo", "sol");
+    std::fs::write(folder.path().join("world.toml"), world).unwrap();
+    std::fs::write(
+        &path,
+        "[experiment]\nworld = \"world.toml\"\n[arrivals]\ntrace = \"wikki\"\n",
+    )
+    .unwrap();
+    let problems = read(&path).unwrap_err().to_string();
+    for part in [
+        "world.toml:3: [world] has no key \"sol\"",
+        "not a duration",
+        "there is no module \"fist\"",
+    ] {
+        assert!(problems.contains(part), "{part} is not in\n{problems}");
+    }
+}
+
+#[test]
+fn an_experiment_that_is_no_file_or_names_no_world_is_refused() {
+    let (folder, path) = folder("");
+    assert!(
+        read(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("there is no [experiment]")
+    );
+    assert!(
+        read(folder.path())
+            .unwrap_err()
+            .to_string()
+            .contains("it is a folder")
+    );
+    std::fs::write(
+        &path,
+        "[experiment]\nworld = \"world.toml\"\ngraph = \"graph.toml\"\n",
+    )
+    .unwrap();
+    assert!(
+        read(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("a `world` and a `graph`")
+    );
+    std::fs::write(&path, "[experiment]\nworld = [[\n").unwrap();
+    assert!(read(&path).unwrap_err().to_string().contains("not TOML"));
+}
+
+#[test]
+fn a_graph_is_the_world_that_one_would_build_by_hand() {
+    let (_folder, path) = folder("[experiment]\ngraph = \"graph.toml\"\n[arrivals]\nlength = \"10s\"\n");
+    let experiment = read(&path).unwrap();
+    let module = |name: &str, ms, slots: &[u32], next: Vec<Edge>| ModulePlan {
+        name: name.to_owned(),
+        profile: Profile::new(vec![(1, Span::from_millis(ms))]).unwrap(),
+        batch: vec![1],
+        pool: PoolPlan::Shared(slots.to_vec()),
+        next,
+        weight: 1.0,
+    };
+    let expected = WorldSpec {
+        slo: Span::from_millis(100),
+        policy: Policy::default(),
+        // The second model wants two of three slots: it begins at the slot of its turn.
+        modules: vec![
+            module("one", 10, &[0, 1], vec![Edge { to: 1, link: None }]),
+            module("two", 20, &[3, 4], Vec::new()),
+        ],
+        shared_slots: 5,
+        hop: Span::ZERO,
+        links: Vec::new(),
+        streams: 1,
+        under_way: Some(256),
+        demand: Demand::default(),
+        noise: 0.0,
+        failures: Vec::new(),
+        workers_most: None,
+        seed: 1,
+    };
+    let run = &experiment.runs()[0];
+    assert_eq!(run.world, expected);
+    let stream = weir_graph::EmulatedStream::parse("emulated:poisson?rate=150&seed=5").unwrap();
+    let times: Vec<Span> = stream.arrivals(0).unwrap().take(run.arrivals().len()).collect();
+    let sent: Vec<Span> = run
+        .arrivals()
+        .iter()
+        .map(|at| at.since(Default::default()))
+        .collect();
+    assert_eq!(times, sent);
+    // Two slots at 20 ms do a hundred a second; a third of what comes cannot come out.
+    let ran = run.simulate();
+    assert!(
+        (ran.report.goodput_rps - 100.0).abs() < 6.0,
+        "{}",
+        ran.report.goodput_rps
+    );
+    assert!((capacity(&run.world) - 100.0).abs() < 1e-6);
+}
+
+/// The worlds that ship can be read, and hold what their heads say of capacity within the balance that they claim.
+#[test]
+fn worlds_and_experiments_that_ship_are_sound() {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config");
+    let mut worlds = 0;
+    for entry in std::fs::read_dir(config.join("worlds")).unwrap() {
+        let world = entry.unwrap().path();
+        let (_folder, path) = folder(&format!("[experiment]\nworld = \"{}\"\n", world.display()));
+        let experiment = read(&path).unwrap_or_else(|problems| panic!("{problems}"));
+        let rate = capacity(&experiment.runs()[0].world);
+        assert!((700.0..1_500.0).contains(&rate), "{}: {rate}", world.display());
+        worlds += 1;
+    }
+    assert!(worlds >= 12);
+    for entry in std::fs::read_dir(config.join("experiments")).unwrap() {
+        read(&entry.unwrap().path()).unwrap_or_else(|problems| panic!("{problems}"));
+    }
+}
