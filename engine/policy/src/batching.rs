@@ -131,7 +131,7 @@ mod tests {
         let sizes = together(&peers, &standing(&peers), &chain(3), Span::from_millis(120));
         assert_eq!(
             sizes,
-            [2, 8, 2],
+            [4, 8, 4],
             "the slowest first, the others with what is left"
         );
         let sizes = together(&peers, &standing(&peers), &chain(3), Span::ZERO);

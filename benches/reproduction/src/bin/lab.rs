@@ -133,8 +133,8 @@ fn policies() -> Vec<(&'static str, Policy)> {
                 ..paper(DropRule::Pard(recent()))
             },
         ),
-        ("spare", w(Order::Spare, 0.1)),
-        ("spare.5", w(Order::Spare, 0.5)),
+        ("spare", w(Order::Adaptive, 0.1)),
+        ("spare.5", w(Order::Adaptive, 0.5)),
         ("w.1", w(Order::Adaptive, 0.1)),
         ("w.5", w(Order::Adaptive, 0.5)),
         ("w.9", w(Order::Adaptive, 0.9)),
@@ -269,6 +269,67 @@ fn main() {
             kinds.push((format!("{name}-{trace}"), world(pools), r.clone(), 0.0));
         }
     }
+
+    for trace in ["wiki", "tweet", "azure"] {
+        let m = |n: &str, a: f64, c: f64, w: u32, next: Vec<usize>| ModulePlan {
+            name: n.into(),
+            profile: prof(a, c),
+            batch: vec![1, 2, 4, 8, 16, 32],
+            pool: PoolPlan::Fixed(w),
+            next: next.into_iter().map(|to| Edge { to, link: None }).collect(),
+            weight: 1.0,
+        };
+        let r = rates(trace, 120, 1200.0, 3);
+        for pers in [0.0, 0.95] {
+            let mut w = world(vec![PoolPlan::Fixed(1); 5]);
+            w.slo = Span::from_millis(420);
+            w.streams = 45;
+            w.hop = Span::from_micros(500);
+            w.modules = vec![
+                m("persons", 5.0, 4.0, 6, vec![1, 2]),
+                m("pose", 4.0, 2.2, 2, vec![3]),
+                m("faces", 3.5, 1.1, 1, vec![3]),
+                m("expr", 2.5, 0.6, 1, vec![]),
+            ];
+            w.demand = Demand {
+                crops: vec![],
+                branches: vec![Branches {
+                    branches: vec![(vec![1], 0.5), (vec![2], 0.5)],
+                    persistence: pers,
+                }],
+            };
+            kinds.push((format!("dyn{pers}-{trace}"), w, r.clone(), 0.0));
+        }
+        let mut w = world(vec![PoolPlan::Fixed(1); 5]);
+        w.slo = Span::from_millis(400);
+        w.streams = 45;
+        w.hop = Span::from_micros(500);
+        w.modules = vec![
+            m("detect", 5.0, 4.1, 6, vec![1]),
+            m("faces", 3.5, 1.1, 4, vec![2]),
+            m("text", 2.5, 0.7, 2, vec![]),
+        ];
+        w.demand = Demand {
+            crops: vec![
+                Crops {
+                    module: 1,
+                    mean: 2.4,
+                    spread: 0.6,
+                    persistence: 0.95,
+                    most: 24,
+                },
+                Crops {
+                    module: 2,
+                    mean: 1.9,
+                    spread: 0.6,
+                    persistence: 0.95,
+                    most: 24,
+                },
+            ],
+            branches: vec![],
+        };
+        kinds.push((format!("crowd-{trace}"), w, r.clone(), 0.0));
+    }
     for (name, spec, r, _) in &kinds {
         if which != "all" && !name.contains(which) {
             continue;
@@ -297,6 +358,12 @@ fn main() {
             if first {
                 first = false;
                 let b = o.limit(&spec).unwrap();
+                let mut s2 = spec.clone();
+                for m in &mut s2.modules {
+                    m.batch.retain(|b| *b <= 16);
+                }
+                let b2 = o.limit(&s2).unwrap();
+                println!("BOUND16 {:6.3}%", b2.drop_rate_least * 100.0);
                 println!(
                     "BOUND {:6.3}%  binding {:?}",
                     b.drop_rate_least * 100.0,

@@ -162,7 +162,7 @@ impl Module {
         let mut items = count(&parts);
         let mailbox = self.mailbox_of(place);
         self.pass_by_window(mailbox, start, now, effects);
-        let spare = self.spare(mailbox, start);
+        let spare = self.spare(start);
         while items < self.batch_size {
             let Some(request) = self.whose_turn(mailbox, spare) else {
                 break;
@@ -220,7 +220,7 @@ impl Module {
     }
 
     /// Under overload, for the rule `weir`: the deadline from which on a request has time to spare.
-    fn spare(&self, mailbox: usize, start: Timestamp) -> Option<Timestamp> {
+    fn spare(&self, start: Timestamp) -> Option<Timestamp> {
         let weir = matches!(self.spec.policy.drop, DropRule::Weir(_));
         let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
         (weir && adaptive && self.priority.end() == End::High).then(|| {
