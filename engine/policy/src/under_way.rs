@@ -84,16 +84,14 @@ impl<T> UnderWay<T> {
     }
 
     pub(crate) fn get(&self, request: RequestId) -> Option<&T> {
-        match self.place(request) {
-            Some(place) => self.ring[place].as_ref(),
-            None => self.stragglers.get(&request),
-        }
+        let there = self.place(request).and_then(|place| self.ring[place].as_ref());
+        there.or_else(|| self.stragglers.get(&request))
     }
 
     pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
         match self.place(request) {
-            Some(place) => self.ring[place].as_mut(),
-            None => self.stragglers.get_mut(&request),
+            Some(place) if self.ring[place].is_some() => self.ring[place].as_mut(),
+            _ => self.stragglers.get_mut(&request),
         }
     }
 
@@ -101,7 +99,9 @@ impl<T> UnderWay<T> {
         let Some(place) = self.place(request) else {
             return self.stragglers.remove(&request);
         };
-        let value = self.ring[place].take()?;
+        let Some(value) = self.ring[place].take() else {
+            return self.stragglers.remove(&request);
+        };
         self.in_ring -= 1;
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
@@ -153,6 +153,19 @@ mod tests {
             let all: Vec<_> = ring.iter().map(|(request, value)| (request, *value)).collect();
             prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    /// The ring may run empty and begin again below a straggler's number: it is found all the same.
+    #[test]
+    fn a_straggler_is_found_when_the_ring_begins_again_below_it() {
+        let mut ring = UnderWay::default();
+        ring.insert(RequestId(10), 10);
+        ring.insert(RequestId(10 + 10 * ROOM as u64), 0);
+        ring.remove(RequestId(10 + 10 * ROOM as u64));
+        ring.insert(RequestId(5), 5);
+        ring.insert(RequestId(20), 20);
+        assert_eq!((ring.get(RequestId(10)), ring.len()), (Some(&10), 3));
+        assert_eq!(ring.remove(RequestId(10)), Some(10));
     }
 
     #[test]
