@@ -10,6 +10,7 @@
 
 mod binding;
 mod facts;
+mod foresight;
 mod load;
 mod pool;
 mod queues;
@@ -29,6 +30,7 @@ use crate::time::{Span, Timestamp};
 use crate::values::{Forming, Mailboxes};
 
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
+use foresight::Foresight;
 use load::Load;
 use queues::{Entry, Queues};
 use workers::Workers;
@@ -48,6 +50,7 @@ pub struct Module {
     outlook: Outlook,
     priority: Priority,
     load: Load,
+    foresight: Foresight,
     queues: Queues,
     workers: Workers,
     granted: Vec<SlotId>,
@@ -85,6 +88,7 @@ impl Module {
             outlook,
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
+            foresight: Foresight::default(),
             queues: Queues::new(match spec.policy.mailbox {
                 Mailboxes::Pool => 1,
                 Mailboxes::Worker => workers.len(),
@@ -212,6 +216,7 @@ impl Module {
             return;
         }
         self.load.arrived(items, now);
+        self.foresee(stream, now);
         let turn_away = self.outlook.turn_away.clamp(0.0, 1.0);
         if droppable && turn_away > 0.0 && self.random.random_bool(turn_away) {
             self.load.dropped();
