@@ -1,6 +1,6 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, docs, clean. Every target sets up what it needs.
+# What there is to do: make setup, demo, test, lint, bench-overhead, reproduce-pard, docs, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead docs clean
+.PHONY: all setup build demo test lint bench-overhead reproduce-pard docs clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -35,6 +35,10 @@ lint: setup
 # Engine overhead against the bare limit of the machine, and the cost of single decisions.
 bench-overhead: setup
 	@scripts/bench-overhead.sh
+
+# PARD's evaluation, run again in the simulator: tables and figures into docs/reproduction/pard. Needs cargo alone.
+reproduce-pard:
+	@scripts/reproduce-pard.sh
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -1,3 +1,4 @@
 //! Evaluations of published systems, run again in the simulator, as tables and plots.
 
+pub mod pard;
 pub mod plot;

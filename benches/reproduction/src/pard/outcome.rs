@@ -1,0 +1,174 @@
+//! What remains of one run: the figures that tables and plots are made of.
+
+use weir_sim::Ran;
+use weir_sim::experiment::Run;
+
+use super::naming;
+
+/// What is kept of a run beside its figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Keep {
+    /// The bound is computed.
+    pub bound: bool,
+    /// Queueing delays, load factors and priorities by second are kept.
+    pub trail: bool,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// The world's name, such as `lv`.
+    pub world: String,
+    /// `wiki`, `tweet`, `azure` or `constant`.
+    pub trace: String,
+    /// What the policy is called.
+    pub policy: String,
+    /// Where its random draws begin.
+    pub seed: u64,
+    /// Where its arrivals come from, in words.
+    pub origin: String,
+    /// Milliseconds.
+    pub slo_ms: f64,
+    /// What was swept, by key.
+    pub labels: Vec<(String, String)>,
+    /// Requests sent.
+    pub arrived: u64,
+    /// `(dropped + late) / arrived`.
+    pub drop_rate: f64,
+    /// Device time in vain over all device time.
+    pub invalid_rate: f64,
+    /// Delivered in time, a second.
+    pub goodput: f64,
+    /// Requests that came out too late.
+    pub late: u64,
+    /// Names of the modules, in topological order.
+    pub modules: Vec<String>,
+    /// How far each is from the entry: 0 for the first.
+    pub depths: Vec<usize>,
+    /// Requests dropped by each.
+    pub dropped: Vec<u64>,
+    /// Queueing delay of each, median in milliseconds.
+    pub queue_ms: Vec<f64>,
+    /// Items of the mean batch of each.
+    pub batch: Vec<f64>,
+    /// How often each changed its priority.
+    pub switches: Vec<u64>,
+    /// Requests by the second in which they were sent.
+    pub sent: Vec<u32>,
+    /// Those of them that were lost.
+    pub lost: Vec<u32>,
+    /// The least drop rate that any policy could have had.
+    pub bound: Option<f64>,
+    /// Second by second, where it was kept.
+    pub trail: Option<weir_sim::Trail>,
+    /// Bytes of state told a second by one module.
+    pub state_bytes: f64,
+    /// The most workers that there were at a time.
+    pub workers: u32,
+}
+
+impl Outcome {
+    /// Takes what is needed of a run.
+    #[must_use]
+    pub fn of(run: &Run, ran: &Ran, keep: Keep) -> Self {
+        let report = &ran.report;
+        let module = |name: &String| report.modules.get(name).cloned().unwrap_or_default();
+        let modules: Vec<String> = run.world.modules.iter().map(|plan| plan.name.clone()).collect();
+        let told: Vec<_> = modules.iter().map(module).collect();
+        let seconds = report.run.duration_s.max(1e-9);
+        Self {
+            world: run.name.clone(),
+            trace: naming::trace(&run.trace),
+            policy: naming::policy(&run.world.policy),
+            seed: run.seed,
+            origin: run.trace.clone(),
+            slo_ms: run.world.slo.as_millis_f64(),
+            labels: run
+                .labels
+                .iter()
+                .map(|(key, label)| (key.clone(), label.to_string()))
+                .collect(),
+            arrived: report.requests.arrived,
+            drop_rate: report.drop_rate,
+            invalid_rate: report.invalid_rate,
+            goodput: report.goodput_rps,
+            late: report.requests.late,
+            depths: depths(run),
+            dropped: told.iter().map(|module| module.dropped).collect(),
+            queue_ms: told.iter().map(|module| module.queue_ms.p50).collect(),
+            batch: told.iter().map(|module| module.mean_batch).collect(),
+            switches: told.iter().map(|module| module.priority_switches).collect(),
+            sent: ran.trail.sent.clone(),
+            lost: ran.trail.lost.clone(),
+            bound: if keep.bound {
+                ran.limit(&run.world).ok().map(|bound| bound.drop_rate_least)
+            } else {
+                None
+            },
+            trail: keep.trail.then(|| ran.trail.clone()),
+            state_bytes: ran.trail.state_bytes as f64 / seconds / modules.len().max(1) as f64,
+            workers: most_workers(ran),
+            modules,
+        }
+    }
+
+    /// The value of a swept key as a number; NaN where it is none.
+    #[must_use]
+    pub fn number(&self, key: &str) -> f64 {
+        let label = self.labels.iter().find(|(name, _)| name == key);
+        label.map_or(f64::NAN, |(_, value)| {
+            value
+                .trim_end_matches("ms")
+                .trim_end_matches('s')
+                .parse()
+                .unwrap_or(f64::NAN)
+        })
+    }
+
+    /// Of the requests lost, the share that was dropped in modules of which `counts` (given depth and greatest depth) says
+    /// so. Requests that came out too late were lost after the last.
+    #[must_use]
+    pub fn share_lost(&self, counts: impl Fn(usize, usize) -> bool) -> f64 {
+        let last = self.depths.iter().copied().max().unwrap_or(0);
+        let within = self.dropped.iter().zip(&self.depths);
+        let within: u64 = within
+            .filter(|(_, depth)| counts(**depth, last))
+            .map(|(count, _)| count)
+            .sum();
+        let all = self.dropped.iter().sum::<u64>() + self.late;
+        if all == 0 {
+            f64::NAN
+        } else {
+            within as f64 / all as f64
+        }
+    }
+}
+
+fn depths(run: &Run) -> Vec<usize> {
+    let mut depths = vec![0; run.world.modules.len()];
+    for (from, plan) in run.world.modules.iter().enumerate() {
+        for edge in &plan.next {
+            depths[edge.to] = depths[edge.to].max(depths[from] + 1);
+        }
+    }
+    depths
+}
+
+/// Workers of all modules together, at most.
+fn most_workers(ran: &Ran) -> u32 {
+    let mut changes: Vec<(weir_policy::Timestamp, i64)> = Vec::new();
+    for history in &ran.workers {
+        let mut before = 0;
+        for &(at, workers) in history {
+            changes.push((at, i64::from(workers) - before));
+            before = i64::from(workers);
+        }
+    }
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    u32::try_from(most).unwrap_or(0)
+}

@@ -1,0 +1,363 @@
+//! Sensitivity: load, SLO, quantile and window (Figure 14).
+
+use super::outcome::Outcome;
+use super::study::{Study, over};
+use super::words::{Check, factor, percent, range, short, span};
+use crate::plot::{Axis, Figure, Kind, Line, Panel, Rule, markdown};
+
+/// Values of the swept key, ascending.
+fn values(study: &Study, key: &str) -> Vec<f64> {
+    let mut values = study.names(|outcome| outcome.number(key));
+    values.retain(|value| value.is_finite());
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+fn at<'a>(study: &'a Study, key: &str, value: f64, wanted: &dyn Fn(&Outcome) -> bool) -> Vec<&'a Outcome> {
+    study.only(|outcome| outcome.number(key) == value && wanted(outcome))
+}
+
+/// A row for each value of `key`, a column for each of `names`.
+fn table(
+    study: &Study,
+    key: &str,
+    head: &str,
+    names: &[String],
+    of: &dyn Fn(&Outcome) -> String,
+    figure: &dyn Fn(&[&Outcome]) -> String,
+) -> String {
+    let header: Vec<String> = std::iter::once(head.to_owned())
+        .chain(names.iter().cloned())
+        .collect();
+    let row = |value: f64| -> Vec<String> {
+        let cell = |name: &String| figure(&at(study, key, value, &|outcome| of(outcome) == *name));
+        std::iter::once(format!("{value}"))
+            .chain(names.iter().map(cell))
+            .collect()
+    };
+    let rows: Vec<Vec<String>> = values(study, key).into_iter().map(row).collect();
+    markdown(&header, &rows)
+}
+
+fn lines(
+    study: &Study,
+    key: &str,
+    names: &[String],
+    of: &dyn Fn(&Outcome) -> String,
+    figure: &dyn Fn(&Outcome) -> f64,
+) -> Vec<Line> {
+    let line = |name: &String| {
+        let estimates: Vec<_> = values(study, key)
+            .into_iter()
+            .map(|value| {
+                (
+                    value,
+                    over(&at(study, key, value, &|outcome| of(outcome) == *name), figure),
+                )
+            })
+            .collect();
+        Line {
+            name: name.clone(),
+            points: estimates.iter().map(|(value, e)| (*value, e.mean)).collect(),
+            band: estimates
+                .iter()
+                .map(|(value, e)| (*value, (e.mean - e.half).max(0.0), e.mean + e.half))
+                .collect(),
+            ..Line::default()
+        }
+    };
+    names.iter().map(line).collect()
+}
+
+fn policy(outcome: &Outcome) -> String {
+    outcome.policy.clone()
+}
+
+fn workload(outcome: &Outcome) -> String {
+    format!("{}-{}", outcome.world, outcome.trace)
+}
+
+fn drop_percent(outcome: &Outcome) -> f64 {
+    100.0 * outcome.drop_rate
+}
+
+fn rate_of(outcomes: &[&Outcome]) -> String {
+    percent(over(outcomes, |outcome| outcome.drop_rate))
+}
+
+/// Requests a second that were sent.
+fn sent(outcome: &Outcome) -> f64 {
+    outcome.goodput / (1.0 - outcome.drop_rate).max(1e-9)
+}
+
+/// What the system can do: the rate at load 1.
+fn capacity(study: &Study) -> f64 {
+    over(&at(study, "load", 1.0, &|outcome| outcome.policy == "pard"), sent).mean
+}
+
+fn optimal(study: &Study, load: f64) -> f64 {
+    load.min(1.0) * capacity(study)
+}
+
+/// Figure 14a in words.
+#[must_use]
+pub fn loads(study: &Study) -> String {
+    let goodput = |outcomes: &[&Outcome]| format!("{:.0}", over(outcomes, |outcome| outcome.goodput).mean);
+    table(study, "load", "load", &study.policies(), &policy, &goodput)
+}
+
+/// Figure 14b in words.
+#[must_use]
+pub fn slos(study: &Study) -> String {
+    table(study, "slo", "SLO (ms)", &study.policies(), &policy, &rate_of)
+}
+
+/// Figure 14c in words.
+#[must_use]
+pub fn quantiles(study: &Study) -> String {
+    table(
+        study,
+        QUANTILE,
+        "quantile",
+        &study.names(workload),
+        &workload,
+        &rate_of,
+    )
+}
+
+/// Figure 14d in words.
+#[must_use]
+pub fn windows(study: &Study) -> String {
+    table(
+        study,
+        WINDOW,
+        "window (s)",
+        &study.names(workload),
+        &workload,
+        &rate_of,
+    )
+}
+
+const QUANTILE: &str = "drop.quantile";
+const WINDOW: &str = "drop.window";
+
+/// Figure 14.
+#[must_use]
+pub fn figure_14(load: &Study, slo: &Study, quantile: &Study, window: &Study) -> Figure {
+    let mut by_load = lines(load, "load", &load.policies(), &policy, &|outcome| {
+        outcome.goodput
+    });
+    by_load.push(Line {
+        name: "optimal".to_owned(),
+        points: values(load, "load")
+            .into_iter()
+            .map(|value| (value, optimal(load, value)))
+            .collect(),
+        dashed: true,
+        ..Line::default()
+    });
+    let drops = || Axis::new("drop rate (%)");
+    Figure {
+        title: "Sensitivity (after Figure 14)".to_owned(),
+        panels: vec![
+            Panel {
+                title: "(a) goodput over load, lv, fixed workers".to_owned(),
+                x: Axis::new("load (of capacity)"),
+                y: Axis::new("goodput (requests/s)"),
+                kind: Kind::Lines(by_load),
+                rules: vec![Rule {
+                    name: "capacity".to_owned(),
+                    at: capacity(load),
+                }],
+                ..Panel::default()
+            },
+            Panel {
+                title: "(b) SLO, lv-tweet".to_owned(),
+                x: Axis::new("SLO (ms)"),
+                y: drops(),
+                kind: Kind::Lines(lines(slo, "slo", &slo.policies(), &policy, &drop_percent)),
+                ..Panel::default()
+            },
+            Panel {
+                title: "(c) quantile, tweet".to_owned(),
+                x: Axis::new("quantile"),
+                y: drops(),
+                kind: Kind::Lines(lines(
+                    quantile,
+                    QUANTILE,
+                    &quantile.names(workload),
+                    &workload,
+                    &drop_percent,
+                )),
+                ..Panel::default()
+            },
+            Panel {
+                title: "(d) window, lv".to_owned(),
+                x: Axis::new("window (s)"),
+                y: drops(),
+                kind: Kind::Lines(lines(
+                    window,
+                    WINDOW,
+                    &window.names(workload),
+                    &workload,
+                    &drop_percent,
+                )),
+                ..Panel::default()
+            },
+        ],
+        columns: 2,
+        width: 1300,
+        height: 900,
+    }
+}
+
+/// What the paper says of Figure 14.
+#[must_use]
+pub fn claims(load: &Study, slo: &Study, quantile: &Study, window: &Study) -> Vec<Check> {
+    let mut checks = of_load(load);
+    checks.push(of_slo(slo));
+    checks.extend(of_quantile(quantile));
+    checks.extend(of_window(window));
+    checks
+}
+
+fn of_load(study: &Study) -> Vec<Check> {
+    let beyond: Vec<f64> = values(study, "load")
+        .into_iter()
+        .filter(|load| *load > 1.0)
+        .collect();
+    let goodput = |load: f64, name: &str| {
+        over(
+            &at(study, "load", load, &|outcome| outcome.policy == name),
+            |outcome| outcome.goodput,
+        )
+        .mean
+    };
+    let rivals = ["naive", "nexus", "clipper++"];
+    let pairs = || beyond.iter().flat_map(|&load| rivals.map(|rival| (load, rival)));
+    let more =
+        range(pairs().map(|(load, rival)| 100.0 * (goodput(load, "pard") / goodput(load, rival) - 1.0)));
+    let gap = |load: f64, name: &str| optimal(study, load) - goodput(load, name);
+    let smaller = range(pairs().map(|(load, rival)| gap(load, rival) / gap(load, "pard").max(1e-9)));
+    vec![
+        Check::new(
+            "beyond capacity PARD's goodput is 11.9 to 132.9 % higher than that of naive, nexus and clipper++",
+            span(more, |value| format!("{value:.1} %")),
+            more.is_some_and(|(low, _)| low >= 11.9),
+        ),
+        Check::new(
+            "its gap to the optimal goodput is 3.4 to 23.4 times smaller than theirs",
+            span(smaller, factor),
+            smaller.is_some_and(|(low, _)| low >= 3.4),
+        ),
+    ]
+}
+
+fn of_slo(study: &Study) -> Check {
+    let rate = |slo: f64, name: &str| {
+        over(
+            &at(study, "slo", slo, &|outcome| outcome.policy == name),
+            |outcome| outcome.drop_rate,
+        )
+        .mean
+    };
+    let ratios = values(study, "slo")
+        .into_iter()
+        .flat_map(|slo| ["nexus", "clipper++", "naive"].map(|rival| rate(slo, rival) / rate(slo, "pard")));
+    let found = range(ratios);
+    Check::new(
+        "PARD's drop rate is 1.9 to 5.3 times lower than theirs at SLOs of 200 to 600 ms",
+        span(found, factor),
+        found.is_some_and(|(low, _)| low >= 1.9),
+    )
+}
+
+fn of_quantile(study: &Study) -> Vec<Check> {
+    let all = values(study, QUANTILE);
+    let rate =
+        |value: f64, name: &str| drop_of(&at(study, QUANTILE, value, &|outcome| workload(outcome) == name));
+    let least = |name: &String| {
+        all.iter()
+            .copied()
+            .min_by(|a, b| rate(*a, name).total_cmp(&rate(*b, name)))
+            .unwrap_or(f64::NAN)
+    };
+    let names = study.names(workload);
+    let best: Vec<(String, f64)> = names.iter().map(|name| (name.clone(), least(name))).collect();
+    let spread = range(names.iter().map(|name| {
+        let near = range([0.075, 0.1, 0.15].map(|value| rate(value, name)));
+        near.map_or(f64::NAN, |(low, high)| high - low)
+    }));
+    let half = range(names.iter().map(|name| rate(0.5, name) - rate(0.1, name)));
+    let gap = range(
+        best.iter()
+            .map(|(name, best)| rate(0.1, name) - rate(*best, name)),
+    );
+    let points = |value: f64| format!("{} points", short(value));
+    let told: Vec<String> = best.iter().map(|(name, best)| format!("{name} {best}")).collect();
+    vec![
+        Check::new(
+            "the best quantile lies between 0.075 and 0.15",
+            told.join(", "),
+            best.iter().all(|(_, best)| (0.075..=0.15).contains(best)),
+        ),
+        Check::new(
+            "drop rates vary little between 0.075 and 0.15 (here: by less than 0.3 points)",
+            span(spread, points),
+            spread.is_some_and(|(_, most)| most < 0.3),
+        ),
+        Check::new(
+            "0.1 is at most 0.3 points from the best",
+            span(gap, points),
+            gap.is_some_and(|(_, most)| most <= 0.3),
+        ),
+        Check::new(
+            "0.1 drops 1.1 to 2.0 % less than 0.5",
+            span(half, points),
+            half.is_some_and(|(least, _)| least >= 1.1),
+        ),
+    ]
+}
+
+fn drop_of(outcomes: &[&Outcome]) -> f64 {
+    100.0 * over(outcomes, |outcome| outcome.drop_rate).mean
+}
+
+fn of_window(study: &Study) -> Vec<Check> {
+    let all = values(study, WINDOW);
+    let names = study.names(workload);
+    let rate =
+        |value: f64, name: &str| drop_of(&at(study, WINDOW, value, &|outcome| workload(outcome) == name));
+    let best = |name: &String| {
+        all.iter()
+            .copied()
+            .min_by(|a, b| rate(*a, name).total_cmp(&rate(*b, name)))
+            .unwrap_or(f64::NAN)
+    };
+    let told: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name} {} s", best(name)))
+        .collect();
+    let fits = |name: &String| match name.rsplit('-').next() {
+        Some("wiki") => (5.0..=7.0).contains(&best(name)),
+        _ => (1.0..=5.0).contains(&best(name)),
+    };
+    let gap = range(
+        names
+            .iter()
+            .map(|name| 100.0 * (rate(5.0, name) / rate(best(name), name) - 1.0)),
+    );
+    vec![
+        Check::new(
+            "the best window is 5 to 7 s for wiki (CV 0.47), 1 to 5 s for tweet and azure (CV 1.0 and 1.3)",
+            told.join(", "),
+            names.iter().all(fits),
+        ),
+        Check::new(
+            "the default of 5 s drops 3.2 to 6.3 % (relative) more than the best at most",
+            span(gap, |value| format!("{value:.1} %")),
+            gap.is_some_and(|(_, most)| most <= 6.3),
+        ),
+    ]
+}
