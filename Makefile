@@ -1,11 +1,13 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, docs, clean. Every target sets up what it needs.
+# What there is to do: make setup, demo, test, lint, bench-overhead, compare-live, docs, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead docs clean
+.PHONY: all setup build demo test lint bench-overhead compare-live docs clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
 # Which application `make demo` shows: traffic-monitoring or live-video.
 APP ?= traffic-monitoring
+# Length of each live run of `make compare-live`.
+SECONDS_EACH ?= 120
 # Features of release builds: the CUDA provider where setup fetched its library.
 FEATURES := $(if $(filter 1,$(WEIR_CUDA)),--features cuda)
 
@@ -35,6 +37,10 @@ lint: setup
 # Engine overhead against the bare limit of the machine, and the cost of single decisions.
 bench-overhead: setup
 	@scripts/bench-overhead.sh
+
+# The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
+compare-live: setup
+	$(CARGO) run --release --locked -p weir-benches --bin live-vs-simulated -- --seconds $(SECONDS_EACH)
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
