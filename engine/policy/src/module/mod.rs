@@ -89,9 +89,9 @@ impl Module {
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
             foresight: Foresight::default(),
-            queues: Queues::new(match spec.policy.mailbox {
-                Mailboxes::Pool => 1,
-                Mailboxes::Worker => workers.len(),
+            queues: Queues::new(match (spec.pool, spec.policy.mailbox) {
+                (Pool::Own, Mailboxes::Worker) => workers.len(),
+                _ => 1,
             }),
             workers,
             granted: Vec::new(),
@@ -231,9 +231,10 @@ impl Module {
         } else {
             sent_at + self.spec.slo
         };
-        let mailbox = match self.spec.policy.mailbox {
-            Mailboxes::Pool => 0,
-            Mailboxes::Worker => self.workers.in_turn(),
+        let mailbox = if self.queues.mailboxes() > 1 {
+            self.workers.in_turn()
+        } else {
+            0
         };
         let mut entry = Entry::new(key, stream, sent_at, now, items, droppable);
         entry.dear = self.is_dear(stream, items);
