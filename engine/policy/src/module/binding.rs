@@ -45,7 +45,7 @@ impl Module {
             });
             self.queues.started(part.request, part.count);
         }
-        let profiled = self.spec.profile.duration(count(&parts));
+        let profiled = self.profiled(count(&parts));
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let Some(worker) = self.workers.at_mut(place) else {
@@ -249,7 +249,7 @@ impl Module {
         };
         let a_round = u64::from(self.batch_size) * workers as u64;
         let rounds = u64::from(waiting).div_ceil(a_round.max(1)).max(1);
-        let profiled = self.spec.profile.duration(filled.max(1));
+        let profiled = self.profiled(filled.max(1));
         let promised = |worker: &WorkerView| worker.correction.promised(profiled);
         self.workers.at(place).map_or(profiled, promised) * rounds
     }

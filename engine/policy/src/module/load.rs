@@ -134,7 +134,13 @@ impl Load {
 impl Module {
     /// Expected duration of a batch of `size` on the slots as they are lately.
     pub(super) fn expected(&self, size: u32) -> Span {
-        self.spec.profile.duration(size).scale(self.workers.ratio())
+        self.profiled(size).scale(self.workers.ratio())
+    }
+
+    /// Duration of a batch of `size` by the profile.
+    pub(super) fn profiled(&self, size: u32) -> Span {
+        let known = self.profiled.get(size as usize).copied();
+        known.unwrap_or_else(|| self.spec.profile.duration(size))
     }
 
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.

@@ -59,6 +59,8 @@ pub struct Module {
     running: BTreeMap<BatchId, Running>,
     next_batch: u64,
     batch_size: u32,
+    /// Durations by batch size, as the profile has them.
+    profiled: Vec<Span>,
     bid: Option<Bid>,
     wake_at: Option<Timestamp>,
     /// Whether something was heard that the outlook does not know of yet.
@@ -99,6 +101,7 @@ impl Module {
             running: BTreeMap::new(),
             next_batch: 0,
             batch_size,
+            profiled: profiled(&spec),
             bid: None,
             wake_at: None,
             stale: false,
@@ -247,7 +250,7 @@ impl Module {
             return;
         };
         let items = run.parts.iter().map(|part| part.count).sum();
-        let expected = self.spec.profile.duration(items);
+        let expected = self.profiled(items);
         self.came_back(run.slot, now);
         if let Some(worker) = self.workers.of_mut(run.slot) {
             worker.correction.measured(expected, took);
@@ -374,6 +377,15 @@ impl Module {
         self.priority.switches()
     }
 }
+
+/// Durations by batch size, from none to the largest.
+fn profiled(spec: &ModuleSpec) -> Vec<Span> {
+    let most = spec.batch.last().copied().unwrap_or(1).min(PROFILED_MOST);
+    (0..=most).map(|size| spec.profile.duration(size)).collect()
+}
+
+/// Batch sizes whose durations are kept.
+const PROFILED_MOST: u32 = 1_024;
 
 /// Shares the time of a batch among its requests by their items.
 fn spend(parts: &[Part], took: Span, effects: &mut Vec<ModuleEffect>) {
