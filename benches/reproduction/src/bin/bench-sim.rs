@@ -62,6 +62,13 @@ fn main() {
     for (name, policy) in [
         ("pard, as the paper", paper),
         ("pard, late, one mailbox a pool", Policy::default()),
+        (
+            "weir",
+            Policy {
+                drop: DropRule::Weir(Lookahead::default()),
+                ..Policy::default()
+            },
+        ),
     ] {
         for rate in [900.0, 1_300.0] {
             let Some(spec) = world(policy.clone()) else { return };
