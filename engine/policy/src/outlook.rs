@@ -98,6 +98,9 @@ impl Outlook {
     }
 }
 
+/// Part of the SLO that rule `weir` keeps for a result's way out.
+const EXIT: u64 = 200;
+
 /// Keeps the latest state of every module and derives the outlook of one.
 #[derive(Debug, Clone)]
 pub struct Planner {
@@ -233,7 +236,7 @@ impl Planner {
             let passes: f64 = path.iter().map(|module| brings(module).min(1.0)).sum();
             let duration = |module: &ModuleId| self.state(*module).duration.scale(brings(module).min(1.0));
             let duration: Span = path.iter().map(duration).sum();
-            duration + wait.scale(passes / path.len().max(1) as f64)
+            duration + wait.scale(passes / path.len().max(1) as f64) + self.slo / EXIT
         };
         let of_stream = |stream: u32| {
             let paths = self.after.iter().zip(&waits);
@@ -250,7 +253,8 @@ impl Planner {
         let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
         let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
         match self.rule {
-            DropRule::Weir(ahead) => duration + self.wait_along(path, ahead),
+            // Results take a moment to get out: who is let through to the last instant is late.
+            DropRule::Weir(ahead) => duration + self.wait_along(path, ahead) + self.slo / EXIT,
             DropRule::Pard(ahead) => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
                 let most: Span = path.iter().map(|&module| self.state(module).waits.most()).sum();

@@ -59,5 +59,5 @@ impl Spare {
 }
 
 /// Bounds of the factor.
-const LEAST: f64 = 1.0;
+const LEAST: f64 = 0.5;
 const MOST: f64 = 16.0;

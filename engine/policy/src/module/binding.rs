@@ -6,11 +6,13 @@
 use super::workers::WorkerView;
 use super::{Module, ModuleEffect, Part, Running};
 use crate::broker::{Candidate, DropReason, judge, nexus_passes};
-use crate::depq::End;
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Forming, Order, Scan, Sizing};
+
+/// Part of the time that requests have left which the queue may take to drain before rule `weir` picks those with a margin.
+const PRESSED: f64 = 0.6;
 
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
@@ -219,14 +221,24 @@ impl Module {
         }
     }
 
-    /// Under overload, for the rule `weir`: the deadline from which on a request has time to spare.
+    /// For the rule `weir`: the deadline from which on a request has time to spare. Where all that waits can be done in
+    /// time, everybody has.
     fn spare(&self, start: Timestamp) -> Option<Timestamp> {
         let weir = matches!(self.spec.policy.drop, DropRule::Weir(_));
         let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
-        (weir && adaptive && self.priority.end() == End::High).then(|| {
-            let ahead = self.outlook.ahead;
-            start + self.expected(self.batch_size) + ahead + self.load.spare.margin(ahead, self.spec.slo)
-        })
+        if !weir || !adaptive {
+            return None;
+        }
+        let ahead = self.outlook.ahead;
+        let duration = self.expected(self.batch_size);
+        // Pressed is who has so much waiting that the last of it will hardly have time left. The load factor of a second
+        // tells of bursts when they are over.
+        let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
+        let room = self.spec.slo.saturating_sub(duration + ahead);
+        if drain <= room.scale(PRESSED) {
+            return Some(start);
+        }
+        Some(start + duration + ahead + self.load.spare.margin(ahead, self.spec.slo))
     }
 
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the

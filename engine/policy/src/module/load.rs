@@ -151,7 +151,7 @@ impl Module {
     }
 
     /// Items a second that the module can do beside the others on its slots, `T_m`.
-    fn throughput(&self) -> f64 {
+    pub(super) fn throughput(&self) -> f64 {
         let a_slot = f64::from(self.batch_size) / self.expected(self.batch_size).as_secs_f64().max(1e-6);
         a_slot * self.workers.up() as f64 * self.load.share
     }
