@@ -1,11 +1,14 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, reproduce-pard, docs, clean. Every target sets up what it needs.
+# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, compare-live, reproduce-pard, docs, clean.
+# Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead reproduce-pard docs clean
+.PHONY: all setup build demo test lint bench-overhead bench-sim compare-live reproduce-pard docs clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
 # Which application `make demo` shows: traffic-monitoring or live-video.
 APP ?= traffic-monitoring
+# Length of each live run of `make compare-live`.
+SECONDS_EACH ?= 120
 # Features of release builds: the CUDA provider where setup fetched its library.
 FEATURES := $(if $(filter 1,$(WEIR_CUDA)),--features cuda)
 
@@ -39,6 +42,14 @@ bench-overhead: setup
 # PARD's evaluation, run again in the simulator: tables and figures into docs/reproduction/pard. Needs cargo alone.
 reproduce-pard:
 	@scripts/reproduce-pard.sh
+
+# The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
+compare-live: setup
+	$(CARGO) run --release --locked -p weir-benches --bin live-vs-simulated -- --seconds $(SECONDS_EACH)
+
+# The simulator: events a second on one core, and memory, with a million requests through five modules. Needs cargo alone.
+bench-sim:
+	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-sim
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -1,5 +1,6 @@
 //! What the engine costs beside what it runs: frames a second of a detection-only graph against the bare limit of the
-//! machine, measured in the same run, and the microseconds of single decisions.
+//! machine, measured in the same run, and the microseconds of single decisions. `--decisions` leaves the frames out, and
+//! needs no assets.
 //!
 //! The bare limit is `cores / (decode + preprocess + inference + decode of outputs)`, each timed alone per frame on one
 //! thread. Rounds of bare and engine alternate, so that both see the same machine; the ratio is of their medians.
@@ -12,12 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weir_benches::pard;
 use weir_flow::{Catalog, DeviceKind, Frame, Item, Model, Region, Settings, StopFlag};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::{
-    Depq, DropRule, End, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Peer, Policy, Pool,
-    Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
+    DropRule, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Peer, Policy, Pool, Profile, Queueing,
+    RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 use weir_runtime::{Assembly, Pace, RunOptions};
 
@@ -26,6 +28,10 @@ const BARE_FRAMES: usize = 200;
 const STREAMS: usize = 4;
 
 fn main() -> anyhow::Result<()> {
+    decisions()?;
+    if std::env::args().any(|word| word == "--decisions") {
+        return Ok(());
+    }
     let assets = std::env::var_os("WEIR_ASSETS")
         .map(PathBuf::from)
         .context("set WEIR_ASSETS to the asset pack")?;
@@ -51,7 +57,12 @@ fn main() -> anyhow::Result<()> {
         median(&mut rates) / median(&mut limits)
     );
 
-    println!("DEPQ push and pop at depth 10,000: {:.3} us", depq());
+    Ok(())
+}
+
+/// Single decisions, and what PARD's cost beside the paper's figures (its section 5.4).
+fn decisions() -> anyhow::Result<()> {
+    println!("DEPQ push and pop at depth 10,000: {:.3} us", pard::depq(10_000));
     println!(
         "one broker decision (arrival, bid, grant, bind, run, finish of one request): {:.3} us",
         decision()
@@ -60,6 +71,37 @@ fn main() -> anyhow::Result<()> {
         "one hop between an actor and a worker: {:.2} us",
         weir_runtime::hop(20_000)?.micros() as f64
     );
+    println!("four modules of four workers each, 1.2 of capacity, PARD:");
+    for (queueing, told) in [
+        (Queueing::Recent, "states once a second (the paper)"),
+        (Queueing::Present, "states as queues move"),
+    ] {
+        let found = pard::overheads(queueing);
+        println!("  {told}:");
+        println!(
+            "    {:.0} bytes a state, {:.0} bytes a second and module to each other: {:.2} Kbps a worker (paper: < 3.2)",
+            found.state_bytes, found.state_bytes_a_second, found.kbps_a_worker
+        );
+        println!(
+            "    DEPQ: {:.1} wait in a mailbox; put and get {:.3} us, in four modules {:.5} % of the median latency of \
+             {:.0} ms (paper: < 0.16 %)",
+            found.queue,
+            found.put_and_get_us,
+            found.depq_share * 100.0,
+            found.latency_ms
+        );
+        println!(
+            "    broker with all that the simulator does around it: {:.2} us a request and module, {:.4} % of latency",
+            found.step_us_most,
+            4.0 * found.step_us_most / (found.latency_ms * 1e3) * 100.0
+        );
+        println!(
+            "    planner: outlook {:.0} us, summary of 10,000 waits {:.0} us: {:.3} % of a core a module",
+            found.outlook_us,
+            found.sketch_us,
+            found.planner_share * 100.0
+        );
+    }
     Ok(())
 }
 
@@ -196,24 +238,6 @@ fn engine(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<f64> {
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// Microseconds of a push and a pop with ten thousand waiting.
-fn depq() -> f64 {
-    let mut depq = Depq::default();
-    // A full-period step through the keys stands for random deadlines.
-    let key = |number: u64| Timestamp::from_micros(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40);
-    for number in 0..10_000 {
-        depq.push(key(number), RequestId(number), ());
-    }
-    let times = 1_000_000;
-    let began = Instant::now();
-    for number in 10_000..10_000 + times {
-        depq.push(key(number), RequestId(number), ());
-        let end = if number % 2 == 0 { End::Low } else { End::High };
-        std::hint::black_box(depq.pop(end));
-    }
-    began.elapsed().as_secs_f64() * 1e6 / times as f64
 }
 
 /// Microseconds of everything that a module decides about one request on its way through.

@@ -106,6 +106,7 @@ pub struct Planner {
     rule: DropRule,
     topology: Topology,
     after: Vec<Vec<ModuleId>>,
+    behind: Vec<ModuleId>,
     through: Vec<Vec<ModuleId>>,
     states: Vec<ModuleState>,
     /// This module's part of the SLO by the execution of one item.
@@ -129,11 +130,15 @@ impl Planner {
         let unknown = |id: usize| ModuleState::initial(ModuleId(id as u32), Span::ZERO);
         states.extend((states.len()..modules).map(unknown));
         let (after, through) = (topology.paths_after(module), topology.paths_through(module));
+        let mut behind: Vec<ModuleId> = after.iter().flatten().copied().collect();
+        behind.sort_unstable();
+        behind.dedup();
         let mut planner = Self {
             module,
             slo,
             rule,
             topology: topology.clone(),
+            behind,
             after,
             through,
             states,
@@ -154,7 +159,7 @@ impl Planner {
 
     /// Takes in what a module (this one included) told.
     pub fn heard(&mut self, state: ModuleState) {
-        let behind = self.after.iter().flatten().any(|&module| module == state.module);
+        let behind = self.behind.contains(&state.module);
         if let Some(known) = self.states.get_mut(state.module.index()) {
             // What a module loses that has more to do than it can is not for want of slack.
             if behind && state.input <= state.throughput {
@@ -277,13 +282,33 @@ impl Planner {
         self.lost_behind
     }
 
-    /// Whether requests of `stream` will be too dear for a module behind this one.
-    pub(crate) fn is_dear(&self, stream: StreamId) -> bool {
-        self.after.iter().flatten().any(|&module| {
-            let state = self.state(module);
-            let limit = state.dear.map(f64::from);
-            limit.is_some_and(|limit| state.fan_out.of(stream).is_some_and(|items| items > limit))
-        })
+    /// How likely a request of `stream` had better not come: it will be too dear for a module behind this one, or one of
+    /// those that a module has too many of (`surplus`, by module behind).
+    pub(crate) fn unwanted(&self, stream: StreamId, surplus: &[f64]) -> f64 {
+        let by = |(module, surplus): (&ModuleId, &f64)| {
+            let state = self.state(*module);
+            match (state.fan_out.of(stream), state.dear) {
+                (Some(items), Some(limit)) if items > f64::from(limit) => 1.0,
+                (Some(items), None) if items >= 0.5 => *surplus,
+                _ => 0.0,
+            }
+        };
+        self.behind.iter().zip(surplus).map(by).fold(0.0, f64::max)
+    }
+
+    /// Modules behind this one, each once.
+    pub(crate) fn behind(&self) -> &[ModuleId] {
+        &self.behind
+    }
+
+    /// Items that a request of `stream` is expected to bring to a module, where requests differ in that.
+    pub(crate) fn brings(&self, stream: StreamId, module: ModuleId) -> Option<f64> {
+        self.state(module).fan_out.of(stream)
+    }
+
+    /// Items a second that a module can do, as it told last.
+    pub(crate) fn throughput(&self, module: ModuleId) -> f64 {
+        self.state(module).throughput
     }
 
     /// Whether nothing follows this module.

@@ -40,7 +40,8 @@ impl Span {
     /// So many seconds, rounded to a microsecond; negative and not-a-number give zero.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Self {
-        Self((secs * 1e6).round().max(0.0) as u64)
+        // The cast takes what is negative, or not a number, for zero.
+        Self((secs * 1e6 + 0.5) as u64)
     }
 
     /// In microseconds.
@@ -70,7 +71,7 @@ impl Span {
     /// Scaled by a factor that is not negative, rounded to a microsecond.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
-        Self((self.0 as f64 * factor).round().max(0.0) as u64)
+        Self((self.0 as f64 * factor + 0.5) as u64)
     }
 }
 

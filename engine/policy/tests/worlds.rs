@@ -142,7 +142,8 @@ fn the_books_add_up_and_everything_ends_once() {
             let total = world.ledger.total();
             let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
-            assert!(world.runs > 0);
+            // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
+            assert!(world.runs > 0 || foresees(&scene.policy.drop));
             if scene.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
             }

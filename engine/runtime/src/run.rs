@@ -5,8 +5,8 @@ use std::sync::Arc;
 use weir_flow::{Model, SourceFactory, StopFlag};
 use weir_graph::{Graph, SourceMode};
 use weir_policy::{
-    Forming, GateSpec, ModuleId, ModuleSpec, Overflow, Peer, Pool, Profile, Report, SlotId, SlotsSpec, Span,
-    Topology,
+    Forming, GateSpec, Mailboxes, ModuleId, ModuleSpec, Overflow, Peer, Pool, Profile, Report, SlotId,
+    SlotsSpec, Span, Topology,
 };
 
 use crate::actors::SinkLine;
@@ -133,7 +133,11 @@ impl Plan {
                 slo: graph.slo(),
                 policy: graph.policy().clone(),
                 slots: slots.of_model(module.model).to_vec(),
-                pool: Pool::Shared,
+                pool: match graph.policy().mailbox {
+                    // The graph's check has seen to it that slots are not shared then.
+                    Mailboxes::Worker => Pool::Own,
+                    Mailboxes::Pool => Pool::Shared,
+                },
                 batch,
                 profile,
                 topology: topology.clone(),

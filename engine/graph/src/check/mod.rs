@@ -38,6 +38,7 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     check_paths(&raw, &wiring, reports);
     same_files(&raw, reports);
     let devices = placement::place(&raw, reports);
+    placement::own_slots(&raw, &models, &devices, reports);
     warn_unused(&raw, &wiring, &models, &devices, reports);
     if !reports.is_clean() {
         return None;

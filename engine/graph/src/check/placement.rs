@@ -1,5 +1,7 @@
 //! Which device each model is on, and whether it has the slots.
 
+use weir_policy::Mailboxes;
+
 use crate::fields::Spot;
 use crate::graph::{DeviceClass, DeviceNode};
 use crate::problem::Reports;
@@ -62,6 +64,28 @@ pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
         }
     }
     devices
+}
+
+/// A mailbox for each worker needs workers that are the module's alone.
+pub(super) fn own_slots(raw: &RawGraph, models: &[Option<usize>], devices: &Devices, reports: &mut Reports) {
+    if raw.policy.mailbox != Mailboxes::Worker {
+        return;
+    }
+    let device = |model: &Option<usize>| devices.of_model.get((*model)?).copied().flatten();
+    for (place, module) in raw.modules.iter().enumerate() {
+        let Some(own) = models.get(place).and_then(device) else {
+            continue;
+        };
+        let first = models.iter().position(|model| device(model) == Some(own));
+        if let Some(first) = first.filter(|&first| first < place) {
+            let message = format!(
+                "module \"{}\" shares \"{}\" with \"{}\", but `mailbox` is \"worker\"",
+                module.name.value, devices.nodes[own].name, raw.modules[first].name.value
+            );
+            let hint = "give each module a model and a device of its own, or say mailbox = \"pool\"";
+            reports.add_whole(module.name.at, message, Some(hint.to_owned()));
+        }
+    }
 }
 
 fn parse(name: &str) -> Option<DeviceClass> {

@@ -10,7 +10,7 @@ use crate::depq::End;
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Forming, Order, Scan};
+use crate::values::{DropRule, Forming, Order, Scan, Sizing};
 
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
@@ -45,7 +45,7 @@ impl Module {
             });
             self.queues.started(part.request, part.count);
         }
-        let profiled = self.spec.profile.duration(count(&parts));
+        let profiled = self.profiled(count(&parts));
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let Some(worker) = self.workers.at_mut(place) else {
@@ -234,13 +234,13 @@ impl Module {
     /// yet fill up.
     fn duration_of(&self, place: usize, waiting: u32, already: u32) -> Span {
         let mailbox = self.mailbox_of(place);
-        let planned =
-            matches!(self.spec.policy.drop, DropRule::Nexus(_)) || self.spec.policy.forming == Forming::Eager;
-        let filled = match planned {
-            true => self.batch_size,
-            false => {
-                (u64::from(already) + self.queues.items_in(mailbox)).min(u64::from(self.batch_size)) as u32
-            }
+        // The papers reckon with the batch as it is planned. One of a size that is chosen for the worst of overload would
+        // make everything hopeless: there the batch counts as it will be filled.
+        let eager = self.spec.policy.forming == Forming::Eager && self.spec.policy.sizes() == Sizing::Fair;
+        let filled = if eager || matches!(self.spec.policy.drop, DropRule::Nexus(_)) {
+            self.batch_size
+        } else {
+            (u64::from(already) + self.queues.items_in(mailbox)).min(u64::from(self.batch_size)) as u32
         };
         let workers = if self.queues.mailboxes() > 1 {
             1
@@ -249,7 +249,7 @@ impl Module {
         };
         let a_round = u64::from(self.batch_size) * workers as u64;
         let rounds = u64::from(waiting).div_ceil(a_round.max(1)).max(1);
-        let profiled = self.spec.profile.duration(filled.max(1));
+        let profiled = self.profiled(filled.max(1));
         let promised = |worker: &WorkerView| worker.correction.promised(profiled);
         self.workers.at(place).map_or(profiled, promised) * rounds
     }

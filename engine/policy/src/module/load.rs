@@ -32,6 +32,7 @@ pub(super) struct Load {
     items_per_request: f64,
     /// As above, with those that bring nothing.
     demand: f64,
+    brought: u64,
     pub(super) spare: Spare,
     dear: Dear,
     fan_out: FanOut,
@@ -46,6 +47,8 @@ pub(super) struct Load {
 impl Load {
     /// Weight of a new request in the mean number of items.
     const GAIN: f64 = 0.05;
+    /// The same where sizes are planned by it: a plan must not follow every wave.
+    const SLOW: f64 = 0.0005;
     /// The least share of its slots that a module is taken to have: it is never quite shut out.
     const SHARE_LEAST: f64 = 0.02;
 
@@ -67,6 +70,7 @@ impl Load {
             began: None,
             items_per_request: 1.0,
             demand: 1.0,
+            brought: 0,
             spare: Spare::default(),
             dear: Dear::default(),
             fan_out: FanOut::default(),
@@ -88,7 +92,9 @@ impl Load {
 
     /// A request has come, with or without items.
     pub(super) fn brought(&mut self, stream: StreamId, items: u32) {
-        self.demand += Self::GAIN * (f64::from(items) - self.demand);
+        self.brought += 1;
+        let gain = (1.0 / self.brought as f64).max(Self::SLOW);
+        self.demand += gain * (f64::from(items) - self.demand);
         self.fan_out.brought(stream, items);
     }
 
@@ -99,6 +105,11 @@ impl Load {
     /// Whether a request that was let go counts as having queued; the paper counts those that joined a batch.
     pub(super) fn counts_vain(&self) -> bool {
         self.telling == Queueing::Present
+    }
+
+    /// Whether so many items are too many for one request at present.
+    pub(super) fn is_dear(&self, items: u32) -> bool {
+        self.dear.limit().is_some_and(|limit| items > limit)
     }
 
     pub(super) fn waited(&mut self, wait: Span) {
@@ -121,16 +132,15 @@ impl Load {
 }
 
 impl Module {
-    /// Whether a request asks for too much at present: here, by what it brings, or further on, by what its stream brought
-    /// lately.
-    pub(super) fn is_dear(&self, stream: StreamId, items: u32) -> bool {
-        matches!(self.spec.policy.drop, DropRule::Weir(_))
-            && (self.load.dear.limit().is_some_and(|limit| items > limit) || self.planner.is_dear(stream))
-    }
-
     /// Expected duration of a batch of `size` on the slots as they are lately.
     pub(super) fn expected(&self, size: u32) -> Span {
-        self.spec.profile.duration(size).scale(self.workers.ratio())
+        self.profiled(size).scale(self.workers.ratio())
+    }
+
+    /// Duration of a batch of `size` by the profile.
+    pub(super) fn profiled(&self, size: u32) -> Span {
+        let known = self.profiled.get(size as usize).copied();
+        known.unwrap_or_else(|| self.spec.profile.duration(size))
     }
 
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
@@ -153,6 +163,7 @@ impl Module {
             self.priority.reading(input, smoothed, self.throughput());
             self.load.dear.reading(input, self.throughput() * 0.8);
         }
+        self.weigh(now);
         let queueing = self.queueing(now);
         let promptly = self.load.telling == Queueing::Present;
         let moved =

@@ -10,6 +10,7 @@
 
 mod binding;
 mod facts;
+mod foresight;
 mod load;
 mod pool;
 mod queues;
@@ -29,6 +30,7 @@ use crate::time::{Span, Timestamp};
 use crate::values::{Forming, Mailboxes};
 
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
+use foresight::Foresight;
 use load::Load;
 use queues::{Entry, Queues};
 use workers::Workers;
@@ -48,6 +50,7 @@ pub struct Module {
     outlook: Outlook,
     priority: Priority,
     load: Load,
+    foresight: Foresight,
     queues: Queues,
     workers: Workers,
     granted: Vec<SlotId>,
@@ -56,6 +59,8 @@ pub struct Module {
     running: BTreeMap<BatchId, Running>,
     next_batch: u64,
     batch_size: u32,
+    /// Durations by batch size, as the profile has them.
+    profiled: Vec<Span>,
     bid: Option<Bid>,
     wake_at: Option<Timestamp>,
     /// Whether something was heard that the outlook does not know of yet.
@@ -85,9 +90,10 @@ impl Module {
             outlook,
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
-            queues: Queues::new(match spec.policy.mailbox {
-                Mailboxes::Pool => 1,
-                Mailboxes::Worker => workers.len(),
+            foresight: Foresight::default(),
+            queues: Queues::new(match (spec.pool, spec.policy.mailbox) {
+                (Pool::Own, Mailboxes::Worker) => workers.len(),
+                _ => 1,
             }),
             workers,
             granted: Vec::new(),
@@ -95,6 +101,7 @@ impl Module {
             running: BTreeMap::new(),
             next_batch: 0,
             batch_size,
+            profiled: profiled(&spec),
             bid: None,
             wake_at: None,
             stale: false,
@@ -212,6 +219,7 @@ impl Module {
             return;
         }
         self.load.arrived(items, now);
+        self.foresee(stream, now);
         let turn_away = self.outlook.turn_away.clamp(0.0, 1.0);
         if droppable && turn_away > 0.0 && self.random.random_bool(turn_away) {
             self.load.dropped();
@@ -226,9 +234,10 @@ impl Module {
         } else {
             sent_at + self.spec.slo
         };
-        let mailbox = match self.spec.policy.mailbox {
-            Mailboxes::Pool => 0,
-            Mailboxes::Worker => self.workers.in_turn(),
+        let mailbox = if self.queues.mailboxes() > 1 {
+            self.workers.in_turn()
+        } else {
+            0
         };
         let mut entry = Entry::new(key, stream, sent_at, now, items, droppable);
         entry.dear = self.is_dear(stream, items);
@@ -241,7 +250,7 @@ impl Module {
             return;
         };
         let items = run.parts.iter().map(|part| part.count).sum();
-        let expected = self.spec.profile.duration(items);
+        let expected = self.profiled(items);
         self.came_back(run.slot, now);
         if let Some(worker) = self.workers.of_mut(run.slot) {
             worker.correction.measured(expected, took);
@@ -368,6 +377,15 @@ impl Module {
         self.priority.switches()
     }
 }
+
+/// Durations by batch size, from none to the largest.
+fn profiled(spec: &ModuleSpec) -> Vec<Span> {
+    let most = spec.batch.last().copied().unwrap_or(1).min(PROFILED_MOST);
+    (0..=most).map(|size| spec.profile.duration(size)).collect()
+}
+
+/// Batch sizes whose durations are kept.
+const PROFILED_MOST: u32 = 1_024;
 
 /// Shares the time of a batch among its requests by their items.
 fn spend(parts: &[Part], took: Span, effects: &mut Vec<ModuleEffect>) {

@@ -2,7 +2,7 @@
 //! its workers are there. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
 //! worker that goes is dealt out again.
 
-use super::{Module, ModuleEffect};
+use super::{Module, ModuleEffect, Pool};
 use crate::id::{RequestId, SlotId};
 use crate::time::Timestamp;
 
@@ -49,7 +49,8 @@ impl Module {
 
     /// A worker came or went.
     pub(super) fn up(&mut self, slot: SlotId, up: bool) {
-        if !self.workers.set_up(slot, up) {
+        // Of a shared slot the arbiter knows.
+        if self.spec.pool == Pool::Shared || !self.workers.set_up(slot, up) {
             return;
         }
         let Some(place) = self.workers.place(slot) else {

@@ -58,6 +58,7 @@ impl SlotActor {
         self.deciding = false;
         let now = self.clock.now();
         let facts = std::mem::take(&mut self.facts);
+        self.tell_owners(&facts);
         self.slots.step(facts.iter().copied(), now, &mut self.effects);
         if let Some(recorder) = &self.recorder {
             recorder.slots(now, &facts, &self.effects);
@@ -74,6 +75,22 @@ impl SlotActor {
             };
             if let Some(address) = self.modules.get(module.index()) {
                 address.do_send(Fact(event));
+            }
+        }
+    }
+}
+
+impl SlotActor {
+    /// Modules with a pool of their own ask for nothing, so they are told themselves which of their slots are there.
+    fn tell_owners(&self, facts: &[SlotEvent]) {
+        for fact in facts {
+            let event = match *fact {
+                SlotEvent::Down { slot } => ModuleEvent::Down { slot },
+                SlotEvent::Up { slot } => ModuleEvent::Up { slot },
+                _ => continue,
+            };
+            for module in &self.modules {
+                module.do_send(Fact(event.clone()));
             }
         }
     }

@@ -1,0 +1,185 @@
+//! The same graph, the same arrivals and the same emulated profiles, run by the live engine and by the simulator: how far
+//! their goodput and their drop rates are apart, below, at and above capacity.
+//!
+//! ```text
+//! live-vs-simulated [--seconds 120] [--loads 0.8,1.2,2.0] [GRAPH.toml ...]
+//! ```
+//!
+//! A graph takes its rate from the variable `RATE`. The loads of a graph run at the same time, each in an engine of its
+//! own: emulated devices sleep, they do not compute. The limits are a twentieth of the goodput and two points of the drop
+//! rate; beyond them the program ends with 1.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use weir_flow::{Catalog, StopFlag};
+use weir_graph::Graph;
+use weir_policy::{Report, Span, Timestamp};
+use weir_runtime::{Assembly, RunOptions};
+use weir_sim::experiment::{capacity, world_of};
+use weir_sim::{WorldSpec, simulate};
+
+const GRAPHS: [&str; 3] = [
+    "config/emulated-chain.toml",
+    "config/emulated-batches.toml",
+    "config/emulated-shared.toml",
+];
+const GOODPUT_MOST: f64 = 0.05;
+const DROP_RATE_MOST: f64 = 0.02;
+
+struct Wanted {
+    seconds: u64,
+    loads: Vec<f64>,
+    graphs: Vec<PathBuf>,
+}
+
+fn wanted() -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted {
+        seconds: 120,
+        loads: vec![0.8, 1.2, 2.0],
+        graphs: Vec::new(),
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--seconds" => wanted.seconds = value()?.parse().context("--seconds takes a whole number")?,
+            "--loads" => {
+                let loads = value()?;
+                let loads: Result<_, _> = loads.split(',').map(str::parse).collect();
+                wanted.loads = loads.context("--loads takes numbers with commas")?;
+            }
+            flag if flag.starts_with('-') => bail!("there is no {flag}; there are --seconds and --loads"),
+            graph => wanted.graphs.push(PathBuf::from(graph)),
+        }
+    }
+    if wanted.graphs.is_empty() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        wanted.graphs = GRAPHS.iter().map(|graph| root.join(graph)).collect();
+    }
+    Ok(wanted)
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let wanted = wanted()?;
+    let mut all_close = true;
+    for path in &wanted.graphs {
+        let (world, _) = world_of(&graph(path, 1.0)?).map_err(|reason| anyhow!(reason))?;
+        let capacity = capacity(&world);
+        println!(
+            "{}: {} s each; capacity {capacity:.1} a second",
+            path.file_stem().unwrap_or_default().to_string_lossy(),
+            wanted.seconds
+        );
+        let pairs: Vec<anyhow::Result<Pair>> = std::thread::scope(|scope| {
+            let run = |&load: &f64| scope.spawn(move || pair(path, capacity * load, wanted.seconds));
+            let running: Vec<_> = wanted.loads.iter().map(run).collect();
+            let ended = running.into_iter().map(|thread| {
+                let ended = thread.join();
+                ended.unwrap_or_else(|_| Err(anyhow!("a run panicked")))
+            });
+            ended.collect()
+        });
+        for (load, pair) in wanted.loads.iter().zip(pairs) {
+            all_close &= pair?.print(*load, wanted.seconds as f64);
+        }
+    }
+    Ok(if all_close {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn graph(path: &Path, rate: f64) -> anyhow::Result<Graph> {
+    let variables = |name: &str| (name == "RATE").then(|| rate.to_string());
+    Ok(weir_graph::load(path, &Catalog::default(), &variables)?)
+}
+
+/// One graph at one load, both ways.
+struct Pair {
+    live: Report,
+    simulated: Report,
+}
+
+fn pair(path: &Path, rate: f64, seconds: u64) -> anyhow::Result<Pair> {
+    let graph = graph(path, rate)?;
+    let (world, streams) = world_of(&graph).map_err(|reason| anyhow!(reason))?;
+    let mut arrivals = Vec::new();
+    for (number, stream) in (0..).zip(&streams) {
+        let times = stream
+            .arrivals(number)?
+            .take_while(|&at| at < Span::from_secs(seconds));
+        arrivals.extend(times.map(|at| Timestamp::ZERO + at));
+    }
+    arrivals.sort_unstable();
+    Ok(Pair {
+        simulated: simulated(&world, arrivals),
+        live: live(graph, seconds)?,
+    })
+}
+
+fn simulated(world: &WorldSpec, arrivals: Vec<Timestamp>) -> Report {
+    simulate(world, "simulated", &mut arrivals.into_iter(), &mut |_| {}).report
+}
+
+fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
+    let assembly = Assembly {
+        sources: graph.sources().iter().map(|_| None).collect(),
+        models: graph.models().iter().map(|_| None).collect(),
+        operators: graph.modules().iter().map(|_| None).collect(),
+        sinks: Vec::new(),
+        graph,
+    };
+    let options = RunOptions {
+        duration: Some(Duration::from_secs(seconds)),
+        ..RunOptions::default()
+    };
+    let report = weir_runtime::run(assembly, &options, &StopFlag::default())?;
+    anyhow::ensure!(
+        report.requests.add_up() && report.requests.in_flight == 0,
+        "the books of the live run do not add up: {:?}",
+        report.requests
+    );
+    Ok(report)
+}
+
+impl Pair {
+    /// Prints both and says whether they are close.
+    fn print(&self, load: f64, seconds: f64) -> bool {
+        for (name, report) in [("live", &self.live), ("simulated", &self.simulated)] {
+            let requests = report.requests;
+            let modules = report.modules.values();
+            let batches: Vec<String> = modules
+                .map(|module| format!("{:.2}", module.mean_batch))
+                .collect();
+            println!(
+                "  load {load:.1} {name:>9}: {} arrived, goodput {:.2}/s, drop rate {:.2} % ({} late), invalid {:.2} %, \
+                 p50 {:.1} p99 {:.1} ms, batches {}",
+                requests.arrived,
+                requests.delivered as f64 / seconds,
+                requests.drop_rate() * 100.0,
+                requests.late,
+                report.invalid_rate * 100.0,
+                report.latency_ms.p50,
+                report.latency_ms.p99,
+                batches.join(" ")
+            );
+        }
+        let (live, simulated) = (self.live.requests, self.simulated.requests);
+        let goodput = live.delivered as f64 / (simulated.delivered as f64).max(1.0) - 1.0;
+        let drops = live.drop_rate() - simulated.drop_rate();
+        let close = goodput.abs() <= GOODPUT_MOST && drops.abs() <= DROP_RATE_MOST;
+        println!(
+            "  load {load:.1}: goodput {:+.2} %, drop rate {:+.2} points: {}",
+            goodput * 100.0,
+            drops * 100.0,
+            if close { "close" } else { "APART" }
+        );
+        close
+    }
+}

@@ -1,0 +1,204 @@
+//! What PARD's decisions cost, in the terms of the paper's section 5.4: state that modules tell each other, the mailbox's
+//! share of a request's latency, the estimate of the way ahead. Figures of a world of four modules under load are taken
+//! from the simulator, which runs the same decisions; times are measured on this machine.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::time::Instant;
+
+use weir_policy::{
+    Depq, DropRule, End, Forming, Lookahead, Mailboxes, ModuleId, ModuleState, Planner, Policy, Profile,
+    Queueing, RequestId, Span, Timestamp, Topology, Waits,
+};
+use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, Ran, WorldSpec, experiment, simulate};
+
+const MODULES: usize = 4;
+const WORKERS: u32 = 4;
+const SECONDS: u64 = 120;
+const LOAD: f64 = 1.2;
+
+/// What was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Overheads {
+    /// Bytes of one state.
+    pub state_bytes: f64,
+    /// Bytes a second that a module tells, to each of the others.
+    pub state_bytes_a_second: f64,
+    /// The same in kilobits a second and worker.
+    pub kbps_a_worker: f64,
+    /// Requests that wait in one mailbox in the mean, over all modules.
+    pub queue: f64,
+    /// A put and a get at that depth, in microseconds.
+    pub put_and_get_us: f64,
+    /// Mean latency of requests, in milliseconds.
+    pub latency_ms: f64,
+    /// All puts and gets of a request over its latency.
+    pub depq_share: f64,
+    /// Deciding and everything else that the simulator does, a request and module, in microseconds: an upper limit of
+    /// the broker's time.
+    pub step_us_most: f64,
+    /// One estimate of the way ahead with full samples, in microseconds.
+    pub outlook_us: f64,
+    /// One summary of the recent 10,000 waits, in microseconds.
+    pub sketch_us: f64,
+    /// Both, as often as states are told and heard, as a share of one core and module.
+    pub planner_share: f64,
+}
+
+/// Measures all of it with a rule's `queueing` as told.
+#[must_use]
+pub fn overheads(queueing: Queueing) -> Overheads {
+    let spec = world(queueing);
+    let rate = experiment::capacity(&spec) * LOAD;
+    let requests = (rate * SECONDS as f64) as u64;
+    // Gaps by a golden step between nothing and twice the mean: uneven, and the same in every run.
+    let gap = |number: u64| (number as f64 * 0.618_034).fract() * 2.0 / rate;
+    let mut sent = 0.0;
+    let arrivals: Vec<Timestamp> = (0..requests)
+        .map(|number| {
+            sent += gap(number);
+            Timestamp::ZERO + Span::from_secs_f64(sent)
+        })
+        .collect();
+    let began = Instant::now();
+    let ran = simulate(&spec, "overheads", &mut arrivals.into_iter(), &mut |_| {});
+    let took_us = began.elapsed().as_secs_f64() * 1e6;
+
+    let seconds = ran.report.run.duration_s;
+    let states = ran.trail.states as f64 / seconds / MODULES as f64;
+    let told = ran.trail.state_bytes as f64 / seconds / MODULES as f64;
+    let queue = waiting(&ran) / (MODULES as f64 * f64::from(WORKERS));
+    let put_and_get_us = depq(queue.ceil() as u64);
+    let latency_ms = ran.report.latency_ms.p50;
+    let visits: u64 = ran
+        .report
+        .modules
+        .values()
+        .map(|module| module.items + module.dropped)
+        .sum();
+    let (outlook_us, sketch_us) = (outlook(), sketch());
+    Overheads {
+        state_bytes: ran.trail.state_bytes as f64 / ran.trail.states.max(1) as f64,
+        state_bytes_a_second: told,
+        kbps_a_worker: told * 8.0 / 1e3 / f64::from(WORKERS),
+        queue,
+        put_and_get_us,
+        latency_ms,
+        depq_share: MODULES as f64 * put_and_get_us / (latency_ms * 1e3),
+        step_us_most: took_us / visits.max(1) as f64,
+        outlook_us,
+        sketch_us,
+        planner_share: states * (sketch_us + (MODULES - 1) as f64 * outlook_us) / 1e6,
+    }
+}
+
+/// Four modules in a row as the paper runs them: a mailbox for each worker, batches formed ahead.
+fn world(queueing: Queueing) -> WorldSpec {
+    let ms = Span::from_millis;
+    let module = |id: usize| ModulePlan {
+        name: format!("module-{id}"),
+        profile: Profile::new(vec![(1, ms(10)), (2, ms(14)), (4, ms(22)), (8, ms(38))])
+            .unwrap_or_else(|| unreachable!("ascending points")),
+        batch: vec![1, 2, 4, 8],
+        pool: PoolPlan::Fixed(WORKERS),
+        next: (id + 1..MODULES)
+            .take(1)
+            .map(|to| Edge { to, link: None })
+            .collect(),
+        weight: 1.0,
+    };
+    WorldSpec {
+        slo: ms(400),
+        policy: Policy {
+            drop: DropRule::Pard(Lookahead {
+                queueing,
+                ..Lookahead::default()
+            }),
+            forming: Forming::Eager,
+            mailbox: Mailboxes::Worker,
+            sweep: false,
+            ..Policy::default()
+        },
+        modules: (0..MODULES).map(module).collect(),
+        shared_slots: 0,
+        hop: Span::ZERO,
+        links: Vec::new(),
+        streams: 1,
+        under_way: None,
+        demand: Demand::default(),
+        noise: 0.0,
+        failures: Vec::new(),
+        workers_most: None,
+        seed: 1,
+    }
+}
+
+/// Requests that wait at one time in all modules together: by Little's law, the time that they waited over the time.
+fn waiting(ran: &Ran) -> f64 {
+    let queued_ms: f64 = ran
+        .trail
+        .modules
+        .iter()
+        .flat_map(|module| &module.queued_ms)
+        .sum();
+    queued_ms / 1e3 / ran.report.run.duration_s
+}
+
+/// Microseconds of a put and a get with so many waiting.
+#[must_use]
+pub fn depq(depth: u64) -> f64 {
+    let mut depq = Depq::default();
+    // A full-period step through the keys stands for random deadlines.
+    let key = |number: u64| Timestamp::from_micros(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40);
+    for number in 0..depth {
+        depq.push(key(number), RequestId(number), ());
+    }
+    let times = 1_000_000;
+    let began = Instant::now();
+    for number in depth..depth + times {
+        depq.push(key(number), RequestId(number), ());
+        let end = if number % 2 == 0 { End::Low } else { End::High };
+        std::hint::black_box(depq.pop(end));
+    }
+    began.elapsed().as_secs_f64() * 1e6 / times as f64
+}
+
+fn full_waits(module: u64) -> Waits {
+    let mut waits = Waits::new(10_000);
+    for number in 0..10_000_u64 {
+        waits.observe(Span::from_micros((number * (7_919 + module)) % 38_000));
+    }
+    waits
+}
+
+/// Microseconds of an outlook of the first of four modules, all of which have told full samples.
+fn outlook() -> f64 {
+    let next = |id: usize| (id + 1..MODULES).take(1).map(|to| ModuleId(to as u32)).collect();
+    let topology = Topology::new((0..MODULES).map(next).collect());
+    let state = |id: u32| ModuleState {
+        waits: full_waits(id.into()).sketch(),
+        ..ModuleState::initial(ModuleId(id), Span::from_millis(38))
+    };
+    let states = (0..MODULES as u32).map(state).collect();
+    let rule = DropRule::default();
+    let planner = Planner::new(ModuleId(0), Span::from_millis(400), rule, &topology, states);
+    timed(500, || {
+        std::hint::black_box(planner.outlook());
+    })
+}
+
+/// Microseconds of a summary of full samples.
+fn sketch() -> f64 {
+    let waits = full_waits(0);
+    timed(200, || {
+        std::hint::black_box(waits.sketch());
+    })
+}
+
+fn timed(times: u32, mut what: impl FnMut()) -> f64 {
+    let began = Instant::now();
+    for _ in 0..times {
+        what();
+    }
+    began.elapsed().as_secs_f64() * 1e6 / f64::from(times)
+}

@@ -1,0 +1,177 @@
+//! The way ahead in any graph: the state planner's maximum over paths against a plain enumeration of walks, and what the
+//! topology says of itself against the same.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use weir_policy::{DropRule, ModuleId, ModuleState, Planner, Sketch, Span, Topology, Waits, summed_wait};
+
+/// What a module told: queueing, duration and batch waits, in microseconds.
+type Told = (u64, u64, Vec<u64>);
+
+/// Edges `from -> to` with `from < to`, and what each module told.
+#[derive(Debug, Clone)]
+struct Graph {
+    edges: BTreeSet<(u32, u32)>,
+    told: Vec<Told>,
+}
+
+fn graph() -> impl Strategy<Value = Graph> {
+    let told = (
+        0_u64..50_000,
+        1_u64..80_000,
+        prop::collection::vec(0_u64..90_000, 0..30),
+    );
+    prop::collection::vec(told, 1..9).prop_flat_map(|told| {
+        let modules = told.len() as u32;
+        let all: Vec<(u32, u32)> = (0..modules)
+            .flat_map(|from| (from + 1..modules).map(move |to| (from, to)))
+            .collect();
+        let count = all.len();
+        prop::sample::subsequence(all, 0..=count).prop_map(move |edges| Graph {
+            edges: edges.into_iter().collect(),
+            told: told.clone(),
+        })
+    })
+}
+
+impl Graph {
+    fn modules(&self) -> u32 {
+        self.told.len() as u32
+    }
+
+    fn topology(&self) -> Topology {
+        let next = |module| {
+            let edges = self.edges.iter().filter(move |(from, _)| *from == module);
+            edges.map(|(_, to)| ModuleId(*to)).collect()
+        };
+        Topology::new((0..self.modules()).map(next).collect())
+    }
+
+    /// Every walk behind `module` to where nothing follows, by trying each set of modules: a set is a walk if each of its
+    /// members follows the one before, and nothing follows the last.
+    fn walks(&self, module: u32) -> BTreeSet<Vec<u32>> {
+        let edge = |from: u32, to: u32| self.edges.contains(&(from, to));
+        let last = |module: u32| !self.edges.iter().any(|(from, _)| *from == module);
+        let behind: Vec<u32> = (module + 1..self.modules()).collect();
+        let sets = (0_u32..1 << behind.len()).map(|set| {
+            let chosen = (0_u32..).zip(&behind).filter(|(bit, _)| set >> bit & 1 == 1);
+            chosen.map(|(_, &module)| module).collect::<Vec<_>>()
+        });
+        let is_walk = |set: &Vec<u32>| {
+            let whole: Vec<u32> = [module].into_iter().chain(set.iter().copied()).collect();
+            whole.windows(2).all(|pair| edge(pair[0], pair[1])) && last(whole[whole.len() - 1])
+        };
+        sets.filter(is_walk).collect()
+    }
+
+    fn waits(&self, module: u32) -> Sketch {
+        let (_, _, waits) = &self.told[module as usize];
+        let mut recent = Waits::new(100);
+        for &wait in waits {
+            recent.observe(Span::from_micros(wait));
+        }
+        recent.sketch()
+    }
+
+    fn state(&self, module: u32) -> ModuleState {
+        let (queueing, duration, _) = self.told[module as usize];
+        ModuleState {
+            queueing: Span::from_micros(queueing),
+            waits: self.waits(module),
+            ..ModuleState::initial(ModuleId(module), Span::from_micros(duration))
+        }
+    }
+
+    /// The way ahead of `module` by the formula of each rule, the longest of all walks.
+    fn longest(&self, module: u32, rule: &DropRule) -> Span {
+        let along = |walk: &Vec<u32>| {
+            let sum = |of: fn(&Told) -> u64| {
+                let told = walk.iter().map(|&module| of(&self.told[module as usize]));
+                Span::from_micros(told.sum())
+            };
+            let (queueing, duration) = (sum(|told| told.0), sum(|told| told.1));
+            let sketches: Vec<Sketch> = walk.iter().map(|&module| self.waits(module)).collect();
+            let wait = |quantile| summed_wait(&sketches.iter().collect::<Vec<_>>(), quantile);
+            match rule {
+                DropRule::Sf => duration,
+                DropRule::Lower(_) => queueing + duration,
+                DropRule::Upper(_) => queueing + duration + duration,
+                DropRule::Pard(ahead) => queueing + duration + wait(ahead.quantile),
+                DropRule::Weir(ahead) => duration + wait(ahead.quantile),
+                _ => Span::ZERO,
+            }
+        };
+        self.walks(module).iter().map(along).max().unwrap()
+    }
+}
+
+fn rules() -> Vec<DropRule> {
+    let values = [
+        serde_json::json!("sf"),
+        serde_json::json!("lower"),
+        serde_json::json!("upper"),
+        serde_json::json!("pard"),
+        serde_json::json!({"rule": "pard", "quantile": 0.9}),
+        serde_json::json!("weir"),
+        serde_json::json!("back"),
+        serde_json::json!("nexus"),
+    ];
+    values.map(|value| serde_json::from_value(value).unwrap()).into()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// PARD's `L_sub` of a graph is the maximum over its paths, of what was told last.
+    #[test]
+    fn the_way_ahead_is_that_of_the_longest_walk(graph in graph()) {
+        let topology = graph.topology();
+        let states: Vec<ModuleState> = (0..graph.modules()).map(|module| graph.state(module)).collect();
+        for rule in rules() {
+            for module in 0..graph.modules() {
+                let ahead = |told: &[ModuleState]| {
+                    let fresh = (0..graph.modules()).map(|id| ModuleState::initial(ModuleId(id), Span::ZERO));
+                    let mut planner =
+                        Planner::new(ModuleId(module), Span::from_secs(1), rule.clone(), &topology, fresh.collect());
+                    for state in told {
+                        planner.heard(state.clone());
+                    }
+                    planner.outlook().ahead
+                };
+                let expected = graph.longest(module, &rule);
+                prop_assert_eq!(ahead(&states), expected, "module {} under {:?}", module, &rule);
+                // In whichever order it was told.
+                let reversed: Vec<ModuleState> = states.iter().rev().cloned().collect();
+                prop_assert_eq!(ahead(&reversed), expected);
+            }
+        }
+    }
+
+    /// Paths, reachability and depth are those of the walks.
+    #[test]
+    fn a_topology_knows_its_walks(graph in graph()) {
+        let topology = graph.topology();
+        for module in 0..graph.modules() {
+            let walks = graph.walks(module);
+            let paths = topology.paths_after(ModuleId(module));
+            let numbers = paths.iter().map(|path| path.iter().map(|id| id.0).collect());
+            let found: BTreeSet<Vec<u32>> = numbers.collect();
+            prop_assert_eq!(found.len(), paths.len(), "a path is found twice");
+            prop_assert_eq!(topology.steps_to_end(ModuleId(module)), walks.iter().map(Vec::len).max().unwrap());
+            for later in 0..graph.modules() {
+                let leads = walks.iter().any(|walk| walk.contains(&later));
+                prop_assert_eq!(topology.leads_to(ModuleId(module), ModuleId(later)), leads);
+            }
+            let through = topology.paths_through(ModuleId(module));
+            let ends: BTreeSet<Vec<u32>> = through
+                .iter()
+                .map(|path| path.iter().map(|id| id.0).skip_while(|&id| id <= module).collect())
+                .collect();
+            prop_assert_eq!(&ends, &walks, "what follows on paths through module {}", module);
+            prop_assert_eq!(found, walks);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What the books of a run must say, whatever the policy.
+
+use weir_policy::DropRule;
+use weir_sim::{Ran, WorldSpec};
+
+use super::drawn::Drawn;
+
+/// Everything that was sent has ended, once, and all who count it agree.
+pub fn check(drawn: &Drawn, ran: &Ran) {
+    let (spec, report) = (&drawn.spec, &ran.report);
+    let total = report.requests;
+    assert!(total.add_up() && total.in_flight == 0, "{total:?}");
+    assert_eq!(total.arrived, drawn.arrivals.len() as u64);
+    assert_eq!(ran.arrivals, drawn.arrivals);
+
+    let streams = report.streams.values().map(|stream| stream.requests);
+    assert!(
+        streams
+            .clone()
+            .all(|stream| stream.add_up() && stream.in_flight == 0)
+    );
+    let by_stream = |of: fn(weir_policy::Counts) -> u64| streams.clone().map(of).sum::<u64>();
+    assert_eq!(by_stream(|stream| stream.arrived), total.arrived);
+    assert_eq!(by_stream(|stream| stream.delivered), total.delivered);
+    assert_eq!(by_stream(|stream| stream.late), total.late);
+
+    let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
+    assert_eq!(dropped, total.dropped, "drops by place and reason");
+    let sum = |series: &[u32]| series.iter().map(|&count| u64::from(count)).sum::<u64>();
+    assert_eq!(sum(&ran.trail.sent), total.arrived);
+    assert_eq!(sum(&ran.trail.lost), total.dropped + total.late);
+    for (plan, trail) in spec.modules.iter().zip(&ran.trail.modules) {
+        let module = &report.modules[&plan.name];
+        assert_eq!(module.dropped, sum(&trail.dropped), "drops of {}", plan.name);
+    }
+    items_run_once(spec, ran);
+}
+
+/// A module runs no item twice; it runs all where nothing is let go and nothing is lost.
+fn items_run_once(spec: &WorldSpec, ran: &Ran) {
+    for (module, plan) in spec.modules.iter().enumerate() {
+        let rows = ran.items.chunks_exact(spec.modules.len());
+        let brought: u64 = rows.map(|row| u64::from(row[module])).sum();
+        let report = &ran.report.modules[&plan.name];
+        let ran_items = report.items;
+        assert!(ran_items <= brought, "{}: {ran_items} of {brought}", plan.name);
+        assert!(report.wasted_s <= report.busy_s + 1e-9);
+        if ran.report.requests.dropped == 0 {
+            assert_eq!(ran_items, brought, "{}: nothing was let go", plan.name);
+        }
+    }
+    if spec.policy.drop == DropRule::None && spec.failures.is_empty() && spec.under_way.is_none() {
+        assert_eq!(
+            ran.report.requests.dropped, 0,
+            "the rule \"none\" lets nothing go"
+        );
+    }
+}

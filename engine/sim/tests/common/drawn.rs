@@ -1,0 +1,212 @@
+//! A world drawn from a seed: its shape, what its modules run on, what requests bring, what goes wrong.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use weir_policy::{Policy, Profile, ScalingRule, Span, Timestamp};
+use weir_sim::{
+    Branches, Crops, Demand, Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec, experiment,
+};
+
+/// Over which requests are sent.
+const SENT_OVER: Span = Span::from_secs(4);
+
+fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// A world and when its requests are sent.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    pub spec: WorldSpec,
+    pub arrivals: Vec<Timestamp>,
+}
+
+impl Drawn {
+    /// The world of `seed`; the shape goes round with the seeds, so that a few of them see all.
+    pub fn new(policy: Policy, seed: u64) -> Self {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let (next, demand) = shape(seed, &mut random);
+        let mut spec = WorldSpec {
+            slo: ms(random.random_range(60..600)),
+            policy,
+            modules: Vec::new(),
+            shared_slots: random.random_range(1..4),
+            hop: Span::from_micros([0, 0, 200, 3_000][random.random_range(0..4)]),
+            links: Vec::new(),
+            streams: random.random_range(1..6),
+            under_way: [None, Some(20)][random.random_range(0..2)],
+            demand,
+            noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
+            failures: Vec::new(),
+            workers_most: None,
+            seed,
+        };
+        if random.random_bool(0.3) {
+            spec.links.push(Link {
+                latency: ms(random.random_range(0..5)),
+                bandwidth_bps: 1e8,
+                bytes: random.random_range(1e3..1e5),
+            });
+        }
+        for (id, next) in next.into_iter().enumerate() {
+            let edge = |to| Edge {
+                to,
+                link: (random.random_bool(0.5) && !spec.links.is_empty()).then_some(0),
+            };
+            let next = next.into_iter().map(edge).collect();
+            let shared_slots = spec.shared_slots;
+            spec.modules.push(module(id, next, shared_slots, &mut random));
+        }
+        if random.random_bool(0.4) {
+            spec.failures = failures(&spec, &mut random);
+        }
+        let load = random.random_range(0.3..2.5);
+        let rate = (experiment::capacity(&spec) * load).clamp(5.0, 250.0);
+        let arrivals = arrivals(rate, &mut random);
+        Self { spec, arrivals }
+    }
+
+    /// No run may last longer: all work that was sent, one batch after the other on one worker, after everything that
+    /// keeps workers away.
+    pub fn over_by(&self, items: &[u8]) -> Span {
+        let spec = &self.spec;
+        let sent = self.arrivals.last().copied().unwrap_or_default();
+        let work = items.chunks_exact(spec.modules.len()).flat_map(|row| {
+            let parts = row.iter().zip(&spec.modules);
+            parts.map(|(&items, plan)| plan.profile.duration(1).scale(f64::from(items)))
+        });
+        let work: Span = work.sum();
+        // Noise has a mean of one and a long tail; a batch of one may have to fill a larger size.
+        let work = work.scale(if spec.noise > 0.0 { 4.0 } else { 2.0 });
+        let away: Span = spec
+            .failures
+            .iter()
+            .map(|failure| failure.at + failure.lasts)
+            .sum();
+        let cold = spec.modules.iter().map(|plan| match &plan.pool {
+            PoolPlan::Scaled(scaling) => scaling.cold_start,
+            _ => Span::ZERO,
+        });
+        let links = spec.links.iter().map(|link| {
+            let transfers = (self.arrivals.len() * spec.modules.len().pow(2)) as f64;
+            link.latency.scale(spec.modules.len() as f64)
+                + Span::from_secs_f64(transfers * link.bytes * 8.0 / link.bandwidth_bps)
+        });
+        let hops = spec.hop.scale(20.0 * spec.modules.len() as f64);
+        sent.since(Timestamp::ZERO)
+            + work
+            + away
+            + cold.sum::<Span>()
+            + links.sum::<Span>()
+            + hops
+            + Span::from_secs(2)
+    }
+}
+
+/// Who follows whom, and what requests bring.
+fn shape(seed: u64, random: &mut Pcg64Mcg) -> (Vec<Vec<usize>>, Demand) {
+    let chain = |modules: usize| {
+        let next = |id: usize| if id + 1 < modules { vec![id + 1] } else { vec![] };
+        (0..modules).map(next).collect::<Vec<_>>()
+    };
+    let diamond = vec![vec![1, 2], vec![3], vec![3], vec![]];
+    let mut demand = Demand::default();
+    let next = match seed % 5 {
+        0 => chain(random.random_range(1..6)),
+        1 => diamond,
+        2 => {
+            // Exclusive branches: the second is longer and has a module that both take behind it.
+            let share = random.random_range(0.2..0.8);
+            demand.branches.push(Branches {
+                branches: vec![(vec![1], share), (vec![2, 3], 1.0 - share)],
+                persistence: random.random_range(0.0..1.0),
+            });
+            vec![vec![1, 2], vec![4], vec![3], vec![4], vec![]]
+        }
+        3 => {
+            demand.crops.push(Crops {
+                module: 1,
+                mean: random.random_range(0.5..4.0),
+                spread: 0.6,
+                persistence: 0.9,
+                most: 12,
+            });
+            chain(3)
+        }
+        _ => dag(random),
+    };
+    (next, demand)
+}
+
+/// Any graph: each module after the first follows at least one before it.
+fn dag(random: &mut Pcg64Mcg) -> Vec<Vec<usize>> {
+    let modules = random.random_range(3..7);
+    let mut next = vec![Vec::new(); modules];
+    for to in 1..modules {
+        let sure = random.random_range(0..to);
+        for (from, followers) in next.iter_mut().enumerate().take(to) {
+            if from == sure || random.random_bool(0.3) {
+                followers.push(to);
+            }
+        }
+    }
+    next
+}
+
+fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) -> ModulePlan {
+    let one = random.random_range(4..30);
+    let profile = Profile::new(vec![(1, ms(one)), (8, ms(one * random.random_range(2..8)))]);
+    ModulePlan {
+        name: format!("module-{id}"),
+        profile: profile.expect("two points, ascending"),
+        batch: [vec![1], vec![1, 2, 4, 8], vec![3], vec![2, 8]][random.random_range(0..4)].clone(),
+        pool: pool(shared_slots, random),
+        next,
+        weight: random.random_range(0.5..2.0),
+    }
+}
+
+fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> PoolPlan {
+    match random.random_range(0..3) {
+        0 => PoolPlan::Fixed(random.random_range(1..4)),
+        1 => PoolPlan::Scaled(Scaling {
+            begin: random.random_range(1..3),
+            rule: ScalingRule {
+                least: 1,
+                most: random.random_range(2..6),
+                headroom: 1.2,
+                patience: ms(random.random_range(200..2_000)),
+            },
+            cold_start: ms(random.random_range(100..1_500)),
+        }),
+        _ => {
+            let mut slots: Vec<u32> = (0..shared_slots).filter(|_| random.random_bool(0.7)).collect();
+            if slots.is_empty() {
+                slots.push(0);
+            }
+            PoolPlan::Shared(slots)
+        }
+    }
+}
+
+fn failures(spec: &WorldSpec, random: &mut Pcg64Mcg) -> Vec<Failure> {
+    let failure = |_| Failure {
+        module: random.random_range(0..spec.modules.len()),
+        worker: random.random_range(0..3),
+        at: ms(random.random_range(0..4_000)),
+        lasts: ms(random.random_range(1..1_500)),
+    };
+    (0..3).map(failure).collect()
+}
+
+/// Poisson arrivals, some of them at one instant.
+fn arrivals(rate: f64, random: &mut Pcg64Mcg) -> Vec<Timestamp> {
+    let (mut at, mut arrivals) = (Span::ZERO, Vec::new());
+    while at < SENT_OVER {
+        arrivals.push(Timestamp::ZERO + at);
+        if random.random_bool(0.95) {
+            at += Span::from_secs_f64(-(1.0 - random.random::<f64>()).ln() / rate);
+        }
+    }
+    arrivals
+}

@@ -1,0 +1,174 @@
+//! Properties that hold in every world, whatever its shape, its pools, its faults and its policy. Whatever fails prints
+//! the seed that its world is drawn from.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use common::books;
+use common::drawn::Drawn;
+use weir_policy::{Arbitration, DropRule, Forming, Mailboxes, Order, Policy, Queueing, Sizing, Span};
+use weir_sim::{Ran, simulate};
+
+/// Every rule, and the forms of those that have several.
+fn rules() -> Vec<DropRule> {
+    let named = DropRule::NAMES.iter().map(|name| serde_json::json!(name));
+    let forms = [
+        serde_json::json!({"rule": "pard", "queueing": "recent", "samples": 200}),
+        serde_json::json!({"rule": "nexus", "scan": "deadline"}),
+        serde_json::json!({"rule": "clipper++", "budget": "local"}),
+        serde_json::json!({"rule": "weir", "quantile": 0.5}),
+        serde_json::json!({"rule": "oc", "threshold": "5ms", "alpha": 0.8}),
+    ];
+    let read = |value| serde_json::from_value(value).expect("a rule as in TOML");
+    named.chain(forms).map(read).collect()
+}
+
+/// Policies in which every value of every key stands beside every rule, though not in all combinations.
+fn policies() -> Vec<Policy> {
+    let mut policies = Vec::new();
+    for drop in rules() {
+        for turn in 0..5 {
+            let orders = [
+                Order::Adaptive,
+                Order::Fcfs,
+                Order::Hbf,
+                Order::Lbf,
+                Order::Instant,
+            ];
+            let arbitrations = [
+                Arbitration::DownstreamFirst,
+                Arbitration::LeastSlack,
+                Arbitration::Fifo,
+                Arbitration::Weighted,
+            ];
+            policies.push(Policy {
+                drop: drop.clone(),
+                order: orders[turn],
+                forming: [Forming::Late, Forming::Eager][turn % 2],
+                arbitration: arbitrations[turn % 4],
+                mailbox: [Mailboxes::Pool, Mailboxes::Worker, Mailboxes::Worker][turn % 3],
+                sweep: turn % 2 == 0,
+                sizing: [None, Some(Sizing::Fair), Some(Sizing::Together)][turn % 3],
+            });
+        }
+    }
+    policies
+}
+
+fn run(drawn: &Drawn) -> Ran {
+    simulate(
+        &drawn.spec,
+        "drawn",
+        &mut drawn.arrivals.iter().copied(),
+        &mut |_| {},
+    )
+}
+
+/// Draws a world of each seed for each policy and looks at each; says which ones failed.
+fn every_world(seeds: std::ops::Range<u64>, each: impl Fn(&Drawn)) {
+    let mut failed = Vec::new();
+    for (number, policy) in (0_u64..).zip(policies()) {
+        for seed in seeds.clone() {
+            let seed = seed * 1_000 + number;
+            let drawn = Drawn::new(policy.clone(), seed);
+            if catch_unwind(AssertUnwindSafe(|| each(&drawn))).is_err() {
+                failed.push((seed, format!("{:?}", drawn.spec.policy)));
+            }
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "{} worlds failed, by seed: {:#?}",
+        failed.len(),
+        &failed[..failed.len().min(8)]
+    );
+}
+
+#[test]
+fn the_books_add_up_and_everything_ends_once() {
+    every_world(0..4, |drawn| books::check(drawn, &run(drawn)));
+}
+
+#[test]
+fn a_world_ends_soon_after_its_work_is_done() {
+    every_world(4..6, |drawn| {
+        let ran = run(drawn);
+        let looks = ran.trail.priorities.iter().flatten();
+        let last = looks.map(|(second, ..)| *second).fold(0.0, f64::max);
+        let most = drawn.over_by(&ran.items).as_secs_f64();
+        assert!(last <= most, "still at work after {last} s, not {most} s");
+        assert!(ran.report.latency_ms.max <= most * 1e3);
+    });
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_to_the_byte() {
+    let told = |ran: &Ran| {
+        let report = serde_json::to_string(&ran.report).expect("a report is JSON");
+        format!("{report} {:?} {} {}", ran.trail, ran.events, ran.facts)
+    };
+    every_world(6..7, |drawn| {
+        let (one, two) = (run(drawn), run(drawn));
+        assert!(told(&one) == told(&two), "two runs of one seed differ");
+        assert_eq!(
+            (one.arrivals, one.items, one.workers),
+            (two.arrivals, two.items, two.workers)
+        );
+    });
+}
+
+#[test]
+fn no_policy_beats_the_bound() {
+    let losing = std::cell::Cell::new(0);
+    every_world(7..11, |drawn| {
+        if drawn.spec.noise > 0.0 {
+            return;
+        }
+        let ran = run(drawn);
+        let limit = ran.limit(&drawn.spec).expect("the bound of its own run");
+        let total = ran.report.requests;
+        assert_eq!(limit.arrived, total.arrived);
+        assert!(
+            total.delivered <= limit.delivered_most && total.dropped + total.late >= limit.lost_least,
+            "{total:?} against a bound of {} delivered, {} lost",
+            limit.delivered_most,
+            limit.lost_least
+        );
+        losing.set(losing.get() + usize::from(limit.lost_least > 0));
+    });
+    // A bound of zero would be kept by anything.
+    assert!(losing.get() > 50, "only {} worlds had to lose any", losing.get());
+}
+
+/// A seed changes what is drawn within the world, and nothing else does.
+#[test]
+fn another_seed_gives_other_noise() {
+    let mut drawn = Drawn::new(Policy::default(), 3);
+    drawn.spec.noise = 0.3;
+    let one = run(&drawn);
+    drawn.spec.seed += 1;
+    let two = run(&drawn);
+    assert_ne!(one.report.latency_ms, two.report.latency_ms);
+}
+
+/// What is told of a queue is told the same way with workers that come, go and fail.
+#[test]
+fn the_papers_setting_keeps_the_books_too() {
+    for seed in 0..20 {
+        let policy = Policy {
+            drop: DropRule::Pard(weir_policy::Lookahead {
+                queueing: Queueing::Recent,
+                ..weir_policy::Lookahead::default()
+            }),
+            forming: Forming::Eager,
+            mailbox: Mailboxes::Worker,
+            sweep: false,
+            ..Policy::default()
+        };
+        let mut drawn = Drawn::new(policy, 50_000 + seed);
+        drawn.spec.under_way = None;
+        drawn.spec.slo = Span::from_millis(400);
+        books::check(&drawn, &run(&drawn));
+    }
+}
