@@ -23,7 +23,7 @@ const PAPER: [(&str, Option<f64>, Option<f64>); 11] = [
 ];
 
 /// Seconds of the stretch that figures over time show.
-const STRETCH: usize = 40;
+const STRETCH: usize = 30;
 
 /// Outcomes by policy, of all the variants of overload control the best.
 #[must_use]
@@ -232,7 +232,7 @@ pub fn figure_12c(study: &Study) -> Figure {
         Panel {
             title: (*policy).to_owned(),
             x: Axis::new("time (s)").range(begin as f64, (begin + STRETCH) as f64),
-            y: Axis::new("queueing delay (ms)").range(0.0, 450.0),
+            y: Axis::new("queueing delay (ms)").range(0.0, 300.0),
             kind: Kind::Lines(names.iter().enumerate().map(line).collect()),
             ..Panel::default()
         }
@@ -301,7 +301,7 @@ pub fn figure_13(study: &Study) -> Figure {
         Panel {
             title: (*policy).to_owned(),
             x: Axis::new("time (s)").range(begin as f64, until),
-            y: Axis::new("load factor").range(0.0, 2.5),
+            y: Axis::new("load factor").range(0.0, 3.0),
             kind: Kind::Lines(vec![Line {
                 name: "load factor of the first module".to_owned(),
                 points: looks.iter().map(|look| (look.0, look.1)).collect(),

@@ -109,13 +109,16 @@ pub fn verdict(less: Estimate) -> Verdict {
     }
 }
 
+/// Workloads by the name of their world, and what they are called together.
+pub type Group<'a> = (&'a str, &'a dyn Fn(&str) -> bool);
+
 /// Whether rivals come level with PARD, by group of workloads.
 #[must_use]
-pub fn level(study: &Study, groups: &[(&str, &dyn Fn(&str) -> bool)]) -> String {
+pub fn level(study: &Study, groups: &[Group<'_>]) -> String {
     let rivals = ["clipper++", "clipper++ (local)", "upper", "hbf"];
     let mut header = vec!["workloads".to_owned()];
     header.extend(rivals.map(str::to_owned));
-    let row = |(group, within): &(&str, &dyn Fn(&str) -> bool)| {
+    let row = |(group, within): &Group<'_>| {
         let workloads: Vec<_> = study.workloads().into_iter().filter(|w| within(&w.0)).collect();
         let mut row = vec![(*group).to_owned()];
         for rival in rivals {

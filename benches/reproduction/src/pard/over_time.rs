@@ -41,6 +41,12 @@ pub fn figure_2(study: &Study) -> Figure {
         .map(|outcome| percent_over_time(outcome, 2))
         .unwrap_or_default();
     let window = || Axis::new("window (s)");
+    let drops = |policy: &str| Panel {
+        title: format!("(c) drops by module, {policy}"),
+        y: Axis::new("of its drops (%)").range(0.0, 100.0),
+        kind: Kind::Stacked(by_module(study, policy)),
+        ..Panel::default()
+    };
     Figure {
         title: "What reactive dropping does (after Figure 2)".to_owned(),
         panels: vec![
@@ -58,12 +64,8 @@ pub fn figure_2(study: &Study) -> Figure {
                 kind: Kind::Lines(lines(study, &workload, |worst| worst)),
                 ..Panel::default()
             },
-            Panel {
-                title: "(c) drops by module, nexus".to_owned(),
-                y: Axis::new("of its drops (%)").range(0.0, 100.0),
-                kind: Kind::Stacked(by_module(study, "nexus")),
-                ..Panel::default()
-            },
+            drops("clipper++"),
+            drops("nexus"),
             Panel {
                 title: "(d) drop rate over time, clipper++, lv-tweet, first seed".to_owned(),
                 x: Axis::new("time (s)"),
@@ -80,7 +82,7 @@ pub fn figure_2(study: &Study) -> Figure {
         ],
         columns: 2,
         width: 1200,
-        height: 800,
+        height: 1150,
     }
 }
 

@@ -59,8 +59,8 @@ impl Studies {
             bottleneck: run("pard-bottleneck", &bound)?,
             dynamic: run("pard-dynamic", &bound)?,
             ablation: run("pard-ablation", &trail)?,
-            regime: run("pard-ablation-slack", &nothing)?,
-            load: run("pard-load", &nothing)?,
+            regime: run("pard-ablation-tight", &nothing)?,
+            load: run("pard-load", &bound)?,
             slo: run("pard-slo", &nothing)?,
             quantile: run("pard-quantile", &nothing)?,
             window: run("pard-window", &nothing)?,
@@ -71,4 +71,26 @@ impl Studies {
 fn is_pard(run: &Run) -> bool {
     let policy = &run.world.policy;
     super::naming::policy(policy) == "pard" && policy.order == Order::Adaptive
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use weir_graph::reading::Catalog;
+    use weir_sim::experiment::load;
+
+    /// Without recordings: traces are generated.
+    #[test]
+    fn all_experiments_can_be_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/experiments");
+        let mut read = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let experiment = load(&path, &Catalog::default(), &|_| None, Some(&[1]));
+            assert!(!experiment.unwrap().runs().is_empty(), "{}", path.display());
+            read += 1;
+        }
+        assert!(read >= 10);
+    }
 }

@@ -41,21 +41,25 @@ fn figures(studies: &Studies) -> Vec<(&'static str, Figure)> {
             ablation::figure_11(ablation, "Ablation, lv-tweet (after Figure 11)"),
         ),
         (
-            "figure-11-slack",
+            "figure-11-tight",
             ablation::figure_11(
                 &studies.regime,
-                "Ablation where the SLO is tight against the batch durations",
+                "Ablation, lv, SLO of 150 ms, load 0.97 in clumps",
             ),
         ),
         ("figure-12c", ablation::figure_12c(ablation)),
         ("figure-13", ablation::figure_13(ablation)),
         (
-            "figure-14",
-            sensitivity::figure_14(&studies.load, &studies.slo, &studies.quantile, &studies.window),
+            "figure-14ab",
+            sensitivity::figure_14ab(&studies.load, &studies.slo),
+        ),
+        (
+            "figure-14cd",
+            sensitivity::figure_14cd(&studies.quantile, &studies.window),
         ),
         (
             "figure-fixed",
-            fixed::figure(&studies.fixed, "Fixed workers, load 1.1"),
+            fixed::figure(&studies.fixed, "Fixed workers, load 1.0"),
         ),
         (
             "figure-bottleneck",
@@ -68,7 +72,7 @@ fn figures(studies: &Studies) -> Vec<(&'static str, Figure)> {
             "figure-dynamic",
             fixed::figure(
                 &studies.dynamic,
-                "Dynamic paths and fan-out, fixed workers, load 1.1",
+                "Dynamic paths and fan-out, fixed workers, load 1.0",
             ),
         ),
     ]
@@ -133,7 +137,7 @@ fn tables(studies: &Studies) -> Filling {
     filling.add("ablation", ablation::table(&studies.ablation));
     filling.add("ablation-grid", ablation::grid(&studies.ablation));
     filling.add("ablation-delays", ablation::delays(&studies.ablation));
-    filling.add("ablation-slack", ablation::table(&studies.regime));
+    filling.add("ablation-tight", ablation::table(&studies.regime));
     filling.add("load", sensitivity::loads(&studies.load));
     filling.add("slo", sensitivity::slos(&studies.slo));
     filling.add("quantile", sensitivity::quantiles(&studies.quantile));
@@ -185,7 +189,7 @@ fn origins(study: &Study) -> String {
         .first()
         .map(|outcome| outcome.world.clone())
         .unwrap_or_default();
-    let lines = study.only(|outcome| outcome.world == world && outcome.policy == "pard");
+    let lines = study.only(|outcome| outcome.world == world && outcome.policy == "pard" && outcome.seed == 1);
     lines
         .iter()
         .map(|outcome| format!("- {}\n", outcome.origin))
