@@ -146,7 +146,7 @@ impl Around {
                 }
             }
             Happens::Later(ms) => {
-                self.now += Span::from_millis(ms);
+                self.now = self.now + Span::from_millis(ms);
                 self.tell(ModuleEvent::Tick);
             }
         }
