@@ -85,9 +85,10 @@ impl Module {
             outlook,
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
-            queues: Queues::new(match spec.policy.mailbox {
-                Mailboxes::Pool => 1,
-                Mailboxes::Worker => workers.len(),
+            // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
+            queues: Queues::new(match (spec.policy.mailbox, spec.pool) {
+                (Mailboxes::Worker, Pool::Own) => workers.len(),
+                (Mailboxes::Pool, _) | (_, Pool::Shared) => 1,
             }),
             workers,
             granted: Vec::new(),
@@ -226,9 +227,10 @@ impl Module {
         } else {
             sent_at + self.spec.slo
         };
-        let mailbox = match self.spec.policy.mailbox {
-            Mailboxes::Pool => 0,
-            Mailboxes::Worker => self.workers.in_turn(),
+        let mailbox = if self.queues.mailboxes() > 1 {
+            self.workers.in_turn()
+        } else {
+            0
         };
         let mut entry = Entry::new(key, stream, sent_at, now, items, droppable);
         entry.dear = self.is_dear(stream, items);

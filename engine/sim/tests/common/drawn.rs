@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::{Mailboxes, Policy, Profile, ScalingRule, Span, Timestamp};
+use weir_policy::{Policy, Profile, ScalingRule, Span, Timestamp};
 use weir_sim::{
     Branches, Crops, Demand, Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec, experiment,
 };
@@ -56,11 +56,6 @@ impl Drawn {
             let next = next.into_iter().map(edge).collect();
             let shared_slots = spec.shared_slots;
             spec.modules.push(module(id, next, shared_slots, &mut random));
-        }
-        // A mailbox for each worker is for pools of a module's own.
-        let shares = |plan: &ModulePlan| matches!(plan.pool, PoolPlan::Shared(_));
-        if spec.modules.iter().any(shares) {
-            spec.policy.mailbox = Mailboxes::Pool;
         }
         if random.random_bool(0.4) {
             spec.failures = failures(&spec, &mut random);
