@@ -65,7 +65,12 @@ fn run(drawn: &Drawn) -> Ran {
         &drawn.spec,
         "drawn",
         &mut drawn.arrivals.iter().copied(),
-        &mut |now| assert!(now.micros() < STUCK_AFTER.micros(), "stuck: still at work at {now:?}"),
+        &mut |now| {
+            assert!(
+                now.micros() < STUCK_AFTER.micros(),
+                "stuck: still at work at {now:?}"
+            )
+        },
     )
 }
 

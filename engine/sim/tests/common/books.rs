@@ -34,7 +34,11 @@ pub fn check(drawn: &Drawn, ran: &Ran) {
         let module = &report.modules[&plan.name];
         // Two modules may let go of a request in one instant: each says so in the trail, the books count the first.
         let (booked, told) = (module.dropped, sum(&trail.dropped));
-        assert!(booked <= told, "{booked} drops of {}, {told} in the trail", plan.name);
+        assert!(
+            booked <= told,
+            "{booked} drops of {}, {told} in the trail",
+            plan.name
+        );
         assert!(splits || booked == told, "drops of {}", plan.name);
     }
     items_run_once(spec, ran);
