@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::Graph;
-use weir_policy::{Report, Span, Timestamp};
+use weir_policy::{ModuleReport, Report, Span, Timestamp};
 use weir_runtime::{Assembly, RunOptions};
 use weir_sim::experiment::{capacity, world_of};
 use weir_sim::{WorldSpec, simulate};
@@ -157,9 +157,15 @@ impl Pair {
             let batches: Vec<String> = modules
                 .map(|module| format!("{:.2}", module.mean_batch))
                 .collect();
+            let each = |module: &ModuleReport| module.busy_s * 1e3 / (module.batches as f64).max(1.0);
+            let each: Vec<String> = report
+                .modules
+                .values()
+                .map(|module| format!("{:.2}", each(module)))
+                .collect();
             println!(
                 "  load {load:.1} {name:>9}: {} arrived, goodput {:.2}/s, drop rate {:.2} % ({} late), invalid {:.2} %, \
-                 p50 {:.1} p99 {:.1} ms, batches {}",
+                 p50 {:.1} p99 {:.1} ms, batches {}, each {} ms",
                 requests.arrived,
                 requests.delivered as f64 / seconds,
                 requests.drop_rate() * 100.0,
@@ -167,7 +173,8 @@ impl Pair {
                 report.invalid_rate * 100.0,
                 report.latency_ms.p50,
                 report.latency_ms.p99,
-                batches.join(" ")
+                batches.join(" "),
+                each.join(" ")
             );
         }
         let (live, simulated) = (self.live.requests, self.simulated.requests);

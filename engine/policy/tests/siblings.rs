@@ -109,8 +109,8 @@ impl Around {
         }
     }
 
-    fn pass(&mut self, what: Happens) {
-        match what {
+    fn pass(&mut self, what: &Happens) {
+        match *what {
             Happens::Arrives(items, ago) => {
                 let request = RequestId(self.sent);
                 self.sent += 1;
@@ -124,15 +124,15 @@ impl Around {
                     droppable: true,
                 });
             }
-            Happens::Cancelled(index) => {
-                if let Some(&request) = nth(&index, self.here.keys()) {
+            Happens::Cancelled(ref index) => {
+                if let Some(&request) = nth(index, self.here.keys()) {
                     self.here.remove(&request);
                     self.gone.insert(request);
                     self.tell(ModuleEvent::Cancelled { request });
                 }
             }
-            Happens::Back(index, failed) => {
-                if let Some(&slot) = nth(&index, self.running.keys()) {
+            Happens::Back(ref index, failed) => {
+                if let Some(&slot) = nth(index, self.running.keys()) {
                     self.back(slot, failed);
                 }
             }
@@ -146,7 +146,7 @@ impl Around {
                 }
             }
             Happens::Later(ms) => {
-                self.now += Span::from_millis(ms);
+                self.now = self.now + Span::from_millis(ms);
                 self.tell(ModuleEvent::Tick);
             }
         }
@@ -193,17 +193,17 @@ proptest! {
                         down: BTreeSet::new(),
                     };
                     for what in &story {
-                        around.pass(what.clone());
+                        around.pass(what);
                     }
                     // All workers are back, and time goes by: whatever was not cancelled ends.
                     for worker in 0..WORKERS {
-                        around.pass(Happens::Worker(worker, true));
+                        around.pass(&Happens::Worker(worker, true));
                     }
                     for _ in 0..2_000 {
                         if around.here.is_empty() && around.running.is_empty() {
                             break;
                         }
-                        around.pass(Happens::Later(10));
+                        around.pass(&Happens::Later(10));
                         let running: Vec<SlotId> = around.running.keys().copied().collect();
                         for slot in running {
                             around.back(slot, false);

@@ -38,8 +38,9 @@ impl World<'_> {
                 }
             }
             ModuleEffect::Drop { request, reason } => {
-                self.trail.dropped(module, self.now);
-                self.end(request, Outcome::Dropped(Some(module), reason), true);
+                if self.end(request, Outcome::Dropped(Some(module), reason), true) {
+                    self.trail.dropped(module, self.now);
+                }
             }
             ModuleEffect::Spent { request, span } => {
                 self.facts += 1;

@@ -163,7 +163,7 @@ impl<'a> World<'a> {
             trail: Trail::new(count),
             fleets: spec.modules.iter().map(|plan| Fleet::new(&plan.pool)).collect(),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
-            random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x6e6f_6973_65),
+            random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
             splits: topology.splits(),
             topology: topology.clone(),
             events: 0,
@@ -405,10 +405,10 @@ impl<'a> World<'a> {
         self.tell(module, arrived);
     }
 
-    /// Ends a request; those who may have it are told.
-    pub(crate) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) {
+    /// Ends a request; those who may have it are told. Says false where it had ended already.
+    pub(crate) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) -> bool {
         if !self.ledger.ended(request, outcome) {
-            return;
+            return false;
         }
         let journey = &mut self.journeys[request.index()];
         journey.ended = true;
@@ -433,6 +433,7 @@ impl<'a> World<'a> {
                 }
             }
         }
+        true
     }
 
     fn tick(&mut self) {

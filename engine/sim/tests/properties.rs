@@ -10,6 +10,9 @@ use common::drawn::Drawn;
 use weir_policy::{Arbitration, DropRule, Forming, Mailboxes, Order, Policy, Queueing, Sizing, Span};
 use weir_sim::{Ran, simulate};
 
+/// Far beyond what any drawn world can have to do.
+const STUCK_AFTER: Span = Span::from_secs(3_600);
+
 /// Every rule, and the forms of those that have several.
 fn rules() -> Vec<DropRule> {
     let named = DropRule::NAMES.iter().map(|name| serde_json::json!(name));
@@ -57,11 +60,17 @@ fn policies() -> Vec<Policy> {
 }
 
 fn run(drawn: &Drawn) -> Ran {
+    // A world that is stuck would tick for ever.
     simulate(
         &drawn.spec,
         "drawn",
         &mut drawn.arrivals.iter().copied(),
-        &mut |_| {},
+        &mut |now| {
+            assert!(
+                now.micros() < STUCK_AFTER.micros(),
+                "stuck: still at work at {now:?}"
+            )
+        },
     )
 }
 

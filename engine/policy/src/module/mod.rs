@@ -91,9 +91,10 @@ impl Module {
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
             foresight: Foresight::default(),
-            queues: Queues::new(match (spec.pool, spec.policy.mailbox) {
-                (Pool::Own, Mailboxes::Worker) => workers.len(),
-                _ => 1,
+            // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
+            queues: Queues::new(match (spec.policy.mailbox, spec.pool) {
+                (Mailboxes::Worker, Pool::Own) => workers.len(),
+                (Mailboxes::Pool, _) | (_, Pool::Shared) => 1,
             }),
             workers,
             granted: Vec::new(),

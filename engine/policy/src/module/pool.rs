@@ -56,38 +56,42 @@ impl Module {
         let Some(place) = self.workers.place(slot) else {
             return;
         };
-        let mailbox = self.mailbox_of(place);
-        self.touch(mailbox);
-        if up {
-            return;
-        }
-        let formed = self
-            .workers
-            .at_mut(place)
-            .map(|worker| std::mem::take(&mut worker.forming));
-        let mut moving: Vec<RequestId> = formed.into_iter().flatten().map(|part| part.request).collect();
-        if self.queues.mailboxes() > 1 {
-            moving.extend(self.queues.waiting(mailbox));
-        }
-        for request in moving {
-            self.deal_again(request);
+        self.touch(self.mailbox_of(place));
+        // What came while nobody was there stands at workers that may never return.
+        let gone: Vec<usize> = if up {
+            let all = (0..).zip(self.workers.iter());
+            all.filter(|(_, worker)| !worker.up)
+                .map(|(place, _)| place)
+                .collect()
+        } else {
+            vec![place]
+        };
+        for place in gone {
+            let formed = self.workers.at(place).map(|worker| &worker.forming);
+            let mut moving: Vec<RequestId> = formed.into_iter().flatten().map(|part| part.request).collect();
+            if self.queues.mailboxes() > 1 {
+                moving.extend(self.queues.standing(place));
+            }
+            moving.sort_unstable();
+            moving.dedup();
+            for request in moving {
+                self.deal_again(request);
+            }
         }
     }
 
-    /// Puts a request back among those that wait, at a worker that is there. Of one that has begun to run the rest
-    /// stays where it is.
+    /// Puts a request back among those that wait, at a worker that is there. Of one that has begun to run the rest is
+    /// dealt out; in a pool with one mailbox it stays in the batch formed for the worker that is gone, which others take
+    /// over: parts of it may stand in several batches, and each item must run once.
     fn deal_again(&mut self, request: RequestId) {
-        let Some(entry) = self.queues.of(request).filter(|entry| !entry.begun()) else {
+        let own = self.queues.mailboxes() > 1;
+        let Some(entry) = self.queues.of(request).filter(|entry| own || !entry.begun()) else {
             return;
         };
         for worker in self.workers.iter_mut() {
             worker.forming.retain(|part| part.request != request);
         }
-        let mailbox = if self.queues.mailboxes() > 1 {
-            self.workers.in_turn()
-        } else {
-            0
-        };
+        let mailbox = if own { self.workers.in_turn() } else { 0 };
         self.queues.insert(request, entry.unbound(), mailbox);
         self.touch(mailbox);
     }

@@ -60,9 +60,12 @@ impl Entry {
         self.started > 0
     }
 
-    /// As it was before any of it was bound.
+    /// As it was before what does not run yet was bound: in a mailbox of one worker items run in their order.
     pub(super) fn unbound(self) -> Self {
-        Self { bound: 0, ..self }
+        Self {
+            bound: self.started,
+            ..self
+        }
     }
 
     /// Items that still wait for a batch.
@@ -195,6 +198,14 @@ impl Queues {
     pub(super) fn waiting(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
         let waiting = self.mailboxes[mailbox].waiting.iter();
         waiting.map(|(_, request, ())| request)
+    }
+
+    /// All that have items waiting in a mailbox.
+    pub(super) fn standing(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
+        let of = &self.mailboxes[mailbox];
+        let lines = of.waiting.iter().chain(of.dear.iter());
+        let begun = of.begun.iter().map(|(_, request)| *request);
+        lines.map(|(_, request, ())| request).chain(begun)
     }
 
     /// The first to look at where urgency is asked: of those partly bound, and of those that wait.

@@ -29,9 +29,17 @@ pub fn check(drawn: &Drawn, ran: &Ran) {
     let sum = |series: &[u32]| series.iter().map(|&count| u64::from(count)).sum::<u64>();
     assert_eq!(sum(&ran.trail.sent), total.arrived);
     assert_eq!(sum(&ran.trail.lost), total.dropped + total.late);
+    let splits = spec.modules.iter().any(|plan| plan.next.len() > 1);
     for (plan, trail) in spec.modules.iter().zip(&ran.trail.modules) {
         let module = &report.modules[&plan.name];
-        assert_eq!(module.dropped, sum(&trail.dropped), "drops of {}", plan.name);
+        // Two modules may let go of a request in one instant: each says so in the trail, the books count the first.
+        let (booked, told) = (module.dropped, sum(&trail.dropped));
+        assert!(
+            booked <= told,
+            "{booked} drops of {}, {told} in the trail",
+            plan.name
+        );
+        assert!(splits || booked == told, "drops of {}", plan.name);
     }
     items_run_once(spec, ran);
 }
