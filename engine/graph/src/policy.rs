@@ -21,6 +21,7 @@ const PARAMETERS: &[&str] = &[
     "queueing",
     "scan",
     "budget",
+    "over",
     "threshold",
     "alpha",
 ];

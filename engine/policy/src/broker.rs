@@ -186,6 +186,7 @@ mod tests {
         check(&DropRule::None, 10_000, None);
         let cumulative = Split {
             budget: Budget::Cumulative,
+            ..Split::default()
         };
         check(&DropRule::ClipperPlusPlus(cumulative), 250, None);
         check(
@@ -197,6 +198,7 @@ mod tests {
         check(&DropRule::Split(cumulative), 211, Some(DropReason::OverBudget));
         let local = Split {
             budget: Budget::Local,
+            ..Split::default()
         };
         check(&DropRule::ClipperPlusPlus(local), 200, None);
         check(

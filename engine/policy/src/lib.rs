@@ -52,8 +52,8 @@ pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use time::{BadSpan, Span, Timestamp};
 pub use topology::Topology;
 pub use values::{
-    Arbitration, Budget, DropRule, Forming, Lookahead, Mailboxes, Order, OverloadControl, Policy, Queueing,
-    Scan, ScanBy, Sizing, Split,
+    Arbitration, Budget, DropRule, Forming, Lookahead, Mailboxes, Order, Over, OverloadControl, Policy,
+    Queueing, Scan, ScanBy, Sizing, Split,
 };
 pub use waits::{Sketch, Waits, summed_wait};
 pub use window::Window;

@@ -8,7 +8,7 @@ use crate::fan_out::FanOut;
 use crate::id::{ModuleId, StreamId};
 use crate::time::{Span, Timestamp};
 use crate::topology::Topology;
-use crate::values::{DropRule, Lookahead};
+use crate::values::{DropRule, Lookahead, Over};
 use crate::waits::{Sketch, summed_wait};
 
 /// What a module tells the others.
@@ -335,7 +335,14 @@ impl Planner {
         let Some(path) = self.through.iter().max_by_key(|path| whole(path)) else {
             return (slo, slo);
         };
-        let total = whole(path);
+        let over = match self.rule {
+            DropRule::ClipperPlusPlus(split) | DropRule::Split(split) => split.over,
+            _ => Over::Path,
+        };
+        let total = match over {
+            Over::Path => whole(path),
+            Over::Modules => (0..self.states.len() as u32).map(ModuleId).map(weight).sum(),
+        };
         if total == Span::ZERO {
             return (slo, slo);
         }

@@ -156,6 +156,19 @@ pub enum ScanBy {
 pub struct Split {
     /// Whether a request may use what earlier modules left over.
     pub budget: Budget,
+    /// Among which modules the SLO is split, where the graph is no chain.
+    pub over: Over,
+}
+
+/// Among which modules an SLO is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// Those of the longest path through the module: branches run at the same time.
+    #[default]
+    Path,
+    /// All modules, as PARD writes it: `SLO_k = SLO * d_k / sum over all N`.
+    Modules,
 }
 
 /// Whether shares add up along the way.
@@ -244,6 +257,7 @@ impl<'de> Deserialize<'de> for DropRule {
             queueing: Option<Queueing>,
             scan: Option<ScanBy>,
             budget: Option<Budget>,
+            over: Option<Over>,
             threshold: Option<Span>,
             alpha: Option<f64>,
         }
@@ -266,6 +280,7 @@ impl<'de> Deserialize<'de> for DropRule {
                 queueing: None,
                 scan: None,
                 budget: None,
+                over: None,
                 threshold: None,
                 alpha: None,
             },
@@ -280,6 +295,7 @@ impl<'de> Deserialize<'de> for DropRule {
         };
         let split = Split {
             budget: table.budget.unwrap_or_default(),
+            over: table.over.unwrap_or_default(),
         };
         let control = OverloadControl::default();
         let control = OverloadControl {
@@ -290,7 +306,7 @@ impl<'de> Deserialize<'de> for DropRule {
             "none" => (Self::None, &[]),
             "pard" => (Self::Pard(ahead), &["quantile", "window", "samples", "queueing"]),
             "weir" => (Self::Weir(ahead), &["quantile", "window", "samples", "queueing"]),
-            "clipper++" => (Self::ClipperPlusPlus(split), &["budget"]),
+            "clipper++" => (Self::ClipperPlusPlus(split), &["budget", "over"]),
             "nexus" => (
                 Self::Nexus(Scan {
                     scan: table.scan.unwrap_or_default(),
@@ -300,7 +316,7 @@ impl<'de> Deserialize<'de> for DropRule {
             "back" => (Self::Back, &[]),
             "sf" => (Self::Sf, &[]),
             "oc" => (Self::Oc(control), &["threshold", "alpha"]),
-            "split" => (Self::Split(split), &["budget"]),
+            "split" => (Self::Split(split), &["budget", "over"]),
             "wcl" => (Self::Wcl(ahead), &["window", "queueing"]),
             "lower" => (Self::Lower(ahead), &["window", "queueing"]),
             "upper" => (Self::Upper(ahead), &["window", "queueing"]),
@@ -313,6 +329,7 @@ impl<'de> Deserialize<'de> for DropRule {
             ("queueing", table.queueing.is_some()),
             ("scan", table.scan.is_some()),
             ("budget", table.budget.is_some()),
+            ("over", table.over.is_some()),
             ("threshold", table.threshold.is_some()),
             ("alpha", table.alpha.is_some()),
         ];
@@ -436,6 +453,7 @@ mod tests {
             "{ rule = \"clipper++\", budget = \"local\" }",
             Ok(DropRule::ClipperPlusPlus(Split {
                 budget: Budget::Local,
+                over: Over::Path,
             })),
         );
         for name in DropRule::NAMES {

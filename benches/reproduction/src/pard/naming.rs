@@ -1,6 +1,6 @@
 //! What policies are called, in the paper's words where it has one.
 
-use weir_policy::{Budget, DropRule, Forming, Mailboxes, Order, Policy, ScanBy};
+use weir_policy::{Budget, DropRule, Forming, Mailboxes, Order, Over, Policy, ScanBy};
 
 /// Of a trace's origin its name.
 #[must_use]
@@ -15,6 +15,11 @@ pub fn policy(policy: &Policy) -> String {
     let name = match &policy.drop {
         DropRule::None => "naive".to_owned(),
         DropRule::Nexus(scan) if scan.scan == ScanBy::Deadline => "nexus (deadline)".to_owned(),
+        DropRule::ClipperPlusPlus(split)
+            if split.budget == Budget::Cumulative && split.over == Over::Path =>
+        {
+            "clipper++ (path)".to_owned()
+        }
         DropRule::ClipperPlusPlus(split) if split.budget == Budget::Local => "clipper++ (local)".to_owned(),
         DropRule::Split(split) if split.budget == Budget::Local => "split (local)".to_owned(),
         DropRule::Pard(_) => match policy.order {

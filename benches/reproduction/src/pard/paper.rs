@@ -80,6 +80,7 @@ pub fn ratios(study: &Study) -> String {
         "nexus",
         "nexus (deadline)",
         "clipper++",
+        "clipper++ (path)",
         "clipper++ (local)",
     ];
     let mut header = vec!["workload".to_owned()];
@@ -160,7 +161,9 @@ pub fn claims(study: &Study) -> Vec<Check> {
                 .any(|rival| drop_rate(study, workload, rival).mean > 0.0)
         })
         .collect();
-    let rivals = BASELINES.iter().chain(&["nexus (deadline)", "clipper++ (local)"]);
+    let rivals = BASELINES
+        .iter()
+        .chain(&["nexus (deadline)", "clipper++ (path)", "clipper++ (local)"]);
     for rival in rivals {
         let below = |workload: &&&(String, String)| {
             drop_rate(study, workload, "pard").mean < drop_rate(study, workload, rival).mean
