@@ -338,6 +338,8 @@ impl<'a> World<'a> {
             stream: StreamId(stream),
             ended: false,
         });
+        // The ledger and the gate take this in.
+        self.facts += 2;
         self.ledger.arrived(request, StreamId(stream));
         self.trail.sent(self.now);
         for (fleet, items) in self.fleets.iter_mut().zip(&self.items[row..]) {
@@ -410,6 +412,7 @@ impl<'a> World<'a> {
         if !self.ledger.ended(request, outcome) {
             return false;
         }
+        self.facts += 1 + u64::from(entered);
         let journey = &mut self.journeys[request.index()];
         journey.ended = true;
         let (stream, sent_at) = (journey.stream, journey.sent_at);

@@ -1,7 +1,7 @@
 //! How fast the simulator is: a million requests through five modules on one core, events counted, and the memory it took.
 //!
-//! An event is a fact that a state machine of the engine took in: an arrival at a module, a batch that came back, a state
-//! heard, device time booked, a tick. What passes through the agenda (sendings, batches, alarms) is told apart.
+//! An event is a fact that a state machine of the engine took in: a request let in at the gate and entered in the ledger,
+//! its arrival at a module, a batch that came back, device time booked, a state heard, a tick, an end. What passes through the agenda (sendings, batches, alarms) is told apart.
 
 #![allow(
     clippy::print_stdout,
