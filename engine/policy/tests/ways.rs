@@ -100,7 +100,8 @@ impl Graph {
                 DropRule::Lower(_) => queueing + duration,
                 DropRule::Upper(_) => queueing + duration + duration,
                 DropRule::Pard(ahead) => queueing + duration + wait(ahead.quantile),
-                DropRule::Weir(ahead) => duration + wait(ahead.quantile),
+                // With a moment for the way out: a two-hundredth of the SLO of one second.
+                DropRule::Weir(ahead) => duration + wait(ahead.quantile) + Span::from_millis(5),
                 _ => Span::ZERO,
             }
         };
