@@ -11,7 +11,7 @@ use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Forming, Order, Scan, Sizing};
 
-/// Part of the time that requests have left which the queue may take to drain before rule `weir` picks those with a margin.
+/// Part of the time that requests have left which the queue takes to drain where rule `weir` asks for the whole margin.
 const PRESSED: f64 = 0.6;
 
 impl Module {
@@ -221,8 +221,7 @@ impl Module {
         }
     }
 
-    /// For the rule `weir`: the deadline from which on a request has time to spare. Where all that waits can be done in
-    /// time, everybody has.
+    /// For the rule `weir`: the deadline from which on a request has time to spare. The more waits, the more is asked.
     fn spare(&self, start: Timestamp) -> Option<Timestamp> {
         let weir = matches!(self.spec.policy.drop, DropRule::Weir(_));
         let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
@@ -231,14 +230,13 @@ impl Module {
         }
         let ahead = self.outlook.ahead;
         let duration = self.expected(self.batch_size);
-        // Pressed is who has so much waiting that the last of it will hardly have time left. The load factor of a second
-        // tells of bursts when they are over.
+        // The queue tells how pressed the module is: by whether the last of it will have time left. The load factor of a
+        // second tells of bursts when they are over.
         let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
         let room = self.spec.slo.saturating_sub(duration + ahead);
-        if drain <= room.scale(PRESSED) {
-            return Some(start);
-        }
-        Some(start + duration + ahead + self.load.spare.margin(ahead, self.spec.slo))
+        let margin = self.load.spare.margin(ahead, self.spec.slo);
+        let pressed = drain.micros() as f64 / (room.micros() as f64 * PRESSED).max(1.0);
+        Some(start + duration + ahead + margin.scale(pressed.min(1.0)))
     }
 
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the
