@@ -275,15 +275,7 @@ impl<'a> World<'a> {
         facts.clear();
         self.slot_facts = facts;
         for effect in effects.drain(..) {
-            let (to, fact) = match effect {
-                SlotEffect::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
-                SlotEffect::Forecast {
-                    module,
-                    slot,
-                    free_at,
-                } => (module, ModuleEvent::Forecast { slot, free_at }),
-                SlotEffect::Share { module, share } => (module, ModuleEvent::Share { share }),
-            };
+            let (to, fact) = effect.told();
             self.tell(to, fact);
         }
         self.slot_effects = effects;

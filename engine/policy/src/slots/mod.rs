@@ -17,10 +17,27 @@ mod facts;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{ModuleId, SlotId};
+use crate::module::ModuleEvent;
 use crate::time::{Span, Timestamp};
 use crate::window::Window;
 
 pub use facts::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
+
+impl SlotEffect {
+    /// Whom it concerns, and the fact that it is to them.
+    #[must_use]
+    pub fn told(self) -> (ModuleId, ModuleEvent) {
+        match self {
+            Self::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
+            Self::Forecast {
+                module,
+                slot,
+                free_at,
+            } => (module, ModuleEvent::Forecast { slot, free_at }),
+            Self::Share { module, share } => (module, ModuleEvent::Share { share }),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {

@@ -223,15 +223,7 @@ impl World {
                     serde_json::to_string(&again(&effect)).unwrap()
                 );
             }
-            let (to, event) = match effect {
-                SlotEffect::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
-                SlotEffect::Forecast {
-                    module,
-                    slot,
-                    free_at,
-                } => (module, ModuleEvent::Forecast { slot, free_at }),
-                SlotEffect::Share { module, share } => (module, ModuleEvent::Share { share }),
-            };
+            let (to, event) = effect.told();
             self.wire(self.scene.hop, Wire::Module(to, event));
         }
     }

@@ -64,15 +64,7 @@ impl SlotActor {
             recorder.slots(now, &facts, &self.effects);
         }
         for effect in self.effects.drain(..) {
-            let (module, event) = match effect {
-                SlotEffect::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
-                SlotEffect::Forecast {
-                    module,
-                    slot,
-                    free_at,
-                } => (module, ModuleEvent::Forecast { slot, free_at }),
-                SlotEffect::Share { module, share } => (module, ModuleEvent::Share { share }),
-            };
+            let (module, event) = effect.told();
             if let Some(address) = self.modules.get(module.index()) {
                 address.do_send(Fact(event));
             }
