@@ -10,6 +10,8 @@ mod evidence;
 mod frame;
 mod geometry;
 mod item;
+mod partition;
+mod tensor;
 mod traits;
 
 pub use catalog::{
@@ -20,6 +22,8 @@ pub use evidence::{Attribute, Evidence, Finding, KeyPoint, Note, Object, ObjectR
 pub use frame::{ColorMatrix, Frame, Image, Layout, OwnedPlanes, Planes, Reservation};
 pub use geometry::{Affine, Point, Rect};
 pub use item::{Inference, Item, Region};
+pub use partition::{Divided, Ends, Part, PartLoader};
+pub use tensor::{Element, Tensor};
 pub use traits::{
     Batching, Delivery, DeviceKind, Labelled, Model, Operator, Session, Sink, SinkFactory, Source,
     SourceFactory, SourceInfo, Step, StopFlag,

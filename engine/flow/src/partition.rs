@@ -1,0 +1,60 @@
+//! Models that are cut: what comes before the first partition, what comes after the last, and the partitions.
+//!
+//! The engine holds the frames: it prepares a batch's input, and decodes what comes out of the last partition. The
+//! partitions between them know tensors only, so that they can run in another process.
+
+use std::ops::Range;
+
+use crate::error::SessionError;
+use crate::item::{Inference, Item};
+use crate::tensor::Tensor;
+use crate::traits::DeviceKind;
+
+/// A model with its head, cut into blocks.
+pub trait Divided: Send + Sync {
+    /// How many blocks there are.
+    fn blocks(&self) -> usize;
+    /// Blocks of that range as a model of its own, for a [`PartLoader`].
+    ///
+    /// # Errors
+    /// [`SessionError::Load`] where the model cannot be cut there.
+    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError>;
+    /// What fills inputs and reads outputs, for one thread.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`].
+    fn ends(&self) -> Result<Box<dyn Ends>, SessionError>;
+}
+
+/// The two ends of a model that is cut: from items to its input, from its outputs to inferences.
+pub trait Ends: Send {
+    /// The input tensors of a batch.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`].
+    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
+    /// One inference an item, in order, out of the outputs of the batch that these items were prepared for.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`] where the outputs are not those of the model.
+    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError>;
+}
+
+/// Opens partitions.
+pub trait PartLoader: Send + Sync {
+    /// A session of a partition on a device. With `half`, what it sends on is converted to half precision, and what it
+    /// receives in half precision is converted back.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`] where the bytes are not a model that runs here.
+    fn load(&self, part: &[u8], device: DeviceKind, half: bool) -> Result<Box<dyn Part>, SessionError>;
+}
+
+/// One partition on one slot, owned by the thread that runs it.
+pub trait Part: Send {
+    /// Runs a batch. Inputs come in any order, named; outputs of the model that earlier partitions gave are passed on.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`]; the batch is lost.
+    fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError>;
+}
