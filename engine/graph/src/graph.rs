@@ -50,6 +50,8 @@ pub enum DeviceClass {
     Cuda(u32),
     /// A device that exists as a profile only; the word is its class.
     Emulated(String),
+    /// Partition workers: a plan says which of them run which part of a model.
+    Workers,
 }
 
 /// A device with its slots.
@@ -64,12 +66,35 @@ pub struct DeviceNode {
 }
 
 impl DeviceNode {
-    /// How many slots it has on a machine of `cores` cores; at least one.
+    /// How many slots of this process it has on a machine of `cores` cores; at least one, but none where the work is
+    /// done by partition workers.
     #[must_use]
     pub fn slots_with(&self, cores: u32) -> u32 {
-        let default = if self.class == DeviceClass::Cpu { cores } else { 1 };
-        self.slots.unwrap_or(default).max(1)
+        match self.class {
+            DeviceClass::Workers => 0,
+            DeviceClass::Cpu => self.slots.unwrap_or(cores).max(1),
+            DeviceClass::Cuda(_) | DeviceClass::Emulated(_) => self.slots.unwrap_or(1).max(1),
+        }
     }
+}
+
+/// What runs partitions of models: a process at an address, or threads of this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerNode {
+    /// Its name.
+    pub name: String,
+    /// The class of device that it is or stands for, as plans name it.
+    pub class: String,
+    /// `HOST:PORT` of a `weir worker`; `None` for a worker in this process.
+    pub address: Option<String>,
+    /// The server it is on: workers of one server share its links. Its own name where it does not say.
+    pub server: String,
+    /// What its server's link carries each way, in bits a second.
+    pub bandwidth_bps: u64,
+    /// A worker in this process that stands for a slower device takes so many times as long; 1 where it does not.
+    pub slowdown: f64,
+    /// The core that a worker in this process is pinned to.
+    pub core: Option<u32>,
 }
 
 /// Where a model comes from.
@@ -102,6 +127,8 @@ pub struct ModelNode {
     pub workers: Option<u32>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
+    /// The plan by which it is spread over partition workers.
+    pub plan: Option<PathBuf>,
     /// Keys of the head.
     pub settings: Settings,
 }
@@ -158,6 +185,7 @@ pub struct Graph {
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<SourceNode>,
     pub(crate) devices: Vec<DeviceNode>,
+    pub(crate) workers: Vec<WorkerNode>,
     pub(crate) models: Vec<ModelNode>,
     pub(crate) modules: Vec<ModuleNode>,
     pub(crate) sinks: Vec<SinkNode>,
@@ -193,6 +221,12 @@ impl Graph {
     #[must_use]
     pub fn devices(&self) -> &[DeviceNode] {
         &self.devices
+    }
+
+    /// The partition workers, in the order of the text.
+    #[must_use]
+    pub fn workers(&self) -> &[WorkerNode] {
+        &self.workers
     }
 
     /// The models that modules use.

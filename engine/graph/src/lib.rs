@@ -12,6 +12,7 @@ mod fields;
 mod graph;
 mod policy;
 mod problem;
+mod rate;
 mod raw;
 pub mod reading;
 mod render;
@@ -28,7 +29,7 @@ use weir_flow::Catalog;
 pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
 pub use graph::{
     DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
-    Vertex, WhenSlow,
+    Vertex, WhenSlow, WorkerNode,
 };
 pub use problem::{Problem, Problems};
 pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};

@@ -32,7 +32,7 @@ impl SlotLayout {
         let mut of_device: Vec<Vec<SlotId>> = Vec::new();
         for device in graph.devices() {
             let kind = match device.class {
-                DeviceClass::Cpu | DeviceClass::Emulated(_) => DeviceKind::Cpu,
+                DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers => DeviceKind::Cpu,
                 DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
             };
             let first = kinds.len() as u32;

@@ -124,7 +124,7 @@ fn of_graph(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Subjec
     let mut subjects = Vec::new();
     for node in graph.models() {
         let device = match graph.devices()[node.device].class {
-            DeviceClass::Cpu => DeviceKind::Cpu,
+            DeviceClass::Cpu | DeviceClass::Workers => DeviceKind::Cpu,
             DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
             DeviceClass::Emulated(_) => {
                 let name = &node.name;

@@ -39,6 +39,7 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     same_files(&raw, reports);
     let devices = placement::place(&raw, reports);
     placement::own_slots(&raw, &models, &devices, reports);
+    placement::planned(&raw, reports);
     warn_unused(&raw, &wiring, &models, &devices, reports);
     if !reports.is_clean() {
         return None;
@@ -251,6 +252,7 @@ fn build(
         policy: raw.policy,
         sources: sources.collect::<Option<_>>()?,
         devices: device_nodes,
+        workers: raw.workers.into_iter().map(|(_, worker)| worker).collect(),
         models: model_nodes,
         modules: module_nodes,
         sinks: sinks.collect::<Option<_>>()?,
@@ -270,6 +272,7 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
         batch: model.batch,
         workers: model.workers.map(|workers| workers.value),
         profile: model.profile,
+        plan: model.plan.map(|plan| plan.value),
         settings: model.settings,
     })
 }

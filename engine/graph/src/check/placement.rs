@@ -10,6 +10,8 @@ use crate::spelling;
 
 /// Where a model is that does not say.
 const DEFAULT: &str = "cpu";
+/// Where a model with a plan is.
+const WORKERS: &str = "workers";
 
 /// The devices that models are on.
 pub(super) struct Devices {
@@ -28,7 +30,8 @@ pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
         of_model: Vec::with_capacity(raw.models.len()),
     };
     for model in &raw.models {
-        let fallback = Spot::new(DEFAULT.to_owned(), model.name.at);
+        let default = if model.plan.is_some() { WORKERS } else { DEFAULT };
+        let fallback = Spot::new(default.to_owned(), model.name.at);
         let spot = model.device.given().unwrap_or(&fallback);
         let known = devices.nodes.iter().position(|node| node.name == spot.value);
         let declared = raw.devices.iter().find(|device| device.name.value == spot.value);
@@ -66,12 +69,46 @@ pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
     devices
 }
 
+/// A model is on partition workers where it has a plan, and has a plan where it is on them.
+pub(super) fn planned(raw: &RawGraph, reports: &mut Reports) {
+    for model in &raw.models {
+        let on_workers = model.device.given().is_some_and(|device| device.value == WORKERS);
+        match (&model.plan, model.device.given()) {
+            (Some(_), Some(device)) if !on_workers => {
+                let hint = Some("leave `device` out: the plan says where its parts run".to_owned());
+                let message = format!("model \"{}\" has a plan and a device", model.name.value);
+                reports.add(device.at, message, hint);
+            }
+            (None, Some(device)) if on_workers => {
+                let hint = Some("make one by weir plan, and name it: plan = \"FILE\"".to_owned());
+                let message = format!(
+                    "model \"{}\" is on partition workers and has no `plan`",
+                    model.name.value
+                );
+                reports.add_whole(device.at, message, hint);
+            }
+            (Some(plan), _) if raw.workers.is_empty() => {
+                let hint = Some("add [workers.NAME] with class and address".to_owned());
+                let message = format!(
+                    "model \"{}\" has a plan, but there are no workers",
+                    model.name.value
+                );
+                reports.add_whole(plan.at, message, hint);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A mailbox for each worker needs workers that are the module's alone.
 pub(super) fn own_slots(raw: &RawGraph, models: &[Option<usize>], devices: &Devices, reports: &mut Reports) {
     if raw.policy.mailbox != Mailboxes::Worker {
         return;
     }
-    let device = |model: &Option<usize>| devices.of_model.get((*model)?).copied().flatten();
+    let device = |model: &Option<usize>| {
+        let device = devices.of_model.get((*model)?).copied().flatten()?;
+        (devices.nodes[device].class != DeviceClass::Workers).then_some(device)
+    };
     for (place, module) in raw.modules.iter().enumerate() {
         let Some(own) = models.get(place).and_then(device) else {
             continue;
@@ -91,6 +128,9 @@ pub(super) fn own_slots(raw: &RawGraph, models: &[Option<usize>], devices: &Devi
 fn parse(name: &str) -> Option<DeviceClass> {
     if name == "cpu" {
         return Some(DeviceClass::Cpu);
+    }
+    if name == WORKERS {
+        return Some(DeviceClass::Workers);
     }
     if let Some(ordinal) = name.strip_prefix("cuda:") {
         return ordinal.parse().ok().map(DeviceClass::Cuda);

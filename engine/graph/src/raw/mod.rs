@@ -5,6 +5,7 @@ mod emulated;
 mod model;
 pub(crate) mod profile;
 mod section;
+mod worker;
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use weir_policy::{Policy, Span};
 use crate::Sources;
 use crate::document::{Content, Entry};
 use crate::fields::{Field, Fields, Spot};
-use crate::graph::{SourceMode, WhenSlow};
+use crate::graph::{SourceMode, WhenSlow, WorkerNode};
 use crate::policy;
 use crate::problem::Reports;
 use crate::spelling;
@@ -40,6 +41,7 @@ pub(crate) struct RawGraph {
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<RawSource>,
     pub(crate) devices: Vec<RawDevice>,
+    pub(crate) workers: Vec<(Spot<String>, WorkerNode)>,
     pub(crate) models: Vec<RawModel>,
     pub(crate) modules: Vec<RawModule>,
     pub(crate) sinks: Vec<RawSink>,
@@ -80,7 +82,7 @@ pub(crate) struct RawSink {
 }
 
 const SECTIONS: &[&str] = &[
-    "app", "policy", "sources", "devices", "models", "modules", "sinks",
+    "app", "policy", "sources", "devices", "workers", "models", "modules", "sinks",
 ];
 
 /// Reads all tables; what is wrong is reported.
@@ -103,6 +105,7 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
             "devices" => graph
                 .devices
                 .extend(each(entry, section, context, section::device)),
+            "workers" => graph.workers.extend(each(entry, section, context, worker::read)),
             "models" => graph.models.extend(each(entry, section, context, model::read)),
             "modules" => graph
                 .modules

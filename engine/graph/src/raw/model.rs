@@ -1,5 +1,7 @@
 //! The tables of models: where they come from, their heads, and on what they are placed.
 
+use std::path::PathBuf;
+
 use weir_flow::{HeadSpec, Settings, Value, ZooHint};
 use weir_policy::Span;
 
@@ -33,10 +35,12 @@ pub(crate) struct RawModel {
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spot<u32>>,
     pub(crate) profile: Vec<(u32, Span)>,
+    /// The plan by which it is spread over partition workers.
+    pub(crate) plan: Option<Spot<PathBuf>>,
     pub(crate) settings: Settings,
 }
 
-const MODEL_KEYS: &[&str] = &["model", "head", "device", "batch", "workers", "profile"];
+const MODEL_KEYS: &[&str] = &["model", "head", "device", "batch", "workers", "profile", "plan"];
 
 pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
     let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.reports)?;
@@ -82,6 +86,7 @@ pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>)
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);
     let profile = profile(&fields, emulated, &batch, context);
+    let plan = plan(&fields, context);
     let classes = spec
         .filter(|_| read.whole && !emulated)
         .and_then(|spec| classes(spec, &settings));
@@ -95,12 +100,33 @@ pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>)
         workers: fields
             .count("workers", u32::MAX, context.reports)
             .given()
+            .filter(|_| plan.is_none())
             .cloned(),
         batch: batch.into_value().unwrap_or_else(|| vec![1]),
         profile: profile.unwrap_or_default(),
+        plan,
         settings,
         name,
     })
+}
+
+/// The plan's file, made absolute.
+fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spot<PathBuf>> {
+    let spot = fields.text("plan", context.reports).given().cloned()?;
+    let path = absolute(context.folder, &spot.value);
+    if !path.is_file() {
+        let message = format!("`plan`: there is no file \"{}\"", spot.value);
+        missing(&message, &path, spot.at, context.reports);
+        return None;
+    }
+    for key in ["workers", "profile"] {
+        if let Some(entry) = fields.entry(key) {
+            let hint = Some("leave it out".to_owned());
+            let message = format!("{} has a plan, which says what `{key}` would", fields.owner);
+            context.reports.add(entry.at, message, hint);
+        }
+    }
+    Some(Spot::new(path, spot.at))
 }
 
 fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ZooHint> {

@@ -185,7 +185,12 @@ pub(super) fn expect(
     fields.expect(&known, open_ended, context.reports);
 }
 
-fn required(fields: &Fields<'_>, name: &str, what: &str, context: &mut Context<'_>) -> Field<String> {
+pub(super) fn required(
+    fields: &Fields<'_>,
+    name: &str,
+    what: &str,
+    context: &mut Context<'_>,
+) -> Field<String> {
     let field = fields.text(name, context.reports);
     if field.is_absent() {
         let message = format!("{} has no `{name}`", fields.owner);

@@ -1,0 +1,124 @@
+//! The tables of partition workers: where they are, what they stand for, and what their links carry.
+
+use super::Context;
+use super::section::required;
+use crate::document::Entry;
+use crate::fields::{Field, Fields, Spot};
+use crate::graph::WorkerNode;
+
+/// What a link carries where nobody says: a link of ten gigabits.
+const BANDWIDTH: u64 = 10_000_000_000;
+
+/// A share of a device is a thread: no device has more.
+const MOST_CORE: u32 = 65_535;
+
+const KEYS: &[&str] = &["class", "address", "server", "bandwidth", "slowdown", "core"];
+
+pub(super) fn read(
+    name: Spot<String>,
+    entry: &Entry,
+    context: &mut Context<'_>,
+) -> Option<(Spot<String>, WorkerNode)> {
+    let mut fields = Fields::open(format!("worker \"{}\"", name.value), entry, context.reports)?;
+    fields.expect(KEYS, false, context.reports);
+    let class = required(
+        &fields,
+        "class",
+        "the class of device that it is, as the plan names it",
+        context,
+    );
+    let address = fields
+        .text("address", context.reports)
+        .and_then(|spot| address(&spot, context));
+    let slowdown = slowdown(&fields, context);
+    for key in ["slowdown", "core"] {
+        if let Some(entry) = fields.entry(key).filter(|_| !address.is_absent()) {
+            let hint = Some(format!(
+                "start it as weir worker --{key} ..., and leave the key out here"
+            ));
+            let message = format!(
+                "`{key}` is for workers in this process, and {} has an address",
+                fields.owner
+            );
+            context.reports.add(entry.at, message, hint);
+        }
+    }
+    let bandwidth = bandwidth(&fields, context);
+    let server = fields.text("server", context.reports).into_value();
+    let core = core(&fields, context);
+    let node = WorkerNode {
+        class: class.into_value()?,
+        address: match address {
+            Field::Broken => return None,
+            address => address.into_value(),
+        },
+        server: server.unwrap_or_else(|| name.value.clone()),
+        bandwidth_bps: bandwidth?,
+        slowdown: slowdown?,
+        core,
+        name: name.value.clone(),
+    };
+    Some((name, node))
+}
+
+/// `HOST:PORT`, both there.
+fn address(spot: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
+    let whole = spot
+        .value
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    if !whole {
+        let hint =
+            Some("the address that weir worker --listen was given, such as \"127.0.0.1:7101\"".to_owned());
+        let message = format!("`address`: \"{}\" is no HOST:PORT", spot.value.escape_debug());
+        context.reports.add(spot.at, message, hint);
+        return None;
+    }
+    Some(spot.value.clone())
+}
+
+/// How many times slower than the machine it is to be; at least as slow as it is.
+fn slowdown(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<f64> {
+    match fields.positive("slowdown", context.reports) {
+        Field::Absent => Some(1.0),
+        Field::Given(spot) if spot.value >= 1.0 => Some(spot.value),
+        Field::Given(spot) => {
+            let hint = Some("a worker can stand for a slower device, not for a faster one".to_owned());
+            context.reports.add(spot.at, "`slowdown` must be 1 or more", hint);
+            None
+        }
+        Field::Broken => None,
+    }
+}
+
+fn core(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u32> {
+    use crate::document::Content;
+    let field = fields.read("core", context.reports, |node| match node.content {
+        Content::Whole(whole) => u32::try_from(whole)
+            .ok()
+            .filter(|core| *core <= MOST_CORE)
+            .ok_or_else(|| "the number of a core".to_owned()),
+        _ => Err("the number of a core".to_owned()),
+    });
+    field.into_value()
+}
+
+fn bandwidth(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u64> {
+    let field = fields.text("bandwidth", context.reports);
+    match field {
+        Field::Absent => Some(BANDWIDTH),
+        Field::Broken => None,
+        Field::Given(spot) => {
+            let read = crate::rate::bits(&spot.value);
+            if read.is_none() {
+                let hint = Some("a number with a unit, such as \"10Gbps\" or \"500Mbps\"".to_owned());
+                let message = format!(
+                    "`bandwidth`: \"{}\" is no rate above zero",
+                    spot.value.escape_debug()
+                );
+                context.reports.add(spot.at, message, hint);
+            }
+            read
+        }
+    }
+}

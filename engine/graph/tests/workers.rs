@@ -1,0 +1,94 @@
+//! Partition workers and models with a plan.
+
+mod common;
+
+use common::{VALID, check, read};
+use weir_graph::DeviceClass;
+
+/// The valid graph with its reader spread over two workers.
+fn planned() -> String {
+    VALID
+        .replace(
+            "[models.detector]",
+            "[workers.a]\nclass = \"fast\"\naddress = \"127.0.0.1:7101\"\nbandwidth = \"1Gbps\"\n\
+             [workers.b]\nclass = \"slow\"\nslowdown = 3\ncore = 0\n[models.detector]",
+        )
+        .replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"day.csv\"")
+}
+
+fn check_with(from: &str, to: &str, expected: &[&str]) {
+    let text = planned();
+    assert!(text.contains(from), "nothing to replace: {from}");
+    check(&text.replacen(from, to, 1), expected);
+}
+
+#[test]
+fn a_model_with_a_plan_is_on_the_workers() {
+    let graph = read(&planned()).expect("it is whole");
+    let reader = &graph.models()[1];
+    assert_eq!(graph.devices()[reader.device].class, DeviceClass::Workers);
+    assert_eq!(graph.devices()[reader.device].slots_with(8), 0);
+    assert!(reader.plan.as_ref().is_some_and(|plan| plan.is_absolute()));
+    let [a, b] = graph.workers() else {
+        panic!("two workers: {:?}", graph.workers());
+    };
+    assert_eq!(
+        (a.class.as_str(), a.address.as_deref()),
+        ("fast", Some("127.0.0.1:7101"))
+    );
+    assert_eq!(
+        (a.bandwidth_bps, a.slowdown, a.server.as_str()),
+        (1_000_000_000, 1.0, "a")
+    );
+    assert_eq!((b.address.as_deref(), b.slowdown, b.core), (None, 3.0, Some(0)));
+}
+
+#[test]
+fn what_is_wrong_with_workers() {
+    check_with("class = \"fast\"\n", "", &["20: worker \"a\" has no `class`"]);
+    check_with("\"127.0.0.1:7101\"", "\"somewhere\"", &["22: is no HOST:PORT"]);
+    check_with("\"127.0.0.1:7101\"", "\"camera:0\"", &["22: is no HOST:PORT"]);
+    check_with("\"1Gbps\"", "\"1GB/s\"", &["23: is no rate above zero"]);
+    check_with(
+        "slowdown = 3",
+        "slowdown = 0.5",
+        &["26: `slowdown` must be 1 or more"],
+    );
+    check_with(
+        "core = 0",
+        "core = -1",
+        &["27: `core` must be the number of a core"],
+    );
+    check_with(
+        "bandwidth",
+        "slowdown = 2\nbandwidth",
+        &["23: is for workers in this process"],
+    );
+    check_with("slowdown = 3", "slowdow = 3", &["26: did you mean \"slowdown\""]);
+}
+
+#[test]
+fn plans_go_with_workers() {
+    check_with(
+        "plan = \"day.csv\"",
+        "plan = \"dey.csv\"",
+        &["36: did you mean \"day.csv\" beside it?"],
+    );
+    check_with(
+        "plan = \"day.csv\"",
+        "device = \"workers\"",
+        &["36: has no `plan`"],
+    );
+    check_with(
+        "plan =",
+        "device = \"cpu\"\nplan =",
+        &["36: has a plan and a device"],
+    );
+    check_with(
+        "plan =",
+        "workers = 2\nplan =",
+        &["36: has a plan, which says what `workers` would"],
+    );
+    let alone = VALID.replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"day.csv\"");
+    check(&alone, &["28: there are no workers"]);
+}
