@@ -55,6 +55,8 @@ impl World<'_> {
                     self.send(to, ModuleEvent::Heard(state.clone()));
                 }
             }
+            // Pools of pipelines are simulated on their own: a world has none.
+            ModuleEffect::Ask(_) | ModuleEffect::Dispatch { .. } | ModuleEffect::Release { .. } => {}
             ModuleEffect::WakeAt { at } => self.agenda.note(at, Event::Wake(module)),
         }
     }

@@ -14,6 +14,19 @@ use crate::values::{DropRule, Forming, Order, Scan, Sizing};
 /// Part of the time that requests have left which the queue takes to drain where rule `weir` asks for the whole margin.
 const PRESSED: f64 = 0.6;
 
+/// Where a batch is being put together, and for how long it will be away.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    /// On which slot.
+    pub(super) place: usize,
+    /// When it is expected to start.
+    pub(super) start: Timestamp,
+    /// The most items.
+    pub(super) most: u32,
+    /// How long it will take, where that is known and not the slot's profile.
+    pub(super) takes: Option<Span>,
+}
+
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
     pub(super) fn use_granted(&mut self, slot: SlotId, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -30,7 +43,7 @@ impl Module {
     pub(super) fn use_slot(&mut self, place: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) -> bool {
         let formed = self.take_formed(place);
         let formed = self.keep_hopeful(formed, now, effects);
-        let mut parts = self.bind(formed, place, now, now, effects);
+        let mut parts = self.bind(formed, self.opening(place, now), now, effects);
         if parts.is_empty() {
             return false;
         }
@@ -39,12 +52,7 @@ impl Module {
             if let Some(entry) = self.queues.of(part.request) {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
-            let total = matches!(self.spec.policy.drop, DropRule::Weir(_));
-            self.load.waited(if total {
-                part.queued + part.waited
-            } else {
-                part.waited
-            });
+            self.load.waited(self.wait_of(part));
             self.queues.started(part.request, part.count);
         }
         let profiled = self.profiled(count(&parts));
@@ -59,6 +67,7 @@ impl Module {
         let running = Running {
             slot,
             parts: parts.clone(),
+            booked: None,
         };
         self.running.insert(batch, running);
         effects.push(ModuleEffect::Run {
@@ -71,6 +80,24 @@ impl Module {
             self.form_ahead(self.mailbox_of(place), now, effects);
         }
         true
+    }
+
+    /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
+    pub(super) fn wait_of(&self, part: &Part) -> Span {
+        if matches!(self.spec.policy.drop, DropRule::Weir(_)) {
+            part.queued + part.waited
+        } else {
+            part.waited
+        }
+    }
+
+    fn opening(&self, place: usize, start: Timestamp) -> Opening {
+        Opening {
+            place,
+            start,
+            most: self.batch_size,
+            takes: None,
+        }
     }
 
     /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
@@ -122,7 +149,7 @@ impl Module {
             let start = worker.free_at.max(now);
             let formed = std::mem::take(&mut worker.forming);
             let before = formed.len();
-            let parts = self.bind(formed, place, start, now, effects);
+            let parts = self.bind(formed, self.opening(place, start), now, effects);
             let grew = parts.len() > before;
             if let Some(worker) = self.workers.at_mut(place) {
                 worker.forming = parts;
@@ -153,19 +180,21 @@ impl Module {
 
     /// Lets waiting requests join `parts` until the batch is full or nobody waits; `start` is when it is expected to
     /// run. Who would not make it is dropped.
-    fn bind(
+    pub(super) fn bind(
         &mut self,
         mut parts: Vec<Part>,
-        place: usize,
-        start: Timestamp,
+        opening: Opening,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Vec<Part> {
         let mut items = count(&parts);
+        let Opening {
+            place, start, most, ..
+        } = opening;
         let mailbox = self.mailbox_of(place);
         self.pass_by_window(mailbox, start, now, effects);
         let spare = self.spare(start);
-        while items < self.batch_size {
+        while items < most {
             let Some(request) = self.whose_turn(mailbox, spare) else {
                 break;
             };
@@ -177,7 +206,7 @@ impl Module {
                 arrived_at: entry.arrived_at,
                 stream: entry.stream,
             };
-            let duration = self.duration_of(place, entry.waiting(), items);
+            let duration = self.duration_of(opening, entry.waiting(), items);
             let verdict = if entry.droppable {
                 judge(
                     &self.spec.policy.drop,
@@ -201,7 +230,7 @@ impl Module {
             if entry.bound == 0 && entry.droppable {
                 self.load.queued(queued, now);
             }
-            let (first, bound) = self.queues.bind(request, self.batch_size - items);
+            let (first, bound) = self.queues.bind(request, most - items);
             items += bound;
             parts.push(Part {
                 request,
@@ -242,7 +271,8 @@ impl Module {
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the
     /// batch as it will be filled, then as many rounds on all slots as the rest needs. A batch that is formed ahead may
     /// yet fill up.
-    fn duration_of(&self, place: usize, waiting: u32, already: u32) -> Span {
+    fn duration_of(&self, opening: Opening, waiting: u32, already: u32) -> Span {
+        let place = opening.place;
         let mailbox = self.mailbox_of(place);
         // The papers reckon with the batch as it is planned. One of a size that is chosen for the worst of overload would
         // make everything hopeless: there the batch counts as it will be filled.
@@ -259,6 +289,9 @@ impl Module {
         };
         let a_round = u64::from(self.batch_size) * workers as u64;
         let rounds = u64::from(waiting).div_ceil(a_round.max(1)).max(1);
+        if let Some(takes) = opening.takes {
+            return takes * rounds;
+        }
         let profiled = self.profiled(filled.max(1));
         let promised = |worker: &WorkerView| worker.correction.promised(profiled);
         self.workers.at(place).map_or(profiled, promised) * rounds

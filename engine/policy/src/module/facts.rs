@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::batching::Peer;
 use crate::broker::DropReason;
-use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
+use crate::id::{BatchId, BookingId, ModuleId, RequestId, SlotId, StreamId};
 use crate::outlook::ModuleState;
 use crate::profile::Profile;
+use crate::reserve::Ask;
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
 use crate::topology::Topology;
@@ -46,6 +47,9 @@ pub enum Pool {
     Shared,
     /// They are the module's own: it runs on them as it likes, and never bids.
     Own,
+    /// Its model is cut and spread over pooled pipelines, and each batch goes where it was booked. Its slots are lanes
+    /// then: as many as batches are under way at the planned rate, which says how much it can do and bounds nothing.
+    Pipelines,
 }
 
 /// A fact that a module is told.
@@ -74,6 +78,20 @@ pub enum ModuleEvent {
     Granted {
         /// Which.
         slot: SlotId,
+    },
+    /// A way through a pipeline is kept free for a batch of this module.
+    Booked {
+        /// Which.
+        booking: BookingId,
+        /// Items that it has room for.
+        size: u32,
+        /// When the batch is out of the last stage.
+        finish: Timestamp,
+    },
+    /// There is no way through the pipelines by the deadline that was asked for.
+    Unbookable {
+        /// When one item alone would be through at the earliest.
+        finish: Timestamp,
     },
     /// When a slot is expected to be free for this module.
     Forecast {
@@ -138,6 +156,8 @@ pub struct Part {
 pub enum ModuleEffect {
     /// Ask for a slot; replaces what was asked before.
     Bid(Bid),
+    /// Ask for a way through the pipelines; replaces what was asked before.
+    Ask(Ask),
     /// Ask no more.
     Withdraw,
     /// Give a granted slot back unused.
@@ -155,6 +175,22 @@ pub enum ModuleEffect {
         parts: Vec<Part>,
         /// How long it should take.
         expected: Span,
+    },
+    /// Send a batch on its way as it was booked.
+    Dispatch {
+        /// Which way.
+        booking: BookingId,
+        /// Its number.
+        batch: BatchId,
+        /// Whose items.
+        parts: Vec<Part>,
+        /// How long it should take.
+        expected: Span,
+    },
+    /// Give a booking back unused.
+    Release {
+        /// Which.
+        booking: BookingId,
     },
     /// The request is done here.
     Forward {

@@ -9,6 +9,7 @@
 //! ```
 
 mod binding;
+mod booked;
 mod facts;
 mod foresight;
 mod load;
@@ -25,10 +26,12 @@ use crate::broker::{DropReason, foresees};
 use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
+use crate::reserve::Ask;
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
 use crate::values::{Forming, Mailboxes};
 
+use booked::{Booking, expectation};
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
 use foresight::Foresight;
 use load::Load;
@@ -40,6 +43,8 @@ use workers::Workers;
 struct Running {
     slot: SlotId,
     parts: Vec<Part>,
+    /// How long it should take by its booking, where it has one.
+    booked: Option<Span>,
 }
 
 /// One module.
@@ -62,6 +67,8 @@ pub struct Module {
     /// Durations by batch size, as the profile has them.
     profiled: Vec<Span>,
     bid: Option<Bid>,
+    asked: Option<Ask>,
+    bookings: Vec<Booking>,
     wake_at: Option<Timestamp>,
     /// Whether something was heard that the outlook does not know of yet.
     stale: bool,
@@ -94,7 +101,7 @@ impl Module {
             // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
             queues: Queues::new(match (spec.policy.mailbox, spec.pool) {
                 (Mailboxes::Worker, Pool::Own) => workers.len(),
-                (Mailboxes::Pool, _) | (_, Pool::Shared) => 1,
+                (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
             }),
             workers,
             granted: Vec::new(),
@@ -104,6 +111,8 @@ impl Module {
             batch_size,
             profiled: profiled(&spec),
             bid: None,
+            asked: None,
+            bookings: Vec::new(),
             wake_at: None,
             stale: false,
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
@@ -130,7 +139,7 @@ impl Module {
         let mut touched = std::mem::take(&mut self.touched);
         for &mailbox in &touched {
             self.sweep(mailbox, now, effects);
-            if self.spec.policy.forming == Forming::Eager {
+            if self.spec.policy.forming == Forming::Eager && self.spec.pool != Pool::Pipelines {
                 self.form_ahead(mailbox, now, effects);
             }
         }
@@ -139,12 +148,19 @@ impl Module {
             self.use_granted(slot, now, effects);
         }
         self.granted = granted;
-        if self.spec.pool == Pool::Own {
-            for &mailbox in &touched {
-                self.use_own(mailbox, now, effects);
+        let mut bookings = std::mem::take(&mut self.bookings);
+        for booking in bookings.drain(..) {
+            self.use_booking(booking, now, effects);
+        }
+        self.bookings = bookings;
+        match self.spec.pool {
+            Pool::Own => {
+                for &mailbox in &touched {
+                    self.use_own(mailbox, now, effects);
+                }
             }
-        } else {
-            self.ask_for_slot(effects);
+            Pool::Shared => self.ask_for_slot(effects),
+            Pool::Pipelines => self.ask_for_way(effects),
         }
         self.set_alarm(&touched, now, effects);
         touched.clear();
@@ -182,6 +198,19 @@ impl Module {
                     None => effects.push(ModuleEffect::Decline { slot }),
                 }
             }
+            ModuleEvent::Booked {
+                booking,
+                size,
+                finish,
+            } => {
+                self.asked = None;
+                self.bookings.push(Booking {
+                    id: booking,
+                    size,
+                    finish,
+                });
+            }
+            ModuleEvent::Unbookable { finish } => self.unbookable(finish, now, effects),
             ModuleEvent::Forecast { slot, free_at } => {
                 if let Some(view) = self.workers.of_mut(slot) {
                     view.free_at = free_at;
@@ -251,7 +280,7 @@ impl Module {
             return;
         };
         let items = run.parts.iter().map(|part| part.count).sum();
-        let expected = self.profiled(items);
+        let expected = expectation(&run, self.profiled(items));
         self.came_back(run.slot, now);
         if let Some(worker) = self.workers.of_mut(run.slot) {
             worker.correction.measured(expected, took);

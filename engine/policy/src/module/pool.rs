@@ -49,8 +49,8 @@ impl Module {
 
     /// A worker came or went.
     pub(super) fn up(&mut self, slot: SlotId, up: bool) {
-        // Of a shared slot the arbiter knows.
-        if self.spec.pool == Pool::Shared || !self.workers.set_up(slot, up) {
+        // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.
+        if self.spec.pool != Pool::Own || !self.workers.set_up(slot, up) {
             return;
         }
         let Some(place) = self.workers.place(slot) else {

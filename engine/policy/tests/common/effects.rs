@@ -136,6 +136,9 @@ impl World {
                     self.wire(hop, Wire::Module(to, ModuleEvent::Heard(state.clone())));
                 }
             }
+            ModuleEffect::Ask(_) | ModuleEffect::Dispatch { .. } | ModuleEffect::Release { .. } => {
+                panic!("there are no pipelines here")
+            }
             ModuleEffect::WakeAt { at } => {
                 assert!(at > self.now, "an alarm in the past");
                 self.wire(at.since(self.now), Wire::Wake(module));

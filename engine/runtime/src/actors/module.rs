@@ -181,6 +181,8 @@ impl ModuleActor {
                     }
                 }
             }
+            // No module of a run has pipelines yet.
+            ModuleEffect::Ask(_) | ModuleEffect::Dispatch { .. } | ModuleEffect::Release { .. } => {}
             ModuleEffect::WakeAt { at } => {
                 if let Some(alarm) = self.alarm.take() {
                     context.cancel_future(alarm);

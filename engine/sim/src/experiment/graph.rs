@@ -21,6 +21,12 @@ pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), Strin
     let modules = graph.modules().iter().enumerate();
     let modules = modules.map(|(id, node)| {
         let model = &graph.models()[node.model];
+        if model.plan.is_some() {
+            let name = &model.name;
+            return Err(format!(
+                "model \"{name}\" is spread over partition workers, which have no place in a world yet"
+            ));
+        }
         let profile = Profile::new(model.profile.clone()).ok_or_else(|| {
             format!(
                 "model \"{}\" declares no profile; `weir profile --out` measures one",

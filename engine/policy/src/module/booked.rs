@@ -1,0 +1,115 @@
+//! A pool of pipelines: the model is cut and spread over partition workers (PPipe). The module asks for a way through
+//! them; what it is told is a booking with a size and a finish, and by that finish the broker judges: whoever would be too
+//! late further on does not join.
+
+use super::binding::Opening;
+use super::{Module, ModuleEffect, Running};
+use crate::broker::{DropReason, foresees};
+use crate::id::{BatchId, BookingId};
+use crate::reserve::Ask;
+use crate::time::{Span, Timestamp};
+
+/// A way through a pipeline that is kept free for one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Booking {
+    pub(super) id: BookingId,
+    /// Items that it has room for.
+    pub(super) size: u32,
+    /// When the batch is out of the last stage.
+    pub(super) finish: Timestamp,
+}
+
+impl Module {
+    /// Runs a batch as it was booked, or gives the booking back.
+    pub(super) fn use_booking(&mut self, booking: Booking, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
+        let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
+        let takes = booking.finish.since(now);
+        let promised = self
+            .workers
+            .at(place)
+            .map_or(takes, |lane| lane.correction.promised(takes));
+        let opening = Opening {
+            place,
+            start: now,
+            most: booking.size,
+            takes: Some(promised),
+        };
+        let parts = self.bind(Vec::new(), opening, now, effects);
+        let Some(slot) = self
+            .workers
+            .at(place)
+            .map(|lane| lane.slot)
+            .filter(|_| !parts.is_empty())
+        else {
+            effects.push(ModuleEffect::Release { booking: booking.id });
+            return;
+        };
+        for part in &parts {
+            self.load.waited(self.wait_of(part));
+            self.queues.started(part.request, part.count);
+        }
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let running = Running {
+            slot,
+            parts: parts.clone(),
+            booked: Some(takes),
+        };
+        self.running.insert(batch, running);
+        effects.push(ModuleEffect::Dispatch {
+            booking: booking.id,
+            batch,
+            parts,
+            expected: takes,
+        });
+    }
+
+    /// Not even one item alone would be through before `finish`: lets go of those for whom that is too late.
+    pub(super) fn unbookable(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        self.asked = None;
+        if !foresees(&self.spec.policy.drop) {
+            return;
+        }
+        let ahead = self.outlook.ahead;
+        loop {
+            let hopeless = self
+                .queues
+                .most_urgent(0)
+                .filter(|(_, entry)| finish + ahead > entry.sent_at + self.spec.slo);
+            let Some((request, _)) = hopeless else { return };
+            self.let_go(request, DropReason::Hopeless, now, effects);
+        }
+    }
+
+    /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
+    pub(super) fn ask_for_way(&mut self, effects: &mut Vec<ModuleEffect>) {
+        let ask = self.wanted();
+        if ask == self.asked {
+            return;
+        }
+        effects.push(ask.map_or(ModuleEffect::Withdraw, ModuleEffect::Ask));
+        self.asked = ask;
+    }
+
+    /// What waits for a way: the most urgent request says by when the batch must be through.
+    fn wanted(&self) -> Option<Ask> {
+        let most_urgent = self
+            .queues
+            .foremost(0)
+            .filter_map(|request| self.queues.of(request))
+            .min_by_key(|entry| (entry.sent_at, entry.arrived_at))?;
+        let deadline = most_urgent.sent_at + self.spec.slo;
+        Some(Ask {
+            deadline: deadline.saturating_sub(self.outlook.ahead),
+            since: most_urgent.arrived_at,
+            waiting: u32::try_from(self.queues.items_in(0)).unwrap_or(u32::MAX),
+            firm: !most_urgent.droppable || !foresees(&self.spec.policy.drop),
+        })
+    }
+}
+
+/// How far apart what was booked and what was measured are, for the correction of later promises.
+pub(super) fn expectation(run: &Running, profiled: Span) -> Span {
+    run.booked.unwrap_or(profiled)
+}
