@@ -39,7 +39,3 @@ id!(
     /// One batch of one module, numbered as they are run.
     BatchId(u64)
 );
-id!(
-    /// One batch's way through a pooled pipeline, numbered as they are booked.
-    BookingId(u64)
-);

@@ -40,7 +40,7 @@ pub use depq::{Depq, End};
 pub use fan_out::FanOut;
 pub use gate::{Admission, Gate, GateSpec, Overflow};
 pub use histogram::{Histogram, Quantiles};
-pub use id::{BatchId, BookingId, ModuleId, RequestId, SlotId, StreamId};
+pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use join::Join;
 pub use ledger::{Counts, Ledger, Outcome};
 pub use module::{Module, ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};

@@ -3,10 +3,10 @@
 //! late further on does not join.
 
 use super::binding::Opening;
-use super::{Module, ModuleEffect, Running};
+use super::{Entry, Module, ModuleEffect, Pool, Running};
 use crate::broker::{DropReason, foresees};
-use crate::id::{BatchId, BookingId};
-use crate::reserve::Ask;
+use crate::id::BatchId;
+use crate::reserve::{Ask, BookingId};
 use crate::time::{Span, Timestamp};
 
 /// A way through a pipeline that is kept free for one batch.
@@ -23,6 +23,7 @@ impl Module {
     /// Runs a batch as it was booked, or gives the booking back.
     pub(super) fn use_booking(&mut self, booking: Booking, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
+        self.relaxed = Timestamp::ZERO;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
         let takes = booking.finish.since(now);
         let promised = self
@@ -67,19 +68,45 @@ impl Module {
 
     /// Not even one item alone would be through before `finish`: lets go of those for whom that is too late.
     pub(super) fn unbookable(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        self.asked = None;
-        if !foresees(&self.spec.policy.drop) {
+        if self.most_urgent_is_firm() {
+            // It goes late rather than never; where no way is left at all, it asks again at the next tick.
+            if finish < Timestamp::MAX {
+                self.relaxed = finish;
+                self.asked = None;
+            }
             return;
         }
+        self.asked = None;
         let ahead = self.outlook.ahead;
         loop {
             let hopeless = self
                 .queues
                 .most_urgent(0)
-                .filter(|(_, entry)| finish + ahead > entry.sent_at + self.spec.slo);
+                .filter(|(_, entry)| finish > (entry.sent_at + self.spec.slo).saturating_sub(ahead));
             let Some((request, _)) = hopeless else { return };
             self.let_go(request, DropReason::Hopeless, now, effects);
         }
+    }
+
+    /// Forgets what was asked, so that it is asked again: where no way was left there may be one by now.
+    pub(super) fn ask_again(&mut self) {
+        if self.spec.pool == Pool::Pipelines && self.relaxed == Timestamp::ZERO && self.most_urgent_is_firm()
+        {
+            self.asked = None;
+        }
+    }
+
+    fn most_urgent_is_firm(&self) -> bool {
+        !foresees(&self.spec.policy.drop) || self.first().is_some_and(|entry| !entry.droppable)
+    }
+
+    /// The request that must be through first.
+    fn first(&self) -> Option<Entry> {
+        let foremost = self
+            .queues
+            .foremost(0)
+            .filter_map(|request| self.queues.of(request));
+        foremost.min_by_key(|entry| (entry.sent_at, entry.arrived_at))
     }
 
     /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
@@ -94,17 +121,12 @@ impl Module {
 
     /// What waits for a way: the most urgent request says by when the batch must be through.
     fn wanted(&self) -> Option<Ask> {
-        let most_urgent = self
-            .queues
-            .foremost(0)
-            .filter_map(|request| self.queues.of(request))
-            .min_by_key(|entry| (entry.sent_at, entry.arrived_at))?;
+        let most_urgent = self.first()?;
         let deadline = most_urgent.sent_at + self.spec.slo;
         Some(Ask {
-            deadline: deadline.saturating_sub(self.outlook.ahead),
+            deadline: deadline.saturating_sub(self.outlook.ahead).max(self.relaxed),
             since: most_urgent.arrived_at,
             waiting: u32::try_from(self.queues.items_in(0)).unwrap_or(u32::MAX),
-            firm: !most_urgent.droppable || !foresees(&self.spec.policy.drop),
         })
     }
 }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::batching::Peer;
 use crate::broker::DropReason;
-use crate::id::{BatchId, BookingId, ModuleId, RequestId, SlotId, StreamId};
+use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::outlook::ModuleState;
 use crate::profile::Profile;
-use crate::reserve::Ask;
+use crate::reserve::{Ask, BookingId};
 use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
 use crate::topology::Topology;

@@ -68,6 +68,8 @@ pub struct Module {
     profiled: Vec<Span>,
     bid: Option<Bid>,
     asked: Option<Ask>,
+    /// The earliest that what must not be let go would be through, where that is after its deadline.
+    relaxed: Timestamp,
     bookings: Vec<Booking>,
     wake_at: Option<Timestamp>,
     /// Whether something was heard that the outlook does not know of yet.
@@ -112,6 +114,7 @@ impl Module {
             profiled: profiled(&spec),
             bid: None,
             asked: None,
+            relaxed: Timestamp::ZERO,
             bookings: Vec::new(),
             wake_at: None,
             stale: false,
@@ -225,7 +228,10 @@ impl Module {
             ModuleEvent::Up { slot } => self.up(slot, true),
             ModuleEvent::Down { slot } => self.up(slot, false),
             ModuleEvent::Share { share } => self.load.share(share),
-            ModuleEvent::Tick => self.tick(now, effects),
+            ModuleEvent::Tick => {
+                self.ask_again();
+                self.tick(now, effects);
+            }
         }
     }
 

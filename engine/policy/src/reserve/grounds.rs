@@ -1,0 +1,121 @@
+//! What can be booked, as tables to look things up in: shares, links and stages with their durations by batch size.
+
+use super::spec::{ClusterSpec, ShareId};
+use crate::id::ModuleId;
+use crate::time::Span;
+
+/// One stage, its durations worked out.
+#[derive(Debug, Clone)]
+pub(super) struct Stage {
+    pub(super) shares: Vec<ShareId>,
+    pub(super) received_bytes: u64,
+    /// Whether some share of it is on a server of the stage before.
+    pub(super) near: bool,
+    /// By batch size, from one.
+    durations: Vec<Span>,
+}
+
+impl Stage {
+    pub(super) fn duration(&self, size: u32) -> Span {
+        let last = self.durations.len().saturating_sub(1);
+        self.durations
+            .get((size.saturating_sub(1) as usize).min(last))
+            .copied()
+            .unwrap_or(Span::ZERO)
+    }
+
+    /// How long the tensors of `size` items take over a link of so many bits a second.
+    pub(super) fn transfer(&self, size: u32, bandwidth_bps: u64) -> Span {
+        let bits = u128::from(self.received_bytes) * 8 * u128::from(size);
+        let micros = (bits * 1_000_000).div_ceil(u128::from(bandwidth_bps.max(1)));
+        Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Pipeline {
+    pub(super) module: ModuleId,
+    pub(super) batch: u32,
+    pub(super) stages: Vec<Stage>,
+}
+
+/// The cluster, ready to be looked up. Resources are numbered: shares first, then each server's uplink and downlink.
+#[derive(Debug, Clone)]
+pub(super) struct Grounds {
+    servers: Vec<usize>,
+    bandwidths: Vec<u64>,
+    pub(super) pipelines: Vec<Pipeline>,
+}
+
+impl Grounds {
+    pub(super) fn new(cluster: &ClusterSpec) -> Self {
+        let servers: Vec<usize> = cluster.shares.iter().map(|share| share.server.index()).collect();
+        let on = |shares: &[ShareId]| -> Vec<usize> {
+            shares.iter().map(|share| servers[share.index()]).collect()
+        };
+        let pipelines = cluster
+            .pipelines
+            .iter()
+            .map(|pipeline| {
+                let mut before: Vec<usize> = Vec::new();
+                let stages = pipeline
+                    .stages
+                    .iter()
+                    .map(|stage| {
+                        let here = on(&stage.shares);
+                        let near = here.iter().any(|server| before.contains(server));
+                        before = here;
+                        Stage {
+                            shares: stage.shares.clone(),
+                            received_bytes: stage.received_bytes,
+                            near,
+                            durations: (1..=pipeline.batch.max(1))
+                                .map(|size| stage.profile.duration(size))
+                                .collect(),
+                        }
+                    })
+                    .collect();
+                Pipeline {
+                    module: pipeline.module,
+                    batch: pipeline.batch.max(1),
+                    stages,
+                }
+            })
+            .collect();
+        Self {
+            bandwidths: cluster
+                .servers
+                .iter()
+                .map(|server| server.bandwidth_bps)
+                .collect(),
+            servers,
+            pipelines,
+        }
+    }
+
+    /// How many resources there are.
+    pub(super) fn resources(&self) -> usize {
+        self.servers.len() + 2 * self.bandwidths.len()
+    }
+
+    pub(super) fn shares(&self) -> usize {
+        self.servers.len()
+    }
+
+    pub(super) fn server_of(&self, share: ShareId) -> usize {
+        self.servers[share.index()]
+    }
+
+    pub(super) fn uplink(&self, server: usize) -> usize {
+        self.servers.len() + 2 * server
+    }
+
+    pub(super) fn downlink(&self, server: usize) -> usize {
+        self.servers.len() + 2 * server + 1
+    }
+
+    /// What can pass from one server to the other, in bits a second.
+    pub(super) fn bandwidth(&self, from: usize, to: usize) -> u64 {
+        self.bandwidths[from].min(self.bandwidths[to])
+    }
+}

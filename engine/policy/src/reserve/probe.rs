@@ -1,0 +1,125 @@
+//! `probe` (PPipe A.3, Algorithm 2): the path through a pooled pipeline that a batch would take, stage by stage the share
+//! on which it ends first.
+
+use super::facts::{Booked, Leg};
+use super::grounds::{Grounds, Pipeline, Stage};
+use super::spec::PipelineId;
+use super::table::{Table, earliest_of_both};
+use super::values::Tables;
+use crate::time::{Span, Timestamp};
+
+/// What a batch would get if it were booked now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Which pipeline.
+    pub pipeline: PipelineId,
+    /// How many items.
+    pub size: u32,
+    /// What would be booked, stage by stage.
+    pub legs: Vec<Leg>,
+    /// When the last stage ends.
+    pub finish: Timestamp,
+    /// Time spent waiting for resources, summed over them.
+    pub waited: Span,
+}
+
+impl Probe {
+    pub(super) fn empty() -> Self {
+        Self {
+            pipeline: PipelineId(0),
+            size: 0,
+            legs: Vec::new(),
+            finish: Timestamp::MAX,
+            waited: Span::MAX,
+        }
+    }
+
+    /// When the first stage begins.
+    #[must_use]
+    pub fn start(&self) -> Timestamp {
+        self.legs.first().map_or(Timestamp::MAX, |leg| leg.run.from)
+    }
+}
+
+/// What probing looks at.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) grounds: &'a Grounds,
+    pub(super) down: &'a [bool],
+    pub(super) tables: &'a [Table],
+    pub(super) kind: Tables,
+}
+
+impl View<'_> {
+    /// Fills `probe` with the path of a batch of `size`; false where a stage has no share left.
+    pub(super) fn probe(self, pipeline: PipelineId, size: u32, now: Timestamp, probe: &mut Probe) -> bool {
+        probe.legs.clear();
+        (probe.pipeline, probe.size) = (pipeline, size);
+        (probe.finish, probe.waited) = (now, Span::ZERO);
+        let Some(known) = self.grounds.pipelines.get(pipeline.index()) else {
+            return false;
+        };
+        self.walk(known, size, probe)
+    }
+
+    fn walk(self, pipeline: &Pipeline, size: u32, probe: &mut Probe) -> bool {
+        for stage in &pipeline.stages {
+            let ready = probe.finish;
+            let sender = probe.legs.last().map(|leg| self.grounds.server_of(leg.share));
+            let Some(leg) = self.best(stage, size, sender, ready) else {
+                return false;
+            };
+            let arrived = leg.transfer.map_or(ready, |transfer| transfer.to);
+            let sent = leg.transfer.map_or(ready, |transfer| transfer.from);
+            probe.waited += (sent - ready) + (leg.run.from - arrived);
+            probe.finish = leg.run.to;
+            probe.legs.push(leg);
+        }
+        true
+    }
+
+    /// The share on which the stage ends first; among equals the first of the pool.
+    fn best(self, stage: &Stage, size: u32, sender: Option<usize>, ready: Timestamp) -> Option<Leg> {
+        let duration = stage.duration(size);
+        let mut best: Option<Leg> = None;
+        // Servers differ little: most have the bandwidth of the one before.
+        let mut known = (0, Span::ZERO);
+        for &share in &stage.shares {
+            if self.down[share.index()] {
+                continue;
+            }
+            let server = self.grounds.server_of(share);
+            let transfer = sender
+                .filter(|&sender| sender != server && stage.received_bytes > 0)
+                .map(|sender| {
+                    let bandwidth = self.grounds.bandwidth(sender, server);
+                    if known.0 != bandwidth {
+                        known = (bandwidth, stage.transfer(size, bandwidth));
+                    }
+                    let up = &self.tables[self.grounds.uplink(sender)];
+                    let down = &self.tables[self.grounds.downlink(server)];
+                    let from = earliest_of_both((up, down), self.kind, ready, known.1);
+                    Booked {
+                        from,
+                        to: from + known.1,
+                    }
+                });
+            let arrived = transfer.map_or(ready, |transfer| transfer.to);
+            if best.is_some_and(|best| best.run.to <= arrived + duration) {
+                continue;
+            }
+            let from = self.tables[share.index()].earliest(self.kind, arrived, duration);
+            let to = from + duration;
+            if best.is_none_or(|best| to < best.run.to) {
+                let run = Booked { from, to };
+                best = Some(Leg { share, transfer, run });
+                // Nothing can beat a share that makes nobody wait, unless the tensors are there already elsewhere.
+                let at_once = from == arrived && transfer.is_none_or(|transfer| transfer.from == ready);
+                if at_once && (transfer.is_none() || !stage.near) {
+                    break;
+                }
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,94 @@
+//! What is booked on one resource, in the order of time.
+
+use super::facts::{BookingId, Use};
+use super::values::Tables;
+use crate::time::{Span, Timestamp};
+
+/// Which use of which booking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) booking: BookingId,
+    pub(super) stage: u32,
+    pub(super) used: Use,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) from: Timestamp,
+    pub(super) to: Timestamp,
+    pub(super) key: Key,
+}
+
+/// Spans that do not overlap, ascending, and when the resource was last seen to be in use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) spans: Vec<Held>,
+    pub(super) used_until: Timestamp,
+}
+
+impl Table {
+    /// The earliest moment, not before `from`, from which the resource is free for `length`.
+    pub(super) fn earliest(&self, tables: Tables, from: Timestamp, length: Span) -> Timestamp {
+        match self.spans.last() {
+            Some(last) if last.to > from => match tables {
+                Tables::Until => last.to,
+                Tables::Intervals => self.first_gap(from, length),
+            },
+            _ => from,
+        }
+    }
+
+    fn first_gap(&self, from: Timestamp, length: Span) -> Timestamp {
+        let mut at = from;
+        for span in &self.spans {
+            if span.to <= at {
+                continue;
+            }
+            if span.from >= at + length {
+                break;
+            }
+            at = span.to;
+        }
+        at
+    }
+
+    pub(super) fn insert(&mut self, held: Held) {
+        let place = self.spans.partition_point(|span| span.from < held.from);
+        self.spans.insert(place, held);
+    }
+
+    pub(super) fn remove(&mut self, key: Key) {
+        if let Some(place) = self.place(key) {
+            self.spans.remove(place);
+        }
+    }
+
+    /// Where it stands among the others.
+    pub(super) fn place(&self, key: Key) -> Option<usize> {
+        self.spans.iter().position(|span| span.key == key)
+    }
+
+    /// Forgets what has ended.
+    pub(super) fn forget(&mut self, now: Timestamp) {
+        let ended = self.spans.iter().take_while(|span| span.to <= now).count();
+        self.spans.drain(..ended);
+    }
+}
+
+/// The earliest moment, not before `from`, from which both are free for `length`.
+pub(super) fn earliest_of_both(
+    (one, other): (&Table, &Table),
+    tables: Tables,
+    from: Timestamp,
+    length: Span,
+) -> Timestamp {
+    let mut at = from;
+    loop {
+        let first = one.earliest(tables, at, length);
+        let both = other.earliest(tables, first, length);
+        if both == first {
+            return first;
+        }
+        at = both;
+    }
+}
