@@ -1,0 +1,482 @@
+//! A module whose model is spread over pipelines, its reservations, and a small world that runs what is booked on shares
+//! that run one batch at a time: nothing is lost, nobody goes twice, and the promises hold.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use weir_policy::reserve::*;
+use weir_policy::*;
+
+const SLO: Span = Span::from_millis(120);
+
+fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// What a case of the world is.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    seed: u64,
+    /// Requests a second.
+    rate: f64,
+    /// Part by which durations differ from the profile, either way.
+    noise: f64,
+    /// Whether shares are lost and return.
+    faults: bool,
+    droppable: bool,
+    tables: Tables,
+}
+
+/// Two stages over three servers: two slow shares, then one fast. 4 items in 40 and 20 ms: 200 a second, and 200.
+fn cluster() -> ClusterSpec {
+    let share = |server, device, class: &str| ShareSpec {
+        server: ServerId(server),
+        device,
+        class: class.to_owned(),
+    };
+    let stage = |blocks, shares: &[u32], one: u64, four: u64, received_bytes| StageSpec {
+        blocks,
+        shares: shares.iter().copied().map(ShareId).collect(),
+        profile: Profile::new(vec![(1, ms(one)), (4, ms(four))]).unwrap(),
+        received_bytes,
+    };
+    ClusterSpec {
+        servers: vec![
+            ServerSpec {
+                bandwidth_bps: 1_000_000_000
+            };
+            3
+        ],
+        shares: vec![share(0, 0, "slow"), share(1, 1, "slow"), share(2, 2, "fast")],
+        pipelines: vec![PipelineSpec {
+            module: ModuleId(0),
+            batch: 4,
+            stages: vec![
+                stage((0, 4), &[0, 1], 16, 40, 0),
+                stage((4, 10), &[2], 8, 20, 125_000),
+            ],
+        }],
+    }
+}
+
+fn module() -> Module {
+    let profile = Profile::new(vec![(1, ms(25)), (4, ms(64))]).unwrap();
+    let peer = Peer {
+        profile: profile.clone(),
+        batch: vec![4],
+        workers: 3,
+    };
+    Module::new(ModuleSpec {
+        id: ModuleId(0),
+        slo: SLO,
+        policy: Policy::default(),
+        slots: (0..3).map(SlotId).collect(),
+        pool: Pool::Pipelines,
+        batch: vec![4],
+        profile,
+        topology: Topology::new(vec![vec![]]),
+        peers: vec![peer],
+        seed: 1,
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Arrives,
+    Wake,
+    Tick,
+    /// A use of the batch has ended; it began then.
+    Ended(BatchId, usize, Timestamp),
+    Share(ShareId, bool),
+}
+
+struct Way {
+    booking: BookingId,
+    size: u32,
+    path: Vec<ShareId>,
+    finish: Timestamp,
+}
+
+/// A batch under way: the transfer and the run of each stage, one after the other.
+struct Batch {
+    way: Way,
+    items: u32,
+    uses: Vec<(usize, Use, Span)>,
+}
+
+struct World {
+    case: Case,
+    module: Module,
+    reservations: Reservations,
+    random: Pcg64Mcg,
+    now: Timestamp,
+    agenda: BTreeMap<(Timestamp, u64), Event>,
+    noted: u64,
+    sent: BTreeMap<RequestId, Timestamp>,
+    ended: BTreeMap<RequestId, (bool, Timestamp)>,
+    ways: BTreeMap<BookingId, Way>,
+    batches: BTreeMap<BatchId, Batch>,
+    /// Who is on each share, and who waits for it, in the order of their bookings.
+    shares: Vec<(Option<BatchId>, Vec<(BookingId, BatchId)>)>,
+    down: BTreeSet<ShareId>,
+    late: Vec<Span>,
+}
+
+impl World {
+    fn run(case: Case) -> Self {
+        let spec = ReserveSpec {
+            cluster: cluster(),
+            tables: case.tables,
+            feedback: true,
+            head_min_fraction: 0.95,
+        };
+        let mut world = Self {
+            case,
+            module: module(),
+            reservations: Reservations::new(&spec),
+            random: Pcg64Mcg::seed_from_u64(case.seed),
+            now: Timestamp::ZERO,
+            agenda: BTreeMap::new(),
+            noted: 0,
+            sent: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            shares: vec![(None, Vec::new()); 3],
+            down: BTreeSet::new(),
+            late: Vec::new(),
+        };
+        world.note(ms(1), Event::Arrives);
+        world.note(ms(100), Event::Tick);
+        if case.faults {
+            for at in [2_000, 4_500, 7_000] {
+                let share = ShareId(world.random.random_range(0..3));
+                world.note(ms(at), Event::Share(share, false));
+                world.note(ms(at + 700), Event::Share(share, true));
+            }
+        }
+        while let Some(((at, _), event)) = world.agenda.pop_first() {
+            if at > Timestamp::ZERO + Span::from_secs(60) {
+                break;
+            }
+            world.now = at;
+            world.happen(event);
+        }
+        world
+    }
+
+    fn note(&mut self, after: Span, event: Event) {
+        self.noted += 1;
+        self.agenda.insert((self.now + after, self.noted), event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrives => {
+                let request = RequestId(self.sent.len() as u64);
+                self.sent.insert(request, self.now);
+                if self.now < Timestamp::ZERO + Span::from_secs(10) {
+                    let gap = -(1.0 - self.random.random::<f64>()).ln() / self.case.rate;
+                    self.note(Span::from_secs_f64(gap), Event::Arrives);
+                }
+                self.tell(ModuleEvent::Arrived {
+                    request,
+                    stream: StreamId(0),
+                    sent_at: self.now,
+                    items: 1,
+                    droppable: self.case.droppable,
+                });
+            }
+            Event::Tick => {
+                self.note(ms(100), Event::Tick);
+                self.reserve(ReserveEvent::Tick);
+                self.tell(ModuleEvent::Tick);
+            }
+            Event::Wake => {
+                self.reserve(ReserveEvent::Tick);
+                self.step(None);
+            }
+            Event::Ended(batch, place, began) => self.use_ended(batch, place, began),
+            Event::Share(share, true) => {
+                self.down.remove(&share);
+                self.reserve(ReserveEvent::Up { share });
+            }
+            Event::Share(share, false) => {
+                self.down.insert(share);
+                self.shares[share.index()] = (None, Vec::new());
+                self.reserve(ReserveEvent::Down { share });
+            }
+        }
+    }
+
+    fn tell(&mut self, event: ModuleEvent) {
+        self.step(Some(event));
+    }
+
+    fn step(&mut self, event: Option<ModuleEvent>) {
+        let mut effects = Vec::new();
+        self.module.step(event, self.now, &mut effects);
+        for effect in effects {
+            let module = ModuleId(0);
+            match effect {
+                ModuleEffect::Ask(ask) => self.reserve(ReserveEvent::Ask { module, ask }),
+                ModuleEffect::Withdraw => self.reserve(ReserveEvent::Withdrawn { module }),
+                ModuleEffect::Release { booking } => {
+                    self.ways.remove(&booking).unwrap();
+                    self.reserve(ReserveEvent::Declined { booking });
+                }
+                ModuleEffect::Dispatch {
+                    booking,
+                    batch,
+                    parts,
+                    ..
+                } => self.dispatch(booking, batch, &parts),
+                ModuleEffect::Forward { request } => self.end(request, true),
+                ModuleEffect::Drop { request, .. } => {
+                    assert!(
+                        self.case.droppable || self.case.faults,
+                        "{request:?} must not be dropped"
+                    );
+                    self.end(request, false);
+                }
+                ModuleEffect::WakeAt { at } => self.note(at.since(self.now), Event::Wake),
+                ModuleEffect::Spent { .. } | ModuleEffect::Publish(_) => {}
+                other => panic!("a pool of pipelines does not want {other:?}"),
+            }
+        }
+    }
+
+    fn end(&mut self, request: RequestId, out: bool) {
+        let before = self.ended.insert(request, (out, self.now));
+        assert_eq!(before, None, "{request:?} ends twice");
+    }
+
+    fn reserve(&mut self, event: ReserveEvent) {
+        let mut effects = Vec::new();
+        self.reservations.step([event], self.now, &mut effects);
+        for effect in effects {
+            match effect {
+                ReserveEffect::Book {
+                    booking,
+                    size,
+                    path,
+                    finish,
+                    ..
+                } => {
+                    let way = Way {
+                        booking,
+                        size,
+                        path,
+                        finish,
+                    };
+                    self.ways.insert(booking, way);
+                    self.tell(ModuleEvent::Booked {
+                        booking,
+                        size,
+                        finish,
+                    });
+                }
+                ReserveEffect::Hopeless { finish, .. } => self.tell(ModuleEvent::Unbookable { finish }),
+                ReserveEffect::Lost { booking, .. } => self.lose(booking),
+                ReserveEffect::WakeAt { at } => self.note(at.since(self.now), Event::Wake),
+            }
+        }
+    }
+
+    fn dispatch(&mut self, booking: BookingId, id: BatchId, parts: &[Part]) {
+        let way = self.ways.remove(&booking).unwrap();
+        let items: u32 = parts.iter().map(|part| part.count).sum();
+        assert!(
+            items > 0 && items <= way.size,
+            "{items} items were booked for {}",
+            way.size
+        );
+        let spec = cluster();
+        let mut uses = Vec::new();
+        for (stage, known) in spec.pipelines[0].stages.iter().enumerate() {
+            let noise = 1.0 + self.case.noise * (2.0 * self.random.random::<f64>() - 1.0);
+            if stage > 0 {
+                uses.push((stage, Use::Transfer, ms(u64::from(items))));
+            }
+            uses.push((stage, Use::Run, known.profile.duration(items).scale(noise)));
+        }
+        self.batches.insert(id, Batch { way, items, uses });
+        self.begin(id, 0);
+    }
+
+    /// Begins a use of a batch, or puts it in line for its share.
+    fn begin(&mut self, id: BatchId, place: usize) {
+        let batch = &self.batches[&id];
+        let (stage, used, length) = batch.uses[place];
+        let (share, booking) = (batch.way.path[stage], batch.way.booking);
+        if used == Use::Transfer {
+            return self.note(length, Event::Ended(id, place, self.now));
+        }
+        assert!(
+            !self.down.contains(&share),
+            "a batch goes to a share that is lost"
+        );
+        let (on, waiting) = &mut self.shares[share.index()];
+        if on.is_some() {
+            waiting.push((booking, id));
+            waiting.sort_unstable();
+            return;
+        }
+        *on = Some(id);
+        self.note(length, Event::Ended(id, place, self.now));
+    }
+
+    fn use_ended(&mut self, id: BatchId, place: usize, from: Timestamp) {
+        let Some(batch) = self.batches.get(&id) else {
+            return;
+        };
+        let (stage, used, _) = batch.uses[place];
+        let (booking, share) = (batch.way.booking, batch.way.path[stage]);
+        let last = place + 1 == batch.uses.len();
+        self.reserve(ReserveEvent::Used {
+            booking,
+            stage: stage as u32,
+            used,
+            from,
+            to: self.now,
+        });
+        if used == Use::Run {
+            self.free(share, id);
+        }
+        if !last {
+            return self.begin(id, place + 1);
+        }
+        let batch = self.batches.remove(&id).unwrap();
+        self.late.push(self.now.since(batch.way.finish));
+        self.reserve(ReserveEvent::Finished { booking });
+        assert!(batch.items > 0);
+        self.tell(ModuleEvent::Finished {
+            batch: id,
+            took: ms(40),
+        });
+    }
+
+    fn free(&mut self, share: ShareId, id: BatchId) {
+        let (on, waiting) = &mut self.shares[share.index()];
+        if *on != Some(id) {
+            return;
+        }
+        *on = None;
+        if !waiting.is_empty() {
+            let (_, next) = waiting.remove(0);
+            let uses = &self.batches[&next].uses;
+            let of_share = |(stage, used, _): &(usize, Use, Span)| {
+                *used == Use::Run && self.batches[&next].way.path[*stage] == share
+            };
+            let place = uses.iter().position(of_share).unwrap();
+            self.begin(next, place);
+        }
+    }
+
+    /// A booking is void: its batch is lost wherever it is.
+    fn lose(&mut self, booking: BookingId) {
+        self.ways.remove(&booking);
+        let found = self
+            .batches
+            .iter()
+            .find(|(_, batch)| batch.way.booking == booking);
+        let Some((&id, _)) = found else { return };
+        let batch = self.batches.remove(&id).unwrap();
+        for (_, waiting) in &mut self.shares {
+            waiting.retain(|(_, waits)| *waits != id);
+        }
+        for share in batch.way.path {
+            self.free(share, id);
+        }
+        self.tell(ModuleEvent::Failed {
+            batch: id,
+            took: Span::ZERO,
+        });
+    }
+
+    fn in_time(&self) -> f64 {
+        let in_time = |(request, (out, at)): (&RequestId, &(bool, Timestamp))| {
+            *out && at.since(self.sent[request]) <= SLO
+        };
+        let count = self
+            .ended
+            .iter()
+            .filter(|ended| in_time((ended.0, ended.1)))
+            .count();
+        count as f64 / self.sent.len() as f64
+    }
+}
+
+fn cases(faults: bool, droppable: bool) -> impl Iterator<Item = Case> {
+    (0..12_u64).map(move |seed| Case {
+        seed,
+        rate: [60.0, 120.0, 190.0, 400.0][seed as usize % 4],
+        noise: [0.0, 0.1, 0.3][seed as usize % 3],
+        faults,
+        droppable,
+        tables: if seed % 2 == 0 {
+            Tables::Intervals
+        } else {
+            Tables::Until
+        },
+    })
+}
+
+#[test]
+fn every_request_ends_once_whatever_is_lost_on_the_way() {
+    for faults in [false, true] {
+        for case in cases(faults, true) {
+            let world = World::run(case);
+            assert_eq!(world.ended.len(), world.sent.len(), "{case:?}");
+            assert_eq!(world.module.requests(), 0, "{case:?}");
+            assert!(world.ways.is_empty() && world.batches.is_empty(), "{case:?}");
+        }
+    }
+}
+
+#[test]
+fn what_must_not_be_let_go_comes_out_late_rather_than_never() {
+    for case in cases(false, false) {
+        let world = World::run(case);
+        let out = world.ended.values().filter(|(out, _)| *out).count();
+        assert_eq!(
+            (out, world.ended.len()),
+            (world.sent.len(), world.sent.len()),
+            "{case:?}"
+        );
+    }
+}
+
+#[test]
+fn promises_hold_where_durations_do() {
+    for case in cases(false, true).filter(|case| case.noise == 0.0) {
+        let world = World::run(case);
+        assert!(
+            world.late.iter().all(|late| *late <= Span::from_micros(1)),
+            "{case:?}: {:?}",
+            world.late.iter().max()
+        );
+        let late = world
+            .ended
+            .iter()
+            .filter(|(request, (out, at))| *out && at.since(world.sent[request]) > SLO);
+        assert_eq!(late.count(), 0, "{case:?}");
+    }
+}
+
+#[test]
+fn what_the_pipelines_can_do_is_done() {
+    for case in cases(false, true) {
+        let world = World::run(case);
+        let can = (200.0 / case.rate).min(1.0);
+        let least = if case.rate < 150.0 {
+            0.97
+        } else {
+            (0.8 - case.noise) * can
+        };
+        assert!(world.in_time() >= least, "{case:?}: {} in time", world.in_time());
+    }
+}
