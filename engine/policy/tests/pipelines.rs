@@ -107,6 +107,9 @@ struct Batch {
     uses: Vec<(usize, Use, Span)>,
 }
 
+/// Who is on a share, and who waits for it, in the order of their bookings.
+type Share = (Option<BatchId>, Vec<(BookingId, BatchId)>);
+
 struct World {
     case: Case,
     module: Module,
@@ -119,8 +122,7 @@ struct World {
     ended: BTreeMap<RequestId, (bool, Timestamp)>,
     ways: BTreeMap<BookingId, Way>,
     batches: BTreeMap<BatchId, Batch>,
-    /// Who is on each share, and who waits for it, in the order of their bookings.
-    shares: Vec<(Option<BatchId>, Vec<(BookingId, BatchId)>)>,
+    shares: Vec<Share>,
     down: BTreeSet<ShareId>,
     late: Vec<Span>,
 }
@@ -163,7 +165,7 @@ impl World {
                 break;
             }
             world.now = at;
-            world.happen(event);
+            world.happen(&event);
         }
         world
     }
@@ -173,8 +175,8 @@ impl World {
         self.agenda.insert((self.now + after, self.noted), event);
     }
 
-    fn happen(&mut self, event: Event) {
-        match event {
+    fn happen(&mut self, event: &Event) {
+        match *event {
             Event::Arrives => {
                 let request = RequestId(self.sent.len() as u64);
                 self.sent.insert(request, self.now);
