@@ -393,7 +393,7 @@ impl World {
         for share in batch.way.path {
             self.free(share, id);
         }
-        self.tell(ModuleEvent::Failed {
+        self.tell(ModuleEvent::Lost {
             batch: id,
             took: Span::ZERO,
         });

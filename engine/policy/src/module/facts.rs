@@ -114,6 +114,13 @@ pub enum ModuleEvent {
         /// How long it had the slot.
         took: Span,
     },
+    /// A batch was lost with the worker that it was on, and for no fault of its own: what still has time runs again, once.
+    Lost {
+        /// Which.
+        batch: BatchId,
+        /// How long it was away.
+        took: Span,
+    },
     /// A module told its state.
     Heard(ModuleState),
     /// Share of its slots' time that this module can have, beside the others on them.

@@ -221,6 +221,7 @@ impl Module {
             }
             ModuleEvent::Finished { batch, took } => self.finished(batch, took, now, effects),
             ModuleEvent::Failed { batch, took } => self.failed(batch, took, now, effects),
+            ModuleEvent::Lost { batch, took } => self.lost(batch, took, now, effects),
             ModuleEvent::Heard(state) => {
                 self.planner.heard(state);
                 self.stale = true;
@@ -317,6 +318,27 @@ impl Module {
         spend(&run.parts, took, effects);
         for part in run.parts {
             self.let_go(part.request, DropReason::Failed, now, effects);
+        }
+    }
+
+    fn lost(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let Some(run) = self.running.remove(&batch) else {
+            return;
+        };
+        self.came_back(run.slot, now);
+        spend(&run.parts, took, effects);
+        for part in run.parts {
+            let again = self
+                .queues
+                .of(part.request)
+                .and_then(|entry| entry.afresh(part.count));
+            match again {
+                Some(entry) => {
+                    self.queues.insert(part.request, entry, entry.mailbox);
+                    self.touch(entry.mailbox);
+                }
+                None => self.let_go(part.request, DropReason::Failed, now, effects),
+            }
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) droppable: bool,
     /// It asks for so much that others go first under overload.
     pub(super) dear: bool,
+    /// It has run once and was lost with its worker.
+    pub(super) again: bool,
     /// The mailbox that it stands in.
     pub(super) mailbox: usize,
 }
@@ -51,6 +53,7 @@ impl Entry {
             done: 0,
             droppable,
             dear: false,
+            again: false,
             mailbox: 0,
         }
     }
@@ -58,6 +61,19 @@ impl Entry {
     /// Whether items of it have been put on a slot.
     pub(super) fn begun(&self) -> bool {
         self.started > 0
+    }
+
+    /// As it came, to run once more after it was lost; `None` for a request that has been lost before, or of which only a
+    /// part was lost: the other parts are elsewhere.
+    pub(super) fn afresh(self, lost: u32) -> Option<Self> {
+        let whole = lost == self.items && !self.again;
+        whole.then_some(Self {
+            bound: 0,
+            started: 0,
+            done: 0,
+            again: true,
+            ..self
+        })
     }
 
     /// As it was before what does not run yet was bound: in a mailbox of one worker items run in their order.
