@@ -31,6 +31,9 @@ impl Costs {
             least = least.min(*share);
             *share = least;
         }
+        // A longer batch that is no cheaper an item is never the better choice.
+        let cheaper = |a: &mut (u64, u64), b: &mut (u64, u64)| a.1 >= b.1;
+        by_duration.dedup_by(|later, kept| cheaper(later, kept));
         let mut at_least = durations;
         for size in (1..at_least.len()).rev() {
             at_least[size - 1] = at_least[size - 1].min(at_least[size]);
@@ -55,6 +58,27 @@ impl Costs {
         let share = self.by_duration.last().map_or(0, |last| last.1);
         let work = share.saturating_mul(u64::from(items)) / PARTS / self.workers;
         Span::from_micros(rounds.max(work))
+    }
+
+    /// The slot time of an item in the quickest batch, in parts.
+    pub(super) fn dearest(&self) -> u64 {
+        self.by_duration.first().map_or(0, |first| first.1)
+    }
+
+    /// The least of `weight` times an item's slot time plus `price` times the time in the module, of at least `least`
+    /// microseconds.
+    pub(super) fn least_of(&self, weight: f64, price: f64, least: u64) -> f64 {
+        let quick = self
+            .by_duration
+            .partition_point(|(duration, _)| *duration < least);
+        // One that is quicker costs the time all the same.
+        let before = quick.checked_sub(1).map(|at| (least, self.by_duration[at].1));
+        let after = self.by_duration[quick..].iter().copied();
+        before
+            .into_iter()
+            .chain(after)
+            .map(|(duration, share)| weight * share as f64 + price * duration as f64)
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// The least slot time of an item, in parts, in a batch that lasts at most `window`.

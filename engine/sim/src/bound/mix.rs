@@ -1,6 +1,8 @@
 //! Weighted sums of resources that run short together: where requests differ in what they ask of each, the requests
 //! best let go for one are not those best let go for the other, and only the sum sees both.
 
+use weir_policy::Span;
+
 use super::resource::Resource;
 use super::single::Job;
 
@@ -22,6 +24,7 @@ pub(super) fn sums(
     jobs: &[Vec<Job>],
     alone: &[(usize, Vec<u32>)],
     meet: &[Vec<bool>],
+    heads: &[Span],
 ) -> Vec<Resource> {
     let short: Vec<usize> = (0..resources.len())
         .filter(|&at| !alone[at].1.is_empty())
@@ -44,10 +47,11 @@ pub(super) fn sums(
     let ratios = (EFFORT / requests.max(1)).clamp(1, RATIOS.len());
     let sum = &|(a, b): (usize, usize), (first, second): (u64, u64)| {
         let even = |at: usize| (CAPACITY / resources[at].most().max(1)).max(1);
-        Resource::sum(&[
+        let pair = [
             (&resources[a], first * even(a)),
             (&resources[b], second * even(b)),
-        ])
+        ];
+        Resource::sum(&pair, heads)
     };
     pairs
         .into_iter()

@@ -30,9 +30,11 @@
 
 pub use input::{BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited};
 
+mod chain;
 mod combine;
 mod cost;
 mod input;
+mod joint;
 mod mix;
 mod resource;
 mod single;
@@ -106,7 +108,13 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
     let (mut jobs, hopeless) = work(scene, &costs, &resources)?;
     let mut alone: Vec<(usize, Vec<u32>)> = jobs.iter().map(|jobs| single::lost(jobs)).enumerate().collect();
     let met = meetings(&jobs, scene.arrivals.len());
-    for sum in mix::sums(&resources, &jobs, &alone, &met) {
+    let mut ways = Ways::new(scene, &costs);
+    let heads = ways.least_heads();
+    let mut sums = mix::sums(&resources, &jobs, &alone, &met, &heads);
+    if alone.iter().any(|(_, lost)| !lost.is_empty()) {
+        sums.extend(chain::sums(scene, &mut ways, &resources, &heads));
+    }
+    for sum in sums {
         // A sum counts in larger numbers than its parts: if it is too long a run for that, it is left out.
         let Ok((mut mixed, _)) = work(scene, &costs, std::slice::from_ref(&sum)) else {
             continue;
@@ -208,7 +216,7 @@ fn summary(
         .filter(|&resource| by_resource[resource] > 0)
         .and_then(|resource| {
             let first = resources[resource].members.first();
-            first.map(|&(module, _)| ModuleId(module as u32))
+            first.map(|member| ModuleId(member.module as u32))
         });
     let lost_least = (losses.lost.len() + hopeless.len()) as u64;
     let per_module = tally

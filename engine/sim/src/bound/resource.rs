@@ -1,7 +1,7 @@
 //! What can run short: a module's workers, the slots that several modules share, or a weighted sum of them; and the jobs
 //! that the requests are to it.
 
-use weir_policy::Timestamp;
+use weir_policy::{Span, Timestamp};
 
 use super::BoundError;
 use super::cost::PARTS;
@@ -11,22 +11,38 @@ use super::single::Job;
 /// Keeps sums of times and works far from the end of `i64`.
 const WORK_MOST: u128 = 1 << 60;
 
+/// One module of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Member {
+    pub(super) module: usize,
+    /// Its slot time counts so much.
+    pub(super) weight: u64,
+    /// Its time is told so much earlier than it is: by the least way there, so that what a request does in the modules of
+    /// a sum, one after the other, falls into a short window.
+    pub(super) shift: Span,
+}
+
 /// Modules, weighted, and the capacity for the weighted sum of their slot times.
 #[derive(Debug, Clone)]
 pub(super) struct Resource {
-    pub(super) members: Vec<(usize, u64)>,
+    pub(super) members: Vec<Member>,
     /// From each moment (microseconds) on, so much slot time a microsecond.
     steps: Vec<(u64, u64)>,
 }
 
 impl Resource {
-    pub(super) fn new(members: Vec<(usize, u64)>, capacity: &Capacity) -> Self {
+    pub(super) fn new(modules: Vec<usize>, capacity: &Capacity) -> Self {
         let steps = capacity
             .0
             .iter()
             .map(|&(from, workers)| (from.micros(), u64::from(workers)));
+        let member = |module| Member {
+            module,
+            weight: 1,
+            shift: Span::ZERO,
+        };
         Self {
-            members,
+            members: modules.into_iter().map(member).collect(),
             steps: steps.collect(),
         }
     }
@@ -34,10 +50,9 @@ impl Resource {
     /// Every module by itself, then every group of shared slots.
     pub(super) fn all(scene: &Scene<'_>) -> Vec<Self> {
         let modules = scene.modules.iter().enumerate();
-        let alone = modules.map(|(module, station)| Self::new(vec![(module, 1)], &station.workers));
+        let alone = modules.map(|(module, station)| Self::new(vec![module], &station.workers));
         let shared = scene.shared.iter().map(|shared| {
-            let mut members: Vec<(usize, u64)> =
-                shared.modules.iter().map(|module| (module.index(), 1)).collect();
+            let mut members: Vec<usize> = shared.modules.iter().map(|module| module.index()).collect();
             members.sort_unstable();
             members.dedup();
             Self::new(members, &shared.slots)
@@ -45,14 +60,24 @@ impl Resource {
         alone.chain(shared).collect()
     }
 
-    /// The sum of several, each times its weight: slot time of any of them counts so much.
-    pub(super) fn sum(parts: &[(&Self, u64)]) -> Self {
+    /// The sum of several, each times its weight: slot time of any of them counts so much. `heads`: the least way to each
+    /// module, by which the time of a module that stands alone in its part is shifted.
+    pub(super) fn sum(parts: &[(&Self, u64)], heads: &[Span]) -> Self {
         let mut members = Vec::new();
         let mut changes: Vec<(u64, i128)> = Vec::new();
         for (part, weight) in parts {
-            members.extend(part.members.iter().map(|&(module, own)| (module, own * weight)));
+            let shift = match part.members.as_slice() {
+                [only] => heads[only.module],
+                _ => Span::ZERO,
+            };
+            members.extend(part.members.iter().map(|member| Member {
+                module: member.module,
+                weight: member.weight * weight,
+                shift,
+            }));
             let mut before = 0;
             for &(from, capacity) in &part.steps {
+                let from = from.saturating_sub(shift.micros());
                 let capacity = i128::from(capacity) * i128::from(*weight);
                 changes.push((from, capacity - before));
                 before = capacity;
@@ -76,7 +101,7 @@ impl Resource {
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.members
             .iter()
-            .any(|(module, _)| other.members.iter().any(|(theirs, _)| module == theirs))
+            .any(|own| other.members.iter().any(|theirs| own.module == theirs.module))
     }
 
     /// The most slot time a microsecond that it ever offers.

@@ -1,0 +1,153 @@
+//! Sums over modules that a request visits one after the other: what one of them gains by long batches is time that the
+//! others do not have (`joint`). Which weights make such a sum bind is searched for on a sample of the requests.
+
+use std::collections::BTreeSet;
+
+use weir_policy::{Span, Timestamp};
+
+use super::input::{Capacity, Scene};
+use super::resource::{Member, Resource};
+use super::windows::Ways;
+
+/// Sets of modules that are tried.
+const SETS_MOST: usize = 6;
+
+/// Requests by which weights are judged.
+const SAMPLE: usize = 12;
+
+/// Factors by which the weight of a module is changed, as long as one of them binds more.
+const FACTORS: [f64; 4] = [2.0, 0.5, 1.25, 0.8];
+
+/// How often all weights are gone through.
+const ROUNDS: usize = 8;
+
+/// Weights are whole: the greatest is this.
+const WHOLE: f64 = 1_024.0;
+
+/// Sums worth a try.
+pub(super) fn sums(
+    scene: &Scene<'_>,
+    ways: &mut Ways<'_>,
+    resources: &[Resource],
+    heads: &[Span],
+) -> Vec<Resource> {
+    let capacity: Vec<f64> = scene
+        .modules
+        .iter()
+        .map(|station| mean(scene, &station.workers))
+        .collect();
+    let sample = sample(scene, ways);
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    let all: BTreeSet<usize> = sample
+        .iter()
+        .flat_map(|&request| visited(ways, request))
+        .collect();
+    let each = sample
+        .iter()
+        .map(|&request| visited(ways, request))
+        .collect::<Vec<_>>();
+    for set in std::iter::once(all.into_iter().collect()).chain(each) {
+        let set: Vec<usize> = set;
+        let sound = set.len() > 1 && set.iter().all(|&module| capacity[module] > 0.0);
+        if sound && sets.len() < SETS_MOST && !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    let sum = |set: Vec<usize>, ways: &mut Ways<'_>| {
+        let weights = climb(&set, &capacity, &sample, ways);
+        let parts: Vec<(&Resource, u64)> = set
+            .iter()
+            .zip(weights)
+            .map(|(&module, weight)| (&resources[module], weight))
+            .collect();
+        Resource::sum(&parts, heads)
+    };
+    sets.into_iter().map(|set| sum(set, ways)).collect()
+}
+
+/// Weights at which the requests of the sample ask most of what there is.
+fn climb(set: &[usize], capacity: &[f64], sample: &[usize], ways: &mut Ways<'_>) -> Vec<u64> {
+    let mut weights: Vec<f64> = set.iter().map(|&module| 1.0 / capacity[module]).collect();
+    let mut best = 0.0;
+    for _ in 0..ROUNDS {
+        let before = best;
+        for at in 0..set.len() {
+            for factor in FACTORS {
+                let mut other = weights.clone();
+                other[at] *= factor;
+                let binds = binding(set, &whole(&other), capacity, sample, ways);
+                if binds > best * (1.0 + 1e-6) {
+                    (best, weights) = (binds, other);
+                }
+            }
+        }
+        if best <= before * 1.001 {
+            break;
+        }
+    }
+    whole(&weights)
+}
+
+fn whole(weights: &[f64]) -> Vec<u64> {
+    let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    weights
+        .iter()
+        .map(|weight| ((weight / most * WHOLE).round() as u64).max(1))
+        .collect()
+}
+
+/// What a request of the sample asks for in the mean, over what there is in a microsecond.
+fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], ways: &mut Ways<'_>) -> f64 {
+    let member = |(&module, &weight): (&usize, &u64)| Member {
+        module,
+        weight,
+        shift: Span::ZERO,
+    };
+    let members: Vec<Member> = set.iter().zip(weights).map(member).collect();
+    let mut asked = 0.0;
+    for &request in sample {
+        ways.follow(request);
+        asked += ways.through(&members).map_or(0.0, |(_, _, work)| work as f64);
+    }
+    let there: f64 = members
+        .iter()
+        .map(|member| member.weight as f64 * capacity[member.module])
+        .sum();
+    asked / there
+}
+
+/// Requests that are not hopeless, evenly over the run.
+fn sample(scene: &Scene<'_>, ways: &mut Ways<'_>) -> Vec<usize> {
+    let requests = scene.arrivals.len();
+    let every = requests.div_ceil(SAMPLE).max(1);
+    (0..requests)
+        .step_by(every)
+        .filter(|&request| ways.follow(request))
+        .collect()
+}
+
+fn visited(ways: &mut Ways<'_>, request: usize) -> Vec<usize> {
+    ways.follow(request);
+    let brings = ways.brings().iter().enumerate();
+    brings
+        .filter(|(_, items)| items.is_some_and(|items| items > 0))
+        .map(|(module, _)| module)
+        .collect()
+}
+
+/// Workers in the mean over the run.
+fn mean(scene: &Scene<'_>, capacity: &Capacity) -> f64 {
+    let ends = scene.arrivals.first().zip(scene.arrivals.last());
+    let Some((&begin, &end)) = ends.filter(|(begin, end)| begin < end) else {
+        return f64::from(capacity.most());
+    };
+    let mut offered = 0.0;
+    let (mut since, mut workers) = (begin, 0_u32);
+    for &(from, next) in &capacity.0 {
+        let from: Timestamp = from.clamp(begin, end);
+        offered += f64::from(workers) * from.since(since).as_secs_f64();
+        (since, workers) = (from, next);
+    }
+    offered += f64::from(workers) * end.since(since).as_secs_f64();
+    offered / end.since(begin).as_secs_f64()
+}
