@@ -1,6 +1,8 @@
 //! The pipelines that a model could run on: every (cut, class, share, batch) that is in time, less those that another one
 //! of the same classes beats in every stage.
 
+use std::cmp::Ordering;
+
 use super::problem::{BlockTimes, Class, Scheme, Served};
 
 /// One stage of a pipeline.
@@ -61,7 +63,7 @@ pub(super) fn columns(model: &Served, limit: &Limit) -> Vec<Column> {
         search.extend(&mut Vec::new(), 0.0, &mut found);
         columns.extend(found);
     }
-    undominated(columns)
+    undominated(&columns, true)
 }
 
 /// The latency of the fastest pipeline, in microseconds, whatever the limit is.
@@ -277,38 +279,46 @@ impl Search<'_> {
     }
 }
 
-/// Those columns that no other one of the same classes beats: at most its cost in every leg.
-fn undominated(mut columns: Vec<Column>) -> Vec<Column> {
-    let classes = Column::classes;
-    let costs = |column: &Column| -> Vec<f64> { column.legs.iter().map(Leg::cost).collect() };
-    // By classes, then by cost, so that whoever beats a column comes before it; of equals, the smaller batch and the
-    // shorter latency.
-    columns.sort_by(|a, b| {
-        let by_cost = costs(a)
-            .iter()
-            .zip(&costs(b))
-            .fold(std::cmp::Ordering::Equal, |so_far, (a, b)| {
-                so_far.then(a.total_cmp(b))
-            });
-        classes(a)
-            .cmp(&classes(b))
-            .then(by_cost)
-            .then(a.batch.cmp(&b.batch))
-            .then(a.latency_us.total_cmp(&b.latency_us))
+/// Those columns that no other one of the same classes beats: at most its cost in every leg and, where pools are `whole`
+/// shares, shares that its own can stand for.
+pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
+    struct Ranked<'a> {
+        column: &'a Column,
+        classes: Vec<usize>,
+        costs: Vec<f64>,
+    }
+    let rank = |column| Ranked {
+        column,
+        classes: column.classes(),
+        costs: column.legs.iter().map(Leg::cost).collect(),
+    };
+    let mut ranked: Vec<Ranked> = columns.iter().map(rank).collect();
+    // By classes, then by cost, so that whoever beats a column comes before it; of equals, the finer shares, the smaller
+    // batch and the shorter latency.
+    let shares = |ranked: &Ranked| -> Vec<u32> { ranked.column.legs.iter().map(|leg| leg.shares).collect() };
+    ranked.sort_by(|a, b| {
+        let by_cost = a.costs.iter().zip(&b.costs).map(|(a, b)| a.total_cmp(b));
+        a.classes
+            .cmp(&b.classes)
+            .then(by_cost.fold(Ordering::Equal, Ordering::then))
+            .then_with(|| shares(b).cmp(&shares(a)))
+            .then(a.column.batch.cmp(&b.column.batch))
+            .then(a.column.latency_us.total_cmp(&b.column.latency_us))
     });
-    let mut kept: Vec<Column> = Vec::new();
-    let mut kept_costs: Vec<Vec<f64>> = Vec::new();
+    let mut kept: Vec<Ranked> = Vec::new();
     let mut first_of_kind = 0;
-    for column in columns {
-        let cost = costs(&column);
-        if kept.last().is_none_or(|last| classes(last) != classes(&column)) {
+    for one in ranked {
+        if kept.last().is_none_or(|last| last.classes != one.classes) {
             first_of_kind = kept.len();
         }
-        let beats = |better: &Vec<f64>| better.iter().zip(&cost).all(|(a, b)| a <= b);
-        if !kept_costs[first_of_kind..].iter().any(beats) {
-            kept_costs.push(cost);
-            kept.push(column);
+        let beats = |better: &Ranked| {
+            let legs = better.column.legs.iter().zip(&one.column.legs);
+            better.costs.iter().zip(&one.costs).all(|(a, b)| a <= b)
+                && (!whole || legs.into_iter().all(|(a, b)| a.shares.is_multiple_of(b.shares)))
+        };
+        if !kept[first_of_kind..].iter().any(beats) {
+            kept.push(one);
         }
     }
-    kept
+    kept.into_iter().map(|ranked| ranked.column.clone()).collect()
 }

@@ -13,8 +13,10 @@ use super::column::Column;
 use super::error::PlanError;
 use super::problem::{Objective, Problem};
 
-/// Nodes after which the search gives its best solution, with its gap. A count, so that it is the same everywhere.
-const NODES_MAX: u64 = 200_000;
+/// Nodes after which the search gives its best solution, with its gap: counts, so that they are the same everywhere. With
+/// whole pools it finds the best soon and then proves it for long.
+const NODES_MAX: u64 = 20_000;
+const NODES_MAX_WHOLE: u64 = 1_000;
 
 /// What a program is made of.
 pub(super) struct Program<'a> {
@@ -59,9 +61,11 @@ impl Program<'_> {
 
         let mut options = SolveOptions::default();
         options.mip_gap = self.problem.gap;
-        options.node_limit = Some(NODES_MAX);
+        options.node_limit = Some(if self.whole { NODES_MAX_WHOLE } else { NODES_MAX });
         let solution = match lp.solve_with(options) {
             Ok(SolveOutcome::Solution(solution)) => solution,
+            // With whole pools there may be another way.
+            Ok(SolveOutcome::Interrupted(_)) if self.whole => return Ok(None),
             Ok(SolveOutcome::Interrupted(_)) => {
                 return Err(PlanError::Solver(format!("no solution after {NODES_MAX} nodes")));
             }

@@ -1,7 +1,7 @@
 //! From a problem to its solution: the pipelines that are in time, the program over them, and whole pools out of its flows.
 
 use super::check::check;
-use super::column::{Column, Leg, Limit, columns, least_latency};
+use super::column::{Column, Leg, Limit, columns, least_latency, undominated};
 use super::error::PlanError;
 use super::pools::{ModelPools, Pools, throughput};
 use super::problem::{Objective, Problem, Scheme};
@@ -111,46 +111,62 @@ fn optimum(
     columns: &[Vec<Column>],
     allotted: Option<&[Vec<u32>]>,
 ) -> Result<Option<Found>, PlanError> {
-    let program = |columns, whole| Program {
-        problem,
-        columns,
-        whole,
-        allotted,
+    let run = |columns: &[Vec<Column>], whole| {
+        let program = Program {
+            problem,
+            columns,
+            whole,
+            allotted,
+        };
+        program.solve()
     };
     // With parts of shares first. Mostly the pools, made whole, still fit.
-    let Some(loose) = program(columns, false).solve()? else {
+    let cheapest: Vec<Vec<Column>> = columns
+        .iter()
+        .map(|columns| undominated(columns, false))
+        .collect();
+    let Some(loose) = run(&cheapest, false)? else {
         return Ok(None);
     };
-    let bound = loose.bound;
-    let fits = |pools: &Pools| pools.fit(problem) && pools.within(problem, allotted);
-    let pools = Pools::for_flows(columns, &loose.by_column);
-    if fits(&pools) && is_within_gap(problem, pools.objective(problem), bound) {
-        return Ok(Some(Found { pools, bound }));
-    }
-    // Otherwise the program decides on whole pools itself: first over the pipelines in use, then over all.
-    let in_use: Vec<Vec<Column>> = columns.iter().zip(&loose.by_column).map(used).collect();
-    let few = match program(&in_use, true).solve()? {
-        Some(flows) => Some(Pools::for_flows(&in_use, &flows.by_column)).filter(&fits),
-        None => None,
+    let mut bound = loose.bound;
+    let mut best: Option<Pools> = None;
+    let mut consider = |columns: &[Vec<Column>], flows: &[Vec<f64>]| {
+        let pools = Pools::for_flows(columns, flows);
+        let fits = pools.fit(problem) && pools.within(problem, allotted);
+        if fits && best.as_ref().is_none_or(|best| is_better(problem, &pools, best)) {
+            best = Some(pools);
+        }
+        best.as_ref()
+            .is_some_and(|best| is_within_gap(problem, best.objective(problem), loose.bound))
     };
-    if let Some(pools) = few
-        && is_within_gap(problem, pools.objective(problem), bound)
-    {
-        return Ok(Some(Found { pools, bound }));
+    // Otherwise the program decides on whole pools itself: first over the pipelines in use, then over all.
+    let done = consider(&cheapest, &loose.by_column) || {
+        let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.by_column).map(used).collect();
+        run(&in_use, true)?.is_some_and(|flows| consider(&in_use, &flows.by_column))
+    };
+    if !done && let Some(strict) = run(columns, true)? {
+        consider(columns, &strict.by_column);
+        bound = tighter(problem, bound, strict.bound);
     }
-    let Some(strict) = program(columns, true).solve()? else { return Ok(None) };
-    let bound = tighter(problem, bound, strict.bound);
-    let pools = Pools::for_flows(columns, &strict.by_column);
-    if fits(&pools) {
-        Ok(Some(Found { pools, bound }))
-    } else {
-        Err(PlanError::Solver("its pools do not fit the cluster".into()))
+    Ok(best.map(|pools| Found { pools, bound }))
+}
+
+fn is_better(problem: &Problem, a: &Pools, b: &Pools) -> bool {
+    let (a, b) = (a.objective(problem), b.objective(problem));
+    match problem.objective {
+        Objective::Throughput => a > b,
+        Objective::Cost { .. } => a < b,
     }
 }
 
 /// The columns that something flows through.
 fn used((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
-    columns.iter().zip(flows).filter(|(_, flow)| **flow > 0.0).map(|(column, _)| column.clone()).collect()
+    columns
+        .iter()
+        .zip(flows)
+        .filter(|(_, flow)| **flow > 0.0)
+        .map(|(column, _)| column.clone())
+        .collect()
 }
 
 /// Whether nothing can be better by more than the gap.
