@@ -11,6 +11,8 @@ mod kinds;
 pub(crate) mod layers;
 mod order;
 mod part;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
