@@ -146,6 +146,42 @@ pub(crate) struct Profile {
     /// How the file of one model is fed and read, such as yolox; known for files of the zoo
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
+    /// Cut one model into so many blocks and measure each: a profile for `weir plan`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) blocks: Option<u32>,
+    #[command(flatten)]
+    pub(crate) blocked: BlockedProfile,
+}
+
+/// `weir profile --blocks`.
+#[derive(Debug, Group)]
+pub(crate) struct BlockedProfile {
+    /// Name of the class that the device stands for
+    #[arg(long, value_name = "NAME", default_value = "cpu", requires = "blocks")]
+    pub(crate) class: String,
+    /// Where to measure: cpu, or cuda:0
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device, requires = "blocks")]
+    pub(crate) device: weir_flow::DeviceKind,
+    /// Threads of a share of a CPU
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1024),
+        requires = "blocks")]
+    pub(crate) threads: u32,
+    /// Into how many shares the device is split, of which one is measured
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=16),
+        requires = "blocks")]
+    pub(crate) shares: u32,
+    /// Declare a class that takes so many times as long as what is measured here
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor, requires = "blocks")]
+    pub(crate) slower: f64,
+    /// Send feature maps in full precision instead of half
+    #[arg(long, requires = "blocks")]
+    pub(crate) full_precision: bool,
+    /// How large the sides of the input are, where the model leaves them free and has no head
+    #[arg(long, value_name = "SIZE", value_parser = clap::value_parser!(u32).range(1..=8192), requires = "blocks")]
+    pub(crate) side: Option<u32>,
+    /// Write every layer with its time and the bytes after it to this file, as CSV
+    #[arg(long, value_name = "FILE", requires = "blocks")]
+    pub(crate) layers: Option<PathBuf>,
 }
 
 /// `weir simulate`.
@@ -208,6 +244,24 @@ impl std::str::FromStr for Speed {
             Ok(times) if (0.01..=1000.0).contains(&times) => Ok(Self::Times(times)),
             _ => Err("write max, or a factor from 0.01 to 1000 such as 1 or 2.5".to_owned()),
         }
+    }
+}
+
+fn device(text: &str) -> Result<weir_flow::DeviceKind, String> {
+    let ordinal = text
+        .strip_prefix("cuda:")
+        .and_then(|ordinal| ordinal.parse().ok());
+    match (text, ordinal) {
+        ("cpu", _) => Ok(weir_flow::DeviceKind::Cpu),
+        (_, Some(ordinal)) => Ok(weir_flow::DeviceKind::Cuda(ordinal)),
+        _ => Err("write cpu, or cuda: and a number".to_owned()),
+    }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("write a factor from 0.001 to 1000".to_owned()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `weir profile`: how long models take by batch size, one slot of their device alone.
 
+mod blocks;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +44,12 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         return Err(UserError::new(format!("there is no file {}", target.display())).into());
     }
     let is_model = target.extension().is_some_and(|extension| extension == "onnx");
+    if let Some(blocks) = args.blocks {
+        if !is_model {
+            return Err(UserError::new("--blocks wants one model, a file that ends in .onnx").into());
+        }
+        return blocks::profile(args, blocks as usize, zoo);
+    }
     let subjects = if is_model {
         vec![of_file(target, args, zoo)?]
     } else {
@@ -81,27 +89,13 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
 
 /// One model. A file of the zoo brings its own head and keys.
 fn of_file(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Subject> {
-    let file = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let known = zoo
-        .entries()
-        .find(|(_, entry)| args.head.is_none() && entry.file == file);
-    let head = args
-        .head
-        .as_deref()
-        .or_else(|| known.and_then(|(_, entry)| entry.head.as_deref()))
+    let (head, settings) = head(path, args, zoo)?
         .ok_or_else(|| UserError::new("say by --head how the model is fed and read, such as --head yolox"))?;
-    let settings = match known {
-        Some((_, entry)) => zoo.resolve_keys(&entry.settings())?,
-        None => weir_flow::Settings::default(),
-    };
     let batches = sizes(&args.batches, &BATCHES);
     let model = weir_operators::load(&LoadRequest {
-        name: path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(&file),
+        name: path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("model"),
         file: ModelFile::Path(path.to_owned()),
-        head,
+        head: &head,
         settings: &settings,
         max_batch: batches.last().copied().unwrap_or(1),
         dump: None,
@@ -115,6 +109,23 @@ fn of_file(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Subject> {
         device: DeviceKind::Cpu,
         batches,
     })
+}
+
+/// How a file is fed and read: as the caller says, or as the zoo does.
+fn head(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<(String, weir_flow::Settings)>> {
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let known = zoo
+        .entries()
+        .find(|(_, entry)| args.head.is_none() && Some(&entry.file) == file.as_ref());
+    let settings = match known {
+        Some((_, entry)) => zoo.resolve_keys(&entry.settings())?,
+        None => weir_flow::Settings::default(),
+    };
+    let head = args
+        .head
+        .clone()
+        .or_else(|| known.and_then(|(_, entry)| entry.head.clone()));
+    Ok(head.map(|head| (head, settings)))
 }
 
 /// All models of a graph that are not emulated, each on its device.

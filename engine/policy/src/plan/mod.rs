@@ -1,6 +1,7 @@
 //! Plans: which blocks of which model run on which pools of devices, in batches of what size (PPipe 3, 5.2, 5.3, A.1,
 //! A.2). A problem and its solution are plain values.
 
+mod blocks;
 mod check;
 mod column;
 mod error;
@@ -10,6 +11,7 @@ mod program;
 mod solution;
 mod solve;
 
+pub use blocks::divide;
 pub use error::PlanError;
 pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};

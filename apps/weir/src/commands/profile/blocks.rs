@@ -1,0 +1,315 @@
+//! `weir profile --blocks`: one model, its layers grouped into blocks, and each block measured alone (PPipe 5.1, 5.2).
+//!
+//! A file that is there already is added to: its blocks stay as they are, so that several classes and shares can be
+//! measured one after the other, on several machines.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use comfy_table::CellAlignment;
+use weir_flow::{DeviceKind, Divided, PartLoader, SessionError, Tensor};
+use weir_operators::{Blocked, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts};
+use weir_policy::plan::{BlockTimes, Blocks, divide};
+use weir_runtime::Clock;
+
+use super::{RUNS, sizes};
+use crate::args::{BlockedProfile, Profile};
+use crate::error::UserError;
+use crate::output;
+use crate::report::plain_table;
+use crate::zoo::Zoo;
+
+/// Measured where the caller does not say.
+const BATCHES: [u32; 3] = [1, 2, 4];
+/// Says the part of a GPU that a process may use.
+const MPS: &str = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+
+/// Profiles one model in blocks; prints a table, and writes what is asked for.
+///
+/// # Errors
+/// Files that are no models or cannot be cut, more blocks than there are boundaries, files that do not fit or cannot be
+/// written.
+pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Result<()> {
+    let asked = &args.blocked;
+    mps(asked)?;
+    let mut batches = sizes(&args.batches, &BATCHES);
+    let most = batches.last().copied().unwrap_or(1);
+    let name = args
+        .target
+        .file_stem()
+        .map_or_else(|| "model".into(), |stem| stem.to_string_lossy());
+    let layered = open(args, zoo, &name, most)?;
+    if let Some(most) = layered.most() {
+        output::remark(&format!("{name} takes no batches other than of {most}"));
+        batches = vec![u32::try_from(most).unwrap_or(u32::MAX)];
+    }
+    let before = match &args.out {
+        Some(path) if path.exists() => Some(read(path, &name, blocks)?),
+        _ => None,
+    };
+    let facts = Facts::of(&layered, asked)?;
+    if let Some(path) = &asked.layers {
+        write(path, &facts.csv())?;
+    }
+    let starts = match &before {
+        Some(before) => before.layers.iter().map(|layer| *layer as usize).collect(),
+        None => facts.divide(blocks, &name)?,
+    };
+    let bytes: Vec<u64> = starts[1..]
+        .iter()
+        .filter_map(|start| facts.bytes.get(start - 1).copied())
+        .collect();
+    let blocked = layered.divide(&starts).map_err(user)?;
+    let measured = measure(&blocked, asked, &batches).map_err(user)?;
+    let mut profile = before.unwrap_or_else(|| Blocks {
+        model: name.clone().into_owned(),
+        layers: starts.iter().map(|start| *start as u32).collect(),
+        boundary_bytes: bytes.clone(),
+        times: Vec::new(),
+    });
+    if profile.boundary_bytes != bytes {
+        let path = args.out.as_deref().unwrap_or(Path::new("the profile"));
+        let found = "the model or the precision is not the one that it was made of; write to another file";
+        return Err(UserError::new(format!("{} does not fit: {found}", path.display())).into());
+    }
+    add(
+        &mut profile,
+        BlockTimes {
+            class: asked.class.clone(),
+            shares: asked.shares,
+            batch: batches.clone(),
+            us: measured.blocks.clone(),
+        },
+    );
+    if let Some(path) = &args.out {
+        write(path, &text(&profile)?)?;
+    }
+    Ok(table(&facts, &starts, &bytes, &batches, &measured)?)
+}
+
+fn user(error: SessionError) -> UserError {
+    UserError::new(error.to_string())
+}
+
+/// A share of a GPU is given from outside: the runtime of a process cannot change its own.
+fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
+    if !matches!(asked.device, DeviceKind::Cuda(_)) || asked.shares == 1 {
+        return Ok(());
+    }
+    let percentage = (100 / asked.shares).to_string();
+    if std::env::var(MPS).is_ok_and(|set| set == percentage) {
+        return Ok(());
+    }
+    let shares = asked.shares;
+    Err(UserError::new(format!(
+        "one of {shares} shares of a GPU is measured under MPS: start its daemon (nvidia-cuda-mps-control -d) and set \
+         {MPS}={percentage}"
+    )))
+}
+
+fn open(args: &Profile, zoo: &Zoo, name: &str, max_batch: u32) -> anyhow::Result<Layered> {
+    let path = &args.target;
+    let bytes = std::fs::read(path)
+        .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?;
+    let layered = match super::head(path, args, zoo)? {
+        Some((head, settings)) => OnnxModel::load(&LoadRequest {
+            name,
+            file: ModelFile::Bytes(bytes.into()),
+            head: &head,
+            settings: &settings,
+            max_batch,
+            dump: None,
+        })
+        .and_then(|model| model.layered()),
+        None => {
+            let side = args.blocked.side.map(|side| side as usize);
+            Layered::open(name, &bytes, side, max_batch)
+        }
+    };
+    Ok(layered.map_err(user)?)
+}
+
+/// What is known of the layers.
+struct Facts {
+    names: Vec<(String, String)>,
+    /// Microseconds.
+    times: Vec<u64>,
+    /// Bytes after each layer but the last.
+    bytes: Vec<u64>,
+    /// Whether it may be cut there.
+    allowed: Vec<bool>,
+}
+
+impl Facts {
+    fn of(layered: &Layered, asked: &BlockedProfile) -> Result<Self, UserError> {
+        let threads = asked.threads as usize;
+        Ok(Self {
+            names: layered.names().map_err(user)?,
+            times: layered.times(threads, RUNS).map_err(user)?,
+            bytes: layered.boundary_bytes(!asked.full_precision).map_err(user)?,
+            allowed: layered.boundaries().map_err(user)?,
+        })
+    }
+
+    fn divide(&self, blocks: usize, name: &str) -> Result<Vec<usize>, UserError> {
+        let most = 1 + self.allowed.iter().filter(|allowed| **allowed).count();
+        if blocks > most {
+            let layers = self.times.len();
+            return Err(UserError::new(format!(
+                "{name} can be cut into at most {most} blocks ({layers} layers), not {blocks}: lower --blocks"
+            )));
+        }
+        let boundaries: Vec<Option<u64>> = self
+            .bytes
+            .iter()
+            .zip(&self.allowed)
+            .map(|(bytes, allowed)| allowed.then_some(*bytes))
+            .collect();
+        Ok(divide(&self.times, &boundaries, blocks))
+    }
+
+    fn csv(&self) -> String {
+        let mut text = "layer,name,operator,us,bytes_after,may_be_cut_after\n".to_owned();
+        for (layer, ((name, operator), us)) in self.names.iter().zip(&self.times).enumerate() {
+            let name = name.replace('"', "\"\"");
+            let bytes = self.bytes.get(layer).map(u64::to_string).unwrap_or_default();
+            let cut = self.allowed.get(layer).copied().unwrap_or_default();
+            let _ = writeln!(text, "{layer},\"{name}\",{operator},{us},{bytes},{cut}");
+        }
+        text
+    }
+}
+
+/// Microseconds.
+struct Measured {
+    /// By block and batch size.
+    blocks: Vec<Vec<u64>>,
+    /// By batch size.
+    whole: Vec<u64>,
+}
+
+fn measure(blocked: &Blocked, asked: &BlockedProfile, batches: &[u32]) -> Result<Measured, SessionError> {
+    let clock = Clock::start();
+    let blank = |batch: &u32| blocked.layered().sample(*batch as usize);
+    let mut tensors: Vec<Vec<Tensor>> = batches.iter().map(blank).collect();
+    let count = blocked.blocks();
+    let take =
+        |blocks: std::ops::Range<usize>, inputs: &mut [Vec<Tensor>]| -> Result<Vec<u64>, SessionError> {
+            let loader = OnnxParts {
+                threads: asked.threads as usize,
+            };
+            let mut part = loader.load(&blocked.part(blocks)?, asked.device, !asked.full_precision)?;
+            let mut spans = Vec::with_capacity(inputs.len());
+            for inputs in inputs {
+                let outputs = part.run(inputs.clone())?;
+                let mut times = Vec::with_capacity(RUNS);
+                for _ in 0..RUNS {
+                    let copy = inputs.clone();
+                    let began = clock.now();
+                    let given = part.run(copy)?;
+                    times.push(clock.now().since(began).micros());
+                    drop(given);
+                }
+                times.sort_unstable();
+                // A duration of nothing is no duration to those who read this.
+                let median = times[times.len() / 2] as f64 * asked.slower;
+                spans.push((median.round() as u64).max(1));
+                *inputs = outputs;
+            }
+            Ok(spans)
+        };
+    let whole = take(0..count, &mut tensors.clone())?;
+    let blocks = (0..count).map(|block| take(block..block + 1, &mut tensors));
+    Ok(Measured {
+        blocks: blocks.collect::<Result<_, _>>()?,
+        whole,
+    })
+}
+
+/// Puts in times, in place of those of the same class and share.
+fn add(profile: &mut Blocks, times: BlockTimes) {
+    let same = |other: &BlockTimes| (&other.class, other.shares) == (&times.class, times.shares);
+    profile.times.retain(|other| !same(other));
+    profile.times.push(times);
+    profile
+        .times
+        .sort_by(|a, b| (&a.class, a.shares).cmp(&(&b.class, b.shares)));
+}
+
+/// A profile that is to be added to.
+fn read(path: &Path, name: &str, blocks: usize) -> Result<Blocks, UserError> {
+    let wrong = |reason: String| {
+        UserError::new(format!(
+            "{} cannot be added to: {reason}; write to another file",
+            path.display()
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let profile: Blocks = toml::from_str(&text)
+        .map_err(|error| wrong(format!("it is no profile of blocks: {}", error.message())))?;
+    if profile.model != name {
+        return Err(wrong(format!("it is of the model {}", profile.model)));
+    }
+    if profile.layers.len() != blocks || profile.layers.is_empty() {
+        return Err(wrong(format!("it has {} blocks", profile.layers.len())));
+    }
+    Ok(profile)
+}
+
+fn text(profile: &Blocks) -> anyhow::Result<String> {
+    let head = "# Blocks of a model, measured by weir profile --blocks: the first layer of each, the bytes of one item\n\
+                # that cross to the next, and by class and share the microseconds of each block by batch size.\n\n";
+    Ok(format!("{head}{}", toml::to_string(profile)?))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), UserError> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(path, text))
+        .map_err(|error| UserError::new(format!("cannot write {}: {error}", path.display())))
+}
+
+fn table(
+    facts: &Facts,
+    starts: &[usize],
+    bytes: &[u64],
+    batches: &[u32],
+    measured: &Measured,
+) -> std::io::Result<()> {
+    let mut header = vec!["block".to_owned(), "layers".to_owned()];
+    header.extend(batches.iter().map(|batch| format!("ms at {batch}")));
+    header.extend(["KiB on".to_owned(), "last layer".to_owned()]);
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let mut table = plain_table(&header);
+    for column in table.column_iter_mut().take(3 + batches.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let ms = |us: &u64| format!("{:.3}", *us as f64 / 1e3);
+    for (block, start) in starts.iter().enumerate() {
+        let end = starts.get(block + 1).copied().unwrap_or(facts.names.len());
+        let mut row = vec![block.to_string(), format!("{start}..{end}")];
+        row.extend(measured.blocks[block].iter().map(ms));
+        row.push(
+            bytes
+                .get(block)
+                .map_or_else(String::new, |bytes| format!("{:.1}", *bytes as f64 / 1024.0)),
+        );
+        row.push(
+            facts
+                .names
+                .get(end - 1)
+                .map_or_else(String::new, |(name, _)| name.clone()),
+        );
+        table.add_row(row);
+    }
+    let mut sum = vec!["sum".to_owned(), String::new()];
+    sum.extend((0..batches.len()).map(|at| ms(&measured.blocks.iter().map(|block| block[at]).sum())));
+    table.add_row(sum);
+    let mut whole = vec!["whole".to_owned(), format!("0..{}", facts.names.len())];
+    whole.extend(measured.whole.iter().map(ms));
+    table.add_row(whole);
+    output::say(&table.trim_fmt())
+}
