@@ -15,6 +15,7 @@ mod bookings;
 mod decide;
 mod facts;
 mod grounds;
+mod lay_out;
 mod probe;
 mod spec;
 mod table;
@@ -32,6 +33,7 @@ use probe::View;
 
 pub use decide::Verdict;
 pub use facts::{Ask, Booked, BookingId, Leg, ReserveEffect, ReserveEvent, Use};
+pub use lay_out::{LayOutError, lay_out};
 pub use probe::Probe;
 pub use spec::{ClusterSpec, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec};
 pub use values::{ReserveSpec, Tables};
@@ -224,7 +226,7 @@ impl Reservations {
             booking,
             pipeline: probe.pipeline,
             size: probe.size,
-            path: probe.legs.iter().map(|leg| leg.share).collect(),
+            path: probe.legs.clone(),
             start: probe.start(),
             finish: probe.finish,
         }
