@@ -2,3 +2,4 @@
 
 pub mod pard;
 pub mod plot;
+pub mod ppipe;

@@ -1,0 +1,3 @@
+//! The evaluation of PPipe (ATC 2025, section 7), run again.
+
+pub mod published;
