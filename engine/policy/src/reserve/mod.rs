@@ -243,7 +243,8 @@ impl Reservations {
         self.told = first;
     }
 
-    /// What a batch of `size` items would get now; `None` where a stage has no share left.
+    /// What a batch of `size` items would get now; `None` where a stage has no share left, and for sizes beyond what is
+    /// planned.
     #[must_use]
     pub fn probe(&self, pipeline: PipelineId, size: u32, now: Timestamp) -> Option<Probe> {
         let mut probe = Probe::empty();
@@ -301,3 +302,6 @@ impl Reservations {
 fn least_of(planned: u32, fraction: f64) -> u32 {
     ((f64::from(planned) * fraction).ceil() as u32).clamp(1, planned)
 }
+
+#[cfg(test)]
+mod tests;

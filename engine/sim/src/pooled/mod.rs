@@ -28,3 +28,6 @@ pub fn load_factor(mut missed: impl FnMut(f64) -> f64) -> f64 {
         .find(|&factor| missed(factor) <= 0.01)
         .unwrap_or(0.0)
 }
+
+#[cfg(test)]
+mod tests;

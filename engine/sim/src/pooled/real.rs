@@ -164,6 +164,12 @@ impl Real {
         begun
     }
 
+    /// Where a batch is: in which stage, and for what.
+    pub(super) fn at(&self, id: BookingId) -> Option<(u32, Use)> {
+        let going = self.going.get(&id)?;
+        going.steps.get(going.next).map(|step| (step.stage, step.used))
+    }
+
     /// A use ended.
     pub(super) fn ended(&mut self, id: BookingId) -> Option<Ended> {
         let going = self.going.get_mut(&id)?;

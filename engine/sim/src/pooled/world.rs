@@ -90,11 +90,31 @@ impl<'a> World<'a> {
                 }
             }
             for (at, booking) in self.real.go_on(now) {
+                debug_assert!(
+                    self.as_booked(booking, now),
+                    "{booking:?} begins at another time than is booked"
+                );
                 self.agenda.note(at, Happens::Ended { booking });
             }
         }
         self.run.probes = self.reservations.probes();
         self.run
+    }
+
+    /// Whether what begins now is booked for now, where reports come in.
+    fn as_booked(&self, booking: BookingId, now: Timestamp) -> bool {
+        let booked = || {
+            let legs = self.reservations.booked(booking)?;
+            let (stage, used) = self.real.at(booking)?;
+            let leg = legs.get(stage as usize)?;
+            let span = if used == Use::Run {
+                Some(leg.run)
+            } else {
+                leg.transfer
+            };
+            Some(span?.from == now)
+        };
+        !self.spec.reserve.feedback || booked() == Some(true)
     }
 
     /// Notes the next arrival of a stream.
