@@ -1,0 +1,216 @@
+//! From a problem to its solution: the pipelines that are in time, the program over them, and whole pools out of its flows.
+
+use super::check::check;
+use super::column::{Column, Leg, Limit, columns, least_latency};
+use super::error::PlanError;
+use super::pools::{ModelPools, Pools, throughput};
+use super::problem::{Objective, Problem, Scheme};
+use super::program::Program;
+use super::solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
+use crate::time::Span;
+
+/// Plans: the greatest least throughput over weight, or the least cost for a rate.
+///
+/// The same problem gives the same solution: the search stops by gap or by its count of nodes, never by a clock.
+///
+/// # Errors
+/// When a number is out of its range, a profile has a hole, there are no devices or too few of them, or no pipeline of a
+/// model meets its SLO.
+pub fn solve(problem: &Problem) -> Result<Solution, PlanError> {
+    check(problem)?;
+    let estimate = estimate(problem)?;
+    let columns = in_time(problem, problem.scheme, estimate.as_deref())?;
+    let allotted = match problem.scheme {
+        Scheme::DartR => allotment(problem, estimate.as_deref())?,
+        Scheme::Pooled { .. } | Scheme::Np => None,
+    };
+    let found = optimum(problem, &columns, allotted.as_deref())?.ok_or_else(|| too_small(problem))?;
+    if problem.objective == Objective::Throughput
+        && found.pools.0.iter().any(|model| model.pipelines.is_empty())
+    {
+        return Err(too_small(problem));
+    }
+    Ok(found.solution(problem))
+}
+
+/// Items a second of each model, which say how fast a batch gathers: those of the plan without partitions, by which
+/// nothing is charged, or what the objective asks for. `None` where nothing is charged.
+fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
+    if problem.building == 0.0 {
+        return Ok(None);
+    }
+    let by_weight = |rate: f64| Some(problem.models.iter().map(|model| rate * model.weight).collect());
+    if let Objective::Cost { rate } = problem.objective {
+        return Ok(by_weight(rate));
+    }
+    for scheme in [Scheme::Np, problem.scheme] {
+        // Where a model is in time only when it is cut, the plan with partitions has to do.
+        let Ok(columns) = in_time(problem, scheme, None) else {
+            continue;
+        };
+        if let Some(found) = optimum(problem, &columns, None)? {
+            let objective = found.pools.objective(problem);
+            if objective > 0.0 {
+                return Ok(by_weight(objective));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Devices by model and class as the plan without partitions has them: DART-r chains what a model has with what is idle.
+/// `None` where there is no such plan.
+fn allotment(problem: &Problem, estimate: Option<&[f64]>) -> Result<Option<Vec<Vec<u32>>>, PlanError> {
+    let Ok(columns) = in_time(problem, Scheme::Np, estimate) else {
+        return Ok(None);
+    };
+    let classes = problem.classes.len();
+    let found = optimum(problem, &columns, None)?;
+    Ok(found.map(|found| found.pools.0.iter().map(|model| model.devices(classes)).collect()))
+}
+
+/// The pipelines of every model that are in time under a scheme.
+fn in_time(
+    problem: &Problem,
+    scheme: Scheme,
+    estimate: Option<&[f64]>,
+) -> Result<Vec<Vec<Column>>, PlanError> {
+    let mut all = Vec::new();
+    for (at, model) in problem.models.iter().enumerate() {
+        let limit = Limit {
+            budget_us: model.slo.micros() as f64 * (1.0 - problem.margin),
+            gather_us: estimate.map_or(0.0, |estimate| problem.building * 1e6 / estimate[at]),
+            classes: &problem.classes,
+            scheme,
+        };
+        let columns = columns(model, &limit);
+        if columns.is_empty() {
+            let least_us = least_latency(model, &limit).unwrap_or(f64::INFINITY).ceil();
+            return Err(PlanError::Infeasible {
+                model: model.name.clone(),
+                slo: model.slo,
+                budget: Span::from_micros(limit.budget_us as u64),
+                least: Span::from_micros(least_us as u64),
+                needed: Span::from_micros((least_us / (1.0 - problem.margin)).ceil() as u64),
+            });
+        }
+        all.push(columns);
+    }
+    Ok(all)
+}
+
+/// Pools, and what no plan can beat.
+struct Found<'a> {
+    pools: Pools<'a>,
+    bound: f64,
+}
+
+/// The best pools over these columns. `None`: none do what is asked.
+fn optimum<'a>(
+    problem: &'a Problem,
+    columns: &'a [Vec<Column>],
+    allotted: Option<&[Vec<u32>]>,
+) -> Result<Option<Found<'a>>, PlanError> {
+    let program = |columns, whole| Program {
+        problem,
+        columns,
+        whole,
+        allotted,
+    };
+    // With parts of shares first. Mostly the pools, made whole, still fit.
+    let Some(loose) = program(columns, false).solve()? else {
+        return Ok(None);
+    };
+    let bound = loose.bound;
+    let fits = |pools: &Pools| pools.fit(problem) && pools.within(problem, allotted);
+    let pools = Pools::for_flows(columns, &loose.by_column);
+    if fits(&pools) && is_within_gap(problem, pools.objective(problem), bound) {
+        return Ok(Some(Found { pools, bound }));
+    }
+    // Otherwise the program decides on whole pools itself, all pipelines being open to it.
+    let Some(strict) = program(columns, true).solve()? else {
+        return Ok(None);
+    };
+    let bound = tighter(problem, bound, strict.bound);
+    let pools = Pools::for_flows(columns, &strict.by_column);
+    if fits(&pools) {
+        Ok(Some(Found { pools, bound }))
+    } else {
+        Err(PlanError::Solver("its pools do not fit the cluster".into()))
+    }
+}
+
+/// Whether nothing can be better by more than the gap.
+fn is_within_gap(problem: &Problem, objective: f64, bound: f64) -> bool {
+    // What pools lose by the solver's tolerance counts for nothing.
+    let gap = problem.gap + 4e-6;
+    match problem.objective {
+        Objective::Throughput => objective >= bound * (1.0 - gap),
+        Objective::Cost { .. } => objective <= bound * (1.0 + gap) + 1e-9,
+    }
+}
+
+fn tighter(problem: &Problem, a: f64, b: f64) -> f64 {
+    match problem.objective {
+        Objective::Throughput => a.min(b),
+        Objective::Cost { .. } => a.max(b),
+    }
+}
+
+fn too_small(problem: &Problem) -> PlanError {
+    match problem.objective {
+        Objective::Throughput => PlanError::TooSmall(
+            "the cluster is too small to run every model at once; add devices of the classes that meet their SLOs".into(),
+        ),
+        Objective::Cost { rate } => {
+            let most = solve(&Problem { objective: Objective::Throughput, ..problem.clone() });
+            let most = most.map_or(0.0, |solution| solution.objective);
+            PlanError::TooSmall(format!(
+                "the cluster cannot carry {rate} items a second over weight, only {most:.1}; ask for less or add devices"
+            ))
+        }
+    }
+}
+
+impl Found<'_> {
+    fn solution(&self, problem: &Problem) -> Solution {
+        let objective = self.pools.objective(problem);
+        let model = |(pools, model): (&ModelPools, &super::problem::Served)| ModelPlan {
+            model: model.name.clone(),
+            pipelines: pools
+                .pipelines
+                .iter()
+                .map(|(column, pools)| pipeline(problem, column, pools))
+                .collect(),
+            throughput: pools.throughput(),
+        };
+        Solution {
+            models: self.pools.0.iter().zip(&problem.models).map(model).collect(),
+            objective,
+            // The bound is the solver's, to its tolerance.
+            bound: match problem.objective {
+                Objective::Throughput => self.bound.max(objective),
+                Objective::Cost { .. } => self.bound.min(objective),
+            },
+            devices: self.pools.devices(problem.classes.len()),
+        }
+    }
+}
+
+fn pipeline(problem: &Problem, column: &Column, pools: &[u32]) -> PipelinePlan {
+    let stage = |(leg, &pool): (&Leg, &u32)| StagePlan {
+        from: leg.blocks.0 as u32,
+        to: leg.blocks.1 as u32,
+        class: problem.classes[leg.class].name.clone(),
+        shares: leg.shares,
+        pool,
+        duration: Span::from_micros(leg.us),
+        transfer: Span::from_secs_f64(leg.transfer_us / 1e6),
+    };
+    PipelinePlan {
+        batch: column.batch,
+        stages: column.legs.iter().zip(pools).map(stage).collect(),
+        throughput: throughput(column, pools),
+        latency: Span::from_secs_f64(column.latency_us / 1e6),
+    }
+}
