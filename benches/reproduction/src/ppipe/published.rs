@@ -275,7 +275,7 @@ impl Published {
             scheme,
             margin: MARGIN,
             building: BUILDING,
-            gap: 1e-5,
+            gap: 5e-5,
         })
     }
 

@@ -10,19 +10,19 @@ type Held = BTreeMap<(usize, usize), u32>;
 
 /// Pools of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ModelPools<'a> {
+pub(super) struct ModelPools {
     /// Pipelines in use, with the shares in the pool of each stage.
-    pub(super) pipelines: Vec<(&'a Column, Vec<u32>)>,
+    pub(super) pipelines: Vec<(Column, Vec<u32>)>,
     pub(super) held: Held,
 }
 
 /// Pools of all models.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pools<'a>(pub(super) Vec<ModelPools<'a>>);
+pub(super) struct Pools(pub(super) Vec<ModelPools>);
 
-impl<'a> Pools<'a> {
+impl Pools {
     /// The least pools that take these flows, grown to what their devices have room for.
-    pub(super) fn for_flows(columns: &'a [Vec<Column>], flows: &[Vec<f64>]) -> Self {
+    pub(super) fn for_flows(columns: &[Vec<Column>], flows: &[Vec<f64>]) -> Self {
         Self(
             columns
                 .iter()
@@ -85,15 +85,15 @@ impl<'a> Pools<'a> {
     }
 }
 
-impl<'a> ModelPools<'a> {
-    fn for_flows(columns: &'a [Column], flows: &[f64]) -> Self {
-        let mut pipelines: Vec<(&Column, Vec<u32>)> = columns
+impl ModelPools {
+    fn for_flows(columns: &[Column], flows: &[f64]) -> Self {
+        let mut pipelines: Vec<(Column, Vec<u32>)> = columns
             .iter()
             .zip(flows)
             .filter(|(_, flow)| **flow > 0.0)
             .map(|(column, &flow)| {
                 (
-                    column,
+                    column.clone(),
                     column.legs.iter().map(|leg| whole(flow / leg.rate)).collect(),
                 )
             })
@@ -136,7 +136,7 @@ fn whole(shares: f64) -> u32 {
 }
 
 /// The devices that pools need; a pool grows while its devices have room for another share, the first pipeline's first.
-fn fill(pipelines: &mut [(&Column, Vec<u32>)]) -> Held {
+fn fill(pipelines: &mut [(Column, Vec<u32>)]) -> Held {
     let mut used: BTreeMap<(usize, usize), f64> = BTreeMap::new();
     for (column, pools) in pipelines.iter() {
         for (position, (leg, &pool)) in column.legs.iter().zip(pools).enumerate() {

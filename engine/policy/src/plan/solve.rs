@@ -100,17 +100,17 @@ fn in_time(
 }
 
 /// Pools, and what no plan can beat.
-struct Found<'a> {
-    pools: Pools<'a>,
+struct Found {
+    pools: Pools,
     bound: f64,
 }
 
 /// The best pools over these columns. `None`: none do what is asked.
-fn optimum<'a>(
-    problem: &'a Problem,
-    columns: &'a [Vec<Column>],
+fn optimum(
+    problem: &Problem,
+    columns: &[Vec<Column>],
     allotted: Option<&[Vec<u32>]>,
-) -> Result<Option<Found<'a>>, PlanError> {
+) -> Result<Option<Found>, PlanError> {
     let program = |columns, whole| Program {
         problem,
         columns,
@@ -127,10 +127,18 @@ fn optimum<'a>(
     if fits(&pools) && is_within_gap(problem, pools.objective(problem), bound) {
         return Ok(Some(Found { pools, bound }));
     }
-    // Otherwise the program decides on whole pools itself, all pipelines being open to it.
-    let Some(strict) = program(columns, true).solve()? else {
-        return Ok(None);
+    // Otherwise the program decides on whole pools itself: first over the pipelines in use, then over all.
+    let in_use: Vec<Vec<Column>> = columns.iter().zip(&loose.by_column).map(used).collect();
+    let few = match program(&in_use, true).solve()? {
+        Some(flows) => Some(Pools::for_flows(&in_use, &flows.by_column)).filter(&fits),
+        None => None,
     };
+    if let Some(pools) = few
+        && is_within_gap(problem, pools.objective(problem), bound)
+    {
+        return Ok(Some(Found { pools, bound }));
+    }
+    let Some(strict) = program(columns, true).solve()? else { return Ok(None) };
     let bound = tighter(problem, bound, strict.bound);
     let pools = Pools::for_flows(columns, &strict.by_column);
     if fits(&pools) {
@@ -138,6 +146,11 @@ fn optimum<'a>(
     } else {
         Err(PlanError::Solver("its pools do not fit the cluster".into()))
     }
+}
+
+/// The columns that something flows through.
+fn used((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
+    columns.iter().zip(flows).filter(|(_, flow)| **flow > 0.0).map(|(column, _)| column.clone()).collect()
 }
 
 /// Whether nothing can be better by more than the gap.
@@ -172,7 +185,7 @@ fn too_small(problem: &Problem) -> PlanError {
     }
 }
 
-impl Found<'_> {
+impl Found {
     fn solution(&self, problem: &Problem) -> Solution {
         let objective = self.pools.objective(problem);
         let model = |(pools, model): (&ModelPools, &super::problem::Served)| ModelPlan {
