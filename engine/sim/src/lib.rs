@@ -8,6 +8,7 @@ mod demand;
 pub mod experiment;
 mod fleet;
 mod limit;
+pub mod pooled;
 mod simulate;
 mod spec;
 pub mod traces;

@@ -177,19 +177,20 @@ impl Bookings {
                 continue;
             }
             step.over = true;
-            let until = if index == place {
-                span.to
+            if index == place {
+                step.span = span;
             } else {
-                step.span.to.min(span.from)
-            };
+                // Nobody told when; not after this one began.
+                step.span.to = step.span.to.min(span.from);
+                step.span.from = step.span.from.min(step.span.to);
+            }
             for resource in step.resources() {
                 let table = &mut self.tables[resource];
                 table.remove(step.key);
-                table.used_until = table.used_until.max(until);
+                table.used_until = table.used_until.max(step.span.to);
                 touched.push(resource);
             }
         }
-        booking.steps[place].span = span;
         let next = booking
             .steps
             .get(place + 1)

@@ -133,8 +133,8 @@ pub enum ReserveEffect {
         pipeline: PipelineId,
         /// How many items.
         size: u32,
-        /// A share of each stage.
-        path: Vec<ShareId>,
+        /// A share of each stage, and when it is booked.
+        path: Vec<Leg>,
         /// When the first stage begins.
         start: Timestamp,
         /// When the last one ends.

@@ -9,8 +9,9 @@ use crate::time::Span;
 pub(super) struct Stage {
     pub(super) shares: Vec<ShareId>,
     pub(super) received_bytes: u64,
-    /// Whether some share of it is on a server of the stage before.
-    pub(super) near: bool,
+    /// Whether its input takes as long to all of its shares: none is on a server of the stage before, and all servers
+    /// have the same bandwidth.
+    pub(super) alike: bool,
     /// By batch size, from one.
     durations: Vec<Span>,
 }
@@ -53,6 +54,12 @@ impl Grounds {
         let on = |shares: &[ShareId]| -> Vec<usize> {
             shares.iter().map(|share| servers[share.index()]).collect()
         };
+        let bandwidths: Vec<u64> = cluster
+            .servers
+            .iter()
+            .map(|server| server.bandwidth_bps)
+            .collect();
+        let even = bandwidths.windows(2).all(|pair| pair[0] == pair[1]);
         let pipelines = cluster
             .pipelines
             .iter()
@@ -64,11 +71,12 @@ impl Grounds {
                     .map(|stage| {
                         let here = on(&stage.shares);
                         let near = here.iter().any(|server| before.contains(server));
+                        let alike = even && !near;
                         before = here;
                         Stage {
                             shares: stage.shares.clone(),
                             received_bytes: stage.received_bytes,
-                            near,
+                            alike,
                             durations: (1..=pipeline.batch.max(1))
                                 .map(|size| stage.profile.duration(size))
                                 .collect(),
@@ -83,11 +91,7 @@ impl Grounds {
             })
             .collect();
         Self {
-            bandwidths: cluster
-                .servers
-                .iter()
-                .map(|server| server.bandwidth_bps)
-                .collect(),
+            bandwidths,
             servers,
             pipelines,
         }

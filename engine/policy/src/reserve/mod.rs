@@ -15,6 +15,7 @@ mod bookings;
 mod decide;
 mod facts;
 mod grounds;
+mod lay_out;
 mod probe;
 mod spec;
 mod table;
@@ -32,6 +33,7 @@ use probe::View;
 
 pub use decide::Verdict;
 pub use facts::{Ask, Booked, BookingId, Leg, ReserveEffect, ReserveEvent, Use};
+pub use lay_out::{LayOutError, lay_out};
 pub use probe::Probe;
 pub use spec::{ClusterSpec, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec};
 pub use values::{ReserveSpec, Tables};
@@ -224,7 +226,7 @@ impl Reservations {
             booking,
             pipeline: probe.pipeline,
             size: probe.size,
-            path: probe.legs.iter().map(|leg| leg.share).collect(),
+            path: probe.legs.clone(),
             start: probe.start(),
             finish: probe.finish,
         }
@@ -241,7 +243,8 @@ impl Reservations {
         self.told = first;
     }
 
-    /// What a batch of `size` items would get now; `None` where a stage has no share left.
+    /// What a batch of `size` items would get now; `None` where a stage has no share left, and for sizes beyond what is
+    /// planned.
     #[must_use]
     pub fn probe(&self, pipeline: PipelineId, size: u32, now: Timestamp) -> Option<Probe> {
         let mut probe = Probe::empty();
@@ -299,3 +302,6 @@ impl Reservations {
 fn least_of(planned: u32, fraction: f64) -> u32 {
     ((f64::from(planned) * fraction).ceil() as u32).clamp(1, planned)
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,8 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Fills `probe` with the path of a batch of `size`; false where a stage has no share left.
+    /// Fills `probe` with the path of a batch of `size`; false where a stage has no share left, or the size is
+    /// none that the pipeline has.
     pub(super) fn probe(self, pipeline: PipelineId, size: u32, now: Timestamp, probe: &mut Probe) -> bool {
         probe.legs.clear();
         (probe.pipeline, probe.size) = (pipeline, size);
@@ -59,7 +60,7 @@ impl View<'_> {
         let Some(known) = self.grounds.pipelines.get(pipeline.index()) else {
             return false;
         };
-        self.walk(known, size, probe)
+        (1..=known.batch).contains(&size) && self.walk(known, size, probe)
     }
 
     fn walk(self, pipeline: &Pipeline, size: u32, probe: &mut Probe) -> bool {
@@ -113,9 +114,9 @@ impl View<'_> {
             if best.is_none_or(|best| to < best.run.to) {
                 let run = Booked { from, to };
                 best = Some(Leg { share, transfer, run });
-                // Nothing can beat a share that makes nobody wait, unless the tensors are there already elsewhere.
+                // Nothing can beat a share that makes nobody wait, unless the tensors come to another sooner.
                 let at_once = from == arrived && transfer.is_none_or(|transfer| transfer.from == ready);
-                if at_once && (transfer.is_none() || !stage.near) {
+                if at_once && (transfer.is_none() || stage.alike) {
                     break;
                 }
             }

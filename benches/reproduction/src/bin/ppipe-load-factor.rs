@@ -1,0 +1,40 @@
+//! Simulated load factors beside those that are published for L4 and P4; needs the asset pack. Names of data planes may be
+//! given: `published` (default), `intervals`, `paper-head`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it tells what it finds")]
+
+use std::process::ExitCode;
+
+use weir_policy::reserve::Tables;
+use weir_reproduction::ppipe::load_factor::{DataPlane, compare, table};
+use weir_reproduction::ppipe::published::Published;
+
+fn main() -> ExitCode {
+    let Some(published) = Published::from_env() else {
+        println!("WEIR_ASSETS names no published files; there is nothing to compare with");
+        return ExitCode::SUCCESS;
+    };
+    let mut plane = DataPlane::PUBLISHED;
+    for name in std::env::args().skip(1) {
+        match name.as_str() {
+            "published" => {}
+            "intervals" => plane.tables = Tables::Intervals,
+            "paper-head" => plane.head_min_fraction = 0.0,
+            other => {
+                eprintln!("ppipe-load-factor: \"{other}\" is not one of published, intervals, paper-head");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    match compare(&published, plane, &[1, 2, 3], threads) {
+        Ok(cases) => {
+            print!("{}", table(&cases));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("ppipe-load-factor: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Load factors at which 99 % are in time (PPipe 7.2), simulated, beside those that are published for L4 and P4.
+//!
+//! A plan is made for each group of three models; each model is then served alone on what it was given, at a Poisson load
+//! of so much of the throughput that PPipe's plan gives it.
+
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use thiserror::Error;
+use weir_policy::plan::{PlanError, Problem, Solution, solve};
+use weir_policy::reserve::{ClusterSpec, LayOutError, ReserveSpec, Tables, lay_out};
+use weir_policy::{ModuleId, Span};
+use weir_sim::pooled::{PooledRun, PooledSpec, PooledStream, load_factor, poisson, simulate_pooled};
+
+use super::published::{Cluster, Published, PublishedError, PublishedLoad, PublishedPlan};
+
+/// What can go wrong on the way to a load factor.
+#[derive(Debug, Error)]
+pub enum LoadFactorError {
+    /// A published file.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A plan cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A plan cannot be laid out.
+    #[error(transparent)]
+    LayOut(#[from] LayOutError),
+    /// A load factor is published for which no plan is.
+    #[error(
+        "no published plan of \"{algorithm}\" has the model \"{model}\"; the two files do not belong together"
+    )]
+    NoPlan {
+        /// Of which algorithm.
+        algorithm: String,
+        /// For which model.
+        model: String,
+    },
+}
+
+/// How the data plane goes about it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataPlane {
+    /// What is remembered of a resource.
+    pub tables: Tables,
+    /// When a head of the queue is given up.
+    pub head_min_fraction: f64,
+}
+
+impl DataPlane {
+    /// As the published results have it.
+    pub const PUBLISHED: Self = Self {
+        tables: Tables::Until,
+        head_min_fraction: 0.95,
+    };
+}
+
+/// How long each run sends (PPipe 7.1).
+const SENDING: Span = Span::from_secs(30);
+
+/// What serves a group of models, laid out.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    /// What was planned.
+    pub problem: Problem,
+    /// The plan.
+    pub solution: Solution,
+    /// Where it is.
+    pub cluster: ClusterSpec,
+}
+
+impl Placed {
+    /// Plans and lays out; model `i` is module `i`.
+    ///
+    /// # Errors
+    /// When there is no plan, or no room for it.
+    pub fn new(problem: Problem) -> Result<Self, LoadFactorError> {
+        let solution = solve(&problem)?;
+        let modules: Vec<ModuleId> = (0..).map(ModuleId).take(problem.models.len()).collect();
+        let cluster = lay_out(&problem, &solution, &modules)?;
+        Ok(Self {
+            problem,
+            solution,
+            cluster,
+        })
+    }
+
+    /// Serves one model alone at `rate` items a second.
+    #[must_use]
+    pub fn serve(&self, model: usize, rate: f64, plane: DataPlane, seed: u64) -> PooledRun {
+        let spec = PooledSpec {
+            reserve: ReserveSpec {
+                cluster: self.cluster.clone(),
+                tables: plane.tables,
+                feedback: false,
+                head_min_fraction: plane.head_min_fraction,
+            },
+            streams: vec![PooledStream {
+                module: ModuleId(u32::try_from(model).unwrap_or(u32::MAX)),
+                slo: self.problem.models[model].slo,
+            }],
+            noise: 0.0,
+            seed,
+            trace: false,
+        };
+        simulate_pooled(&spec, &[poisson(rate, SENDING, seed)])
+    }
+
+    /// The greatest part of `rate` at which 99 % are in time.
+    #[must_use]
+    pub fn load_factor(&self, model: usize, rate: f64, plane: DataPlane, seed: u64) -> f64 {
+        load_factor(|factor| self.serve(model, rate * factor, plane, seed).streams[0].missed())
+    }
+}
+
+/// One model under one scheme.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// What is published.
+    pub published: PublishedLoad,
+    /// Items a second that our plan gives it.
+    pub throughput: f64,
+    /// Our load factors, by seed.
+    pub load_factors: Vec<f64>,
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+impl Case {
+    /// Published and ours, over seeds.
+    #[must_use]
+    pub fn means(&self) -> (f64, f64) {
+        (mean(&self.published.load_factors), mean(&self.load_factors))
+    }
+
+    /// The greatest distance of one of our seeds from the nearest of theirs.
+    #[must_use]
+    pub fn off(&self) -> f64 {
+        let nearest = |ours: f64| {
+            let distances = self
+                .published
+                .load_factors
+                .iter()
+                .map(|theirs| (ours - theirs).abs());
+            distances.fold(f64::INFINITY, f64::min)
+        };
+        self.load_factors
+            .iter()
+            .map(|ours| nearest(*ours))
+            .fold(0.0, f64::max)
+    }
+}
+
+/// Simulates every published case with these seeds, on `threads` threads.
+///
+/// # Errors
+/// When something cannot be read, planned or laid out.
+pub fn compare(
+    published: &Published,
+    plane: DataPlane,
+    seeds: &[u64],
+    threads: usize,
+) -> Result<Vec<Case>, LoadFactorError> {
+    let loads = published.loads()?;
+    let plans = published.plans()?;
+    let placed = over_all(&plans, threads, |plan| place(published, plan));
+    let placed: Vec<Placed> = placed.into_iter().collect::<Result<_, _>>()?;
+    let cases = over_all(&loads, threads, |load| {
+        let of_it =
+            |plan: &PublishedPlan| plan.algorithm == load.algorithm && plan.models.contains(&load.model);
+        let found = plans.iter().position(of_it).and_then(|at| {
+            let model = plans[at].models.iter().position(|model| *model == load.model)?;
+            Some((&placed[at], model))
+        });
+        let (placed, model) = found.ok_or_else(|| LoadFactorError::NoPlan {
+            algorithm: load.algorithm.clone(),
+            model: load.model.clone(),
+        })?;
+        let factor = |&seed: &u64| placed.load_factor(model, load.rate, plane, seed);
+        Ok(Case {
+            published: load.clone(),
+            throughput: placed.solution.models[model].throughput,
+            load_factors: seeds.iter().map(factor).collect(),
+        })
+    });
+    cases.into_iter().collect()
+}
+
+fn place(published: &Published, plan: &PublishedPlan) -> Result<Placed, LoadFactorError> {
+    let scheme = plan.scheme().ok_or_else(|| LoadFactorError::NoPlan {
+        algorithm: plan.algorithm.clone(),
+        model: plan.models.join(", "),
+    })?;
+    let classes = Cluster::ALL[0].classes(25, 75);
+    Placed::new(published.problem(&plan.models, &plan.weights, classes, scheme)?)
+}
+
+/// `work` on every item, on so many threads; what comes out is in the order of the items.
+pub fn over_all<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while let Some((at, item)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(at).map(|item| (at, item))
+                } {
+                    let result = work(item);
+                    // A thread that panicked has not left the list half written.
+                    done.lock()
+                        .unwrap_or_else(|poisoned| poisoned.into_inner())
+                        .push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Ours beside theirs as lines of text, a case a line, then the means by scheme.
+#[must_use]
+pub fn table(cases: &[Case]) -> String {
+    let mut text = String::new();
+    let list = |values: &[f64]| {
+        values
+            .iter()
+            .map(|value| format!("{value:.2}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for case in cases {
+        let Case {
+            published,
+            throughput,
+            load_factors,
+        } = case;
+        // Writing to a string cannot fail.
+        _ = writeln!(
+            text,
+            "{:60} {:7} {:5} of {:5}/s  published {}  ours {}  off {:.2}",
+            published.model,
+            published.algorithm,
+            throughput.round(),
+            published.rate,
+            list(&published.load_factors),
+            list(load_factors),
+            case.off(),
+        );
+    }
+    for algorithm in ["v4", "bl", "dart-r"] {
+        let of_it = || cases.iter().filter(|case| case.published.algorithm == algorithm);
+        let theirs: Vec<f64> = of_it().map(|case| case.means().0).collect();
+        let ours: Vec<f64> = of_it().map(|case| case.means().1).collect();
+        let (theirs, ours) = (mean(&theirs), mean(&ours));
+        _ = writeln!(
+            text,
+            "mean {algorithm:7} published {theirs:.4}  ours {ours:.4}  {:+.4}",
+            ours - theirs
+        );
+    }
+    let most = cases.iter().map(Case::off).fold(0.0, f64::max);
+    _ = writeln!(text, "farthest off in one case: {most:.2}");
+    text
+}

@@ -1,0 +1,211 @@
+//! What really happens to batches: shares run one at a time, links carry one transfer at a time, and each begins as soon
+//! as what was booked before it has ended. Uses may take another time than was booked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use weir_policy::reserve::{BookingId, ClusterSpec, Leg, Reservations, ReserveEvent, ShareId, Use};
+use weir_policy::{Span, Timestamp};
+
+/// One use of a batch.
+#[derive(Debug, Clone)]
+struct Step {
+    stage: u32,
+    share: ShareId,
+    used: Use,
+    resources: Vec<usize>,
+    /// When it was booked for, and how long it really takes.
+    booked: Timestamp,
+    takes: Span,
+    began: Timestamp,
+}
+
+/// A batch on its way.
+#[derive(Debug, Clone)]
+struct Going {
+    steps: Vec<Step>,
+    next: usize,
+    running: bool,
+}
+
+/// One use that ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) stage: u32,
+    pub(super) share: ShareId,
+    pub(super) used: Use,
+    pub(super) from: Timestamp,
+    /// Whether the batch is out.
+    pub(super) last: bool,
+}
+
+/// The cluster as it is.
+#[derive(Debug)]
+pub(super) struct Real {
+    servers: Vec<u32>,
+    going: BTreeMap<BookingId, Going>,
+    /// By resource (shares, then up- and downlinks): what waits, in the order in which it is booked.
+    waiting: Vec<Vec<(BookingId, usize)>>,
+    busy: Vec<bool>,
+    noise: f64,
+    random: Pcg64Mcg,
+    /// Batches that may be able to go on.
+    stirred: BTreeSet<BookingId>,
+}
+
+impl Real {
+    pub(super) fn new(cluster: &ClusterSpec, noise: f64, seed: u64) -> Self {
+        let resources = cluster.shares.len() + 2 * cluster.servers.len();
+        Self {
+            servers: cluster.shares.iter().map(|share| share.server.0).collect(),
+            going: BTreeMap::new(),
+            waiting: vec![Vec::new(); resources],
+            busy: vec![false; resources],
+            noise,
+            random: Pcg64Mcg::seed_from_u64(seed),
+            stirred: BTreeSet::new(),
+        }
+    }
+
+    /// A batch was booked. Who is told of uses keeps the order of what is booked now; who is not, that of old.
+    pub(super) fn book(&mut self, id: BookingId, path: &[Leg], told: Option<&Reservations>) {
+        let steps = self.steps(path);
+        for (index, step) in steps.iter().enumerate() {
+            for &resource in &step.resources {
+                let booked = |&(other, place): &(BookingId, usize)| self.booked(other, place, told);
+                let place = self.waiting[resource].partition_point(|entry| booked(entry) < (step.booked, id));
+                self.waiting[resource].insert(place, (id, index));
+            }
+        }
+        let going = Going {
+            steps,
+            next: 0,
+            running: false,
+        };
+        self.going.insert(id, going);
+        self.stirred.insert(id);
+    }
+
+    fn booked(&self, id: BookingId, place: usize, told: Option<&Reservations>) -> (Timestamp, BookingId) {
+        let Some(going) = self.going.get(&id) else {
+            return (Timestamp::ZERO, id);
+        };
+        let step = &going.steps[place];
+        let now = told.and_then(|reservations| {
+            let leg = *reservations.booked(id)?.get(step.stage as usize)?;
+            match step.used {
+                Use::Transfer => leg.transfer.map(|span| span.from),
+                Use::Run => Some(leg.run.from),
+            }
+        });
+        (now.unwrap_or(step.booked), id)
+    }
+
+    fn steps(&mut self, path: &[Leg]) -> Vec<Step> {
+        let shares = self.servers.len();
+        let mut steps = Vec::with_capacity(2 * path.len());
+        let mut sender = 0_usize;
+        for (stage, leg) in (0..).zip(path) {
+            let server = self.servers[leg.share.index()] as usize;
+            let links = vec![shares + 2 * sender, shares + 2 * server + 1];
+            let transfer = leg.transfer.map(|span| (Use::Transfer, span, links));
+            let run = (Use::Run, leg.run, vec![leg.share.index()]);
+            for (used, span, resources) in transfer.into_iter().chain([run]) {
+                let takes = self.really(span.length());
+                steps.push(Step {
+                    stage,
+                    share: leg.share,
+                    used,
+                    resources,
+                    booked: span.from,
+                    takes,
+                    began: Timestamp::ZERO,
+                });
+            }
+            sender = server;
+        }
+        steps
+    }
+
+    fn really(&mut self, profiled: Span) -> Span {
+        if self.noise <= 0.0 {
+            return profiled;
+        }
+        // Box and Muller; the mean stays what is profiled.
+        let radius = (-2.0 * (1.0 - self.random.random::<f64>()).ln()).sqrt();
+        let normal = radius * (std::f64::consts::TAU * self.random.random::<f64>()).cos();
+        profiled.scale((self.noise * normal - self.noise * self.noise / 2.0).exp())
+    }
+
+    /// Lets begin what can; tells which batch will have ended its use when.
+    pub(super) fn go_on(&mut self, now: Timestamp) -> Vec<(Timestamp, BookingId)> {
+        let mut begun = Vec::new();
+        for id in std::mem::take(&mut self.stirred) {
+            let Some(going) = self.going.get_mut(&id).filter(|going| !going.running) else {
+                continue;
+            };
+            let next = going.next;
+            let step = &mut going.steps[next];
+            let free = |&resource: &usize| {
+                !self.busy[resource] && self.waiting[resource].first() == Some(&(id, next))
+            };
+            if !step.resources.iter().all(free) {
+                continue;
+            }
+            step.began = now;
+            for &resource in &step.resources {
+                self.busy[resource] = true;
+                self.waiting[resource].remove(0);
+            }
+            begun.push((now + step.takes, id));
+            going.running = true;
+        }
+        begun
+    }
+
+    /// Where a batch is: in which stage, and for what.
+    pub(super) fn at(&self, id: BookingId) -> Option<(u32, Use)> {
+        let going = self.going.get(&id)?;
+        going.steps.get(going.next).map(|step| (step.stage, step.used))
+    }
+
+    /// A use ended.
+    pub(super) fn ended(&mut self, id: BookingId) -> Option<Ended> {
+        let going = self.going.get_mut(&id)?;
+        let step = going.steps.get(going.next)?;
+        for &resource in &step.resources {
+            self.busy[resource] = false;
+            self.stirred
+                .extend(self.waiting[resource].first().map(|(other, _)| *other));
+        }
+        let last = going.next + 1 == going.steps.len();
+        let ended = Ended {
+            stage: step.stage,
+            share: step.share,
+            used: step.used,
+            from: step.began,
+            last,
+        };
+        going.running = false;
+        going.next += 1;
+        self.stirred.insert(id);
+        if last {
+            self.going.remove(&id);
+        }
+        Some(ended)
+    }
+}
+
+impl Ended {
+    /// What the reservations are told of it.
+    pub(super) fn told(self, booking: BookingId, to: Timestamp) -> ReserveEvent {
+        ReserveEvent::Used {
+            booking,
+            stage: self.stage,
+            used: self.used,
+            from: self.from,
+            to,
+        }
+    }
+}
