@@ -11,7 +11,10 @@ pub fn pin_to_core(core: usize) -> io::Result<()> {
     use rustix::thread::{CpuSet, sched_setaffinity};
 
     if core >= CpuSet::MAX_CPU {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no such core"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "there is no such core",
+        ));
     }
     let mut set = CpuSet::new();
     set.set(core);
