@@ -150,7 +150,7 @@ fn block<P: Pieces>(to: &mut P, bytes: &[u8]) -> io::Result<()> {
 
 /// A text, cut where it is too long: reasons come from anywhere.
 fn text<P: Pieces>(to: &mut P, text: &str, most: usize) -> io::Result<()> {
-    block(to, text[..text.floor_char_boundary(most)].as_bytes())
+    block(to, &text.as_bytes()[..text.floor_char_boundary(most)])
 }
 
 fn key<P: Pieces>(to: &mut P, key: BatchKey) -> io::Result<()> {

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -235,13 +237,6 @@ impl Heard {
         })
     }
 
-    pub(crate) fn down(&self, worker: u32) -> String {
-        self.next("down", |event| match event {
-            Event::Down { worker: id, reason } if id.0 == worker => Some(reason.clone()),
-            _ => None,
-        })
-    }
-
     pub(crate) fn loaded(&self, part: u32) {
         self.next("loaded", |event| match event {
             Event::Loaded { part: id, .. } if id.0 == part => Some(()),
@@ -261,6 +256,30 @@ impl Heard {
             Event::Failed { key, failure, .. } => Some((key.batch.0, Err(failure.clone()))),
             _ => None,
         })
+    }
+
+    /// Waits until a worker is told to be down and these batches have failed for it, each once, in any order.
+    pub(crate) fn fall(&self, worker: u32, batches: Range<u64>) -> String {
+        let (mut reason, mut left) = (None, batches.collect::<BTreeSet<_>>());
+        while reason.is_none() || !left.is_empty() {
+            match self.next("a fall", |event| Some(event.clone())) {
+                Event::Down {
+                    worker: id,
+                    reason: why,
+                } if id.0 == worker => {
+                    assert!(reason.replace(why).is_none(), "told to be down twice");
+                }
+                Event::Failed {
+                    key,
+                    failure: Failure::WorkerDown(_) | Failure::Unreachable(_),
+                    ..
+                } => assert!(left.remove(&key.batch.0), "{key:?} ended twice"),
+                Event::Used { .. } => {}
+                other => panic!("not expected: {other:?}"),
+            }
+        }
+        assert_eq!(self.client.under_way(), 0);
+        reason.unwrap_or_default()
     }
 
     /// Everything told until the client has stopped.
