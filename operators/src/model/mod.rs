@@ -4,7 +4,11 @@
 //! shows whether it can take batches. What is wrong is one line that names the file, what was found and what is wanted.
 
 mod batch;
+mod cut;
+mod divided;
 mod dump;
+mod fill;
+mod parts;
 mod patch;
 mod runtime;
 mod session;
@@ -17,7 +21,10 @@ use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, Settings};
 
 use crate::heads::{Given, Head, Input, KINDS, Kind};
 use batch::{Rows, Trial, Tried, blank, try_out};
+pub use cut::CutError;
+pub use divided::{Blocked, Layered};
 use dump::Dump;
+pub use parts::OnnxParts;
 pub use runtime::find_runtime;
 use runtime::{Engine, View};
 use session::OnnxSession;

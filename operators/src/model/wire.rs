@@ -1,4 +1,4 @@
-//! The protobuf wire format, as much of it as renaming a dimension in an ONNX file needs.
+//! The protobuf wire format, as much of it as editing and cutting ONNX files needs.
 //!
 //! A message is a list of fields that keep their bytes until somebody looks into them, so weights are never decoded.
 //! This is not a schema: numbers of fields are known to whoever reads them. Groups, which ONNX does not use, are
@@ -40,6 +40,14 @@ impl<'a> Field<'a> {
     pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
         match &self.payload {
             Payload::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Bytes that live as long as what was read; `None` as well where they were replaced.
+    pub(crate) fn borrowed(&self) -> Option<&'a [u8]> {
+        match self.payload {
+            Payload::Bytes(Cow::Borrowed(bytes)) => Some(bytes),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Heads and operators on the models and pictures of the asset pack. Without `WEIR_ASSETS` these tests skip.
 #![expect(clippy::print_stdout, reason = "a test says what it finds, and why it skips")]
 
+mod cutting;
 mod faces;
 mod loading;
 mod objects;

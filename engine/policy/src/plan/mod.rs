@@ -1,8 +1,10 @@
 //! Plans: which blocks of which model run on which pools of devices, in batches of what size (PPipe 3, 5.2, 5.3, A.1,
 //! A.2). A problem and its solution are plain values.
 
+mod blocks;
 mod problem;
 mod solution;
 
+pub use blocks::divide;
 pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};

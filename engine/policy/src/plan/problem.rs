@@ -36,11 +36,15 @@ pub struct BlockTimes {
 
 /// A model as a chain of blocks, between any two of which it can be cut (PPipe 5.2). This is what a profile file of
 /// blocks holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
     /// Name of the model.
     pub model: String,
+    /// The first layer of each block, from 0, where the model is to be cut by this profile. Empty where only the
+    /// times are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<u32>,
     /// `boundary_bytes[i]`: bytes an item that cross from block `i` to block `i + 1`, as they are sent (fp16 halves
     /// them). One fewer than there are blocks.
     pub boundary_bytes: Vec<u64>,

@@ -6,6 +6,9 @@
 #[cfg(feature = "cuda")]
 mod cuda;
 mod library;
+mod tensors;
+
+use std::path::{Path, PathBuf};
 
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
@@ -13,6 +16,7 @@ use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
 pub use library::find as find_runtime;
+pub(crate) use tensors::{Plug, float_bytes, floats, halved};
 
 /// An input or output as the graph declares it.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +112,42 @@ impl Feed {
     }
 }
 
-/// One session on one device, with one thread.
+/// How a session is opened, besides where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    /// Threads that share the work of one layer.
+    pub(crate) threads: usize,
+    /// How far the runtime edits the graph.
+    pub(crate) editing: Editing,
+    /// Beginning of the name of a file that takes the times of all layers, written by [`Engine::end_profile`].
+    pub(crate) profile: Option<&'a Path>,
+    /// File that takes the graph as the runtime edited it.
+    pub(crate) edited: Option<&'a Path>,
+}
+
+/// How far the runtime edits a graph before it runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Editing {
+    /// Not at all.
+    No,
+    /// Layers are fused, layouts stay.
+    Fused,
+    /// All that this machine allows.
+    All,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            editing: Editing::All,
+            profile: None,
+            edited: None,
+        }
+    }
+}
+
+/// One session on one device, with one thread unless it is told otherwise.
 pub(crate) struct Engine {
     session: Session,
     inputs: Vec<Port>,
@@ -123,7 +162,15 @@ impl Engine {
     /// # Errors
     /// A line that says what is wrong with the graph, the library or the device.
     pub(crate) fn open(bytes: &[u8], device: DeviceKind) -> Result<Self, String> {
-        let builder = builder()?;
+        Self::open_as(bytes, device, &Setup::default())
+    }
+
+    /// Opens the graph in `bytes` on `device`, set up in another way than sessions of slots are.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub(crate) fn open_as(bytes: &[u8], device: DeviceKind, setup: &Setup<'_>) -> Result<Self, String> {
+        let builder = builder(setup)?;
         let builder = match device {
             DeviceKind::Cpu => builder,
             DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal)?,
@@ -149,6 +196,14 @@ impl Engine {
             #[cfg(feature = "cuda")]
             bound,
         })
+    }
+
+    /// Writes the times of all layers of all runs so far and gives the file's name.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub(crate) fn end_profile(&mut self) -> Result<PathBuf, String> {
+        self.session.end_profiling().map(PathBuf::from).map_err(text)
     }
 
     pub(crate) fn inputs(&self) -> &[Port] {
@@ -215,13 +270,22 @@ impl Engine {
 /// Options of every session: a slot runs one batch at a time on one thread, so there is nothing to share work with
 /// and nothing to spin for. The memory arena stays as it is by default, on: with and without it detectors take the same
 /// time, and with it outputs of each run need no fresh memory.
-fn builder() -> Result<SessionBuilder, String> {
+fn builder(setup: &Setup<'_>) -> Result<SessionBuilder, String> {
     let environment = library::environment()?;
     let builder = Session::builder(&environment).map_err(text)?;
-    let builder = builder
-        .with_optimization_level(GraphOptimizationLevel::All)
-        .map_err(text)?;
-    let builder = builder.with_intra_threads(1).map_err(text)?;
+    let level = match setup.editing {
+        Editing::No => GraphOptimizationLevel::Disable,
+        Editing::Fused => GraphOptimizationLevel::Level2,
+        Editing::All => GraphOptimizationLevel::All,
+    };
+    let mut builder = builder.with_optimization_level(level).map_err(text)?;
+    if let Some(path) = setup.profile {
+        builder = builder.with_profiling(path).map_err(text)?;
+    }
+    if let Some(path) = setup.edited {
+        builder = builder.with_optimized_model_path(path).map_err(text)?;
+    }
+    let builder = builder.with_intra_threads(setup.threads).map_err(text)?;
     let builder = builder.with_inter_threads(1).map_err(text)?;
     let builder = builder.with_parallel_execution(false).map_err(text)?;
     let builder = builder.with_intra_op_spinning(false).map_err(text)?;

@@ -1,0 +1,210 @@
+//! An ONNX file as layers: nodes in an order in which they can run, without what never depends on an input.
+//!
+//! Weights, and nodes that compute with weights alone, belong to no layer: each part takes along those that it uses.
+//! Nodes that no output depends on are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fields as field;
+use super::{CutError, order};
+use crate::model::wire::{Field, Message};
+
+/// Operators that give something else on each run though no input changes.
+const RANDOM: [&str; 6] = [
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    "Multinomial",
+    "Bernoulli",
+];
+
+/// A node.
+#[derive(Debug, Clone)]
+pub(crate) struct Node<'a> {
+    /// Its name; made of its operator and first output where it has none.
+    pub(crate) name: String,
+    pub(crate) op: &'a str,
+    /// Names of the values that it reads; those left out are left out here.
+    pub(crate) inputs: Vec<&'a str>,
+    pub(crate) outputs: Vec<&'a str>,
+    /// The message.
+    pub(super) bytes: &'a [u8],
+}
+
+/// A model that was read.
+#[derive(Debug)]
+pub(crate) struct Network<'a> {
+    /// Fields of the model besides the graph: versions, operator sets, functions.
+    pub(super) head: Vec<Field<'a>>,
+    /// In an order in which they can run.
+    pub(crate) layers: Vec<Node<'a>>,
+    /// Nodes that depend on weights alone, by the values that they give.
+    pub(super) constants: BTreeMap<&'a str, Node<'a>>,
+    /// Weights by name: number of their field, and the message.
+    pub(super) weights: BTreeMap<&'a str, (u32, &'a [u8])>,
+    /// What is fed, as it is declared.
+    pub(super) inputs: Vec<(&'a str, &'a [u8])>,
+    /// What is wanted, as it is declared.
+    pub(super) outputs: Vec<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Network<'a> {
+    /// Reads a file.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, CutError> {
+        let model = Message::read(bytes).ok_or(CutError::NoModel)?;
+        let graph = model
+            .fields
+            .iter()
+            .find(|part| part.number == field::MODEL_GRAPH)
+            .and_then(Field::borrowed)
+            .and_then(Message::read)
+            .ok_or(CutError::NoModel)?;
+        let weights = weights(&graph)?;
+        let mut nodes = Vec::new();
+        for bytes in all(&graph, field::GRAPH_NODE) {
+            nodes.push(node(bytes)?);
+        }
+        let inputs = values(&graph, field::GRAPH_INPUT)?
+            .into_iter()
+            // Old files list weights among the inputs.
+            .filter(|(name, _)| !weights.contains_key(name))
+            .collect::<Vec<_>>();
+        let outputs = values(&graph, field::GRAPH_OUTPUT)?;
+        let known = inputs
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(weights.keys().copied());
+        let nodes = order::sorted(nodes, known)?;
+        let (constants, nodes) = constants(nodes, &weights);
+        let layers = wanted(nodes, outputs.iter().map(|(name, _)| *name));
+        if layers.is_empty() {
+            return Err(CutError::NoLayers);
+        }
+        let head = model.fields.into_iter();
+        Ok(Self {
+            head: head.filter(|part| part.number != field::MODEL_GRAPH).collect(),
+            layers,
+            constants,
+            weights,
+            inputs,
+            outputs,
+        })
+    }
+}
+
+/// All messages in fields of that number.
+fn all<'a>(message: &Message<'a>, number: u32) -> impl Iterator<Item = &'a [u8]> {
+    let fields = message.fields.iter();
+    fields
+        .filter(move |part| part.number == number)
+        .filter_map(Field::borrowed)
+}
+
+fn texts<'a>(message: &Message<'a>, number: u32) -> Vec<&'a str> {
+    all(message, number)
+        .filter_map(|bytes| std::str::from_utf8(bytes).ok())
+        .collect()
+}
+
+fn values<'a>(graph: &Message<'a>, number: u32) -> Result<Vec<(&'a str, &'a [u8])>, CutError> {
+    let value = |bytes: &'a [u8]| {
+        let name = texts(&Message::read(bytes)?, field::VALUE_NAME);
+        Some((*name.first()?, bytes))
+    };
+    all(graph, number)
+        .map(|bytes| value(bytes).ok_or(CutError::NoModel))
+        .collect()
+}
+
+fn weights<'a>(graph: &Message<'a>) -> Result<BTreeMap<&'a str, (u32, &'a [u8])>, CutError> {
+    let mut weights = BTreeMap::new();
+    for bytes in all(graph, field::GRAPH_INITIALIZER) {
+        let tensor = Message::read(bytes).ok_or(CutError::NoModel)?;
+        let name = *texts(&tensor, field::TENSOR_NAME)
+            .first()
+            .ok_or(CutError::NoModel)?;
+        let location = tensor.first(field::TENSOR_LOCATION).and_then(Field::as_varint);
+        if location == Some(field::EXTERNAL) {
+            return Err(CutError::External(name.to_owned()));
+        }
+        weights.insert(name, (field::GRAPH_INITIALIZER, bytes));
+    }
+    for bytes in all(graph, field::GRAPH_SPARSE_INITIALIZER) {
+        // The name of a sparse tensor is that of its values, which come first.
+        let name = Message::read(bytes)
+            .and_then(|sparse| Message::read(all(&sparse, 1).next()?))
+            .and_then(|values| texts(&values, field::TENSOR_NAME).first().copied())
+            .ok_or(CutError::NoModel)?;
+        weights.insert(name, (field::GRAPH_SPARSE_INITIALIZER, bytes));
+    }
+    Ok(weights)
+}
+
+fn node(bytes: &[u8]) -> Result<Node<'_>, CutError> {
+    let message = Message::read(bytes).ok_or(CutError::NoModel)?;
+    let outputs = texts(&message, field::NODE_OUTPUT);
+    let op = texts(&message, field::NODE_OP)
+        .first()
+        .copied()
+        .unwrap_or_default();
+    let name = match message.text(field::NODE_NAME).filter(|name| !name.is_empty()) {
+        Some(name) => name.to_owned(),
+        None => format!("{op} of {}", outputs.first().copied().unwrap_or_default()),
+    };
+    for attribute in message.all(field::NODE_ATTRIBUTE).filter_map(Message::read) {
+        let inner = [field::ATTRIBUTE_GRAPH, field::ATTRIBUTE_GRAPHS];
+        if inner.iter().any(|number| attribute.first(*number).is_some()) {
+            return Err(CutError::ControlFlow {
+                node: name,
+                op: op.to_owned(),
+            });
+        }
+    }
+    Ok(Node {
+        name,
+        op,
+        inputs: present(texts(&message, field::NODE_INPUT)),
+        outputs: present(outputs),
+        bytes,
+    })
+}
+
+/// Optional values that are left out have an empty name.
+fn present(names: Vec<&str>) -> Vec<&str> {
+    names.into_iter().filter(|name| !name.is_empty()).collect()
+}
+
+/// Splits sorted nodes into those that depend on weights alone and the others.
+fn constants<'a>(
+    nodes: Vec<Node<'a>>,
+    weights: &BTreeMap<&'a str, (u32, &'a [u8])>,
+) -> (BTreeMap<&'a str, Node<'a>>, Vec<Node<'a>>) {
+    let mut constants = BTreeMap::new();
+    let mut rest = Vec::new();
+    for node in nodes {
+        let known = |name: &&str| weights.contains_key(name) || constants.contains_key(name);
+        if node.inputs.iter().all(known) && !RANDOM.contains(&node.op) {
+            for output in &node.outputs {
+                constants.insert(*output, node.clone());
+            }
+        } else {
+            rest.push(node);
+        }
+    }
+    (constants, rest)
+}
+
+/// Those of sorted nodes that an output depends on.
+fn wanted<'a>(nodes: Vec<Node<'a>>, outputs: impl Iterator<Item = &'a str>) -> Vec<Node<'a>> {
+    let mut wanted: BTreeSet<&str> = outputs.collect();
+    let mut kept: Vec<Node<'a>> = Vec::new();
+    for node in nodes.into_iter().rev() {
+        if node.outputs.iter().any(|output| wanted.contains(output)) {
+            wanted.extend(&node.inputs);
+            kept.push(node);
+        }
+    }
+    kept.reverse();
+    kept
+}

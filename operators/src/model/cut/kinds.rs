@@ -1,0 +1,248 @@
+//! What the values inside a model hold: types of elements and shapes.
+//!
+//! Few files record them, and what they record need not be so once the batch is symbolic. So the runtime is asked: the
+//! graph is opened with all values as outputs, with its dimensions symbolic, and with all inputs of known size, for a
+//! batch of one and of two. What it cannot tell without running, it is made to run.
+
+use std::collections::BTreeMap;
+
+use weir_flow::{DeviceKind, Element, Tensor};
+
+use super::CutError;
+use super::fields as field;
+use crate::model::runtime::{Editing, Engine, Plug, Setup};
+use crate::model::wire::{Field, Message};
+
+/// Name of a batch dimension that is free.
+const BATCH: &str = "weir_batch";
+
+/// What a value holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) element: Element,
+    dims: Vec<Dim>,
+    /// Bytes of one item.
+    pub(crate) bytes: u64,
+}
+
+/// The size of a dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Dim {
+    Fixed(usize),
+    Symbol(String),
+    Free,
+}
+
+impl Kind {
+    /// Bytes of one item as they are sent.
+    pub(crate) fn sent(&self, half: bool) -> u64 {
+        if half && self.element == Element::F32 {
+            self.bytes / 2
+        } else {
+            self.bytes
+        }
+    }
+
+    /// Of an input, whose shape the model declares itself.
+    pub(crate) fn of_input(sample: &Tensor, items: usize) -> Self {
+        Self {
+            element: sample.element,
+            dims: Vec::new(),
+            bytes: (sample.data.len() / items.max(1)) as u64,
+        }
+    }
+
+    /// An ONNX value of this kind.
+    pub(super) fn value(&self, name: &str) -> Vec<u8> {
+        let dim = |dim: &Dim| match dim {
+            Dim::Fixed(size) => message(vec![Field::varint(field::DIM_VALUE, *size as u64)]),
+            Dim::Symbol(name) => message(vec![Field::bytes(field::DIM_PARAM, name.as_bytes())]),
+            Dim::Free => Vec::new(),
+        };
+        let dims = self.dims.iter().map(dim);
+        let shape = message(dims.map(|dim| Field::bytes(field::SHAPE_DIM, dim)).collect());
+        value(name, self.element, shape)
+    }
+}
+
+fn message(fields: Vec<Field<'_>>) -> Vec<u8> {
+    Message { fields }.write()
+}
+
+fn value(name: &str, element: Element, shape: Vec<u8>) -> Vec<u8> {
+    let tensor = message(vec![
+        Field::varint(field::TENSOR_TYPE_ELEMENT, number(element)),
+        Field::bytes(field::TENSOR_TYPE_SHAPE, shape),
+    ]);
+    let kind = message(vec![Field::bytes(field::TYPE_TENSOR, tensor)]);
+    message(vec![
+        Field::bytes(field::VALUE_NAME, name.as_bytes()),
+        Field::bytes(field::VALUE_TYPE, kind),
+    ])
+}
+
+/// ONNX's number of a type.
+fn number(element: Element) -> u64 {
+    match element {
+        Element::U8 => 2,
+        Element::I8 => 3,
+        Element::I32 => 6,
+        Element::I64 => 7,
+        Element::Bool => 9,
+        Element::F16 => 10,
+        Element::F64 => 11,
+        // `Element` may grow; what this does not know is refused by the runtime.
+        _ => 1,
+    }
+}
+
+/// What is fed to find out.
+#[derive(Debug, Clone)]
+pub(crate) struct Samples {
+    /// Blank inputs of one item (or of as many as the model always takes).
+    pub(crate) one: Vec<Tensor>,
+    /// Blank inputs of two, where the batch is free.
+    pub(crate) two: Option<Vec<Tensor>>,
+    /// Items in `one`.
+    pub(crate) items: usize,
+}
+
+/// Kinds of the values `names` of the model in `bytes`.
+pub(crate) fn kinds(
+    bytes: &[u8],
+    names: &[&str],
+    samples: &Samples,
+) -> Result<BTreeMap<String, Kind>, CutError> {
+    let declared = declared(bytes, names)?;
+    let one = sizes(bytes, names, &samples.one)?;
+    let two = samples
+        .two
+        .as_deref()
+        .map(|two| sizes(bytes, names, two))
+        .transpose()?;
+    let inputs = inputs(bytes)?;
+    // Other dimensions than the batch may be free in the model; then two sizes that are equal prove nothing.
+    let only_batch = inputs
+        .iter()
+        .all(|plug| plug.dims.iter().skip(1).all(|(size, _)| size.is_some()));
+    let mut kinds = BTreeMap::new();
+    for (index, plug) in declared.iter().enumerate() {
+        let unknown = || CutError::Unknown(plug.name.clone());
+        let element = plug.element.ok_or_else(unknown)?;
+        let one = one.get(index).ok_or_else(unknown)?;
+        let two = match &two {
+            Some(two) => Some(two.get(index).ok_or_else(unknown)?),
+            None => None,
+        };
+        let dim = |at: usize, size: usize| {
+            let other = two.and_then(|two| two.get(at).copied());
+            let (fixed, symbol) = plug.dims.get(at).cloned().unwrap_or_default();
+            if other.is_some_and(|other| other != size) {
+                // The batch itself, or something computed of it.
+                return match symbol {
+                    symbol if !symbol.is_empty() => Dim::Symbol(symbol),
+                    _ if at == 0 && (size, other) == (1, Some(2)) => Dim::Symbol(BATCH.to_owned()),
+                    _ => Dim::Free,
+                };
+            }
+            match fixed {
+                Some(fixed) if fixed == size => Dim::Fixed(size),
+                _ if only_batch => Dim::Fixed(size),
+                _ if symbol.is_empty() => Dim::Free,
+                _ => Dim::Symbol(symbol),
+            }
+        };
+        let bytes = one.iter().product::<usize>() * element.bytes();
+        let kind = Kind {
+            element,
+            dims: one.iter().enumerate().map(|(at, size)| dim(at, *size)).collect(),
+            bytes: (bytes / samples.items.max(1)) as u64,
+        };
+        kinds.insert(plug.name.clone(), kind);
+    }
+    Ok(kinds)
+}
+
+/// What the runtime infers with the inputs as they are declared.
+fn declared(bytes: &[u8], names: &[&str]) -> Result<Vec<Plug>, CutError> {
+    Ok(open(&with_outputs(bytes, names, &[])?)?.plugs_out())
+}
+
+fn inputs(bytes: &[u8]) -> Result<Vec<Plug>, CutError> {
+    Ok(open(bytes)?.plugs_in())
+}
+
+/// Shapes of the values when the model is fed with `sample`.
+fn sizes(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<Vec<usize>>, CutError> {
+    let plugs = open(&with_outputs(bytes, names, sample)?)?.plugs_out();
+    let inferred = |plug: &Plug| -> Option<Vec<usize>> {
+        let sizes = plug.dims.iter().map(|(size, _)| *size);
+        sizes
+            .collect::<Option<Vec<usize>>>()
+            .filter(|sizes| !sizes.is_empty())
+    };
+    let unknown: Vec<&str> = plugs
+        .iter()
+        .filter(|plug| inferred(plug).is_none())
+        .map(|plug| plug.name.as_str())
+        .collect();
+    let mut ran: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    if !unknown.is_empty() {
+        let mut engine = open(&with_outputs(bytes, &unknown, sample)?)?;
+        let fed: Vec<(&Tensor, Element)> = sample.iter().map(|tensor| (tensor, tensor.element)).collect();
+        let outputs = engine.exchange(&fed, false).map_err(CutError::Runtime)?;
+        ran.extend(
+            outputs
+                .into_iter()
+                .map(|tensor| (tensor.name.to_string(), tensor.shape)),
+        );
+    }
+    plugs
+        .iter()
+        .map(|plug| inferred(plug).or_else(|| ran.get(&plug.name).cloned()))
+        .collect::<Option<_>>()
+        .ok_or(CutError::NoModel)
+}
+
+fn open(bytes: &[u8]) -> Result<Engine, CutError> {
+    let setup = Setup {
+        editing: Editing::No,
+        ..Setup::default()
+    };
+    Engine::open_as(bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)
+}
+
+/// The model with `names` as its outputs, and inputs of the sizes of `sample` where they are in it.
+fn with_outputs(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<u8>, CutError> {
+    let mut model = Message::read(bytes).ok_or(CutError::NoModel)?;
+    let part = model
+        .fields
+        .iter_mut()
+        .find(|part| part.number == field::MODEL_GRAPH)
+        .ok_or(CutError::NoModel)?;
+    let mut graph = part.as_bytes().and_then(Message::read).ok_or(CutError::NoModel)?;
+    graph.fields.retain(|part| part.number != field::GRAPH_OUTPUT);
+    for part in &mut graph.fields {
+        if part.number != field::GRAPH_INPUT {
+            continue;
+        }
+        let name = part.as_bytes().and_then(Message::read);
+        let name = name.as_ref().and_then(|value| value.text(field::VALUE_NAME));
+        let Some(tensor) = sample.iter().find(|tensor| Some(&*tensor.name) == name) else {
+            continue;
+        };
+        let dims = tensor
+            .shape
+            .iter()
+            .map(|size| message(vec![Field::varint(field::DIM_VALUE, *size as u64)]));
+        let shape = message(dims.map(|dim| Field::bytes(field::SHAPE_DIM, dim)).collect());
+        *part = Field::bytes(field::GRAPH_INPUT, value(&tensor.name, tensor.element, shape));
+    }
+    for name in names {
+        let value = message(vec![Field::bytes(field::VALUE_NAME, name.as_bytes())]);
+        graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
+    }
+    let graph = graph.write();
+    *part = Field::bytes(field::MODEL_GRAPH, graph);
+    Ok(model.write())
+}

@@ -1,0 +1,222 @@
+//! How long each layer takes, and which layers belong together: as the runtime itself tells.
+//!
+//! Times come from the runtime's own profile, with all of its editing, since fused layers and other layouts are what
+//! will run. For that, nodes are renamed to tell their layer. An event belongs to the layer whose mark its name carries
+//! (a fused node has that of one of its layers, which is charged for all); after a change of layout it has the name of
+//! the value that it gives, so that value's layer is charged; what the runtime put in (a change of layout, say) is
+//! charged to the layer that comes next.
+//!
+//! Layers belong together where the value between them is gone once the runtime has fused what it fuses on any
+//! machine: cutting there would undo the fusion, and for quantised models change results.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use weir_flow::{DeviceKind, Element, Tensor};
+
+use super::crossing::Crossing;
+use super::fields as field;
+use super::graph::Network;
+use super::{Chain, CutError};
+use crate::model::runtime::{Editing, Engine, Setup};
+use crate::model::wire::{Field, Message};
+
+/// Begins a layer's mark in a node's name; a full stop ends it.
+const MARK: &str = "weir_layer_";
+/// Ends names of events that tell how long a layer took.
+const KERNEL: &str = "_kernel_time";
+/// Ends names of nodes after a change of layout.
+const BLOCKED: &str = "_nchwc";
+/// Ends a run in the profile.
+const RUN: &str = "model_run";
+
+impl Chain {
+    /// Microseconds of each layer for a batch `inputs`: the median of `runs` runs, after one that does not count.
+    pub(crate) fn times(&self, inputs: &[Tensor], threads: usize, runs: usize) -> Result<Vec<u64>, CutError> {
+        let folder = tempfile::tempdir().map_err(unwritable)?;
+        let prefix = folder.path().join("profile");
+        let setup = Setup {
+            threads,
+            profile: Some(&prefix),
+            ..Setup::default()
+        };
+        let mut engine =
+            Engine::open_as(&self.marked()?, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
+        for _ in 0..=runs.max(1) {
+            run(&mut engine, inputs)?;
+        }
+        let file = engine.end_profile().map_err(CutError::Runtime)?;
+        let text = std::fs::read(file).map_err(unwritable)?;
+        let events: Vec<Event> = serde_json::from_slice(&text)
+            .map_err(|error| CutError::Runtime(format!("the runtime's profile cannot be read: {error}")))?;
+        let network = Network::read(&self.bytes)?;
+        let mut givers = BTreeMap::new();
+        for (index, layer) in network.layers.iter().enumerate() {
+            givers.extend(layer.outputs.iter().map(|output| (*output, index)));
+        }
+        let mut runs = by_layer(&events, &givers, self.layers);
+        if runs.len() > 1 {
+            runs.remove(0);
+        }
+        Ok((0..self.layers)
+            .map(|layer| {
+                let mut times: Vec<u64> = runs.iter().map(|run| run[layer]).collect();
+                times.sort_unstable();
+                times.get(times.len() / 2).copied().unwrap_or_default()
+            })
+            .collect())
+    }
+
+    /// Whether each boundary can be cut without parting what the runtime fuses: `[i]` between layer `i` and `i + 1`.
+    pub(crate) fn unfused(&self) -> Result<Vec<bool>, CutError> {
+        let folder = tempfile::tempdir().map_err(unwritable)?;
+        let edited = folder.path().join("edited.onnx");
+        let setup = Setup {
+            editing: Editing::Fused,
+            edited: Some(&edited),
+            ..Setup::default()
+        };
+        Engine::open_as(&self.bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
+        let left = values(&edited)?;
+        let network = Network::read(&self.bytes)?;
+        let crossing = Crossing::of(&network);
+        let is_there =
+            |name: &&str| left.contains(*name) || network.inputs.iter().any(|(input, _)| input == name);
+        Ok((1..self.layers)
+            .map(|boundary| crossing.at(boundary).iter().all(is_there))
+            .collect())
+    }
+
+    /// The model with the number of its layer in the name of each node.
+    fn marked(&self) -> Result<Vec<u8>, CutError> {
+        let network = Network::read(&self.bytes)?;
+        let numbers: BTreeMap<&str, usize> = network
+            .layers
+            .iter()
+            .enumerate()
+            .filter_map(|(index, layer)| Some((*layer.outputs.first()?, index)))
+            .collect();
+        let mut model = Message::read(&self.bytes).ok_or(CutError::NoModel)?;
+        let part = model
+            .fields
+            .iter_mut()
+            .find(|part| part.number == field::MODEL_GRAPH)
+            .ok_or(CutError::NoModel)?;
+        let mut graph = part.as_bytes().and_then(Message::read).ok_or(CutError::NoModel)?;
+        for part in &mut graph.fields {
+            if part.number != field::GRAPH_NODE {
+                continue;
+            }
+            let bytes = part.as_bytes().unwrap_or_default();
+            let mut node = Message::read(bytes).ok_or(CutError::NoModel)?;
+            let outputs = node
+                .all(field::NODE_OUTPUT)
+                .filter_map(|name| std::str::from_utf8(name).ok());
+            let number = outputs
+                .filter(|name| !name.is_empty())
+                .find_map(|name| numbers.get(name));
+            let name = number.map(|number| format!("{MARK}{number}."));
+            node.fields.retain(|part| part.number != field::NODE_NAME);
+            if let Some(name) = name {
+                node.fields
+                    .push(Field::bytes(field::NODE_NAME, name.into_bytes()));
+            }
+            let node = node.write();
+            *part = Field::bytes(field::GRAPH_NODE, node);
+        }
+        let graph = graph.write();
+        *part = Field::bytes(field::MODEL_GRAPH, graph);
+        Ok(model.write())
+    }
+}
+
+fn run(engine: &mut Engine, inputs: &[Tensor]) -> Result<(), CutError> {
+    let fed: Vec<(&Tensor, Element)> = inputs.iter().map(|tensor| (tensor, tensor.element)).collect();
+    engine.exchange(&fed, false).map_err(CutError::Runtime)?;
+    Ok(())
+}
+
+fn unwritable(error: std::io::Error) -> CutError {
+    CutError::Runtime(format!("a temporary file cannot be written or read: {error}"))
+}
+
+/// All values that nodes of a file give.
+fn values(path: &Path) -> Result<BTreeSet<String>, CutError> {
+    let bytes = std::fs::read(path).map_err(unwritable)?;
+    let model = Message::read(&bytes).ok_or(CutError::NoModel)?;
+    let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
+    let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
+    let mut values = BTreeSet::new();
+    for node in graph.all(field::GRAPH_NODE).filter_map(Message::read) {
+        let names = node.all(field::NODE_OUTPUT);
+        values.extend(names.filter_map(|name| std::str::from_utf8(name).ok().map(str::to_owned)));
+    }
+    Ok(values)
+}
+
+/// One line of the runtime's profile.
+#[derive(Debug, Deserialize)]
+struct Event {
+    #[serde(default)]
+    name: String,
+    /// Microseconds.
+    #[serde(default)]
+    dur: u64,
+}
+
+/// Microseconds by layer, a list a run. `givers` are the layers that give the values of the graph.
+fn by_layer(events: &[Event], givers: &BTreeMap<&str, usize>, layers: usize) -> Vec<Vec<u64>> {
+    let mut runs = Vec::new();
+    let mut times = vec![0; layers];
+    // What the runtime put in waits for the layer that it was put in for.
+    let (mut waiting, mut latest) = (0, 0);
+    for event in events {
+        if event.name == RUN {
+            times[latest] += std::mem::take(&mut waiting);
+            runs.push(std::mem::replace(&mut times, vec![0; layers]));
+        } else if let Some(node) = event.name.strip_suffix(KERNEL) {
+            waiting += event.dur;
+            if let Some(layer) = layer(node, givers).filter(|layer| *layer < layers) {
+                times[layer] += std::mem::take(&mut waiting);
+                latest = layer;
+            }
+        }
+    }
+    runs
+}
+
+/// The layer that a node of the edited graph stands for.
+fn layer(node: &str, givers: &BTreeMap<&str, usize>) -> Option<usize> {
+    if let Some(value) = node.strip_suffix(BLOCKED) {
+        return givers.get(value).copied();
+    }
+    let (_, mark) = node.split_once(MARK)?;
+    mark.split_once('.')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_charged_to_their_layers() {
+        let event = |(name, dur): (&str, u64)| Event {
+            name: name.to_owned(),
+            dur,
+        };
+        let events = [
+            ("ReorderInput_kernel_time", 5),
+            ("relu_nchwc_kernel_time", 10),
+            ("weir_layer_2./QuickGeluFusion/_kernel_time", 7),
+            ("weir_layer_99._kernel_time", 1),
+            ("model_run", 100),
+            ("weir_layer_0._token_3_kernel_time", 3),
+            ("ReorderOutput_kernel_time", 2),
+            ("model_run", 50),
+        ];
+        let events: Vec<Event> = events.into_iter().map(event).collect();
+        let runs = by_layer(&events, &BTreeMap::from([("relu", 1)]), 3);
+        assert_eq!(runs, [[0, 15, 8], [5, 0, 0]]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Writes a range of layers as a model of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::CutError;
+use super::crossing::Crossing;
+use super::fields as field;
+use super::graph::{Network, Node};
+use super::kinds::Kind;
+use crate::model::wire::{Field, Message};
+
+/// Key in a part's metadata: names of what it sends on, in order, one a line. What it does not compute itself it has
+/// received.
+pub(crate) const SENDS: &str = "weir.sends";
+/// Key in a part's metadata that only the last part has: what it sends is what the whole model gives.
+pub(crate) const LAST: &str = "weir.last";
+
+/// The layers of that range as an ONNX file. `kinds` are those of all values that cross.
+pub(crate) fn part(
+    network: &Network<'_>,
+    crossing: &Crossing<'_>,
+    kinds: &BTreeMap<String, Kind>,
+    layers: Range<usize>,
+) -> Result<Vec<u8>, CutError> {
+    let count = network.layers.len();
+    if layers.is_empty() || layers.end > count {
+        return Err(CutError::Range {
+            from: layers.start,
+            to: layers.end,
+            layers: count,
+        });
+    }
+    let last = layers.end == count;
+    let sends: Vec<&str> = if last {
+        network.outputs.iter().map(|(name, _)| *name).collect()
+    } else {
+        crossing.at(layers.end)
+    };
+    let mut graph = Message::default();
+    let mut taken = Taken::default();
+    let inside = &network.layers[layers];
+    let made: BTreeSet<&str> = inside.iter().flat_map(|layer| &layer.outputs).copied().collect();
+    let read = inside.iter().flat_map(|layer| &layer.inputs);
+    for name in read.chain(sends.iter().filter(|_| last)) {
+        if !made.contains(name) {
+            taken.take(network, name);
+        }
+    }
+    let nodes = taken.nodes.iter().chain(inside);
+    graph
+        .fields
+        .extend(nodes.map(|node| Field::bytes(field::GRAPH_NODE, node.bytes)));
+    graph.fields.push(Field::bytes(field::GRAPH_NAME, &b"part"[..]));
+    for (number, bytes) in taken.weights.values() {
+        graph.fields.push(Field::bytes(*number, *bytes));
+    }
+    let received = taken.received.iter().filter(|name| {
+        // An output of the model that an earlier part gave is passed on without the runtime.
+        inside.iter().any(|layer| layer.inputs.contains(name))
+    });
+    for name in received {
+        let value = declared(&network.inputs, kinds, name)?;
+        graph.fields.push(Field::bytes(field::GRAPH_INPUT, value));
+    }
+    let constant = |name: &str| network.constants.contains_key(name) || network.weights.contains_key(name);
+    for name in sends.iter().filter(|name| made.contains(*name) || constant(name)) {
+        let value = declared(&network.outputs, kinds, name)?;
+        graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
+    }
+    let mut model = Message {
+        fields: network.head.clone(),
+    };
+    model.fields.push(Field::bytes(field::MODEL_GRAPH, graph.write()));
+    model.fields.push(metadata(SENDS, &sends.join("\n")));
+    if last {
+        model.fields.push(metadata(LAST, "1"));
+    }
+    Ok(model.write())
+}
+
+/// What a part takes along and what it receives.
+#[derive(Default)]
+struct Taken<'a> {
+    weights: BTreeMap<&'a str, (u32, &'a [u8])>,
+    nodes: Vec<Node<'a>>,
+    given: BTreeSet<&'a str>,
+    received: Vec<&'a str>,
+}
+
+impl<'a> Taken<'a> {
+    /// Takes a value: weights and what is computed of them alone, or else it is to be received.
+    fn take(&mut self, network: &Network<'a>, name: &'a str) {
+        // A list instead of recursion, so that no file can exhaust the stack. A node is put down once all that it
+        // reads is there.
+        let mut open = vec![(name, false)];
+        while let Some((name, ready)) = open.pop() {
+            if let Some(node) = network.constants.get(name) {
+                if ready {
+                    self.nodes.push(node.clone());
+                } else if !self.given.contains(name) {
+                    self.given.extend(&node.outputs);
+                    open.push((name, true));
+                    open.extend(node.inputs.iter().map(|input| (*input, false)));
+                }
+            } else if let Some(weight) = network.weights.get(name) {
+                self.weights.insert(name, *weight);
+            } else if !self.received.contains(&name) {
+                self.received.push(name);
+            }
+        }
+    }
+}
+
+/// The value as the model declares it, else by its kind.
+fn declared(
+    values: &[(&str, &[u8])],
+    kinds: &BTreeMap<String, Kind>,
+    name: &str,
+) -> Result<Vec<u8>, CutError> {
+    match values.iter().find(|(declared, _)| *declared == name) {
+        Some((_, bytes)) => Ok(bytes.to_vec()),
+        None => kinds
+            .get(name)
+            .map(|kind| kind.value(name))
+            .ok_or_else(|| CutError::Unknown(name.to_owned())),
+    }
+}
+
+fn metadata(key: &str, value: &str) -> Field<'static> {
+    let entry = Message {
+        fields: vec![
+            Field::bytes(field::METADATA_KEY, key.as_bytes()),
+            Field::bytes(field::METADATA_VALUE, value.as_bytes()),
+        ],
+    };
+    Field::bytes(field::MODEL_METADATA, entry.write())
+}
+
+/// A value of a model's metadata.
+pub(crate) fn read_metadata(model: &[u8], key: &str) -> Option<String> {
+    let model = Message::read(model)?;
+    model
+        .all(field::MODEL_METADATA)
+        .filter_map(Message::read)
+        .find(|entry| entry.text(field::METADATA_KEY) == Some(key))
+        .and_then(|entry| entry.text(field::METADATA_VALUE).map(str::to_owned))
+}

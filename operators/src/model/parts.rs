@@ -1,0 +1,118 @@
+//! Parts of a model that was cut, opened and run.
+
+use std::collections::BTreeSet;
+
+use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+
+use super::cut::{LAST, SENDS, read_metadata};
+use super::runtime::{Engine, Setup, halved};
+
+/// Name of a part in messages.
+const PART: &str = "part";
+
+/// Opens parts in ONNX Runtime.
+///
+/// Conversion to half precision and back is done here, on whole tensors, not by nodes in the graph: the same bytes
+/// serve with it and without, and what is only passed on needs no graph at all.
+#[derive(Debug, Clone, Copy)]
+pub struct OnnxParts {
+    /// Threads that share the work of one layer; 1 for a slot that is a core.
+    pub threads: usize,
+}
+
+impl Default for OnnxParts {
+    fn default() -> Self {
+        Self { threads: 1 }
+    }
+}
+
+impl PartLoader for OnnxParts {
+    fn load(&self, part: &[u8], device: DeviceKind, half: bool) -> Result<Box<dyn Part>, SessionError> {
+        let setup = Setup {
+            threads: self.threads.max(1),
+            ..Setup::default()
+        };
+        let failed = |reason| SessionError::Load {
+            model: PART.to_owned(),
+            reason,
+        };
+        let engine = Engine::open_as(part, device, &setup).map_err(failed)?;
+        let part = OnnxPart::new(engine, part, half).map_err(failed)?;
+        Ok(Box::new(part))
+    }
+}
+
+/// A session of one part.
+struct OnnxPart {
+    engine: Engine,
+    wants: Vec<(String, Element)>,
+    /// Names of what it sends, in order.
+    sends: Vec<String>,
+    half: bool,
+}
+
+impl OnnxPart {
+    fn new(engine: Engine, part: &[u8], half: bool) -> Result<Self, String> {
+        let mut wants = Vec::new();
+        for plug in engine.plugs_in() {
+            let element = plug
+                .element
+                .ok_or_else(|| format!("input {} holds what cannot be sent", plug.name))?;
+            wants.push((plug.name, element));
+        }
+        // A model that was not cut is a part as well: the only one.
+        let (sends, last) = match read_metadata(part, SENDS) {
+            Some(sends) => (
+                sends.lines().map(str::to_owned).collect(),
+                read_metadata(part, LAST).is_some(),
+            ),
+            None => (
+                engine.plugs_out().into_iter().map(|plug| plug.name).collect(),
+                true,
+            ),
+        };
+        Ok(Self {
+            engine,
+            wants,
+            sends,
+            half: half && !last,
+        })
+    }
+
+    fn exchange(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
+        let mut fed = Vec::with_capacity(self.wants.len());
+        for (name, element) in &self.wants {
+            let tensor = inputs
+                .iter()
+                .find(|tensor| *tensor.name == **name)
+                .ok_or_else(|| format!("tensor {name} is missing"))?;
+            fed.push((tensor, *element));
+        }
+        let mut there = self.engine.exchange(&fed, self.half)?;
+        let made: BTreeSet<_> = there.iter().map(|tensor| tensor.name.clone()).collect();
+        let half = self.half;
+        there.extend(
+            inputs
+                .into_iter()
+                .filter(|tensor| !made.contains(&tensor.name))
+                .map(|tensor| if half { halved(tensor) } else { tensor }),
+        );
+        let take = |name: &String| {
+            let at = there.iter().position(|tensor| *tensor.name == **name);
+            at.map(|at| there.swap_remove(at))
+                .ok_or_else(|| format!("tensor {name}, which is to be passed on, is missing"))
+        };
+        self.sends.iter().map(take).collect()
+    }
+}
+
+impl Part for OnnxPart {
+    fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
+        let batch = inputs.first().and_then(|tensor| tensor.shape.first().copied());
+        self.exchange(inputs).map_err(|reason| SessionError::Run {
+            model: PART.to_owned(),
+            batch: batch.unwrap_or_default(),
+            reason,
+        })
+    }
+}
