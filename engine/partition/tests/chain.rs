@@ -365,6 +365,20 @@ fn a_message_that_the_next_worker_does_not_take_fails_its_batch() {
     );
     heard.run(1, &way, &[0.0]).unwrap();
     assert_eq!(heard.end(), (1, Ok(vec![2.0])), "the link goes on");
+    heard.run(2, &way[1..], &[0.0; 1_000]).unwrap();
+    let (_, failed) = heard.end();
+    assert!(
+        matches!(&failed, Err(Failure::Unreachable(why)) if why.contains("more than")),
+        "{failed:?}"
+    );
+    heard
+        .client
+        .load(WorkerId(1), model(2, &format!("add 1{}", " ".repeat(1_000))));
+    heard.next("a refusal", |event| {
+        matches!(event, Event::NotLoaded { .. }).then_some(())
+    });
+    heard.run(3, &way[1..], &[0.0]).unwrap();
+    assert_eq!(heard.end(), (3, Ok(vec![1.0])), "the connection goes on");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The keeper of one worker: calls it, listens to it, and calls it again when it is gone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::Duration;
@@ -69,6 +70,8 @@ struct Keeper<'a> {
     shared: &'a Shared,
     worker: WorkerId,
     base: Mutex<Timebase>,
+    /// Whether something is being written just now.
+    saying: AtomicBool,
 }
 
 impl<'a> Keeper<'a> {
@@ -77,6 +80,7 @@ impl<'a> Keeper<'a> {
             shared,
             worker,
             base: Mutex::default(),
+            saying: AtomicBool::new(false),
         }
     }
 
@@ -114,10 +118,10 @@ impl<'a> Keeper<'a> {
                 let sent = if pinged.is_none_or(|at| now.since(at) >= span(every)) {
                     pinged = Some(now);
                     let offset = self.with_base(|base| base.offset());
-                    outbound.send(Message::Ping { sent: now, offset })
+                    self.say(&mut outbound, Message::Ping { sent: now, offset })
                 } else {
                     match said.recv_timeout(every) {
-                        Ok(message) => outbound.send(message),
+                        Ok(message) => self.say(&mut outbound, message),
                         Err(RecvTimeoutError::Timeout) => Ok(()),
                         Err(RecvTimeoutError::Disconnected) => break,
                     }
@@ -131,6 +135,34 @@ impl<'a> Keeper<'a> {
         });
     }
 
+    /// Says one thing. What is larger than the worker takes is refused alone; the connection goes on.
+    fn say(&self, outbound: &mut Outbound, message: Message) -> Result<(), WireError> {
+        let (batch, part) = match &message {
+            Message::Run(leg) => (Some(leg.key), None),
+            Message::Load(load) => (None, Some(load.part)),
+            _ => (None, None),
+        };
+        self.saying.store(true, Ordering::Relaxed);
+        let sent = outbound.send(message);
+        self.saying.store(false, Ordering::Relaxed);
+        let (Err(error @ WireError::TooLong { .. }), true) = (&sent, batch.is_some() || part.is_some())
+        else {
+            return sent;
+        };
+        let (shared, worker, reason) = (self.shared, self.worker, error.to_string());
+        if let Some(part) = part {
+            shared.state().answered(worker, part, (shared.now)());
+            let reason = reason.clone();
+            shared.tell([Event::NotLoaded { worker, part, reason }]);
+        }
+        if let Some(key) = batch.filter(|&key| shared.state().book.end(key)) {
+            let failure = Failure::Unreachable(reason);
+            let stage = 0;
+            shared.tell([Event::Failed { key, stage, failure }]);
+        }
+        Ok(())
+    }
+
     fn listen(&self, inbound: &mut Inbound, welcome: &Welcome, rose: &mut bool) -> Result<(), WireError> {
         let options = &self.shared.options;
         let mut heard = (self.shared.now)();
@@ -140,6 +172,9 @@ impl<'a> Keeper<'a> {
             if let Some(message) = message {
                 self.hear(message)?;
                 heard = (self.shared.now)();
+            } else if self.saying.load(Ordering::Relaxed) {
+                // While a large message is on its way no ping is; a write that does not move ends by itself.
+                heard = now;
             } else if now.since(heard) > span(options.patience.silence) {
                 return Err(WireError::Silent(options.patience.silence));
             }

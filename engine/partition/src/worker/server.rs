@@ -11,7 +11,7 @@ use super::WorkerError;
 use super::core::{Core, Served};
 use super::desk::count;
 use crate::line::{Inlet, Outlet, span, split};
-use crate::wire::{Message, WireError};
+use crate::wire::{Failure, Message, WireError};
 
 /// How long a listener rests that cannot accept: the process is out of files.
 const REST: Duration = Duration::from_millis(100);
@@ -183,7 +183,18 @@ fn serve(core: &Core, served: Served, inlet: &mut Inlet, outlet: &mut Outlet) ->
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 for report in reports {
-                    if let Err(error) = reporting.send(&report) {
+                    let told = match (reporting.send(&report), &report) {
+                        // Outputs that are too large cost their batch, not the connection.
+                        (Err(error @ WireError::TooLong { .. }), Message::Done { key, times, .. }) => {
+                            reporting.send(&Message::Failed {
+                                key: *key,
+                                stage: (times.len() as u32).saturating_sub(1),
+                                failure: Failure::Unreachable(error.to_string()),
+                            })
+                        }
+                        (told, _) => told,
+                    };
+                    if let Err(error) = told {
                         tracing::warn!("the engine cannot be told: {error}");
                         break;
                     }
