@@ -71,6 +71,19 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "engine/partition/src",
+        &[
+            "actix",
+            "tokio",
+            "ort",
+            "ffmpeg_next",
+            "weir_runtime",
+            "weir_operators",
+            "Instant",
+            "SystemTime",
+        ],
+    ),
+    (
         "engine/runtime/src",
         &["ort", "ffmpeg", "ffmpeg_next", "weir_operators"],
     ),
@@ -86,7 +99,11 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/flow", &[]),
     ("engine/graph", &["weir-policy", "weir-flow"]),
     ("engine/sim", &["weir-policy", "weir-graph", "weir-flow"]),
-    ("engine/runtime", &["weir-policy", "weir-graph", "weir-flow"]),
+    ("engine/partition", &["weir-policy", "weir-flow"]),
+    (
+        "engine/runtime",
+        &["weir-policy", "weir-graph", "weir-flow", "weir-partition"],
+    ),
     ("operators", &["weir-flow"]),
 ];
 

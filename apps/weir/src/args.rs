@@ -1,8 +1,10 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use weir_flow::DeviceKind;
 use weir_policy::{Order, Span};
 
 /// Video analytics under a latency promise.
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Operators,
     /// Replay the event log of a run through the policy, which must decide the same
     Verify(Verify),
+    /// Hold partitions of models and run the batches that an engine sends through them
+    Worker(Worker),
     /// Say what this machine has and what is missing
     Doctor,
 }
@@ -209,6 +213,73 @@ pub(crate) struct Verify {
     pub(crate) recording: PathBuf,
 }
 
+/// `weir worker`.
+#[derive(Debug, Group)]
+pub(crate) struct Worker {
+    /// Where it is reached; port 0 for any, which is then printed
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// Its device class, as plans name it
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) class: String,
+    /// Batches that it runs side by side
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) shares: u32,
+    /// Where partitions run: cpu, or cuda:0
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: Device,
+    /// Keep to this core, numbered from 0
+    #[arg(long, value_name = "N")]
+    pub(crate) core: Option<usize>,
+    /// Stand for a device that is so many times slower
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub(crate) slowdown: f64,
+    /// Stand for a server whose uplink carries so much, such as 1Gbps or 200Mbps
+    #[arg(long, value_name = "BANDWIDTH")]
+    pub(crate) bandwidth: Option<Bandwidth>,
+}
+
+/// Where partitions run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Device(pub(crate) DeviceKind);
+
+impl std::str::FromStr for Device {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "cpu" {
+            return Ok(Self(DeviceKind::Cpu));
+        }
+        let ordinal = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+        ordinal
+            .map(|ordinal| Self(DeviceKind::Cuda(ordinal)))
+            .ok_or("write cpu, or cuda: and a number such as cuda:0")
+    }
+}
+
+/// Bits a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bandwidth(pub(crate) u64);
+
+impl std::str::FromStr for Bandwidth {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = "write a number with a unit, such as 1Gbps, 200Mbps or 64kbps";
+        let units = [("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3), ("bps", 1.0)];
+        let split = units
+            .iter()
+            .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim(), factor)));
+        let (number, factor) = split.ok_or(bad)?;
+        let bits = number.parse::<f64>().map_err(|_| bad)? * factor;
+        // Up to what no network carries; a cast takes what is not a number for none.
+        (1.0..=1e15)
+            .contains(&bits)
+            .then_some(Self(bits as u64))
+            .ok_or(bad)
+    }
+}
+
 /// `weir models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
@@ -299,6 +370,25 @@ mod tests {
         check("inf", None);
         check("NaN", None);
         check("fast", None);
+    }
+
+    #[test]
+    fn bandwidths_and_devices() {
+        let check = |text: &str, bps: Option<u64>| {
+            assert_eq!(text.parse().ok(), bps.map(Bandwidth), "{text}");
+        };
+        check("1Gbps", Some(1_000_000_000));
+        check("2.5 Mbps", Some(2_500_000));
+        check("64kbps", Some(64_000));
+        check("8bps", Some(8));
+        check("0bps", None);
+        check("1", None);
+        check("-1Gbps", None);
+        check("NaNbps", None);
+        check("fast", None);
+        assert_eq!("cpu".parse(), Ok(Device(DeviceKind::Cpu)));
+        assert_eq!("cuda:1".parse(), Ok(Device(DeviceKind::Cuda(1))));
+        assert!("cuda".parse::<Device>().is_err() && "gpu:0".parse::<Device>().is_err());
     }
 
     #[test]

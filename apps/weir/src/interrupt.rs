@@ -19,6 +19,17 @@ const SAME: Span = Span::from_millis(500);
 /// # Errors
 /// Where the machine gives no thread.
 pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
+    watch_saying(
+        stop,
+        "stopping: what is under way comes out; once more to leave at once",
+    )
+}
+
+/// As [`watch`], with what is said at the first.
+///
+/// # Errors
+/// Where the machine gives no thread.
+pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
     let stop = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -47,7 +58,7 @@ pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
                         None => asked = Some(now),
                     }
                     stop.raise();
-                    output::remark("stopping: what is under way comes out; once more to leave at once");
+                    output::remark(words);
                 }
             });
         })?;

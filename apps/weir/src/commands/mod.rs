@@ -10,6 +10,7 @@ mod replay;
 mod run;
 mod simulate;
 mod verify;
+mod worker;
 
 use crate::args::{Args, Command, Models};
 use crate::settings::Settings;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
         Command::Operators => operators::operators(&zoo),
+        Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
     }

@@ -1,0 +1,98 @@
+//! Whose time it is. Engine and workers each have a monotonic clock with a beginning of its own; what is told on the wire
+//! is on the engine's.
+//!
+//! The engine pings, a worker answers with its own time, and the answer that came back fastest tells the difference best
+//! (Cristian's algorithm): it errs by half of that round trip at most, some tens of microseconds over loopback. The next
+//! ping tells the worker. So nothing relies on two processes, or two machines, having a common clock.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use weir_policy::{Span, Timestamp};
+
+/// A clock that is handed in: microseconds since some beginning, never going back.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Answers that are looked back upon. At five a second that is a quarter of a minute, in which clocks drift apart by less
+/// than a millisecond.
+const SAMPLES: usize = 64;
+
+/// How far a worker's clock is from the engine's.
+#[derive(Debug, Default)]
+pub struct Timebase {
+    /// Round trip and difference.
+    samples: VecDeque<(Span, i64)>,
+}
+
+impl Timebase {
+    /// Takes in an answer: the ping left at `sent` and the answer came at `now` on the engine's clock; the worker had
+    /// `at` on its own.
+    pub fn answered(&mut self, sent: Timestamp, at: Timestamp, now: Timestamp) {
+        let trip = now.since(sent);
+        let middle = sent.micros().saturating_add(trip.micros() / 2);
+        let offset = i128::from(middle) - i128::from(at.micros());
+        // A peer may say anything; what no clock can be apart is left out.
+        if let Ok(offset) = i64::try_from(offset) {
+            self.samples.push_back((trip, offset));
+        }
+        if self.samples.len() > SAMPLES {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Microseconds to be added to the worker's time to have the engine's; `None` before the first answer.
+    #[must_use]
+    pub fn offset(&self) -> Option<i64> {
+        self.samples.iter().min().map(|(_, offset)| *offset)
+    }
+
+    /// By how much that may be wrong.
+    #[must_use]
+    pub fn uncertainty(&self) -> Option<Span> {
+        self.samples.iter().min().map(|(trip, _)| *trip / 2)
+    }
+
+    /// How many answers there were, at most as many as are looked back upon.
+    #[must_use]
+    pub fn answers(&self) -> usize {
+        self.samples.len()
+    }
+}
+
+/// A worker's moment on the engine's clock.
+pub(crate) fn shifted(at: Timestamp, offset: i64) -> Timestamp {
+    Timestamp::from_micros(at.micros().saturating_add_signed(offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_answer_tells_the_difference() {
+        let at = Timestamp::from_micros;
+        let mut base = Timebase::default();
+        assert_eq!(base.offset(), None);
+        // The worker's clock is 1000 behind; the way there took 10, the way back 30.
+        base.answered(at(5_000), at(4_010), at(5_040));
+        assert_eq!(
+            (base.offset(), base.uncertainty()),
+            (Some(1_010), Some(Span::from_micros(20)))
+        );
+        base.answered(at(6_000), at(5_002), at(6_004));
+        assert_eq!(base.offset(), Some(1_000));
+        base.answered(at(7_000), at(6_900), at(8_000));
+        assert_eq!(base.offset(), Some(1_000), "a slow one says less");
+        assert_eq!(shifted(at(5_002), 1_000), at(6_002));
+        assert_eq!(shifted(at(5), -10), at(0));
+    }
+
+    #[test]
+    fn a_peer_may_say_anything() {
+        let mut base = Timebase::default();
+        base.answered(Timestamp::MAX, Timestamp::ZERO, Timestamp::MAX);
+        base.answered(Timestamp::ZERO, Timestamp::MAX, Timestamp::ZERO);
+        assert_eq!(base.offset(), None);
+        assert_eq!(shifted(Timestamp::MAX, i64::MAX), Timestamp::MAX);
+    }
+}

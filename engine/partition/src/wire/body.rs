@@ -1,0 +1,105 @@
+//! The body of one frame as it is read: nothing beyond its length, nothing more allocated than what came.
+
+use std::io::{self, Read};
+
+use super::error::WireError;
+
+/// What is set aside at once for a block whose length was only claimed so far.
+const AHEAD: usize = 1 << 20;
+
+/// A frame's body under reading.
+pub(super) struct Body<R> {
+    kind: u8,
+    from: R,
+    left: usize,
+}
+
+impl<R: Read> Body<R> {
+    pub(super) fn new(kind: u8, from: R, length: usize) -> Self {
+        Self {
+            kind,
+            from,
+            left: length,
+        }
+    }
+
+    pub(super) fn bad(&self, what: &'static str) -> WireError {
+        WireError::Bad {
+            kind: self.kind,
+            what,
+        }
+    }
+
+    fn claim(&mut self, bytes: usize) -> Result<(), WireError> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| self.bad("it holds more than its length says"))?;
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        self.claim(N)?;
+        let mut bytes = [0; N];
+        self.from.read_exact(&mut bytes).map_err(WireError::Broken)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, WireError> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, WireError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, WireError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn flag(&mut self) -> Result<bool, WireError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.bad("a flag is neither 0 nor 1")),
+        }
+    }
+
+    /// A count that may be `most` at most.
+    pub(super) fn count(&mut self, most: usize, what: &'static str) -> Result<usize, WireError> {
+        let count = self.u32()? as usize;
+        if count > most {
+            return Err(self.bad(what));
+        }
+        Ok(count)
+    }
+
+    /// A block whose length comes before it.
+    pub(super) fn block(&mut self) -> Result<Vec<u8>, WireError> {
+        let length = self.u32()? as usize;
+        self.claim(length)?;
+        let mut bytes = Vec::with_capacity(length.min(AHEAD));
+        let read = (&mut self.from).take(length as u64).read_to_end(&mut bytes);
+        if read.map_err(WireError::Broken)? < length {
+            return Err(WireError::Broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn text(&mut self, most: usize) -> Result<String, WireError> {
+        let length = self.u32()? as usize;
+        if length > most {
+            return Err(self.bad("a text is too long"));
+        }
+        self.claim(length)?;
+        let mut bytes = vec![0; length];
+        self.from.read_exact(&mut bytes).map_err(WireError::Broken)?;
+        String::from_utf8(bytes).map_err(|_| self.bad("a text is not UTF-8"))
+    }
+
+    /// Must be called last: nothing may be left over.
+    pub(super) fn finish(self) -> Result<(), WireError> {
+        if self.left > 0 {
+            return Err(self.bad("it is longer than what it holds"));
+        }
+        Ok(())
+    }
+}

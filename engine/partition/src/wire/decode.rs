@@ -1,0 +1,228 @@
+//! From a frame's body to a message.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_flow::{Element, Tensor};
+use weir_policy::{BatchId, ModuleId, Span, Timestamp};
+
+use super::body::Body;
+use super::error::WireError;
+use super::frame::{self, kind};
+use super::message::{
+    Address, BatchKey, Failure, Hop, Leg, Load, Message, PartId, StageTimes, Usage, Use, Welcome,
+};
+
+type Read_<T> = Result<T, WireError>;
+
+pub(super) fn message<R: Read>(kind: u8, mut body: Body<R>) -> Read_<Message> {
+    let b = &mut body;
+    let message = match kind {
+        kind::HELLO => Message::Hello { engine: b.u64()? },
+        kind::PEER => Message::Peer,
+        kind::WELCOME => Message::Welcome(welcome(b)?),
+        kind::REFUSED => Message::Refused { reason: reason(b)? },
+        kind::LOAD => Message::Load(load(b)?),
+        kind::LOADED => Message::Loaded {
+            part: PartId(b.u32()?),
+            took: Span::from_micros(b.u64()?),
+        },
+        kind::NOT_LOADED => Message::NotLoaded {
+            part: PartId(b.u32()?),
+            reason: reason(b)?,
+        },
+        kind::UNLOAD => Message::Unload {
+            part: PartId(b.u32()?),
+        },
+        kind::ACTIVATE => Message::Activate { plan: b.u64()? },
+        kind::ACTIVATED => Message::Activated { plan: b.u64()? },
+        kind::RUN => Message::Run(leg(b)?),
+        kind::FEATURE => Message::Feature(leg(b)?),
+        kind::USED => used(b)?,
+        kind::DONE => Message::Done {
+            key: key(b)?,
+            times: times(b)?,
+            outputs: tensors(b)?,
+        },
+        kind::FAILED => Message::Failed {
+            key: key(b)?,
+            stage: b.u32()?,
+            failure: failure(b)?,
+        },
+        kind::PING => Message::Ping {
+            sent: moment(b)?,
+            offset: if b.flag()? {
+                Some(b.u64()?.cast_signed())
+            } else {
+                None
+            },
+        },
+        kind::PONG => Message::Pong {
+            sent: moment(b)?,
+            at: moment(b)?,
+        },
+        _ => return Err(b.bad("there is no such kind")),
+    };
+    body.finish()?;
+    Ok(message)
+}
+
+fn reason<R: Read>(b: &mut Body<R>) -> Read_<String> {
+    b.text(frame::TEXT_MOST)
+}
+
+fn moment<R: Read>(b: &mut Body<R>) -> Read_<Timestamp> {
+    Ok(Timestamp::from_micros(b.u64()?))
+}
+
+fn usage<R: Read>(b: &mut Body<R>) -> Read_<Usage> {
+    Ok(Usage {
+        from: moment(b)?,
+        to: moment(b)?,
+    })
+}
+
+fn key<R: Read>(b: &mut Body<R>) -> Read_<BatchKey> {
+    Ok(BatchKey {
+        module: ModuleId(b.u32()?),
+        batch: BatchId(b.u64()?),
+    })
+}
+
+fn welcome<R: Read>(b: &mut Body<R>) -> Read_<Welcome> {
+    let class = b.text(frame::NAME_MOST)?;
+    let (shares, emulated, message_most) = (b.u32()?, b.flag()?, b.u32()?);
+    let count = b.count(frame::PARTS_MOST, "too many partitions")?;
+    let kept = (0..count).map(|_| b.u32().map(PartId));
+    Ok(Welcome {
+        class,
+        shares,
+        emulated,
+        message_most,
+        kept: kept.collect::<Read_<_>>()?,
+    })
+}
+
+fn load<R: Read>(b: &mut Body<R>) -> Read_<Load> {
+    let (part, plan) = (PartId(b.u32()?), b.u64()?);
+    let count = b.count(frame::SHARES_MOST, "too many shares")?;
+    let shares = (0..count).map(|_| b.u32()).collect::<Read_<_>>()?;
+    let half = b.flag()?;
+    let count = b.count(frame::SHARES_MOST, "too many declared durations")?;
+    let point = |_| Ok((b.u32()?, Span::from_micros(b.u64()?)));
+    let declared = (0..count).map(point).collect::<Read_<_>>()?;
+    Ok(Load {
+        part,
+        plan,
+        shares,
+        half,
+        declared,
+        model: Arc::new(b.block()?),
+    })
+}
+
+fn used<R: Read>(b: &mut Body<R>) -> Read_<Message> {
+    Ok(Message::Used {
+        key: key(b)?,
+        stage: b.u32()?,
+        what: match b.u8()? {
+            0 => Use::Transfer,
+            1 => Use::Run,
+            _ => return Err(b.bad("there is no such resource")),
+        },
+        usage: usage(b)?,
+    })
+}
+
+fn failure<R: Read>(b: &mut Body<R>) -> Read_<Failure> {
+    Ok(match b.u8()? {
+        0 => Failure::Part(reason(b)?),
+        1 => Failure::Panicked(reason(b)?),
+        2 => Failure::NotHeld,
+        3 => Failure::QueueFull,
+        4 => Failure::Unreachable(reason(b)?),
+        5 => Failure::WorkerDown(reason(b)?),
+        6 => Failure::Lost,
+        _ => return Err(b.bad("there is no such failure")),
+    })
+}
+
+fn times<R: Read>(b: &mut Body<R>) -> Read_<Vec<StageTimes>> {
+    let count = b.count(frame::STAGES_MOST, "too many stages")?;
+    let stage = |_| {
+        Ok(StageTimes {
+            transfer: usage(b)?,
+            run: usage(b)?,
+        })
+    };
+    (0..count).map(stage).collect()
+}
+
+fn hop<R: Read>(b: &mut Body<R>) -> Read_<Hop> {
+    let address = match b.u8()? {
+        0 => {
+            let address = b.text(frame::NAME_MOST)?;
+            let address: Result<SocketAddr, _> = address.parse();
+            Address::Tcp(address.map_err(|_| b.bad("an address is none"))?)
+        }
+        1 => Address::Local(b.u32()?),
+        _ => return Err(b.bad("there is no such kind of address")),
+    };
+    Ok(Hop {
+        address,
+        share: b.u32()?,
+        part: PartId(b.u32()?),
+    })
+}
+
+fn leg<R: Read>(b: &mut Body<R>) -> Read_<Leg> {
+    let (engine, key) = (b.u64()?, key(b)?);
+    let (items, stage, share, part) = (b.u32()?, b.u32()?, b.u32()?, PartId(b.u32()?));
+    let count = b.count(frame::STAGES_MOST, "too many stages")?;
+    let rest = (0..count).map(|_| hop(b)).collect::<Read_<_>>()?;
+    let times = times(b)?;
+    if times.len() != stage as usize {
+        return Err(b.bad("the stages before are not those that were timed"));
+    }
+    Ok(Leg {
+        engine,
+        key,
+        items,
+        stage,
+        share,
+        part,
+        rest,
+        times,
+        began: moment(b)?,
+        tensors: tensors(b)?,
+    })
+}
+
+fn tensors<R: Read>(b: &mut Body<R>) -> Read_<Vec<Tensor>> {
+    let count = b.count(frame::TENSORS_MOST, "too many tensors")?;
+    (0..count).map(|_| tensor(b)).collect()
+}
+
+fn tensor<R: Read>(b: &mut Body<R>) -> Read_<Tensor> {
+    let name = b.text(frame::NAME_MOST)?.into();
+    let code = b.u8()?;
+    let element = frame::ELEMENTS.iter().find(|(_, as_code)| *as_code == code);
+    let element: Element = element.ok_or_else(|| b.bad("there is no such element"))?.0;
+    let count = b.count(frame::DIMENSIONS_MOST, "too many dimensions")?;
+    let dimension = |_| usize::try_from(b.u64()?).map_err(|_| b.bad("a dimension is too large"));
+    let shape = (0..count).map(dimension).collect::<Read_<Vec<usize>>>()?;
+    let data = b.block()?;
+    let bytes = shape
+        .iter()
+        .try_fold(element.bytes(), |all, &n| all.checked_mul(n));
+    if bytes != Some(data.len()) {
+        return Err(b.bad("a tensor's data is not what its shape says"));
+    }
+    Ok(Tensor {
+        name,
+        element,
+        shape,
+        data,
+    })
+}

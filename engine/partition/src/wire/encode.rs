@@ -1,0 +1,234 @@
+//! From a message to a frame: small things are gathered, blocks are written as they lie.
+
+use std::io::{self, Write};
+
+use weir_flow::Tensor;
+
+use super::frame::{self, kind};
+use super::message::{Address, BatchKey, Failure, Hop, Leg, Load, Message, StageTimes, Usage, Use};
+
+/// Whoever takes the pieces of a body: once to add up its length, once to write it.
+pub(super) trait Pieces {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// Adds up.
+#[derive(Default)]
+pub(super) struct Length(pub(super) u64);
+
+impl Pieces for Length {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0 += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Writes.
+pub(super) struct Written<W>(pub(super) W);
+
+impl<W: Write> Pieces for Written<W> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+}
+
+pub(super) const fn kind_of(message: &Message) -> u8 {
+    match message {
+        Message::Hello { .. } => kind::HELLO,
+        Message::Peer => kind::PEER,
+        Message::Welcome(_) => kind::WELCOME,
+        Message::Refused { .. } => kind::REFUSED,
+        Message::Load(_) => kind::LOAD,
+        Message::Loaded { .. } => kind::LOADED,
+        Message::NotLoaded { .. } => kind::NOT_LOADED,
+        Message::Unload { .. } => kind::UNLOAD,
+        Message::Activate { .. } => kind::ACTIVATE,
+        Message::Activated { .. } => kind::ACTIVATED,
+        Message::Run(_) => kind::RUN,
+        Message::Feature(_) => kind::FEATURE,
+        Message::Used { .. } => kind::USED,
+        Message::Done { .. } => kind::DONE,
+        Message::Failed { .. } => kind::FAILED,
+        Message::Ping { .. } => kind::PING,
+        Message::Pong { .. } => kind::PONG,
+    }
+}
+
+pub(super) fn body<P: Pieces>(to: &mut P, message: &Message) -> io::Result<()> {
+    match message {
+        Message::Peer => Ok(()),
+        Message::Hello { engine } => u64(to, *engine),
+        Message::Welcome(welcome) => {
+            text(to, &welcome.class, frame::NAME_MOST)?;
+            u32(to, welcome.shares)?;
+            u8(to, welcome.emulated.into())?;
+            u32(to, welcome.message_most)?;
+            each(to, &welcome.kept, |to, part| u32(to, part.0))
+        }
+        Message::Refused { reason } => text(to, reason, frame::TEXT_MOST),
+        Message::Load(of) => load(to, of),
+        Message::Loaded { part, took } => {
+            u32(to, part.0)?;
+            u64(to, took.micros())
+        }
+        Message::NotLoaded { part, reason } => {
+            u32(to, part.0)?;
+            text(to, reason, frame::TEXT_MOST)
+        }
+        Message::Unload { part } => u32(to, part.0),
+        Message::Activate { plan } | Message::Activated { plan } => u64(to, *plan),
+        Message::Run(of) | Message::Feature(of) => leg(to, of),
+        Message::Used {
+            key: of,
+            stage,
+            what,
+            usage: at,
+        } => {
+            key(to, *of)?;
+            u32(to, *stage)?;
+            u8(to, u8::from(*what == Use::Run))?;
+            usage(to, *at)
+        }
+        Message::Done {
+            key: of,
+            times,
+            outputs,
+        } => {
+            key(to, *of)?;
+            each(to, times, stage_times)?;
+            each(to, outputs, tensor)
+        }
+        Message::Failed {
+            key: of,
+            stage,
+            failure: why,
+        } => {
+            key(to, *of)?;
+            u32(to, *stage)?;
+            failure(to, why)
+        }
+        Message::Ping { sent, offset } => {
+            u64(to, sent.micros())?;
+            u8(to, offset.is_some().into())?;
+            offset.map_or(Ok(()), |offset| u64(to, offset.cast_unsigned()))
+        }
+        Message::Pong { sent, at } => {
+            u64(to, sent.micros())?;
+            u64(to, at.micros())
+        }
+    }
+}
+
+fn u8<P: Pieces>(to: &mut P, value: u8) -> io::Result<()> {
+    to.put(&[value])
+}
+
+fn u32<P: Pieces>(to: &mut P, value: u32) -> io::Result<()> {
+    to.put(&value.to_le_bytes())
+}
+
+fn u64<P: Pieces>(to: &mut P, value: u64) -> io::Result<()> {
+    to.put(&value.to_le_bytes())
+}
+
+fn length<P: Pieces>(to: &mut P, length: usize) -> io::Result<()> {
+    u32(
+        to,
+        u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?,
+    )
+}
+
+fn each<P: Pieces, T>(to: &mut P, all: &[T], one: impl Fn(&mut P, &T) -> io::Result<()>) -> io::Result<()> {
+    length(to, all.len())?;
+    all.iter().try_for_each(|value| one(to, value))
+}
+
+fn block<P: Pieces>(to: &mut P, bytes: &[u8]) -> io::Result<()> {
+    length(to, bytes.len())?;
+    to.put(bytes)
+}
+
+/// A text, cut where it is too long: reasons come from anywhere.
+fn text<P: Pieces>(to: &mut P, text: &str, most: usize) -> io::Result<()> {
+    block(to, &text.as_bytes()[..text.floor_char_boundary(most)])
+}
+
+fn key<P: Pieces>(to: &mut P, key: BatchKey) -> io::Result<()> {
+    u32(to, key.module.0)?;
+    u64(to, key.batch.0)
+}
+
+fn usage<P: Pieces>(to: &mut P, usage: Usage) -> io::Result<()> {
+    u64(to, usage.from.micros())?;
+    u64(to, usage.to.micros())
+}
+
+fn stage_times<P: Pieces>(to: &mut P, times: &StageTimes) -> io::Result<()> {
+    usage(to, times.transfer)?;
+    usage(to, times.run)
+}
+
+fn load<P: Pieces>(to: &mut P, load: &Load) -> io::Result<()> {
+    u32(to, load.part.0)?;
+    u64(to, load.plan)?;
+    each(to, &load.shares, |to, share| u32(to, *share))?;
+    u8(to, load.half.into())?;
+    each(to, &load.declared, |to, (size, span)| {
+        u32(to, *size)?;
+        u64(to, span.micros())
+    })?;
+    block(to, &load.model)
+}
+
+fn hop<P: Pieces>(to: &mut P, hop: &Hop) -> io::Result<()> {
+    match hop.address {
+        Address::Tcp(address) => {
+            u8(to, 0)?;
+            text(to, &address.to_string(), frame::NAME_MOST)?;
+        }
+        Address::Local(number) => {
+            u8(to, 1)?;
+            u32(to, number)?;
+        }
+    }
+    u32(to, hop.share)?;
+    u32(to, hop.part.0)
+}
+
+fn leg<P: Pieces>(to: &mut P, leg: &Leg) -> io::Result<()> {
+    u64(to, leg.engine)?;
+    key(to, leg.key)?;
+    u32(to, leg.items)?;
+    u32(to, leg.stage)?;
+    u32(to, leg.share)?;
+    u32(to, leg.part.0)?;
+    each(to, &leg.rest, hop)?;
+    each(to, &leg.times, stage_times)?;
+    u64(to, leg.began.micros())?;
+    each(to, &leg.tensors, tensor)
+}
+
+fn failure<P: Pieces>(to: &mut P, failure: &Failure) -> io::Result<()> {
+    let (code, reason) = match failure {
+        Failure::Part(reason) => (0, Some(reason)),
+        Failure::Panicked(reason) => (1, Some(reason)),
+        Failure::NotHeld => (2, None),
+        Failure::QueueFull => (3, None),
+        Failure::Unreachable(reason) => (4, Some(reason)),
+        Failure::WorkerDown(reason) => (5, Some(reason)),
+        Failure::Lost => (6, None),
+    };
+    u8(to, code)?;
+    reason.map_or(Ok(()), |reason| text(to, reason, frame::TEXT_MOST))
+}
+
+fn tensor<P: Pieces>(to: &mut P, tensor: &Tensor) -> io::Result<()> {
+    text(to, &tensor.name, frame::NAME_MOST)?;
+    let code = frame::ELEMENTS
+        .iter()
+        .find(|(element, _)| *element == tensor.element);
+    let (_, code) = code.ok_or(io::ErrorKind::InvalidInput)?;
+    u8(to, *code)?;
+    each(to, &tensor.shape, |to, &n| u64(to, n as u64))?;
+    block(to, &tensor.data)
+}

@@ -1,0 +1,73 @@
+//! What can be wrong with what comes over a connection.
+
+use std::io;
+
+use thiserror::Error;
+
+/// A connection that cannot be used further.
+#[derive(Debug, Error)]
+pub enum WireError {
+    /// The other side closed between two messages.
+    #[error("the connection was closed")]
+    Closed,
+    /// It ended, or nothing more came, within a message.
+    #[error("half a message: {0}")]
+    Broken(io::Error),
+    /// It could not be read or written.
+    #[error("the connection failed: {0}")]
+    Io(io::Error),
+    /// Nothing was heard for too long.
+    #[error("the peer is silent for {0:?}")]
+    Silent(std::time::Duration),
+    /// Not a Weir peer.
+    #[error("the peer does not speak Weir's protocol")]
+    Magic,
+    /// A Weir peer of another version.
+    #[error(
+        "the peer speaks version {theirs} of the protocol, this side {ours}; use the same release on both"
+    )]
+    Version {
+        /// Its version.
+        theirs: u16,
+        /// Ours.
+        ours: u16,
+    },
+    /// A message larger than agreed.
+    #[error("a message of {bytes} bytes is more than the {most} that are allowed")]
+    TooLong {
+        /// Its size.
+        bytes: u64,
+        /// The bound.
+        most: u64,
+    },
+    /// A message that contradicts itself.
+    #[error("a bad message of kind {kind}: {what}")]
+    Bad {
+        /// Its kind, as on the wire.
+        kind: u8,
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// A message that has no place here.
+    #[error("an unexpected {0} message")]
+    Unexpected(&'static str),
+    /// The other side refused, with its reason.
+    #[error("refused: {0}")]
+    Refused(String),
+}
+
+impl WireError {
+    /// Whether the peer broke the protocol, and not just the connection.
+    #[must_use]
+    pub fn is_foul(&self) -> bool {
+        matches!(
+            self,
+            Self::Magic
+                | Self::Broken(_)
+                | Self::Version { .. }
+                | Self::TooLong { .. }
+                | Self::Bad { .. }
+                | Self::Unexpected(_)
+        )
+    }
+}

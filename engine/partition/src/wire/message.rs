@@ -1,0 +1,300 @@
+//! What is said.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_flow::Tensor;
+use weir_policy::{BatchId, ModuleId, Span, Timestamp};
+
+/// A partition, numbered by the engine over all plans: a new plan gives new numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartId(pub u32);
+
+/// A batch, by the module whose it is: modules number their batches each for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchKey {
+    /// Its module.
+    pub module: ModuleId,
+    /// Its number there.
+    pub batch: BatchId,
+}
+
+/// Where a worker is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Address {
+    /// Over TCP.
+    Tcp(SocketAddr),
+    /// In the same process, by its number in [`crate::Locals`].
+    Local(u32),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Local(number) => write!(f, "local:{number}"),
+        }
+    }
+}
+
+/// One stage of a batch's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hop {
+    /// Whose worker.
+    pub address: Address,
+    /// On which of its shares, from 0.
+    pub share: u32,
+    /// What runs there.
+    pub part: PartId,
+}
+
+/// From when to when a resource was used, on the engine's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Its beginning.
+    pub from: Timestamp,
+    /// Its end.
+    pub to: Timestamp,
+}
+
+impl Usage {
+    /// How long it was.
+    #[must_use]
+    pub fn span(self) -> Span {
+        self.to.since(self.from)
+    }
+}
+
+/// What a stage took of a batch's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageTimes {
+    /// Its input on the way: from the beginning of sending to its having come in whole. For the first stage that is the
+    /// way from the engine, which no reservation covers.
+    pub transfer: Usage,
+    /// The batch on the share.
+    pub run: Usage,
+}
+
+/// Which resource was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// The links between the worker of the stage before and that of this stage.
+    Transfer,
+    /// The share of this stage.
+    Run,
+}
+
+/// A batch on its way to its next stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leg {
+    /// Whose engine's, as in [`Message::Hello`].
+    pub engine: u64,
+    /// The batch.
+    pub key: BatchKey,
+    /// Items in it.
+    pub items: u32,
+    /// Which stage this is, from 0.
+    pub stage: u32,
+    /// On which share of the receiving worker.
+    pub share: u32,
+    /// What is run.
+    pub part: PartId,
+    /// Where it goes after that.
+    pub rest: Vec<Hop>,
+    /// What the stages before took; as many as `stage`.
+    pub times: Vec<StageTimes>,
+    /// When sending it began.
+    pub began: Timestamp,
+    /// The inputs.
+    pub tensors: Vec<Tensor>,
+}
+
+/// A partition to be held ready.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// Its number.
+    pub part: PartId,
+    /// The plan that it belongs to.
+    pub plan: u64,
+    /// On which shares.
+    pub shares: Vec<u32>,
+    /// Whether what it sends on is in half precision.
+    pub half: bool,
+    /// Declared durations by batch size: the share is kept that long at least, whatever the run itself took. Empty where
+    /// it is not emulated.
+    pub declared: Vec<(u32, Span)>,
+    /// The model, for a [`weir_flow::PartLoader`].
+    pub model: Arc<Vec<u8>>,
+}
+
+/// A worker as it introduces itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome {
+    /// Its device class.
+    pub class: String,
+    /// How many shares it has.
+    pub shares: u32,
+    /// Whether durations or links are emulated and not those of the machine.
+    pub emulated: bool,
+    /// The largest message that it takes.
+    pub message_most: u32,
+    /// Partitions that it still holds for this engine.
+    pub kept: Vec<PartId>,
+}
+
+/// Why a batch failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The partition gave an error.
+    Part(String),
+    /// The partition panicked; it is built anew for the next batch.
+    Panicked(String),
+    /// The worker does not hold the partition on that share.
+    NotHeld,
+    /// Too much waits for the share, or for the link.
+    QueueFull,
+    /// The next worker cannot be reached.
+    Unreachable(String),
+    /// A worker on its way went away.
+    WorkerDown(String),
+    /// Nothing was heard of it for too long.
+    Lost,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Part(reason) => write!(f, "the partition failed: {reason}"),
+            Self::Panicked(reason) => write!(f, "the partition panicked: {reason}"),
+            Self::NotHeld => f.write_str("the worker does not hold the partition on that share"),
+            Self::QueueFull => f.write_str("too much waits for the share or the link"),
+            Self::Unreachable(reason) => write!(f, "the next worker cannot be reached: {reason}"),
+            Self::WorkerDown(reason) => write!(f, "the worker went away: {reason}"),
+            Self::Lost => f.write_str("nothing was heard of the batch for too long"),
+        }
+    }
+}
+
+/// Everything that is said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// Engine to worker, first: a number that tells engines apart.
+    Hello {
+        /// The number.
+        engine: u64,
+    },
+    /// Worker to worker, first: it will send features.
+    Peer,
+    /// The answer to both.
+    Welcome(Welcome),
+    /// Another answer, after which the connection is closed.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// Hold a partition ready, beside those that run.
+    Load(Load),
+    /// It is.
+    Loaded {
+        /// Which.
+        part: PartId,
+        /// How long that took.
+        took: Span,
+    },
+    /// It is not.
+    NotLoaded {
+        /// Which.
+        part: PartId,
+        /// Why.
+        reason: String,
+    },
+    /// Let go of a partition.
+    Unload {
+        /// Which.
+        part: PartId,
+    },
+    /// Let go of all partitions that belong to other plans: the switch after a flush.
+    Activate {
+        /// The plan that goes on.
+        plan: u64,
+    },
+    /// Done.
+    Activated {
+        /// The plan.
+        plan: u64,
+    },
+    /// Engine to the first worker of a batch.
+    Run(Leg),
+    /// Worker to worker.
+    Feature(Leg),
+    /// A resource was used just now.
+    Used {
+        /// For which batch.
+        key: BatchKey,
+        /// Of which stage.
+        stage: u32,
+        /// Which resource.
+        what: Use,
+        /// From when to when.
+        usage: Usage,
+    },
+    /// A batch is through its last stage.
+    Done {
+        /// Which.
+        key: BatchKey,
+        /// What each stage took.
+        times: Vec<StageTimes>,
+        /// The outputs.
+        outputs: Vec<Tensor>,
+    },
+    /// A batch ended early.
+    Failed {
+        /// Which.
+        key: BatchKey,
+        /// At which stage.
+        stage: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// Are you there?
+    Ping {
+        /// The engine's clock.
+        sent: Timestamp,
+        /// Microseconds to be added to the worker's clock to have the engine's, once known.
+        offset: Option<i64>,
+    },
+    /// Yes.
+    Pong {
+        /// As it came.
+        sent: Timestamp,
+        /// The worker's own clock.
+        at: Timestamp,
+    },
+}
+
+impl Message {
+    /// Its name, for a log.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "hello",
+            Self::Peer => "peer",
+            Self::Welcome(_) => "welcome",
+            Self::Refused { .. } => "refused",
+            Self::Load(_) => "load",
+            Self::Loaded { .. } => "loaded",
+            Self::NotLoaded { .. } => "not-loaded",
+            Self::Unload { .. } => "unload",
+            Self::Activate { .. } => "activate",
+            Self::Activated { .. } => "activated",
+            Self::Run(_) => "run",
+            Self::Feature(_) => "feature",
+            Self::Used { .. } => "used",
+            Self::Done { .. } => "done",
+            Self::Failed { .. } => "failed",
+            Self::Ping { .. } => "ping",
+            Self::Pong { .. } => "pong",
+        }
+    }
+}

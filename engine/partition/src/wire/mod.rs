@@ -1,0 +1,27 @@
+//! The protocol between the engine and partition workers, and between workers.
+//!
+//! Whoever opens a connection sends eight bytes of magic and its version, the other answers with the same; a peer of
+//! another version is told so and let go. After that come frames: length, kind, body, little-endian. A length above the
+//! declared most is refused before anything is allocated, and buffers grow with what really comes, so a length alone
+//! costs nothing. Counts, shapes and lengths must agree; whatever does not is an error, after which the connection
+//! cannot be trusted and is closed.
+//!
+//! Moments on the wire are on the engine's clock (see [`crate::Timebase`]).
+
+mod body;
+mod decode;
+mod encode;
+mod error;
+mod frame;
+mod message;
+
+pub use error::WireError;
+pub use frame::{
+    Limits, MAGIC, VERSION, read_message, read_preamble, wire_bytes, write_message, write_preamble,
+};
+pub use message::{
+    Address, BatchKey, Failure, Hop, Leg, Load, Message, PartId, StageTimes, Usage, Use, Welcome,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! A worker that stands for another device than it is.
+
+use std::time::Duration;
+
+use weir_policy::{Profile, Span};
+
+/// How a worker stands for another device. What it computes is real in any case; what is emulated is how long that
+/// takes, and the worker says so when it introduces itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Emulation {
+    /// A share is kept so many times as long as the run took; 1 for its own time.
+    pub slowdown: f64,
+    /// What its uplink carries, in bits a second; `None` for what the network carries. Its features go one after the
+    /// other then.
+    pub uplink_bps: Option<u64>,
+}
+
+impl Default for Emulation {
+    fn default() -> Self {
+        Self {
+            slowdown: 1.0,
+            uplink_bps: None,
+        }
+    }
+}
+
+impl Emulation {
+    /// Whether anything is emulated.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.slowdown > 1.0 || self.uplink_bps.is_some()
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        (1.0..=1e3).contains(&self.slowdown) && self.uplink_bps != Some(0)
+    }
+
+    /// How much longer the share is kept by a batch of `items` that ran for `took`.
+    pub(super) fn rest(&self, declared: Option<&Profile>, items: u32, took: Span) -> Duration {
+        let whole = declared.map_or_else(|| took.scale(self.slowdown), |profile| profile.duration(items));
+        crate::line::duration(whole.saturating_sub(took))
+    }
+
+    /// How long the uplink is kept by so many bytes.
+    pub(super) fn transfer(&self, bytes: u64) -> Duration {
+        self.uplink_bps.map_or(Duration::ZERO, |bps| {
+            Duration::from_secs_f64(bytes as f64 * 8.0 / bps as f64)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_kept_as_long_as_the_device_it_stands_for_would() {
+        let ms = Span::from_millis;
+        let slow = Emulation {
+            slowdown: 3.0,
+            uplink_bps: Some(8_000_000),
+        };
+        assert_eq!(slow.rest(None, 1, ms(10)), Duration::from_millis(20));
+        assert_eq!(slow.transfer(1_000), Duration::from_millis(1));
+        assert_eq!(Emulation::default().rest(None, 1, ms(10)), Duration::ZERO);
+        assert_eq!(Emulation::default().transfer(1_000), Duration::ZERO);
+        let declared = Profile::new(vec![(1, ms(5)), (2, ms(8))]).unwrap();
+        assert_eq!(slow.rest(Some(&declared), 2, ms(2)), Duration::from_millis(6));
+        assert_eq!(
+            slow.rest(Some(&declared), 2, ms(9)),
+            Duration::ZERO,
+            "it cannot be faster than it is"
+        );
+    }
+}

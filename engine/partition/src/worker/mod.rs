@@ -1,0 +1,168 @@
+//! A worker: it holds partitions on its shares and runs the batches that come, from the engine or from other workers,
+//! and sends what comes out to the next worker or back.
+//!
+//! ```text
+//!  engine ──► connection ──► control thread ──(parts)──► share threads ──► uplink: a thread a destination ──► worker
+//!    ▲            └──(batches)──────────────────────────►  │
+//!    └──────────── desk: reports, on the engine's clock ◄──┘
+//! ```
+//!
+//! A batch that cannot be run is told with its reason. One that belongs to an engine that went away is dropped.
+
+mod control;
+mod core;
+mod desk;
+mod emulation;
+mod server;
+mod share;
+mod uplink;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use thiserror::Error;
+use weir_flow::{DeviceKind, PartLoader};
+
+use crate::line::Patience;
+use crate::local::Locals;
+use crate::time::Now;
+use crate::wire::{Address, Limits};
+
+pub(crate) use self::core::Core;
+pub use desk::WorkerTally;
+pub use emulation::Emulation;
+use server::Server;
+
+/// What a worker is.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Its device class, as plans name it.
+    pub class: String,
+    /// Its shares: batches that it runs side by side.
+    pub shares: u32,
+    /// Where partitions run.
+    pub device: DeviceKind,
+    /// How it stands for another device than it is.
+    pub emulation: Emulation,
+    /// Batches that wait for one share, at most. Reserved batches wait for microseconds; two or three deep is a world
+    /// that has come apart.
+    pub queue_most: usize,
+    /// Bytes of all inputs that wait or run, at most.
+    pub held_bytes_most: u64,
+    /// Connections at a time, at most. Each may hold one message under reading.
+    pub connections_most: usize,
+    /// How large messages may be.
+    pub limits: Limits,
+    /// How long is waited for what.
+    pub patience: Patience,
+    /// The other workers of this process.
+    pub locals: Locals,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            class: "cpu".to_owned(),
+            shares: 1,
+            device: DeviceKind::Cpu,
+            emulation: Emulation::default(),
+            queue_most: 8,
+            held_bytes_most: 512 << 20,
+            connections_most: 64,
+            limits: Limits::default(),
+            // An engine pings five times a second; one that is gone for so long is gone.
+            patience: Patience {
+                silence: std::time::Duration::from_secs(5),
+                ..Patience::default()
+            },
+            locals: Locals::default(),
+        }
+    }
+}
+
+/// Why a worker cannot begin.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// The address is not to be had.
+    #[error("cannot listen on {at}: {reason}")]
+    Listen {
+        /// The address.
+        at: SocketAddr,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Options that make no worker.
+    #[error("{0}")]
+    Options(&'static str),
+    /// The system gives no more threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A running worker; it ends when this is dropped.
+pub struct Worker {
+    core: Arc<Core>,
+    address: Address,
+    server: Option<Server>,
+}
+
+impl Worker {
+    /// A worker that is reached over TCP. With port 0 the system chooses one.
+    ///
+    /// # Errors
+    /// [`WorkerError`].
+    pub fn listen(
+        at: SocketAddr,
+        options: WorkerOptions,
+        loader: Arc<dyn PartLoader>,
+        now: Now,
+    ) -> Result<Self, WorkerError> {
+        let core = Core::start(options, loader, now)?;
+        let server = Server::start(at, &core)?;
+        Ok(Self {
+            address: Address::Tcp(server.address()),
+            core,
+            server: Some(server),
+        })
+    }
+
+    /// A worker that is reached by clients and workers of this process that share its [`Locals`]: messages are handed
+    /// over, nothing is copied.
+    ///
+    /// # Errors
+    /// [`WorkerError`].
+    pub fn local(options: WorkerOptions, loader: Arc<dyn PartLoader>, now: Now) -> Result<Self, WorkerError> {
+        let core = Core::start(options, loader, now)?;
+        let number = core.options().locals.enter(&core);
+        Ok(Self {
+            address: Address::Local(number),
+            core,
+            server: None,
+        })
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn tally(&self) -> WorkerTally {
+        self.core.desk().tally()
+    }
+
+    /// Ends it: connections are closed, and what waits is dropped. A partition that is running is not waited for.
+    pub fn stop(self) {}
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.core.stop();
+        if let Some(server) = self.server.take() {
+            server.join();
+        }
+    }
+}

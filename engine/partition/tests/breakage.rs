@@ -1,0 +1,364 @@
+//! Peers that break the protocol, workers that die, stall or lose batches: counted or told, each once, and then on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use common::{Heard, LONG, Loader, clock, listen, model, stage};
+use weir_partition::wire::{
+    Address, Failure, Limits, Message, Welcome, WireError, read_message, read_preamble, write_message,
+    write_preamble,
+};
+use weir_partition::{ClientOptions, Event, Patience, Worker, WorkerId, WorkerOptions};
+use weir_policy::Timestamp;
+
+fn tcp(worker: &Worker) -> std::net::SocketAddr {
+    match worker.address() {
+        Address::Tcp(address) => address,
+        Address::Local(_) => panic!("it listens on TCP"),
+    }
+}
+
+/// Sends bytes and waits until the worker has closed the connection; gives what it answered.
+fn bytes_to(worker: &Worker, bytes: &[u8], end: bool) -> Vec<u8> {
+    let mut stream = TcpStream::connect(tcp(worker)).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream.write_all(bytes).unwrap();
+    if end {
+        stream.shutdown(Shutdown::Write).unwrap();
+    }
+    let mut answer = Vec::new();
+    // A reset is an end, too: the worker closes without reading what else there is.
+    if let Err(error) = stream.read_to_end(&mut answer) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+    }
+    answer
+}
+
+fn greeting() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_preamble(&mut bytes).unwrap();
+    bytes
+}
+
+fn said(messages: &[Message]) -> Vec<u8> {
+    let mut bytes = greeting();
+    for message in messages {
+        write_message(&mut bytes, message, Limits::default()).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn peers_that_break_the_protocol_are_counted_and_let_go() {
+    let options = WorkerOptions {
+        patience: Patience {
+            stall: Duration::from_millis(200),
+            ..WorkerOptions::default().patience
+        },
+        ..WorkerOptions::default()
+    };
+    let at = "127.0.0.1:0".parse().unwrap();
+    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let heard = Heard::start(ClientOptions::default());
+    heard.add(0, worker.address(), [model(0, "add 1")]);
+
+    let mut version = greeting();
+    version[8] = 77;
+    let mut long = said(&[Message::Peer]);
+    long.extend([0xff, 0xff, 0xff, 0xff, 12]);
+    let mut garbage = said(&[Message::Peer]);
+    garbage.extend([9, 0, 0, 0, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let mut unknown = greeting();
+    unknown.extend([0, 0, 0, 0, 200]);
+    let ping = Message::Ping {
+        sent: Timestamp::ZERO,
+        offset: None,
+    };
+    let whole = said(&[Message::Peer, ping.clone()]);
+    let half = &whole[..whole.len() - 3];
+    let cases: [(&str, &[u8], bool); 9] = [
+        ("a stranger", b"GET / HTTP/1.1\r\n\r\n", false),
+        ("half a greeting", &greeting()[..5], true),
+        ("half a greeting and silence", &greeting()[..5], false),
+        ("another version", &version, false),
+        ("a length beyond the bound", &long, false),
+        ("a body that is none", &garbage, false),
+        ("an unknown kind", &unknown, false),
+        ("half a message and its end", half, true),
+        ("half a message and silence", half, false),
+    ];
+    for (foul, (what, bytes, end)) in (1..).zip(cases) {
+        bytes_to(&worker, bytes, end);
+        assert_eq!(worker.tally().foul, foul, "{what}");
+        heard.run(foul, &[stage(0, 0)], &[1.0]).unwrap();
+        assert_eq!(heard.end(), (foul, Ok(vec![2.0])), "it goes on after {what}");
+    }
+    // A message that has no place there.
+    bytes_to(&worker, &said(&[Message::Peer, ping]), false);
+    assert_eq!(worker.tally().foul, 10);
+    assert!(heard.client.is_up(WorkerId(0)));
+}
+
+#[test]
+fn another_version_is_told_which() {
+    let worker = listen("127.0.0.1:0", &Loader::default());
+    let mut version = greeting();
+    version[8] = 77;
+    let answer = bytes_to(&worker, &version, false);
+    let mut answer = answer.as_slice();
+    read_preamble(&mut answer).unwrap();
+    let Message::Refused { reason } = read_message(&mut answer, Limits::default()).unwrap() else {
+        panic!("it is not refused")
+    };
+    assert!(reason.contains("version 77"), "{reason}");
+}
+
+#[test]
+fn one_engine_at_a_time() {
+    let worker = listen("127.0.0.1:0", &Loader::default());
+    let first = Heard::start(ClientOptions::default());
+    first.add(0, worker.address(), [model(0, "add 1")]);
+    let hello = said(&[Message::Hello { engine: 42 }]);
+    let answer = bytes_to(&worker, &hello, false);
+    let mut answer = answer.as_slice();
+    read_preamble(&mut answer).unwrap();
+    let refused = read_message(&mut answer, Limits::default()).unwrap();
+    assert!(
+        matches!(&refused, Message::Refused { reason } if reason.contains("another engine")),
+        "{refused:?}"
+    );
+    assert_eq!(worker.tally().refused, 1);
+
+    first.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    assert_eq!(first.end(), (0, Ok(vec![2.0])));
+    drop(first);
+    let second = Heard::start(ClientOptions::default());
+    second.add(0, worker.address(), [model(1, "add 2")]);
+    second.run(0, &[stage(0, 1)], &[1.0]).unwrap();
+    assert_eq!(second.end(), (0, Ok(vec![3.0])));
+    second.run(1, &[stage(0, 0)], &[1.0]).unwrap();
+    assert_eq!(
+        second.end(),
+        (1, Err(Failure::NotHeld)),
+        "partitions of the other engine are gone"
+    );
+}
+
+#[test]
+fn connections_are_bounded() {
+    let options = WorkerOptions {
+        connections_most: 2,
+        ..WorkerOptions::default()
+    };
+    let at = "127.0.0.1:0".parse().unwrap();
+    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let heard = Heard::start(ClientOptions::default());
+    heard.add(0, worker.address(), []);
+    let mut second = TcpStream::connect(tcp(&worker)).unwrap();
+    second.write_all(&said(&[Message::Peer])).unwrap();
+    read_preamble(&mut second).unwrap();
+    assert!(bytes_to(&worker, &[], false).is_empty());
+    assert_eq!(worker.tally().refused, 1);
+}
+
+#[test]
+fn a_worker_that_dies_costs_its_batches_and_serves_again_when_restarted() {
+    let loader = Loader::default();
+    let worker = listen("127.0.0.1:0", &loader);
+    let address = tcp(&worker);
+    let heard = Heard::start(ClientOptions::default());
+    heard.add(0, worker.address(), [model(0, "gate"), model(1, "add 1")]);
+    for batch in 0..4 {
+        heard.run(batch, &[stage(0, 0)], &[1.0]).unwrap();
+    }
+    loader.gate.came(1);
+    worker.stop();
+    heard.fall(0, 0..4);
+    assert!(heard.run(4, &[stage(0, 0)], &[1.0]).is_err());
+    loader.gate.open(1);
+
+    let again = listen(&address.to_string(), &loader);
+    heard.up(0);
+    heard.run(5, &[stage(0, 1)], &[1.0]).unwrap();
+    assert_eq!(
+        heard.end(),
+        (5, Ok(vec![2.0])),
+        "its partitions were loaded again"
+    );
+    assert_eq!(again.tally().batches, 1);
+    let strays = heard.rest();
+    let ends = strays
+        .iter()
+        .filter(|event| matches!(event, Event::Done { .. } | Event::Failed { .. }));
+    assert_eq!(ends.count(), 0, "each batch ends once");
+}
+
+#[test]
+fn a_worker_in_the_middle_of_a_chain_dies() {
+    let loaders: Vec<Loader> = (0..3).map(|_| Loader::default()).collect();
+    let mut workers: Vec<Option<Worker>> = loaders
+        .iter()
+        .map(|loader| Some(listen("127.0.0.1:0", loader)))
+        .collect();
+    let heard = Heard::start(ClientOptions::default());
+    for (number, kind) in (0..).zip(["add 1", "gate", "add 1"]) {
+        let address = workers[number as usize].as_ref().unwrap().address();
+        heard.add(number, address, [model(number, kind)]);
+    }
+    let way: Vec<_> = (0..3).map(|number| stage(number, number)).collect();
+    for batch in 0..3 {
+        heard.run(batch, &way, &[1.0]).unwrap();
+    }
+    loaders[1].gate.came(1);
+    let address = tcp(workers[1].as_ref().unwrap());
+    workers[1] = None;
+    heard.fall(1, 0..3);
+    heard.run(3, &[stage(0, 0), stage(2, 2)], &[1.0]).unwrap();
+    assert_eq!(heard.end(), (3, Ok(vec![3.0])), "the plan goes on on the rest");
+
+    loaders[1].gate.open(2);
+    let _again = listen(&address.to_string(), &loaders[1]);
+    heard.up(1);
+    heard.run(4, &way, &[1.0]).unwrap();
+    assert_eq!(
+        heard.end(),
+        (4, Ok(vec![3.0])),
+        "also over the link from the worker before"
+    );
+}
+
+#[test]
+fn an_engine_that_comes_back_finds_its_partitions() {
+    let worker = listen("127.0.0.1:0", &Loader::default());
+    let options = || ClientOptions {
+        engine: 42,
+        ..ClientOptions::default()
+    };
+    let heard = Heard::start(options());
+    heard.add(0, worker.address(), [model(0, "add 1"), model(1, "add 2")]);
+    drop(heard);
+    let heard = Heard::start(options());
+    heard.client.load(WorkerId(0), model(9, "add 9"));
+    heard.client.add(WorkerId(0), worker.address()).unwrap();
+    heard.up(0);
+    heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    assert_eq!(
+        heard.end(),
+        (0, Err(Failure::NotHeld)),
+        "what the engine no longer wants is let go of"
+    );
+}
+
+/// A worker that greets and answers pings, and does with each batch as it likes.
+fn actor(on_run: impl Fn(&mut TcpStream) -> bool + Send + 'static) -> (Address, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_preamble(&mut stream).unwrap();
+        write_preamble(&mut stream).unwrap();
+        let answer = |stream: &mut TcpStream, message: Message| {
+            // The client may have gone.
+            let _ = write_message(stream, &message, Limits::default());
+        };
+        loop {
+            match read_message(&mut stream, Limits::default()) {
+                Ok(Message::Hello { .. }) => answer(
+                    &mut stream,
+                    Message::Welcome(Welcome {
+                        class: "fake".to_owned(),
+                        shares: 1,
+                        emulated: true,
+                        message_most: 1 << 20,
+                        kept: Vec::new(),
+                    }),
+                ),
+                Ok(Message::Ping { sent, .. }) => answer(&mut stream, Message::Pong { sent, at: sent }),
+                Ok(Message::Run(_)) if !on_run(&mut stream) => {
+                    // Stalled: it neither reads nor closes until the client has given it up.
+                    while stream.peek(&mut [0; 1]).is_ok_and(|bytes| bytes > 0) {
+                        if matches!(
+                            read_message(&mut stream, Limits::default()),
+                            Err(WireError::Closed | WireError::Io(_) | WireError::Broken(_))
+                        ) {
+                            return;
+                        }
+                    }
+                    return;
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    });
+    (address, thread)
+}
+
+#[test]
+fn a_worker_that_stalls_is_found() {
+    let (address, thread) = actor(|_| false);
+    let heard = Heard::start(Heard::quick());
+    heard.add(0, address, []);
+    heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    heard.run(1, &[stage(0, 0)], &[1.0]).unwrap();
+    let reason = heard.fall(0, 0..2);
+    assert!(reason.contains("silent"), "{reason}");
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_worker_that_talks_garbage_is_let_go() {
+    let (address, thread) = actor(|stream| {
+        stream.write_all(&[3, 0, 0, 0, 14, 1, 2, 3]).unwrap();
+        true
+    });
+    let heard = Heard::start(ClientOptions::default());
+    heard.add(0, address, []);
+    heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    heard.fall(0, 0..1);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_batch_of_which_nothing_is_heard_is_lost() {
+    let (address, _thread) = actor(|_| true);
+    let heard = Heard::start(ClientOptions {
+        batch_most: Duration::from_millis(100),
+        ..ClientOptions::default()
+    });
+    heard.add(0, address, []);
+    heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    assert_eq!(heard.end(), (0, Err(Failure::Lost)));
+    assert!(heard.client.is_up(WorkerId(0)), "the worker itself answers");
+}
+
+#[test]
+fn an_address_in_use_is_said() {
+    let worker = listen("127.0.0.1:0", &Loader::default());
+    let options = WorkerOptions::default();
+    let second = Worker::listen(tcp(&worker), options, Arc::new(Loader::default()), clock());
+    let error = second.map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("in use") && !error.contains('\n'), "{error}");
+}
+
+#[test]
+fn options_that_make_no_worker_are_said() {
+    let check = |change: fn(&mut WorkerOptions)| {
+        let mut options = WorkerOptions::default();
+        change(&mut options);
+        let at = "127.0.0.1:0".parse().unwrap();
+        assert!(Worker::listen(at, options, Arc::new(Loader::default()), clock()).is_err());
+    };
+    check(|options| options.shares = 0);
+    check(|options| options.queue_most = 0);
+    check(|options| options.emulation.slowdown = 0.5);
+    check(|options| options.emulation.slowdown = f64::NAN);
+    check(|options| options.emulation.uplink_bps = Some(0));
+}

@@ -1,0 +1,290 @@
+//! Fakes: partitions that do sums, block, fail or panic, and a client whose events can be waited for.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, unbounded};
+use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+use weir_partition::wire::{Address, BatchKey, Failure, Load, PartId};
+use weir_partition::{
+    Client, ClientOptions, Emulation, Event, Locals, Now, Patience, RunError, Stage, Worker, WorkerId,
+    WorkerOptions,
+};
+use weir_policy::{BatchId, ModuleId, Timestamp};
+
+/// No test waits longer for what must come.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) fn clock() -> Now {
+    let began = Instant::now();
+    Arc::new(move || Timestamp::from_micros(began.elapsed().as_micros() as u64))
+}
+
+/// Lets batches through one by one.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<(u64, u64)>, Condvar)>);
+
+impl Gate {
+    /// Lets so many more through.
+    pub(crate) fn open(&self, count: u64) {
+        self.0.0.lock().unwrap().0 += count;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut state = self.0.0.lock().unwrap();
+        state.1 += 1;
+        self.0.1.notify_all();
+        let mut state = self.0.1.wait_while(state, |(tokens, _)| *tokens == 0).unwrap();
+        state.0 -= 1;
+    }
+
+    /// Waits until so many have come to it in all.
+    pub(crate) fn came(&self, count: u64) {
+        let state = self.0.0.lock().unwrap();
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(state, LONG, |(_, came)| *came < count);
+        assert!(
+            !waited.unwrap().1.timed_out(),
+            "{count} batches did not come to the gate"
+        );
+    }
+}
+
+/// Reads a model such as `mul 2`, `add 3`, `gate`, `fail`, `panic` (once a session), or refuses it.
+#[derive(Clone, Default)]
+pub(crate) struct Loader {
+    pub(crate) gate: Gate,
+}
+
+struct Sums {
+    word: String,
+    by: f32,
+    gate: Gate,
+}
+
+impl PartLoader for Loader {
+    fn load(&self, part: &[u8], _device: DeviceKind, _half: bool) -> Result<Box<dyn Part>, SessionError> {
+        let text = String::from_utf8_lossy(part).into_owned();
+        let (word, by) = text.split_once(' ').unwrap_or((&text, "0"));
+        if !["mul", "add", "gate", "fail", "panic"].contains(&word) {
+            return Err(SessionError::Load {
+                model: text.clone(),
+                reason: "there is no such sum".to_owned(),
+            });
+        }
+        Ok(Box::new(Sums {
+            word: word.to_owned(),
+            by: by.parse().unwrap(),
+            gate: self.gate.clone(),
+        }))
+    }
+}
+
+impl Part for Sums {
+    fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
+        match self.word.as_str() {
+            "gate" => self.gate.pass(),
+            "panic" if values(&inputs[0])[0] < 0.0 => panic!("less than nothing"),
+            "fail" if values(&inputs[0])[0] < 0.0 => {
+                return Err(SessionError::Run {
+                    model: "fail".to_owned(),
+                    batch: 1,
+                    reason: "less than nothing".to_owned(),
+                });
+            }
+            _ => {}
+        }
+        let sum = |value: &f32| match self.word.as_str() {
+            "mul" => value * self.by,
+            _ => value + self.by,
+        };
+        Ok(inputs
+            .iter()
+            .map(|input| tensor(&values(input).iter().map(sum).collect::<Vec<_>>()))
+            .collect())
+    }
+}
+
+pub(crate) fn tensor(values: &[f32]) -> Tensor {
+    Tensor {
+        name: "x".into(),
+        element: Element::F32,
+        shape: vec![values.len()],
+        data: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    }
+}
+
+pub(crate) fn values(tensor: &Tensor) -> Vec<f32> {
+    let chunks = tensor.data.as_chunks::<4>().0;
+    chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+pub(crate) fn key(batch: u64) -> BatchKey {
+    BatchKey {
+        module: ModuleId(1),
+        batch: BatchId(batch),
+    }
+}
+
+pub(crate) fn stage(worker: u32, part: u32) -> Stage {
+    Stage {
+        worker: WorkerId(worker),
+        share: 0,
+        part: PartId(part),
+    }
+}
+
+pub(crate) fn model(part: u32, text: &str) -> Load {
+    Load {
+        part: PartId(part),
+        plan: 1,
+        shares: vec![0],
+        half: false,
+        declared: Vec::new(),
+        model: Arc::new(text.as_bytes().to_vec()),
+    }
+}
+
+pub(crate) fn options(locals: &Locals) -> WorkerOptions {
+    WorkerOptions {
+        locals: locals.clone(),
+        emulation: Emulation::default(),
+        ..WorkerOptions::default()
+    }
+}
+
+pub(crate) fn listen(at: &str, loader: &Loader) -> Worker {
+    let at: SocketAddr = at.parse().unwrap();
+    Worker::listen(at, options(&Locals::default()), Arc::new(loader.clone()), clock()).unwrap()
+}
+
+/// A client, and what it told.
+pub(crate) struct Heard {
+    pub(crate) client: Client,
+    events: Receiver<Event>,
+}
+
+impl Heard {
+    pub(crate) fn start(options: ClientOptions) -> Self {
+        let (sender, events) = unbounded();
+        let listener = Box::new(move |event| drop(sender.send(event)));
+        Self {
+            client: Client::start(options, clock(), listener).unwrap(),
+            events,
+        }
+    }
+
+    /// Impatient with silence, for tests of it. Not so much that a busy machine looks silent.
+    pub(crate) fn quick() -> ClientOptions {
+        ClientOptions {
+            ping_every: Duration::from_millis(50),
+            patience: Patience {
+                silence: Duration::from_millis(500),
+                ..Patience::default()
+            },
+            ..ClientOptions::default()
+        }
+    }
+
+    /// Adds a worker with its partitions and waits until it is up.
+    pub(crate) fn add(&self, worker: u32, address: Address, loads: impl IntoIterator<Item = Load>) {
+        self.client.add(WorkerId(worker), address).unwrap();
+        let parts: Vec<u32> = loads
+            .into_iter()
+            .map(|load| {
+                let part = load.part.0;
+                self.client.load(WorkerId(worker), load);
+                part
+            })
+            .collect();
+        // It may be up before, between, or after its partitions are loaded: connecting goes on meanwhile.
+        let mut waiting: Vec<Option<u32>> = parts.into_iter().map(Some).chain([None]).collect();
+        while !waiting.is_empty() {
+            let told = self.next("up and loaded", |event| match event {
+                Event::Up { worker: id, .. } if id.0 == worker => Some(None),
+                Event::Loaded { part, .. } => Some(Some(part.0)),
+                _ => None,
+            });
+            waiting.retain(|waiting| *waiting != told);
+        }
+    }
+
+    /// The next event that `wanted` picks; others are passed over.
+    pub(crate) fn next<T>(&self, what: &str, wanted: impl Fn(&Event) -> Option<T>) -> T {
+        loop {
+            let event = self.events.recv_timeout(LONG);
+            let event = event.unwrap_or_else(|_| panic!("{what} was not told"));
+            if let Some(found) = wanted(&event) {
+                return found;
+            }
+        }
+    }
+
+    pub(crate) fn up(&self, worker: u32) -> weir_partition::WorkerInfo {
+        self.next("up", |event| match event {
+            Event::Up { worker: id, info } if id.0 == worker => Some(info.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn loaded(&self, part: u32) {
+        self.next("loaded", |event| match event {
+            Event::Loaded { part: id, .. } if id.0 == part => Some(()),
+            _ => None,
+        });
+    }
+
+    /// Sends a batch.
+    pub(crate) fn run(&self, batch: u64, way: &[Stage], values: &[f32]) -> Result<(), RunError> {
+        self.client.run(key(batch), 1, way, vec![tensor(values)])
+    }
+
+    /// The end of the next batch that ends.
+    pub(crate) fn end(&self) -> (u64, Result<Vec<f32>, Failure>) {
+        self.next("the end of a batch", |event| match event {
+            Event::Done { key, outputs, .. } => Some((key.batch.0, Ok(values(&outputs[0])))),
+            Event::Failed { key, failure, .. } => Some((key.batch.0, Err(failure.clone()))),
+            _ => None,
+        })
+    }
+
+    /// Waits until a worker is told to be down and these batches have failed for it, each once, in any order.
+    pub(crate) fn fall(&self, worker: u32, batches: Range<u64>) -> String {
+        let (mut reason, mut left) = (None, batches.collect::<BTreeSet<_>>());
+        while reason.is_none() || !left.is_empty() {
+            match self.next("a fall", |event| Some(event.clone())) {
+                Event::Down {
+                    worker: id,
+                    reason: why,
+                } if id.0 == worker => {
+                    assert!(reason.replace(why).is_none(), "told to be down twice");
+                }
+                Event::Failed {
+                    key,
+                    failure: Failure::WorkerDown(_) | Failure::Unreachable(_),
+                    ..
+                } => assert!(left.remove(&key.batch.0), "{key:?} ended twice"),
+                Event::Used { .. } => {}
+                other => panic!("not expected: {other:?}"),
+            }
+        }
+        assert_eq!(self.client.under_way(), 0);
+        reason.unwrap_or_default()
+    }
+
+    /// Everything told until the client has stopped.
+    pub(crate) fn rest(self) -> Vec<Event> {
+        drop(self.client);
+        self.events.try_iter().collect()
+    }
+}

@@ -1,0 +1,87 @@
+//! Workers in processes of their own, one of which is killed.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use common::{Heard, Loader, listen, model, stage};
+use weir_partition::ClientOptions;
+use weir_partition::wire::Address;
+
+const AT: &str = "WEIR_TEST_WORKER_AT";
+
+/// Not a test: what the processes of the test below run, this program itself being all that is at hand.
+#[test]
+fn worker_process() {
+    let Ok(at) = std::env::var(AT) else { return };
+    let worker = listen(&at, &Loader::default());
+    println!("listening on {}", worker.address());
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A process, killed when dropped.
+struct Process {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Process {
+    fn start(at: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "worker_process", "--nocapture"])
+            .env(AT, at)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines.map(Result::unwrap).find_map(|line| {
+            let (_, address) = line.split_once("listening on ")?;
+            Some(address.parse().unwrap())
+        });
+        Self {
+            child,
+            address: address.expect("it says where it listens"),
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_costs_its_batches_and_serves_again_when_restarted() {
+    let mut processes: Vec<Process> = (0..3).map(|_| Process::start("127.0.0.1:0")).collect();
+    let heard = Heard::start(ClientOptions::default());
+    for (number, process) in (0..).zip(&processes) {
+        // Nobody opens the gate of a process.
+        let parts = [model(number, "add 1"), model(10 + number, "gate")];
+        heard.add(number, Address::Tcp(process.address), parts);
+    }
+    let way: Vec<_> = (0..3).map(|number| stage(number, number)).collect();
+    heard.run(0, &way, &[1.0]).unwrap();
+    assert_eq!(heard.end(), (0, Ok(vec![4.0])));
+
+    let stuck = [stage(0, 0), stage(1, 11), stage(2, 2)];
+    heard.run(1, &stuck, &[1.0]).unwrap();
+    heard.run(2, &stuck, &[1.0]).unwrap();
+    let at = processes[1].address.to_string();
+    drop(processes.remove(1));
+    heard.fall(1, 1..3);
+    heard.run(3, &[way[0], way[2]], &[1.0]).unwrap();
+    assert_eq!(heard.end(), (3, Ok(vec![3.0])));
+
+    let _again = Process::start(&at);
+    heard.up(1);
+    heard.run(4, &way, &[1.0]).unwrap();
+    assert_eq!(heard.end(), (4, Ok(vec![4.0])));
+}
