@@ -4,6 +4,7 @@
 mod check;
 mod column;
 mod error;
+mod explain;
 mod pools;
 mod problem;
 mod program;
@@ -11,6 +12,7 @@ mod solution;
 mod solve;
 
 pub use error::PlanError;
+pub use explain::{Bound, Resource, describe, gap, what_binds};
 pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub use solve::solve;
