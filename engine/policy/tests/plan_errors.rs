@@ -59,11 +59,11 @@ fn what_is_wrong_is_said() {
     );
     check(&|p| p.margin = 1.0, "margin is 1");
     check(
-        &|p| drop(p.models[0].blocks.times[1].us.pop()),
+        &|p| p.models[0].blocks.times[1].us.truncate(2),
         "class \"slow\", whole device, has no times of block 2",
     );
     check(
-        &|p| drop(p.models[0].blocks.times[0].us[1].pop()),
+        &|p| p.models[0].blocks.times[0].us[1].truncate(1),
         "has no time of block 1 for a batch of 2",
     );
     check(
