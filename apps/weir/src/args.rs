@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Graph(Draw),
     /// Measure how long models take by batch size
     Profile(Profile),
+    /// Plan which blocks of which models run on which pools of devices
+    Plan(Plan),
     /// Run policies over traces in virtual time
     Simulate(Simulate),
     /// The public models that Weir knows by name
@@ -186,6 +188,20 @@ pub(crate) struct BlockedProfile {
     /// Write every layer with its time and the bytes after it to this file, as CSV
     #[arg(long, value_name = "FILE", requires = "blocks")]
     pub(crate) layers: Option<PathBuf>,
+}
+
+/// `weir plan`.
+#[derive(Debug, Group)]
+pub(crate) struct Plan {
+    /// The planning problem
+    #[arg(value_name = "PROBLEM.toml")]
+    pub(crate) problem: PathBuf,
+    /// Say why the plan is as it is, and what would make it better
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Write the plan to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `weir simulate`.

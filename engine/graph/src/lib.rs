@@ -10,6 +10,7 @@ mod document;
 mod emulated;
 mod fields;
 mod graph;
+pub mod planning;
 mod policy;
 mod problem;
 mod rate;

@@ -5,6 +5,7 @@ mod doctor;
 mod graph;
 mod models;
 mod operators;
+mod plan;
 mod profile;
 mod replay;
 mod run;
@@ -30,6 +31,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Check(args) => check::check(&args, &zoo),
         Command::Graph(args) => graph::draw(&args, &zoo),
         Command::Profile(args) => profile::profile(&args, &zoo),
+        Command::Plan(args) => plan::plan(&args),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
         Command::Operators => operators::operators(&zoo),

@@ -5,6 +5,7 @@ mod blocks;
 mod check;
 mod column;
 mod error;
+mod explain;
 mod pools;
 mod problem;
 mod program;
@@ -13,6 +14,7 @@ mod solve;
 
 pub use blocks::divide;
 pub use error::PlanError;
+pub use explain::{Bound, Resource, describe, gap, what_binds};
 pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub use solve::solve;
