@@ -325,3 +325,76 @@ fn a_model_of_its_own_needs_a_head_to_be_measured() {
         &["mine", "the file is empty"],
     );
 }
+
+/// A field of a protobuf message that holds bytes, shorter than 128.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+}
+
+#[test]
+fn a_model_that_cannot_be_cut_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let attribute = field(5, &field(6, b""));
+    let node = [
+        field(1, b"x"),
+        field(2, b"y"),
+        field(3, b"choice"),
+        field(4, b"If"),
+        attribute,
+    ];
+    let graph = [
+        field(1, &node.concat()),
+        field(11, &field(1, b"x")),
+        field(12, &field(1, b"y")),
+    ];
+    std::fs::write(folder.path().join("flow.onnx"), field(7, &graph.concat())).unwrap();
+    std::fs::write(folder.path().join("none.onnx"), b"this is text, not a model").unwrap();
+    let profile = |more: &[&str]| {
+        let arguments: Vec<&str> = ["profile"].iter().chain(more).copied().collect();
+        weir(folder.path(), &arguments)
+    };
+    let flow = profile(&["flow.onnx", "--blocks", "2"]);
+    refuses(&flow, &["node choice (If)", "control flow cannot be cut"]);
+    refuses(&profile(&["none.onnx", "--blocks", "2"]), &["no ONNX file"]);
+    refuses(&profile(&["flow.onnx", "--class", "slow"]), &["--blocks"]);
+    refuses(&profile(&["flow.onnx", "--blocks", "0"]), &["0"]);
+}
+
+#[test]
+fn a_profile_of_blocks_is_added_to() {
+    let Some(assets) = std::env::var_os("WEIR_ASSETS").map(PathBuf::from) else {
+        eprintln!("skipped: WEIR_ASSETS is not set");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = assets.join("models/fer_mini_xception_48.onnx");
+    let profile = |more: &[&str]| {
+        let first = ["profile", file.to_str().unwrap(), "--batches", "1,2", "--blocks"];
+        let arguments: Vec<&str> = first.iter().chain(more).copied().collect();
+        weir(folder.path(), &arguments)
+    };
+    for class in [&["--class", "fast"][..], &["--class", "slow", "--slower", "3"]] {
+        let said = profile(&[&["3", "--out", "made/fer.toml"], class].concat());
+        assert!(said.status.success(), "{}", stderr(&said));
+        let table = stdout(&said);
+        assert!(table.contains("whole") && table.lines().count() == 6, "{table}");
+    }
+    let text = std::fs::read_to_string(folder.path().join("made/fer.toml")).unwrap();
+    let blocks: weir_policy::plan::Blocks = toml::from_str(&text).unwrap();
+    assert_eq!((blocks.layers.len(), blocks.boundary_bytes.len()), (3, 2));
+    let classes: Vec<&str> = blocks.times.iter().map(|times| times.class.as_str()).collect();
+    assert_eq!(classes, ["fast", "slow"]);
+    for times in &blocks.times {
+        assert_eq!(times.batch, [1, 2]);
+        assert!(times.us.len() == 3 && times.us.iter().all(|us| us.len() == 2));
+    }
+    refuses(
+        &profile(&["4", "--out", "made/fer.toml"]),
+        &["it has 3 blocks", "another file"],
+    );
+    refuses(
+        &profile(&["3", "--out", "made/fer.toml", "--full-precision"]),
+        &["the precision"],
+    );
+    refuses(&profile(&["4000"]), &["at most", "lower --blocks"]);
+}

@@ -16,8 +16,17 @@ const MODELS: &[(&str, Option<&str>, &str)] = &[
     ("mobilefacenet_112", Some("embed"), "face_obama1.jpg"),
     ("shufflenet_v2_int8", Some("classify"), "darknet_dog.jpg"),
     ("bodypix_x050_s16", Some("keypoints"), "darknet_person.jpg"),
-    ("ppocr_en_v3_det", None, "ocr_issue_170.png"),
+    (TEXT, None, "ocr_issue_170.png"),
 ];
+const TEXT: &str = "ppocr_en_v3_det";
+
+/// How far an output may be off, relative to its largest magnitude. Near its input, the detector of text is computed by
+/// other kernels when it is cut, since the runtime keeps tensors of few channels in blocks; what they round differently
+/// comes out of a sigmoid of logits down to -268. The whole model moves ten times as far (2.9e-4) when the runtime's
+/// optimisations are switched off.
+fn limit(name: &str) -> f32 {
+    if name == TEXT { 5e-5 } else { 1e-5 }
+}
 
 fn item(assets: &Path, picture: &str) -> Item {
     Item {
@@ -172,7 +181,7 @@ fn parts_give_what_the_whole_model_gives() {
                 "{}, half {half}: absolute {absolute:e}, relative {relative:e}",
                 named.0
             );
-            assert!(half || relative <= 1e-5, "{}: {relative}", named.0);
+            assert!(half || relative <= limit(named.0), "{}: {relative}", named.0);
         }
     }
 }
@@ -198,7 +207,7 @@ fn parts_of_any_two_layers_give_what_the_whole_model_gives() {
             "{}: relative {most:e}; where fused layers are parted {fused:e}",
             named.0
         );
-        assert!(most <= 1e-5, "{}: {most}", named.0);
+        assert!(most <= limit(named.0), "{}: {most}", named.0);
     }
 }
 

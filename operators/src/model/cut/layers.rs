@@ -34,7 +34,7 @@ const RUN: &str = "model_run";
 impl Chain {
     /// Microseconds of each layer for a batch `inputs`: the median of `runs` runs, after one that does not count.
     pub(crate) fn times(&self, inputs: &[Tensor], threads: usize, runs: usize) -> Result<Vec<u64>, CutError> {
-        let folder = tempfile::tempdir().map_err(unwritable)?;
+        let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
         let prefix = folder.path().join("profile");
         let setup = Setup {
             threads,
@@ -47,7 +47,7 @@ impl Chain {
             run(&mut engine, inputs)?;
         }
         let file = engine.end_profile().map_err(CutError::Runtime)?;
-        let text = std::fs::read(file).map_err(unwritable)?;
+        let text = std::fs::read(file).map_err(|error| unwritable(&error))?;
         let events: Vec<Event> = serde_json::from_slice(&text)
             .map_err(|error| CutError::Runtime(format!("the runtime's profile cannot be read: {error}")))?;
         let network = Network::read(&self.bytes)?;
@@ -70,7 +70,7 @@ impl Chain {
 
     /// Whether each boundary can be cut without parting what the runtime fuses: `[i]` between layer `i` and `i + 1`.
     pub(crate) fn unfused(&self) -> Result<Vec<bool>, CutError> {
-        let folder = tempfile::tempdir().map_err(unwritable)?;
+        let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
         let edited = folder.path().join("edited.onnx");
         let setup = Setup {
             editing: Editing::Fused,
@@ -137,13 +137,13 @@ fn run(engine: &mut Engine, inputs: &[Tensor]) -> Result<(), CutError> {
     Ok(())
 }
 
-fn unwritable(error: std::io::Error) -> CutError {
+fn unwritable(error: &std::io::Error) -> CutError {
     CutError::Runtime(format!("a temporary file cannot be written or read: {error}"))
 }
 
 /// All values that nodes of a file give.
 fn values(path: &Path) -> Result<BTreeSet<String>, CutError> {
-    let bytes = std::fs::read(path).map_err(unwritable)?;
+    let bytes = std::fs::read(path).map_err(|error| unwritable(&error))?;
     let model = Message::read(&bytes).ok_or(CutError::NoModel)?;
     let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
     let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
