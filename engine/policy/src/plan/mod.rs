@@ -7,10 +7,12 @@ mod error;
 mod pools;
 mod problem;
 mod program;
+mod rest;
 mod solution;
 mod solve;
 
 pub use error::PlanError;
 pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+pub use rest::use_up;
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub use solve::solve;
