@@ -13,7 +13,11 @@ pub fn use_up(problem: &Problem, solution: &Solution) -> Result<Solution, PlanEr
     let mut better = solution.clone();
     let mut order: Vec<usize> = (0..better.models.len()).collect();
     let normalised = |at: usize| solution.models[at].throughput / problem.models[at].weight;
-    order.sort_by(|&one, &other| normalised(one).total_cmp(&normalised(other)).then(one.cmp(&other)));
+    order.sort_by(|&one, &other| {
+        normalised(one)
+            .total_cmp(&normalised(other))
+            .then(one.cmp(&other))
+    });
     let bounds = match problem.scheme {
         Scheme::DartR => Some(allotted(problem)?),
         Scheme::Pooled { .. } | Scheme::Np => None,
@@ -31,7 +35,9 @@ pub fn use_up(problem: &Problem, solution: &Solution) -> Result<Solution, PlanEr
             ..problem.clone()
         };
         let Ok(alone) = solve(&part) else { continue };
-        let Some(plan) = alone.models.into_iter().next() else { continue };
+        let Some(plan) = alone.models.into_iter().next() else {
+            continue;
+        };
         if plan.throughput > better.models[at].throughput {
             better.models[at] = plan;
         }
@@ -55,7 +61,9 @@ fn allotted(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
     let idle: Vec<u32> = problem.classes.iter().zip(&whole.devices).map(idle).collect();
     let of_model = |plan: &ModelPlan| {
         let classes = problem.classes.iter().zip(&idle);
-        classes.map(|(class, idle)| devices(plan, &class.name) + idle).collect()
+        classes
+            .map(|(class, idle)| devices(plan, &class.name) + idle)
+            .collect()
     };
     Ok(whole.models.iter().map(of_model).collect())
 }
@@ -63,7 +71,11 @@ fn allotted(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
 /// The classes with as many devices as one model has and nobody else.
 fn room(classes: &[Class], solution: &Solution, at: usize) -> Vec<Class> {
     let others = |class: &Class| -> u32 {
-        let others = solution.models.iter().enumerate().filter(|(other, _)| *other != at);
+        let others = solution
+            .models
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
         others.map(|(_, plan)| devices(plan, &class.name)).sum()
     };
     classes
@@ -77,10 +89,18 @@ fn room(classes: &[Class], solution: &Solution, at: usize) -> Vec<Class> {
 
 /// How many devices of a class a model has: shares of one position are put together on devices.
 fn devices(plan: &ModelPlan, class: &str) -> u32 {
-    let positions = plan.pipelines.iter().map(|pipeline| pipeline.stages.len()).max().unwrap_or(0);
+    let positions = plan
+        .pipelines
+        .iter()
+        .map(|pipeline| pipeline.stages.len())
+        .max()
+        .unwrap_or(0);
     (0..positions)
         .map(|position| {
-            let stages = plan.pipelines.iter().filter_map(|pipeline| pipeline.stages.get(position));
+            let stages = plan
+                .pipelines
+                .iter()
+                .filter_map(|pipeline| pipeline.stages.get(position));
             let parts = stages
                 .filter(|stage| stage.class == class)
                 .map(|stage| f64::from(stage.pool) / f64::from(stage.shares.max(1)));

@@ -138,7 +138,9 @@ fn optimum(
     {
         return Ok(Some(Found { pools, bound }));
     }
-    let Some(strict) = program(columns, true).solve()? else { return Ok(None) };
+    let Some(strict) = program(columns, true).solve()? else {
+        return Ok(None);
+    };
     let bound = tighter(problem, bound, strict.bound);
     let pools = Pools::for_flows(columns, &strict.by_column);
     if fits(&pools) {
@@ -150,7 +152,12 @@ fn optimum(
 
 /// The columns that something flows through.
 fn used((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
-    columns.iter().zip(flows).filter(|(_, flow)| **flow > 0.0).map(|(column, _)| column.clone()).collect()
+    columns
+        .iter()
+        .zip(flows)
+        .filter(|(_, flow)| **flow > 0.0)
+        .map(|(column, _)| column.clone())
+        .collect()
 }
 
 /// Whether nothing can be better by more than the gap.
