@@ -1,7 +1,7 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, compare-live, reproduce-pard, docs, clean.
+# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, compare-live, reproduce-pard, docs, clean.
 # Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim compare-live reproduce-pard docs clean
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve compare-live reproduce-pard docs clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -50,6 +50,10 @@ compare-live: setup
 # The simulator: events a second on one core, and memory, with a million requests through five modules. Needs cargo alone.
 bench-sim:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-sim
+
+# Reservations: probing pools of 100 devices, and a dispatch on a cluster of 100. Needs cargo alone.
+bench-reserve:
+	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-reserve
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

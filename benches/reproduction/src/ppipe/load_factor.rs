@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use thiserror::Error;
-use weir_policy::plan::{PlanError, Problem, Solution, solve};
+use weir_policy::plan::{PlanError, Problem, Solution, solve, use_up};
 use weir_policy::reserve::{ClusterSpec, LayOutError, ReserveSpec, Tables, lay_out};
 use weir_policy::{ModuleId, Span};
 use weir_sim::pooled::{PooledRun, PooledSpec, PooledStream, load_factor, poisson, simulate_pooled};
@@ -76,7 +76,7 @@ impl Placed {
     /// # Errors
     /// When there is no plan, or no room for it.
     pub fn new(problem: Problem) -> Result<Self, LoadFactorError> {
-        let solution = solve(&problem)?;
+        let solution = use_up(&problem, &solve(&problem)?)?;
         let modules: Vec<ModuleId> = (0..).map(ModuleId).take(problem.models.len()).collect();
         let cluster = lay_out(&problem, &solution, &modules)?;
         Ok(Self {

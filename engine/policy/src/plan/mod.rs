@@ -9,6 +9,7 @@ mod explain;
 mod pools;
 mod problem;
 mod program;
+mod rest;
 mod solution;
 mod solve;
 
@@ -16,5 +17,6 @@ pub use blocks::divide;
 pub use error::PlanError;
 pub use explain::{Bound, Resource, describe, gap, what_binds};
 pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+pub use rest::use_up;
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub use solve::solve;

@@ -290,9 +290,10 @@ impl Bookings {
                 .map(|step| Reverse((step.span.from, step.key))),
         );
         for resource in resources {
-            let spans = &mut self.tables[resource].spans;
-            if let Some(place) = spans.iter().position(|held| held.key == key) {
-                (spans[place].from, spans[place].to) = (span.from, span.to);
+            let table = &mut self.tables[resource];
+            if let Some(place) = table.place(key) {
+                table.set(place, span.from, span.to);
+                let spans = &table.spans;
                 work.extend(spans.get(place + 1).map(|held| Reverse((held.from, held.key))));
             }
         }

@@ -15,7 +15,7 @@ pub enum Verdict {
     },
     /// A larger batch can still be waited for.
     Wait {
-        /// Until the last moment at which a batch of one more than now waits would be in time.
+        /// Until the last moment at which the largest batch that can be in time now still would be.
         until: Timestamp,
     },
     /// This batch should go.
@@ -44,8 +44,14 @@ impl Default for Scratch {
 /// What comes out, without the path, which is in the scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    Hopeless { finish: Timestamp },
-    Wait { until: Timestamp },
+    Hopeless {
+        finish: Timestamp,
+    },
+    /// For a batch of `size`.
+    Wait {
+        until: Timestamp,
+        size: u32,
+    },
     Dispatch,
 }
 
@@ -84,20 +90,16 @@ impl Scratch {
             view.probe(pipeline, size, now, &mut self.best);
         }
         let waiting = ask.waiting.max(1);
-        if waiting >= size {
-            return Outcome::Dispatch;
-        }
-        // Once a batch of one more would be late, nothing is gained by waiting: the size found then is what is here.
-        if waiting + 1 < size {
+        while waiting < size {
+            let until = now + (ask.deadline - self.best.finish);
+            if until > now {
+                return Outcome::Wait { until, size };
+            }
+            // It is now or never for that many: what is gained by waiting for fewer?
+            size -= 1;
             self.probes += 1;
-            view.probe(pipeline, waiting + 1, now, &mut self.best);
+            view.probe(pipeline, size, now, &mut self.best);
         }
-        let until = now + (ask.deadline - self.best.finish);
-        if until > now {
-            return Outcome::Wait { until };
-        }
-        self.probes += 1;
-        view.probe(pipeline, waiting, now, &mut self.best);
         Outcome::Dispatch
     }
 

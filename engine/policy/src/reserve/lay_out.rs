@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::spec::{ClusterSpec, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec};
 use crate::id::ModuleId;
-use crate::plan::{Blocks, PipelinePlan, Problem, Solution, StagePlan};
+use crate::plan::{BlockTimes, Blocks, PipelinePlan, Problem, Scheme, Solution, StagePlan};
 use crate::profile::Profile;
 use crate::time::Span;
 
@@ -95,15 +95,47 @@ pub fn lay_out(
                 .zip(pools)
                 .map(|(stage, shares)| stage_spec(&served.blocks, stage, shares, model))
                 .collect::<Result<_, _>>()?;
-            layout.cluster.pipelines.push(PipelineSpec {
+            let whole = PipelineSpec {
                 module,
                 batch: pipeline.batch,
                 stages,
-            });
+            };
+            match problem.scheme {
+                Scheme::DartR => layout.cluster.pipelines.extend(chains(&whole)),
+                Scheme::Pooled { .. } | Scheme::Np => layout.cluster.pipelines.push(whole),
+            }
         }
     }
     layout.enough()?;
     Ok(layout.cluster)
+}
+
+/// DART-r's devices stand in chains: what leaves a device goes to the one that it is chained to. A chain is a pipeline of
+/// one share a stage.
+fn chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
+    let longest = pipeline
+        .stages
+        .iter()
+        .map(|stage| stage.shares.len())
+        .max()
+        .unwrap_or(0);
+    let chain = |place: usize| {
+        let stage = |stage: &StageSpec| StageSpec {
+            // Where a stage has fewer, several chains end in one.
+            shares: stage
+                .shares
+                .get(place % stage.shares.len().max(1))
+                .copied()
+                .into_iter()
+                .collect(),
+            ..stage.clone()
+        };
+        PipelineSpec {
+            stages: pipeline.stages.iter().map(stage).collect(),
+            ..pipeline.clone()
+        }
+    };
+    (0..longest).map(chain).collect()
 }
 
 struct Layout<'a> {
@@ -225,7 +257,7 @@ fn stage_spec(
         class: stage.class.clone(),
         shares: stage.shares,
     };
-    let of_it = |times: &&crate::plan::BlockTimes| times.class == stage.class && times.shares == stage.shares;
+    let of_it = |times: &&BlockTimes| times.class == stage.class && times.shares == stage.shares;
     let times = blocks.times.iter().find(of_it).ok_or_else(none)?;
     let run = times
         .us

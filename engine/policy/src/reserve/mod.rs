@@ -48,6 +48,8 @@ struct Tenant {
     passed: Option<(Timestamp, Timestamp)>,
     /// When it must be looked at again at the latest.
     until: Option<Timestamp>,
+    /// For how many items it waits.
+    waits_for: u32,
     /// What the tables were when it was last looked at.
     seen: u64,
 }
@@ -113,8 +115,15 @@ impl Reservations {
     fn record(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         match event {
             ReserveEvent::Ask { module, ask } => self.tenant(module, |tenant| {
+                // Who already waits, and still for more than there is, need not be looked at again.
+                let goes_on = tenant.ask.is_some_and(|before| {
+                    (before.deadline, before.since) == (ask.deadline, ask.since)
+                        && ask.waiting < tenant.waits_for
+                });
                 tenant.ask = Some(ask);
-                tenant.seen = 0;
+                if !goes_on {
+                    (tenant.seen, tenant.waits_for) = (0, 0);
+                }
             }),
             ReserveEvent::Withdrawn { module } => self.tenant(module, |tenant| {
                 tenant.ask = None;
@@ -205,8 +214,9 @@ impl Reservations {
                     (tenant.ask, tenant.until) = (None, None);
                     effects.push(ReserveEffect::Hopeless { module, finish });
                 }
-                Outcome::Wait { until } => {
+                Outcome::Wait { until, size } => {
                     (tenant.passed, tenant.until) = (Some(head), Some(until));
+                    tenant.waits_for = size;
                 }
                 Outcome::Dispatch => {
                     (tenant.ask, tenant.until, tenant.passed) = (None, None, Some(head));
@@ -274,7 +284,7 @@ impl Reservations {
         let least = |planned| least_of(planned, fraction);
         match self.scratch.decide(view, &tenant.pipelines, ask, least, now) {
             Outcome::Hopeless { finish } => Verdict::Hopeless { finish },
-            Outcome::Wait { until } => Verdict::Wait { until },
+            Outcome::Wait { until, .. } => Verdict::Wait { until },
             Outcome::Dispatch => Verdict::Dispatch(self.scratch.chosen().clone()),
         }
     }

@@ -24,17 +24,16 @@ pub(super) struct Held {
 pub(super) struct Table {
     pub(super) spans: Vec<Held>,
     pub(super) used_until: Timestamp,
+    /// When the last span ends: most looks need no more.
+    end: Timestamp,
 }
 
 impl Table {
     /// The earliest moment, not before `from`, from which the resource is free for `length`.
     pub(super) fn earliest(&self, tables: Tables, from: Timestamp, length: Span) -> Timestamp {
-        match self.spans.last() {
-            Some(last) if last.to > from => match tables {
-                Tables::Until => last.to,
-                Tables::Intervals => self.first_gap(from, length),
-            },
-            _ => from,
+        match tables {
+            Tables::Intervals if self.end > from => self.first_gap(from, length),
+            Tables::Intervals | Tables::Until => from.max(self.end),
         }
     }
 
@@ -55,11 +54,13 @@ impl Table {
     pub(super) fn insert(&mut self, held: Held) {
         let place = self.spans.partition_point(|span| span.from < held.from);
         self.spans.insert(place, held);
+        self.note_end();
     }
 
     pub(super) fn remove(&mut self, key: Key) {
         if let Some(place) = self.place(key) {
             self.spans.remove(place);
+            self.note_end();
         }
     }
 
@@ -72,6 +73,19 @@ impl Table {
     pub(super) fn forget(&mut self, now: Timestamp) {
         let ended = self.spans.iter().take_while(|span| span.to <= now).count();
         self.spans.drain(..ended);
+        self.note_end();
+    }
+
+    /// Gives the span at `place` other ends.
+    pub(super) fn set(&mut self, place: usize, from: Timestamp, to: Timestamp) {
+        if let Some(held) = self.spans.get_mut(place) {
+            (held.from, held.to) = (from, to);
+        }
+        self.note_end();
+    }
+
+    fn note_end(&mut self) {
+        self.end = self.spans.last().map_or(Timestamp::ZERO, |last| last.to);
     }
 }
 
