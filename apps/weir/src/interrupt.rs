@@ -34,6 +34,7 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let (ready, registered) = std::sync::mpsc::channel::<()>();
     std::thread::Builder::new()
         .name("weir-signals".to_owned())
         .spawn(move || {
@@ -43,6 +44,7 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
                 else {
                     return;
                 };
+                drop(ready);
                 // The flag itself is also raised when the time of a run is up.
                 let clock = Clock::start();
                 let mut asked = None;
@@ -62,5 +64,7 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
                 }
             });
         })?;
+    // A signal from now on is seen: the other end is dropped once they are watched for, or cannot be.
+    let _ = registered.recv();
     Ok(())
 }

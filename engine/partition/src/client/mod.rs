@@ -165,8 +165,8 @@ impl Client {
         Ok(())
     }
 
-    /// Has a partition loaded on a worker, now if it is connected, and whenever it comes back. Told of by
-    /// [`Event::Loaded`] or [`Event::NotLoaded`].
+    /// Has a partition loaded on a worker, now if it is connected, and whenever it comes (back). Told of by
+    /// [`Event::Loaded`] or [`Event::NotLoaded`]. What is asked for before the worker is added is loaded before it is up.
     pub fn load(&self, worker: WorkerId, load: Load) {
         self.shared.state().load(worker, load, (self.shared.now)());
     }

@@ -31,8 +31,10 @@ struct Line {
 }
 
 /// A worker, whether it is connected or not.
+#[derive(Default)]
 struct Known {
-    address: Address,
+    /// None before it is added.
+    address: Option<Address>,
     parts: BTreeMap<PartId, Load>,
     line: Option<Line>,
 }
@@ -65,17 +67,12 @@ impl Line {
 }
 
 impl State {
-    /// False where it is known already.
+    /// False where it was added before.
     pub(super) fn add(&mut self, worker: WorkerId, address: Address) -> bool {
-        if self.workers.contains_key(&worker) {
-            return false;
-        }
-        let known = Known {
-            address,
-            parts: BTreeMap::new(),
-            line: None,
-        };
-        self.workers.insert(worker, known).is_none()
+        let known = self.workers.entry(worker).or_default();
+        let fresh = known.address.is_none();
+        known.address.get_or_insert(address);
+        fresh
     }
 
     pub(super) fn is_up(&self, worker: WorkerId) -> bool {
@@ -84,9 +81,7 @@ impl State {
     }
 
     pub(super) fn load(&mut self, worker: WorkerId, load: Load, now: Timestamp) {
-        let Some(known) = self.workers.get_mut(&worker) else {
-            return;
-        };
+        let known = self.workers.entry(worker).or_default();
         let part = load.part;
         known.parts.insert(part, load);
         if let Some(line) = &mut known.line {
@@ -139,12 +134,10 @@ impl State {
             return Err(RunError::Down(stage.worker));
         }
         let hop = |stage: &Stage| {
-            let known = self
-                .workers
-                .get(&stage.worker)
-                .ok_or(RunError::Down(stage.worker))?;
+            let known = self.workers.get(&stage.worker);
+            let address = known.and_then(|known| known.address);
             Ok(Hop {
-                address: known.address,
+                address: address.ok_or(RunError::Down(stage.worker))?,
                 share: stage.share,
                 part: stage.part,
             })

@@ -152,7 +152,7 @@ pub fn write_message(to: &mut impl Write, message: &Message, limits: Limits) -> 
     write(to).map_err(WireError::Io)
 }
 
-/// Reads one message. With `most` bytes of a claimed length nothing near it is allocated before it came.
+/// Reads one message. A claimed length allocates nothing: buffers grow with what comes.
 ///
 /// # Errors
 /// [`WireError::Closed`] where the other side closed between messages; everything else that can be wrong.

@@ -123,10 +123,15 @@ impl Control {
         if self.with_kept(|kept| kept.len() >= PARTS_MOST && !kept.contains_key(&load.part)) {
             return Err(format!("{PARTS_MOST} partitions are held already"));
         }
+        let declares = !load.declared.is_empty();
+        let declared = Profile::new(load.declared);
+        if declares && declared.is_none() {
+            return Err("its declared durations begin with a batch of none".to_owned());
+        }
         let recipe = Recipe {
             plan: load.plan,
             half: load.half,
-            declared: Profile::new(load.declared),
+            declared,
             model: load.model,
         };
         for share in &load.shares {

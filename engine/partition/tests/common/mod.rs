@@ -198,25 +198,11 @@ impl Heard {
 
     /// Adds a worker with its partitions and waits until it is up.
     pub(crate) fn add(&self, worker: u32, address: Address, loads: impl IntoIterator<Item = Load>) {
-        self.client.add(WorkerId(worker), address).unwrap();
-        let parts: Vec<u32> = loads
-            .into_iter()
-            .map(|load| {
-                let part = load.part.0;
-                self.client.load(WorkerId(worker), load);
-                part
-            })
-            .collect();
-        // It may be up before, between, or after its partitions are loaded: connecting goes on meanwhile.
-        let mut waiting: Vec<Option<u32>> = parts.into_iter().map(Some).chain([None]).collect();
-        while !waiting.is_empty() {
-            let told = self.next("up and loaded", |event| match event {
-                Event::Up { worker: id, .. } if id.0 == worker => Some(None),
-                Event::Loaded { part, .. } => Some(Some(part.0)),
-                _ => None,
-            });
-            waiting.retain(|waiting| *waiting != told);
+        for load in loads {
+            self.client.load(WorkerId(worker), load);
         }
+        self.client.add(WorkerId(worker), address).unwrap();
+        self.up(worker);
     }
 
     /// The next event that `wanted` picks; others are passed over.
