@@ -43,7 +43,7 @@ pub trait Ends: Send {
 /// Opens partitions.
 pub trait PartLoader: Send + Sync {
     /// A session of a partition on a device. With `half`, what it sends on is converted to half precision, and what it
-    /// receives in half precision is converted back.
+    /// receives in half precision is converted back. What the last partition gives is sent as it is.
     ///
     /// # Errors
     /// [`SessionError::Load`] where the bytes are not a model that runs here.

@@ -59,8 +59,8 @@ pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Resul
         .iter()
         .filter_map(|start| facts.bytes.get(start - 1).copied())
         .collect();
-    let blocked = layered.divide(&starts).map_err(user)?;
-    let measured = measure(&blocked, asked, &batches).map_err(user)?;
+    let blocked = layered.divide(&starts).map_err(|error| user(&error))?;
+    let measured = measure(&blocked, asked, &batches).map_err(|error| user(&error))?;
     let mut profile = before.unwrap_or_else(|| Blocks {
         model: name.clone().into_owned(),
         layers: starts.iter().map(|start| *start as u32).collect(),
@@ -87,7 +87,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Resul
     Ok(table(&facts, &starts, &bytes, &batches, &measured)?)
 }
 
-fn user(error: SessionError) -> UserError {
+fn user(error: &SessionError) -> UserError {
     UserError::new(error.to_string())
 }
 
@@ -126,7 +126,7 @@ fn open(args: &Profile, zoo: &Zoo, name: &str, max_batch: u32) -> anyhow::Result
             Layered::open(name, &bytes, side, max_batch)
         }
     };
-    Ok(layered.map_err(user)?)
+    Ok(layered.map_err(|error| user(&error))?)
 }
 
 /// What is known of the layers.
@@ -144,10 +144,12 @@ impl Facts {
     fn of(layered: &Layered, asked: &BlockedProfile) -> Result<Self, UserError> {
         let threads = asked.threads as usize;
         Ok(Self {
-            names: layered.names().map_err(user)?,
-            times: layered.times(threads, RUNS).map_err(user)?,
-            bytes: layered.boundary_bytes(!asked.full_precision).map_err(user)?,
-            allowed: layered.boundaries().map_err(user)?,
+            names: layered.names().map_err(|error| user(&error))?,
+            times: layered.times(threads, RUNS).map_err(|error| user(&error))?,
+            bytes: layered
+                .boundary_bytes(!asked.full_precision)
+                .map_err(|error| user(&error))?,
+            allowed: layered.boundaries().map_err(|error| user(&error))?,
         })
     }
 
