@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Model, Operator, SinkFactory, SourceFactory, Value};
+use weir_flow::{Divided, Model, Operator, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
-use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
-use weir_runtime::Assembly;
+use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
+use weir_policy::plan::Plan;
+use weir_runtime::{Assembly, Spread};
 
 use crate::error::UserError;
+use crate::plans;
 use crate::zoo::Zoo;
 
 /// Where copies of inputs go.
@@ -38,8 +40,13 @@ pub fn assemble(
         let message = format!("the graph has no model {name}; it has {}", names.join(", "));
         return Err(UserError::new(message).into());
     }
-    let models = graph.models().iter().map(|node| model(node, &graph, zoo, dump));
-    let models: Vec<Option<Arc<dyn Model>>> = models.collect::<anyhow::Result<_>>()?;
+    let loaded = graph.models().iter().map(|node| onnx(node, &graph, zoo, dump));
+    let loaded: Vec<Option<Arc<OnnxModel>>> = loaded.collect::<anyhow::Result<_>>()?;
+    let spread = spread(&graph, &loaded)?;
+    let models: Vec<Option<Arc<dyn Model>>> = loaded
+        .into_iter()
+        .map(|model| model.map(|model| model as Arc<dyn Model>))
+        .collect();
     let operators = graph
         .modules()
         .iter()
@@ -55,8 +62,38 @@ pub fn assemble(
         models,
         operators,
         sinks,
+        spread,
         graph,
     })
+}
+
+/// Models that have a plan, cut as it says.
+fn spread(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Option<Spread>> {
+    let Some(plan) = graph.plan() else {
+        return Ok(None);
+    };
+    let mut divided = Vec::new();
+    for (node, model) in graph.models().iter().zip(models) {
+        let model = model.as_ref().filter(|_| node.plan.is_some());
+        let cut = model.map(|model| cut(model, &node.name, plan)).transpose()?;
+        divided.push(cut);
+    }
+    let path = graph.models().iter().find_map(|model| model.plan.clone());
+    Ok(Some(Spread {
+        plan: plan.clone(),
+        divided,
+        loader: Some(Arc::new(OnnxParts::default())),
+        next: path.map(plans::watch),
+    }))
+}
+
+fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn Divided>> {
+    let served = plan.problem.models.iter().find(|served| served.name == name);
+    let layers = served.map(|served| served.blocks.layers.iter().map(|layer| *layer as usize).collect());
+    let layers: Vec<usize> = layers.unwrap_or_default();
+    let divided = model.layered().and_then(|layered| layered.divide(&layers));
+    let divided = divided.map_err(|error| UserError::new(error.to_string()))?;
+    Ok(Arc::new(divided))
 }
 
 fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
@@ -75,6 +112,15 @@ pub(crate) fn model(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Arc<dyn Model>>> {
+    Ok(onnx(node, graph, zoo, dump)?.map(|model| model as Arc<dyn Model>))
+}
+
+fn onnx(
+    node: &ModelNode,
+    graph: &Graph,
+    zoo: &Zoo,
+    dump: Option<&DumpInputs>,
+) -> anyhow::Result<Option<Arc<OnnxModel>>> {
     if matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_)) {
         return Ok(None);
     }
@@ -93,7 +139,7 @@ pub(crate) fn model(
     let Some(head) = &node.head else {
         return Err(UserError::new(format!("model {} has no head; add head = \"...\"", node.name)).into());
     };
-    let model = weir_operators::load(&LoadRequest {
+    let model = OnnxModel::load(&LoadRequest {
         name: &node.name,
         file: ModelFile::Path(path),
         head,
@@ -103,7 +149,9 @@ pub(crate) fn model(
             .filter(|dump| dump.model.as_ref().is_none_or(|name| *name == node.name))
             .map(|dump| dump.folder.clone()),
     });
-    Ok(Some(model.map_err(|error| UserError::new(error.to_string()))?))
+    Ok(Some(Arc::new(
+        model.map_err(|error| UserError::new(error.to_string()))?,
+    )))
 }
 
 fn operator(

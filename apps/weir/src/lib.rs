@@ -13,6 +13,7 @@ mod error;
 mod interrupt;
 mod launch;
 mod output;
+mod plans;
 mod progress;
 mod report;
 mod settings;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use weir_flow::Settings;
+use weir_policy::plan::Plan;
 use weir_policy::{Policy, Span};
 
 use crate::problem::Problem;
@@ -189,6 +190,7 @@ pub struct Graph {
     pub(crate) models: Vec<ModelNode>,
     pub(crate) modules: Vec<ModuleNode>,
     pub(crate) sinks: Vec<SinkNode>,
+    pub(crate) plan: Option<Plan>,
     pub(crate) warnings: Vec<Problem>,
 }
 
@@ -227,6 +229,12 @@ impl Graph {
     #[must_use]
     pub fn workers(&self) -> &[WorkerNode] {
         &self.workers
+    }
+
+    /// The plan by which models are spread over the workers, where any is.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
     }
 
     /// The models that modules use.

@@ -9,6 +9,7 @@ use crate::histogram::{Histogram, Quantiles};
 use crate::id::{ModuleId, StreamId};
 use crate::ledger::{Counts, Ledger};
 use crate::module::Part;
+use crate::reserve::ReserveReport;
 use crate::time::Span;
 
 /// What was run.
@@ -106,6 +107,9 @@ pub struct Report {
     /// Deliveries that each sink did not take: skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
+    /// Reservations for models that are spread over partition workers, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<ReserveReport>,
     /// Why the event log of the run is not whole, where one was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
@@ -236,6 +240,7 @@ impl Tally {
             None => "source".to_owned(),
         };
         Report {
+            reservations: None,
             requests: total,
             goodput_rps: total.delivered as f64 / seconds,
             drop_rate: total.drop_rate(),

@@ -271,7 +271,7 @@ impl World {
                     let way = Way {
                         booking,
                         size,
-                        path,
+                        path: path.iter().map(|leg| leg.share).collect(),
                         finish,
                     };
                     self.ways.insert(booking, way);

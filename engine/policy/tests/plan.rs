@@ -39,6 +39,7 @@ fn blocks(rng: &mut Pcg64Mcg, model: &str, classes: &[Class], count: usize) -> B
         model: model.into(),
         boundary_bytes,
         times,
+        ..Blocks::default()
     }
 }
 

@@ -18,6 +18,7 @@ fn problem() -> Problem {
         cost: 1.0,
     };
     let blocks = Blocks {
+        layers: Vec::new(),
         model: "m".into(),
         boundary_bytes: vec![100_000, 50_000],
         times: vec![times("fast", 1_000), times("slow", 3_000)],

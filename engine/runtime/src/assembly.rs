@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use weir_flow::{Model, Operator, SessionError, SinkError, SinkFactory, SourceFactory};
+use weir_flow::{Divided, Model, Operator, PartLoader, SessionError, SinkError, SinkFactory, SourceFactory};
 use weir_graph::Graph;
 use weir_policy::Span;
+use weir_policy::plan::Plan;
 
 use crate::progress::Progress;
 
@@ -23,6 +24,20 @@ pub struct Assembly {
     pub operators: Vec<Option<Arc<dyn Operator>>>,
     /// By sink.
     pub sinks: Vec<Box<dyn SinkFactory>>,
+    /// Where models are spread over partition workers.
+    pub spread: Option<Spread>,
+}
+
+/// Models that are cut and spread over partition workers by a plan.
+pub struct Spread {
+    /// The plan.
+    pub plan: Plan,
+    /// By model; `None` for those that are whole.
+    pub divided: Vec<Option<Arc<dyn Divided>>>,
+    /// What opens parts in workers of this process.
+    pub loader: Option<Arc<dyn PartLoader>>,
+    /// Looked at every second: gives a plan when another is to come into force.
+    pub next: Option<Box<dyn FnMut() -> Option<Plan>>>,
 }
 
 /// At which pace recordings are played. Cameras have their own.
@@ -108,6 +123,9 @@ pub enum RunError {
     /// The machine gave no thread, or took one away.
     #[error("the machine has no thread left: {0}")]
     Thread(#[from] std::io::Error),
+    /// Partition workers or their plan are not as the graph says.
+    #[error("{0}")]
+    Workers(String),
     /// A part of the engine ended before the run did: a defect.
     #[error("the engine broke off: {0}")]
     BrokeOff(&'static str),

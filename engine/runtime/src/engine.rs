@@ -1,8 +1,8 @@
 //! A run under way: starts actors and threads, waits for the end, shuts down cleanly, reports.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,22 +10,25 @@ use actix::{Actor, Addr, System};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, StopFlag};
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{Module, ModuleSpec, Report, RunInfo, SlotId, Slots, StreamId, Timestamp};
+use weir_policy::reserve::ReserveReport;
+use weir_policy::{Module, ModuleSpec, Pool, Report, RunInfo, SlotId, Slots, Span, StreamId, Timestamp};
 
 use crate::actors::{
-    Abandon, BatchBack, Egress, EgressSetup, Laid, ModuleActor, ModuleSetup, Modules, RunEnded, SinkLine,
-    SlotActor, Supervisor, SupervisorSetup, TellTally, Wire,
+    Abandon, BatchBack, Egress, EgressSetup, Laid, ModuleActor, ModuleSetup, Modules, Replan,
+    ReservationActor, ReservationSetup, RunEnded, SinkLine, SlotActor, Supervisor, SupervisorSetup,
+    TellReservations, TellTally, Wire, spec_of,
 };
 use crate::assembly::{RunError, RunOptions};
 use crate::clock::{Clock, duration};
 use crate::emulated::EmulatedOperator;
+use crate::fleet::{Back, Front};
 use crate::gate::{Memory, StreamGate};
 use crate::layout::Route;
 use crate::record::Recorder;
-use crate::run::{Plan, StreamLine};
+use crate::run::{FleetLine, Plan, StreamLine};
 use crate::sink::Patience;
 use crate::source::SourceLine;
-use crate::worker::{Ran, Worker, WorkerHandle};
+use crate::worker::{Answer, Ran, Worker, WorkerHandle};
 
 /// How often the run looks whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
@@ -46,6 +49,40 @@ pub(crate) struct Engine<'a> {
     pub(crate) stop: &'a StopFlag,
 }
 
+/// A run that is over.
+pub(crate) struct Driven {
+    pub(crate) ended: RunEnded,
+    /// The moment at which sources began.
+    pub(crate) began: Timestamp,
+    pub(crate) reservations: Option<ReserveReport>,
+}
+
+/// Module actors by id, once they are there.
+type Directory = Arc<OnceLock<Vec<Addr<ModuleActor>>>>;
+
+/// Where plans go, and what looks for another one.
+type Plans<'a> = (
+    &'a Addr<ReservationActor>,
+    &'a mut dyn FnMut(&Addr<ReservationActor>),
+);
+
+/// How often it is looked whether another plan is to come into force.
+const PLANS_EVERY: Span = Span::from_secs(1);
+
+/// What tells a module that its batch is back.
+fn answer(directory: &Directory) -> Answer {
+    let directory = Arc::clone(directory);
+    Box::new(move |ran: Ran| {
+        // Jobs come from module actors, so the directory is complete before the first answer.
+        if let Some(module) = directory
+            .get()
+            .and_then(|modules| modules.get(ran.module.index()))
+        {
+            module.do_send(BatchBack(ran));
+        }
+    })
+}
+
 /// Module actors, and the threads of the workers behind them.
 type Started = (Vec<Addr<ModuleActor>>, Vec<JoinHandle<()>>);
 
@@ -57,7 +94,8 @@ impl Engine<'_> {
         operators: Vec<Option<Arc<dyn Operator>>>,
         streams: Vec<StreamLine>,
         sinks: Vec<SinkLine>,
-    ) -> Result<(RunEnded, Timestamp), RunError> {
+        mut fleet: Option<&mut FleetLine>,
+    ) -> Result<Driven, RunError> {
         let system = System::new();
         let (result, threads) = system.block_on(async {
             let (idle_sender, idle) = oneshot::channel();
@@ -77,14 +115,26 @@ impl Engine<'_> {
                 slots: slots.clone(),
             })
             .start();
-            let (modules, mut threads) = match self.modules(workers, operators, &routes) {
+            let directory: Directory = Arc::default();
+            let (modules, mut threads) = match self.modules(workers, operators, &routes, &directory) {
                 Ok(started) => started,
                 Err(error) => return (Err(error), Vec::new()),
             };
             slots.do_send(Modules(modules.clone()));
+            let reservations = match fleet.as_deref() {
+                None => None,
+                Some(line) => match self.reservations(line, &directory, &mut threads) {
+                    Ok(reservations) => Some(reservations),
+                    Err(error) => return (Err(error), threads),
+                },
+            };
+            if let Some(reservations) = &reservations {
+                reservations.do_send(Modules(modules.clone()));
+            }
             let wire = Arc::new(Wire {
                 modules: modules.clone(),
                 slots,
+                reservations: reservations.clone(),
                 egress: egress.clone(),
                 supervisor,
             });
@@ -99,8 +149,25 @@ impl Engine<'_> {
                     return (Err(error), threads);
                 }
             }
-            let ended = self.wait(idle, &egress, &modules, ended).await;
-            (ended.map(|ended| (ended, began)), threads)
+            let mut replan = |actor: &Addr<ReservationActor>| {
+                if let Some(line) = fleet.as_deref_mut() {
+                    self.replan(line, actor);
+                }
+            };
+            let plans = reservations
+                .as_ref()
+                .map(|actor| (actor, &mut replan as &mut dyn FnMut(&Addr<_>)));
+            let ended = self.wait(idle, &egress, &modules, plans, ended).await;
+            let told = match &reservations {
+                Some(actor) => actor.send(TellReservations).await.ok(),
+                None => None,
+            };
+            let driven = ended.map(|ended| Driven {
+                ended,
+                began,
+                reservations: told,
+            });
+            (driven, threads)
         });
         // Actors hold the ends of the workers' channels; they go with the system.
         drop(system);
@@ -158,22 +225,12 @@ impl Engine<'_> {
         workers: Vec<Worker>,
         operators: Vec<Option<Arc<dyn Operator>>>,
         routes: &[Route],
+        directory: &Directory,
     ) -> Result<Started, RunError> {
-        let directory: Arc<std::sync::OnceLock<Vec<Addr<ModuleActor>>>> = Arc::default();
         let mut jobs = BTreeMap::new();
         let mut threads = Vec::new();
         for (slot, worker) in (0..).map(SlotId).zip(workers) {
-            let directory = Arc::clone(&directory);
-            let answer = move |ran: Ran| {
-                // Jobs come from module actors, so the directory is complete before the first answer.
-                if let Some(module) = directory
-                    .get()
-                    .and_then(|modules| modules.get(ran.module.index()))
-                {
-                    module.do_send(BatchBack(ran));
-                }
-            };
-            let WorkerHandle { jobs: sender, thread } = worker.start(Box::new(answer))?;
+            let WorkerHandle { jobs: sender, thread } = worker.start(answer(directory))?;
             jobs.insert(slot, sender);
             threads.push(thread);
         }
@@ -194,6 +251,7 @@ impl Engine<'_> {
                     .collect(),
                 clock: self.clock,
                 recorder: self.recorder.clone(),
+                planned: spec.pool == Pool::Pipelines,
                 splits: self.plan.topology.splits() || routes.iter().any(|route| route.entries.len() > 1),
             };
             ModuleActor::new(setup, Module::new(spec.clone())).start()
@@ -202,6 +260,60 @@ impl Engine<'_> {
         // The only filling; a second one cannot happen.
         let _ = directory.set(modules.clone());
         Ok((modules, threads))
+    }
+
+    /// The reservation actor, and the threads at the two ends of each model that is cut.
+    fn reservations(
+        &self,
+        line: &FleetLine,
+        directory: &Directory,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<Addr<ReservationActor>, RunError> {
+        let mut ends = BTreeMap::new();
+        for (module, model) in &line.planned.models {
+            let name = &self.graph.modules()[module.index()].name;
+            let client = Arc::clone(&line.fleet.client);
+            let (front, thread) = Front::start(name, model.ends()?, client, line.post.clone())?;
+            threads.push(thread);
+            let (back, thread) = Back::start(name, model.ends()?, self.clock, answer(directory))?;
+            threads.push(thread);
+            ends.insert(*module, (front, back));
+        }
+        let planned = line.planned.clone();
+        if let Some(recorder) = &self.recorder {
+            recorder.plan(&spec_of(&planned));
+        }
+        let actor = ReservationActor::new(ReservationSetup {
+            clock: self.clock,
+            recorder: self.recorder.clone(),
+            client: Arc::clone(&line.fleet.client),
+            up: line.fleet.up.clone(),
+            names: self
+                .graph
+                .workers()
+                .iter()
+                .map(|worker| worker.name.clone())
+                .collect(),
+            planned,
+            ends,
+        })
+        .start();
+        line.post.deliver_to(actor.clone());
+        Ok(actor)
+    }
+
+    /// Looks whether another plan is to come into force.
+    fn replan(&self, line: &mut FleetLine, actor: &Addr<ReservationActor>) {
+        let Some(plan) = line.next.as_mut().and_then(|next| next()) else {
+            return;
+        };
+        match line.planned.replanned(self.graph, plan) {
+            Ok(planned) => {
+                line.planned = planned.clone();
+                actor.do_send(Replan(Box::new(planned)));
+            }
+            Err(reason) => tracing::error!("the new plan cannot be used, the one in force goes on: {reason}"),
+        }
     }
 
     fn sources(
@@ -249,9 +361,11 @@ impl Engine<'_> {
         mut idle: oneshot::Receiver<()>,
         egress: &Addr<Egress>,
         modules: &[Addr<ModuleActor>],
+        mut plans: Option<Plans<'_>>,
         ended: oneshot::Receiver<RunEnded>,
     ) -> Result<RunEnded, RunError> {
         let began = self.clock.now();
+        let mut looked_at = began;
         let mut stopped_at = None;
         let mut abandoned = false;
         loop {
@@ -261,6 +375,10 @@ impl Engine<'_> {
                 Err(_still_running) => {}
             }
             let now = self.clock.now();
+            if let Some((actor, replan)) = plans.as_mut().filter(|_| now.since(looked_at) >= PLANS_EVERY) {
+                looked_at = now;
+                replan(actor);
+            }
             let elapsed = Duration::from_micros(now.since(began).micros());
             if self.options.duration.is_some_and(|duration| elapsed >= duration) {
                 self.stop.raise();
@@ -279,7 +397,12 @@ impl Engine<'_> {
         ended.await.map_err(|_| RunError::BrokeOff("the egress is gone"))
     }
 
-    pub(crate) fn report(&self, ended: RunEnded, began: Timestamp) -> Report {
+    pub(crate) fn report(&self, driven: Driven) -> Report {
+        let Driven {
+            ended,
+            began,
+            reservations,
+        } = driven;
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<String>>();
         let streams = names(&mut self.graph.sources().iter().map(|source| &source.name));
         let modules = names(&mut self.graph.modules().iter().map(|module| &module.name));
@@ -307,6 +430,7 @@ impl Engine<'_> {
         for (node, line) in self.graph.sinks().iter().zip(ended.sinks) {
             report.sinks.insert(node.name.clone(), line.finish(&patience));
         }
+        report.reservations = reservations;
         report.recording_error = self.recorder.as_ref().and_then(Recorder::finish);
         report
     }

@@ -8,6 +8,7 @@ mod assembly;
 mod clock;
 mod emulated;
 mod engine;
+mod fleet;
 mod gate;
 mod label;
 mod layout;
@@ -21,7 +22,7 @@ mod source;
 mod telemetry;
 mod worker;
 
-pub use assembly::{Assembly, Pace, RunError, RunOptions};
+pub use assembly::{Assembly, Pace, RunError, RunOptions, Spread};
 pub use clock::Clock;
 pub use layout::{Measured, measure};
 pub use probe::hop;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weir_policy::reserve::{Reservations, ReserveEffect, ReserveEvent, ReserveSpec};
 use weir_policy::{
     Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, SlotEffect, SlotEvent, Slots, SlotsSpec,
     Timestamp,
@@ -37,6 +38,13 @@ enum Line {
         events: Vec<SlotEvent>,
         effects: Vec<SlotEffect>,
     },
+    Reservations {
+        at: Timestamp,
+        events: Vec<ReserveEvent>,
+        effects: Vec<ReserveEffect>,
+    },
+    /// From here on the reservations are these, with nothing booked.
+    Plan { spec: ReserveSpec },
 }
 
 /// The version of the format.
@@ -87,6 +95,19 @@ impl Recorder {
             events: events.to_vec(),
             effects: effects.to_vec(),
         });
+    }
+
+    pub(crate) fn reservations(&self, at: Timestamp, events: &[ReserveEvent], effects: &[ReserveEffect]) {
+        self.line(&Line::Reservations {
+            at,
+            events: events.to_vec(),
+            effects: effects.to_vec(),
+        });
+    }
+
+    /// A plan comes into force.
+    pub(crate) fn plan(&self, spec: &ReserveSpec) {
+        self.line(&Line::Plan { spec: spec.clone() });
     }
 
     /// Writes a line. A disk that is full ends the recording, not the run.
@@ -193,6 +214,7 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
     let mut policy = Replayed {
         modules: header.modules.into_iter().map(Module::new).collect(),
         slots: Slots::new(header.slots),
+        reservations: None,
     };
     let mut verified = Verified::default();
     for (number, line) in (2..).zip(lines) {
@@ -211,7 +233,7 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
         };
         let (events, effects) = policy
             .step(line)
-            .ok_or_else(|| bad("no such module".to_owned()))?
+            .ok_or_else(|| bad("no such module, or no plan".to_owned()))?
             .map_err(differs)?;
         verified.steps += 1;
         verified.events += events;
@@ -224,6 +246,7 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
 struct Replayed {
     modules: Vec<Module>,
     slots: Slots,
+    reservations: Option<Reservations>,
 }
 
 impl Replayed {
@@ -246,6 +269,16 @@ impl Replayed {
                 let mut now = Vec::new();
                 self.slots.step(events, at, &mut now);
                 Some(compare(count, &effects, &now))
+            }
+            Line::Reservations { at, events, effects } => {
+                let count = events.len() as u64;
+                let mut now = Vec::new();
+                self.reservations.as_mut()?.step(events, at, &mut now);
+                Some(compare(count, &effects, &now))
+            }
+            Line::Plan { spec } => {
+                self.reservations = Some(Reservations::new(&spec));
+                Some(Ok((0, 0)))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A run's beginning: opens workers, measures models, plans who is where, opens sinks; then the engine drives.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_flow::{Model, SourceFactory, StopFlag};
@@ -10,10 +11,11 @@ use weir_policy::{
 };
 
 use crate::actors::SinkLine;
-use crate::assembly::{Assembly, RunError, RunOptions};
+use crate::assembly::{Assembly, RunError, RunOptions, Spread};
 use crate::clock::Clock;
 use crate::emulated::EmulatedSource;
 use crate::engine::Engine;
+use crate::fleet::{Fleet, Lanes, Planned, Post};
 use crate::layout::{self, Shown, SlotLayout};
 use crate::record::Recorder;
 use crate::sink;
@@ -39,13 +41,18 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         models,
         operators,
         sinks,
+        spread,
     } = assembly;
     let clock = Clock::start();
     let models = layout::models(&graph, &models);
     let slots = SlotLayout::of(&graph);
     let mut workers = slots.workers(&graph, &models, clock)?;
-    let profiles = profiles(&graph, &models, &slots, &mut workers)?;
-    let plan = Plan::new(&graph, &slots, &profiles, options)?;
+    let mut line = spread
+        .map(|spread| FleetLine::begin(&graph, spread, clock, stop))
+        .transpose()?;
+    let planned = line.as_ref().map(|line| &line.planned);
+    let profiles = profiles(&graph, &models, &slots, &mut workers, planned)?;
+    let plan = Plan::new(&graph, &slots, &profiles, planned, options)?;
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
     let most: usize = streams.iter().map(|stream| stream.gate.most as usize).sum();
@@ -81,8 +88,56 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         options,
         stop,
     };
-    let (ended, began) = engine.drive(workers, operators, streams, lines)?;
-    Ok(engine.report(ended, began))
+    let driven = engine.drive(workers, operators, streams, lines, line.as_mut())?;
+    Ok(engine.report(driven))
+}
+
+/// Numbers of slots that are kept apart for the lanes of one module.
+const LANES_MOST: u32 = 4_096;
+
+/// Partition workers, the plan by which they are used, and the plans that may come.
+pub(crate) struct FleetLine {
+    pub(crate) planned: Planned,
+    pub(crate) fleet: Fleet,
+    pub(crate) post: Post,
+    pub(crate) next: Option<Box<dyn FnMut() -> Option<weir_policy::plan::Plan>>>,
+}
+
+impl FleetLine {
+    fn begin(graph: &Graph, spread: Spread, clock: Clock, stop: &StopFlag) -> Result<Self, RunError> {
+        let Spread {
+            plan,
+            divided,
+            loader,
+            next,
+        } = spread;
+        let mut modules: Vec<(ModuleId, String)> = Vec::new();
+        let mut models = BTreeMap::new();
+        for (id, node) in (0..).map(ModuleId).zip(graph.modules()) {
+            let Some(model) = divided.get(node.model).and_then(Option::as_ref) else {
+                continue;
+            };
+            let name = graph.models()[node.model].name.clone();
+            if let Some((other, _)) = modules.iter().find(|(_, used)| *used == name) {
+                let other = &graph.modules()[other.index()].name;
+                return Err(RunError::Workers(format!(
+                    "modules \"{other}\" and \"{}\" both use the model \"{name}\", which a plan gives to one; declare it twice",
+                    node.name
+                )));
+            }
+            modules.push((id, name));
+            models.insert(id, Arc::clone(model));
+        }
+        let planned = Planned::new(graph, plan, modules, models, (1, 0)).map_err(RunError::Workers)?;
+        let post = Post::default();
+        let fleet = Fleet::start(graph, &planned, loader.as_ref(), clock, &post, stop)?;
+        Ok(Self {
+            planned,
+            fleet,
+            post,
+            next,
+        })
+    }
 }
 
 /// What the state machines are made from.
@@ -97,6 +152,7 @@ impl Plan {
         graph: &Graph,
         slots: &SlotLayout,
         profiles: &[(Vec<u32>, Profile)],
+        planned: Option<&Planned>,
         options: &RunOptions,
     ) -> Result<Self, RunError> {
         let topology = layout::topology(graph);
@@ -116,24 +172,34 @@ impl Plan {
                 slo: graph.slo(),
             });
         }
-        let peer = |module: &weir_graph::ModuleNode| {
+        let lanes: Vec<Option<Lanes>> = (0..graph.modules().len() as u32)
+            .map(|id| planned.and_then(|planned| planned.lanes(ModuleId(id))))
+            .collect();
+        let peer = |(module, lanes): (&weir_graph::ModuleNode, &Option<Lanes>)| {
             let (batch, profile) = profiles[module.model].clone();
-            let workers = slots.of_model(module.model).len() as u32;
+            let slots = slots.of_model(module.model).len() as u32;
             Peer {
                 profile,
                 batch,
-                workers,
+                workers: lanes.as_ref().map_or(slots, |lanes| lanes.count),
             }
         };
-        let peers: Vec<Peer> = graph.modules().iter().map(peer).collect();
+        let peers: Vec<Peer> = graph.modules().iter().zip(&lanes).map(peer).collect();
         let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
             let (batch, profile) = profiles[module.model].clone();
             ModuleSpec {
                 id: ModuleId(id),
                 slo: graph.slo(),
                 policy: graph.policy().clone(),
-                slots: slots.of_model(module.model).to_vec(),
+                slots: match &lanes[id as usize] {
+                    Some(lanes) => {
+                        let first = slots.slots() + id * LANES_MOST;
+                        (first..first + lanes.count).map(SlotId).collect()
+                    }
+                    None => slots.of_model(module.model).to_vec(),
+                },
                 pool: match graph.policy().mailbox {
+                    _ if lanes[id as usize].is_some() => Pool::Pipelines,
                     // The graph's check has seen to it that slots are not shared then.
                     Mailboxes::Worker => Pool::Own,
                     Mailboxes::Pool => Pool::Shared,
@@ -177,7 +243,9 @@ impl Plan {
             }
         };
         let batch = self.modules.iter().map(batch).max().unwrap_or(1);
-        4 * self.slots.slots.max(1) * batch + 4
+        let lanes = self.modules.iter().filter(|spec| spec.pool == Pool::Pipelines);
+        let lanes: u32 = lanes.map(|spec| spec.slots.len() as u32).sum();
+        4 * (self.slots.slots + lanes).max(1) * batch + 4
     }
 }
 
@@ -187,9 +255,18 @@ fn profiles(
     models: &[Arc<dyn Model>],
     slots: &SlotLayout,
     workers: &mut [Worker],
+    planned: Option<&Planned>,
 ) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
     let mut profiles = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
+        let module = (0..)
+            .zip(graph.modules())
+            .find(|(_, module)| module.model == index);
+        let lanes = module.and_then(|(id, _)| planned?.lanes(ModuleId(id)));
+        if let Some(lanes) = lanes {
+            profiles.push((vec![lanes.batch], lanes.profile));
+            continue;
+        }
         let first = slots.of_model(index).first().copied().unwrap_or(SlotId(0));
         profiles.push(layout::profile(
             node,

@@ -31,6 +31,8 @@ pub(crate) struct Ran {
     /// How long it had the slot, from being taken up to its decoded outputs.
     pub(crate) took: Span,
     pub(crate) steps: StepTimes,
+    /// Whether it was lost with a partition worker, and may run again.
+    pub(crate) lost: bool,
     pub(crate) result: Result<Vec<Inference>, String>,
 }
 
@@ -133,6 +135,7 @@ impl Worker {
                 batch,
                 took,
                 steps,
+                lost: false,
                 result,
             });
         }

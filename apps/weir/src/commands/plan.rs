@@ -27,7 +27,10 @@ pub(crate) fn plan(args: &Plan) -> anyhow::Result<()> {
             output::say(&line)?;
         }
     }
-    args.out.as_deref().map_or(Ok(()), |path| write(&solution, path))
+    match &args.out {
+        Some(path) => write(&plan::Plan { solution, problem }, path),
+        None => Ok(()),
+    }
 }
 
 fn table(solution: &Solution) -> String {
@@ -108,8 +111,8 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
     lines
 }
 
-fn write(solution: &Solution, path: &Path) -> anyhow::Result<()> {
-    let text = toml::to_string(solution)?;
+fn write(plan: &plan::Plan, path: &Path) -> anyhow::Result<()> {
+    let text = planning::plan_text(plan).map_err(anyhow::Error::msg)?;
     std::fs::write(path, text)
         .map_err(|error| UserError::new(format!("cannot write the plan {}: {error}", path.display())).into())
 }

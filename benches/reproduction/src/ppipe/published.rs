@@ -211,6 +211,7 @@ impl Published {
             }
         }
         Ok(Blocks {
+            layers: Vec::new(),
             model: model.to_owned(),
             boundary_bytes: self.boundaries(model)?,
             times,

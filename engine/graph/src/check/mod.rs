@@ -1,6 +1,7 @@
 //! Makes a graph of the raw tables: names resolve, there is no cycle, types fit, the SLO can be met at all.
 
 mod placement;
+mod plan;
 mod types;
 mod wiring;
 
@@ -40,11 +41,13 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     let devices = placement::place(&raw, reports);
     placement::own_slots(&raw, &models, &devices, reports);
     placement::planned(&raw, reports);
+    let plan = plan::read(&raw, reports);
     warn_unused(&raw, &wiring, &models, &devices, reports);
     if !reports.is_clean() {
         return None;
     }
-    build(raw, file, &wiring, &models, &devices)
+    let graph = build(raw, file, &wiring, &models, &devices)?;
+    Some(Graph { plan, ..graph })
 }
 
 /// The model of each module, by index.
@@ -256,6 +259,7 @@ fn build(
         models: model_nodes,
         modules: module_nodes,
         sinks: sinks.collect::<Option<_>>()?,
+        plan: None,
         warnings: Vec::new(),
     })
 }

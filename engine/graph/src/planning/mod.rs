@@ -1,11 +1,13 @@
 //! Planning problems as TOML: classes of devices, models with their block profiles, and what counts. Every problem of a
 //! file is told at once; what is read is a [`Problem`](weir_policy::plan::Problem), which the planner checks once more.
 
-mod bandwidth;
+mod written;
 
 use std::path::Path;
 
 use weir_policy::plan::{Blocks, Class, Objective, Problem, Scheme, Served};
+
+pub use written::{read as read_plan, text as plan_text};
 
 use crate::Problems;
 use crate::document::{Content, Entry, Node};
@@ -109,7 +111,7 @@ fn class(name: &str, fields: &mut Fields<'_>, reports: &mut Reports) -> Option<C
     let per_server = fields.count("per_server", COUNT_MAX, reports);
     let bandwidth = fields
         .text("bandwidth", reports)
-        .and_then(|spot| match bandwidth::parse(&spot.value) {
+        .and_then(|spot| match crate::rate::bits(&spot.value) {
             Some(bps) => Some(bps),
             None => {
                 let hint = Some("write a number with a unit, such as \"10Gbps\" or \"250Mbps\"".to_owned());

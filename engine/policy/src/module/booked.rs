@@ -3,11 +3,12 @@
 //! late further on does not join.
 
 use super::binding::Opening;
-use super::{Entry, Module, ModuleEffect, Pool, Running};
+use super::{Entry, Module, ModuleEffect, Pool, Running, Workers, profiled};
 use crate::broker::{DropReason, foresees};
-use crate::id::BatchId;
+use crate::id::{BatchId, SlotId};
+use crate::profile::Profile;
 use crate::reserve::{Ask, BookingId};
-use crate::time::{Span, Timestamp};
+use crate::time::Timestamp;
 
 /// A way through a pipeline that is kept free for one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl Module {
         let running = Running {
             slot,
             parts: parts.clone(),
-            booked: Some(takes),
+            booked: Some((now, takes)),
         };
         self.running.insert(batch, running);
         effects.push(ModuleEffect::Dispatch {
@@ -110,6 +111,18 @@ impl Module {
         foremost.min_by_key(|entry| (entry.sent_at, entry.arrived_at))
     }
 
+    /// Reckons with another plan from now on. Batches under way are not touched.
+    pub(super) fn planned(&mut self, profile: Profile, batch: u32, lanes: u32, share: f64) {
+        self.spec.profile = profile;
+        self.spec.batch = vec![batch.max(1)];
+        let first = self.spec.slots.first().map_or(0, |slot| slot.0);
+        self.spec.slots = (first..first + lanes.max(1)).map(SlotId).collect();
+        self.workers = Workers::new(&self.spec.slots);
+        self.profiled = profiled(&self.spec);
+        self.batch_size = batch.max(1);
+        self.load.share(share);
+    }
+
     /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
     pub(super) fn ask_for_way(&mut self, effects: &mut Vec<ModuleEffect>) {
         let ask = self.wanted();
@@ -130,9 +143,4 @@ impl Module {
             waiting: u32::try_from(self.queues.items_in(0)).unwrap_or(u32::MAX),
         })
     }
-}
-
-/// How far apart what was booked and what was measured are, for the correction of later promises.
-pub(super) fn expectation(run: &Running, profiled: Span) -> Span {
-    run.booked.unwrap_or(profiled)
 }

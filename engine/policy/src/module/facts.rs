@@ -93,6 +93,18 @@ pub enum ModuleEvent {
         /// When one item alone would be through at the earliest.
         finish: Timestamp,
     },
+    /// Another plan is in force: how long a batch takes from end to end, how large it is, how many are under way at the
+    /// planned rate, and by how much less than those can do the plan is good for.
+    Planned {
+        /// From end to end, by batch size.
+        profile: Profile,
+        /// The planned batch size.
+        batch: u32,
+        /// Lanes.
+        lanes: u32,
+        /// From 0 to 1.
+        share: f64,
+    },
     /// When a slot is expected to be free for this module.
     Forecast {
         /// Which.

@@ -31,7 +31,7 @@ use crate::slots::Bid;
 use crate::time::{Span, Timestamp};
 use crate::values::{Forming, Mailboxes};
 
-use booked::{Booking, expectation};
+use booked::Booking;
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
 use foresight::Foresight;
 use load::Load;
@@ -43,8 +43,8 @@ use workers::Workers;
 struct Running {
     slot: SlotId,
     parts: Vec<Part>,
-    /// How long it should take by its booking, where it has one.
-    booked: Option<Span>,
+    /// When it was sent on its way and how long that should take, where it was booked.
+    booked: Option<(Timestamp, Span)>,
 }
 
 /// One module.
@@ -213,6 +213,12 @@ impl Module {
                     finish,
                 });
             }
+            ModuleEvent::Planned {
+                profile,
+                batch,
+                lanes,
+                share,
+            } => self.planned(profile, batch, lanes, share),
             ModuleEvent::Unbookable { finish } => self.unbookable(finish, now, effects),
             ModuleEvent::Forecast { slot, free_at } => {
                 if let Some(view) = self.workers.of_mut(slot) {
@@ -287,10 +293,13 @@ impl Module {
             return;
         };
         let items = run.parts.iter().map(|part| part.count).sum();
-        let expected = expectation(&run, self.profiled(items));
+        let (expected, actual) = match run.booked {
+            Some((at, takes)) => (takes, now.since(at)),
+            None => (self.profiled(items), took),
+        };
         self.came_back(run.slot, now);
         if let Some(worker) = self.workers.of_mut(run.slot) {
-            worker.correction.measured(expected, took);
+            worker.correction.measured(expected, actual);
         }
         self.workers.measured();
         spend(&run.parts, took, effects);

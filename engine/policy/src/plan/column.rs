@@ -263,9 +263,9 @@ impl Search<'_> {
                             })
                             .fold(f64::INFINITY, f64::min)
                     };
-                    for to in from + 1..=blocks {
+                    for (to, least) in next[p].iter_mut().enumerate().skip(from + 1) {
                         let end = start + (place.sums[to] - place.sums[from]) as f64;
-                        next[p][to] = next[p][to].min(end);
+                        *least = least.min(end);
                     }
                 }
             }

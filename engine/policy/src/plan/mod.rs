@@ -12,6 +12,7 @@ mod program;
 mod rest;
 mod solution;
 mod solve;
+mod written;
 
 pub use blocks::divide;
 pub use error::PlanError;
@@ -20,3 +21,4 @@ pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served}
 pub use rest::use_up;
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub use solve::solve;
+pub use written::Plan;

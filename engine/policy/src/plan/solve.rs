@@ -148,7 +148,6 @@ fn optimum(
         consider(columns, &strict.by_column);
         bound = tighter(problem, bound, strict.bound);
     }
-<<<<<<< HEAD
     Ok(best.map(|pools| Found { pools, bound }))
 }
 
@@ -157,17 +156,6 @@ fn is_better(problem: &Problem, a: &Pools, b: &Pools) -> bool {
     match problem.objective {
         Objective::Throughput => a > b,
         Objective::Cost { .. } => a < b,
-=======
-    let Some(strict) = program(columns, true).solve()? else {
-        return Ok(None);
-    };
-    let bound = tighter(problem, bound, strict.bound);
-    let pools = Pools::for_flows(columns, &strict.by_column);
-    if fits(&pools) {
-        Ok(Some(Found { pools, bound }))
-    } else {
-        Err(PlanError::Solver("its pools do not fit the cluster".into()))
->>>>>>> reserve
     }
 }
 

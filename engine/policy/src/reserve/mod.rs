@@ -11,6 +11,7 @@
 //!                                         └──Down──> Lost
 //! ```
 
+mod accuracy;
 mod bookings;
 mod decide;
 mod facts;
@@ -31,6 +32,7 @@ use decide::{Outcome, Scratch};
 use grounds::Grounds;
 use probe::View;
 
+pub use accuracy::{Accuracy, PlanReport, ReserveReport, WorkerReport};
 pub use decide::Verdict;
 pub use facts::{Ask, Booked, BookingId, Leg, ReserveEffect, ReserveEvent, Use};
 pub use lay_out::{LayOutError, lay_out};

@@ -8,10 +8,12 @@
 mod burst;
 mod egress;
 mod module;
+mod reservations;
 mod slots;
 mod supervisor;
 
 pub(crate) use egress::{Abandon, Completed, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded};
 pub(crate) use module::{BatchBack, Deliver, Laid, ModuleActor, ModuleSetup, TellTally, Wire};
+pub(crate) use reservations::{Replan, ReservationActor, ReservationSetup, TellReservations, Told, spec_of};
 pub(crate) use slots::{Modules, SlotActor};
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

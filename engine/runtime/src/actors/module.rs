@@ -9,12 +9,14 @@ use std::sync::Arc;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
+use weir_policy::reserve::{BookingId, ReserveEvent};
 use weir_policy::{
     BatchId, DropReason, Join, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleTally, Part, RequestId,
     SlotEvent, SlotId, Span,
 };
 
 use super::egress::{Completed, Dropped, Egress, Spent, Tallied};
+use super::reservations::{Dispatch, ReservationActor, ReserveFact};
 use super::slots::{SlotActor, SlotFact};
 use super::supervisor::{BatchLost, RequestLost, Supervisor};
 use crate::clock::{Clock, duration};
@@ -60,6 +62,8 @@ pub(crate) struct TellTally;
 pub(crate) struct Wire {
     pub(crate) modules: Vec<Addr<ModuleActor>>,
     pub(crate) slots: Addr<SlotActor>,
+    /// Only where models are spread over partition workers.
+    pub(crate) reservations: Option<Addr<ReservationActor>>,
     pub(crate) egress: Addr<Egress>,
     pub(crate) supervisor: Addr<Supervisor>,
 }
@@ -76,6 +80,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
+    /// Whether its model is spread over partition workers.
+    pub(crate) planned: bool,
     /// Whether a request can be in two modules at once, so that drops must be told.
     pub(crate) splits: bool,
 }
@@ -149,7 +155,18 @@ impl ModuleActor {
         let module = self.setup.id;
         match effect {
             ModuleEffect::Bid(bid) => wire.slots.do_send(SlotFact(SlotEvent::Bid { module, bid })),
+            ModuleEffect::Withdraw if self.setup.planned => {
+                reserve(&wire, ReserveEvent::Withdrawn { module })
+            }
             ModuleEffect::Withdraw => wire.slots.do_send(SlotFact(SlotEvent::Withdrawn { module })),
+            ModuleEffect::Ask(ask) => reserve(&wire, ReserveEvent::Ask { module, ask }),
+            ModuleEffect::Release { booking } => reserve(&wire, ReserveEvent::Declined { booking }),
+            ModuleEffect::Dispatch {
+                booking,
+                batch,
+                parts,
+                ..
+            } => self.dispatch(booking, batch, parts, &wire),
             ModuleEffect::Decline { slot } => {
                 wire.slots.do_send(SlotFact(SlotEvent::Declined { module, slot }))
             }
@@ -181,8 +198,6 @@ impl ModuleActor {
                     }
                 }
             }
-            // No module of a run has pipelines yet.
-            ModuleEffect::Ask(_) | ModuleEffect::Dispatch { .. } | ModuleEffect::Release { .. } => {}
             ModuleEffect::WakeAt { at } => {
                 if let Some(alarm) = self.alarm.take() {
                     context.cancel_future(alarm);
@@ -216,9 +231,25 @@ impl ModuleActor {
                 batch,
                 took: Span::ZERO,
                 steps: crate::worker::StepTimes::default(),
+                lost: false,
                 result: Err("the worker of the slot is gone".to_owned()),
             };
             context.notify(BatchBack(ran));
+        }
+    }
+
+    /// Hands a batch to the reservations, which know its way.
+    fn dispatch(&mut self, booking: BookingId, batch: BatchId, parts: Vec<Part>, wire: &Wire) {
+        let items = parts.iter().flat_map(|part| self.items_of(part)).collect();
+        self.tally.ran(&parts);
+        self.running.insert(batch, parts);
+        if let Some(reservations) = &wire.reservations {
+            reservations.do_send(Dispatch {
+                module: self.setup.id,
+                booking,
+                batch,
+                items,
+            });
         }
     }
 
@@ -238,9 +269,12 @@ impl ModuleActor {
             batch,
             took,
             steps,
+            lost,
             result,
         } = ran;
-        let parts = self.running.remove(&batch).unwrap_or_default();
+        let Some(parts) = self.running.remove(&batch) else {
+            return;
+        };
         self.tally.took(took, result.is_err());
         telemetry::batch(&self.setup.name, took, &steps);
         match result {
@@ -261,6 +295,20 @@ impl ModuleActor {
                 }
                 self.fact(ModuleEvent::Finished { batch, took }, context);
             }
+            Err(reason) if self.setup.planned => {
+                if let Some(wire) = &self.wire {
+                    wire.supervisor.do_send(RequestLost {
+                        module: self.setup.name.clone(),
+                        reason,
+                    });
+                }
+                let event = if lost {
+                    ModuleEvent::Lost { batch, took }
+                } else {
+                    ModuleEvent::Failed { batch, took }
+                };
+                self.fact(event, context);
+            }
             Err(reason) => {
                 if let Some(wire) = &self.wire {
                     wire.supervisor.do_send(BatchLost {
@@ -272,7 +320,7 @@ impl ModuleActor {
                 self.fact(ModuleEvent::Failed { batch, took }, context);
             }
         }
-        if let Some(wire) = &self.wire {
+        if let Some(wire) = self.wire.as_ref().filter(|_| !self.setup.planned) {
             wire.slots
                 .do_send(SlotFact(SlotEvent::Finished { module, slot, took }));
         }
@@ -453,5 +501,11 @@ impl Handler<TellTally> for ModuleActor {
                 tally: Box::new(self.tally.clone()),
             });
         }
+    }
+}
+
+fn reserve(wire: &Wire, event: ReserveEvent) {
+    if let Some(reservations) = &wire.reservations {
+        reservations.do_send(ReserveFact(event));
     }
 }

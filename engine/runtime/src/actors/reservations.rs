@@ -217,7 +217,7 @@ impl ReservationActor {
                 let way = Way {
                     module,
                     pipeline,
-                    path,
+                    path: path.iter().map(|leg| leg.share).collect(),
                     finish,
                 };
                 self.ways.insert(booking, way);

@@ -15,6 +15,6 @@ mod start;
 
 pub(crate) use back::{Back, Through};
 pub(crate) use front::{Front, Going};
-pub(crate) use layout::{Lanes, Seats, lanes};
+pub(crate) use layout::Lanes;
 pub(crate) use post::Post;
 pub(crate) use start::{Fleet, Planned};

@@ -44,9 +44,4 @@ impl Post {
             state.to = Some(to);
         });
     }
-
-    /// Nobody listens any more; what comes is thrown away with this.
-    pub(crate) fn close(&self) {
-        self.with(|state| state.to = None);
-    }
 }

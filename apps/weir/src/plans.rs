@@ -1,0 +1,35 @@
+//! The plan of a run that goes on: its file is looked at, and what is written over it comes into force.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use weir_graph::planning;
+use weir_policy::plan::Plan;
+
+/// Gives the plan of a file each time that it is another one. A file that is no plan is told of once and left alone.
+pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan>> {
+    let mut seen = state(&path);
+    Box::new(move || {
+        let now = state(&path);
+        if now == seen || now.is_none() {
+            return None;
+        }
+        seen = now;
+        match planning::read_plan(&path) {
+            Ok(plan) => {
+                tracing::info!(path = %path.display(), "another plan was written");
+                Some(plan)
+            }
+            Err(reason) => {
+                tracing::error!("{}: {reason}; the plan in force goes on", path.display());
+                None
+            }
+        }
+    })
+}
+
+/// What tells one writing of a file from another.
+fn state(path: &PathBuf) -> Option<(SystemTime, u64)> {
+    let known = std::fs::metadata(path).ok()?;
+    Some((known.modified().ok()?, known.len()))
+}

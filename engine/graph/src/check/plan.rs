@@ -1,0 +1,83 @@
+//! The plan of a graph: one for all models that have one, for workers that are there.
+
+use std::collections::BTreeMap;
+
+use weir_policy::plan::Plan;
+
+use crate::planning;
+use crate::problem::Reports;
+use crate::raw::RawGraph;
+use crate::spelling;
+
+/// Reads the plan that models name and looks whether it fits them and the workers.
+pub(super) fn read(raw: &RawGraph, reports: &mut Reports) -> Option<Plan> {
+    let mut planned = raw
+        .models
+        .iter()
+        .filter_map(|model| Some((model, model.plan.as_ref()?)));
+    let (_, first) = planned.next()?;
+    for (model, spot) in planned {
+        if spot.value != first.value {
+            let hint =
+                Some("plan all models at once: a plan gives out the workers of the whole graph".to_owned());
+            let message = format!(
+                "model \"{}\" has another plan than the models before it",
+                model.name.value
+            );
+            reports.add(spot.at, message, hint);
+        }
+    }
+    let plan = match planning::read_plan(&first.value) {
+        Ok(plan) => plan,
+        Err(reason) => {
+            let name = first.value.display();
+            reports.add(first.at, format!("`plan`: {name}: {reason}"), None);
+            return None;
+        }
+    };
+    fits_models(raw, &plan, reports);
+    fits_workers(raw, &plan, reports);
+    Some(plan)
+}
+
+fn fits_models(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
+    let names = || plan.solution.models.iter().map(|model| model.model.as_str());
+    for model in raw.models.iter().filter(|model| model.plan.is_some()) {
+        let name = &model.name.value;
+        if !names().any(|planned| planned == name) {
+            let hint = spelling::hint(name, "models of the plan", names());
+            reports.add(model.name.at, format!("the plan has no model \"{name}\""), hint);
+            continue;
+        }
+        let served = plan.problem.models.iter().find(|served| served.name == *name);
+        if served.is_none_or(|served| served.blocks.layers.is_empty()) {
+            let hint =
+                Some("measure the model by weir profile --blocks, and plan with that profile".to_owned());
+            let message = format!("the plan does not say where \"{name}\" is cut: its profile has no layers");
+            reports.add(model.name.at, message, hint);
+        }
+    }
+}
+
+fn fits_workers(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
+    let at = raw
+        .models
+        .iter()
+        .find_map(|model| model.plan.as_ref())
+        .map_or(0, |plan| plan.at);
+    let mut there: BTreeMap<&str, u32> = BTreeMap::new();
+    for (_, worker) in &raw.workers {
+        *there.entry(&worker.class).or_default() += 1;
+    }
+    for (class, &used) in plan.problem.classes.iter().zip(&plan.solution.devices) {
+        let here = there.get(class.name.as_str()).copied().unwrap_or(0);
+        if here < used {
+            let hint = Some("add [workers.NAME] with that class, or plan for those there are".to_owned());
+            let message = format!(
+                "the plan wants {used} workers of class \"{}\", and there are {here}",
+                class.name
+            );
+            reports.add_whole(at, message, hint);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Plans as they are kept: what `weir plan --out` writes.
+
+use std::path::Path;
+
+use weir_policy::plan::Plan;
+
+/// Reads a plan.
+///
+/// # Errors
+/// Why it cannot be read, or is none.
+pub fn read(path: &Path) -> Result<Plan, String> {
+    let text = crate::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error
+            .span()
+            .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        format!(
+            "it is no plan: line {line}: {}; write one by weir plan --out",
+            error.message()
+        )
+    })
+}
+
+/// The text of a plan, which [`read`] takes.
+///
+/// # Errors
+/// A plan with what TOML cannot hold.
+pub fn text(plan: &Plan) -> Result<String, String> {
+    let head = "# A plan, written by weir plan --out: which blocks of which model run where. The problem that it solves stands below.\n\n";
+    toml::to_string(plan)
+        .map(|body| format!("{head}{body}"))
+        .map_err(|error| error.to_string())
+}
