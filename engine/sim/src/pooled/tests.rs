@@ -47,7 +47,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (PooledSpec, Vec<Vec<Timestam
             shares,
             pipelines: vec![pipeline],
         },
-        tables: if seed % 2 == 0 {
+        tables: if seed.is_multiple_of(2) {
             Tables::Until
         } else {
             Tables::Intervals
