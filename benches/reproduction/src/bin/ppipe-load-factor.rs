@@ -1,5 +1,5 @@
 //! Simulated load factors beside those that are published for L4 and P4; needs the asset pack. Names of data planes may be
-//! given: `published` (default), `intervals`, `paper-head`.
+//! given: `published` (default), `intervals`, `paper-head`, `reactive`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it tells what it finds")]
 
@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use weir_policy::reserve::Tables;
 use weir_reproduction::ppipe::load_factor::{DataPlane, compare, table};
 use weir_reproduction::ppipe::published::Published;
+use weir_sim::pooled::Dispatch;
 
 fn main() -> ExitCode {
     let Some(published) = Published::from_env() else {
@@ -20,8 +21,11 @@ fn main() -> ExitCode {
             "published" => {}
             "intervals" => plane.tables = Tables::Intervals,
             "paper-head" => plane.head_min_fraction = 0.0,
+            "reactive" => plane.dispatch = Dispatch::Reactive,
             other => {
-                eprintln!("ppipe-load-factor: \"{other}\" is not one of published, intervals, paper-head");
+                eprintln!(
+                    "ppipe-load-factor: \"{other}\" is not one of published, intervals, paper-head, reactive"
+                );
                 return ExitCode::from(2);
             }
         }

@@ -11,7 +11,9 @@ use thiserror::Error;
 use weir_policy::plan::{PlanError, Problem, Solution, solve, use_up};
 use weir_policy::reserve::{ClusterSpec, LayOutError, ReserveSpec, Tables, lay_out};
 use weir_policy::{ModuleId, Span};
-use weir_sim::pooled::{PooledRun, PooledSpec, PooledStream, load_factor, poisson, simulate_pooled};
+use weir_sim::pooled::{
+    Dispatch, PooledRun, PooledSpec, PooledStream, load_factor, poisson, simulate_pooled,
+};
 
 use super::published::{Cluster, Published, PublishedError, PublishedLoad, PublishedPlan};
 
@@ -46,6 +48,8 @@ pub struct DataPlane {
     pub tables: Tables,
     /// When a head of the queue is given up.
     pub head_min_fraction: f64,
+    /// By reservation, or reactively.
+    pub dispatch: Dispatch,
 }
 
 impl DataPlane {
@@ -53,6 +57,7 @@ impl DataPlane {
     pub const PUBLISHED: Self = Self {
         tables: Tables::Until,
         head_min_fraction: 0.95,
+        dispatch: Dispatch::Reserved,
     };
 }
 
@@ -100,6 +105,7 @@ impl Placed {
                 module: ModuleId(u32::try_from(model).unwrap_or(u32::MAX)),
                 slo: self.problem.models[model].slo,
             }],
+            dispatch: plane.dispatch,
             noise: 0.0,
             seed,
             trace: false,

@@ -18,6 +18,7 @@ mod facts;
 mod grounds;
 mod lay_out;
 mod probe;
+mod reactive;
 mod spec;
 mod table;
 mod values;
@@ -37,6 +38,7 @@ pub use decide::Verdict;
 pub use facts::{Ask, Booked, BookingId, Leg, ReserveEffect, ReserveEvent, Use};
 pub use lay_out::{LayOutError, lay_out};
 pub use probe::Probe;
+pub use reactive::{Reaction, parts, react};
 pub use spec::{ClusterSpec, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec};
 pub use values::{ReserveSpec, Tables};
 

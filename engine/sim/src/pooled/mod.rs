@@ -4,19 +4,23 @@
 //! It simulates one stage of an application and no graph; PARD's rules are simulated elsewhere.
 
 mod arrivals;
+mod reactive;
 mod real;
 mod spec;
 mod world;
 
 pub use arrivals::poisson;
-pub use spec::{PooledRun, PooledSpec, PooledStream, PooledTally, UsedSpan};
+pub use spec::{Dispatch, PooledRun, PooledSpec, PooledStream, PooledTally, UsedSpan};
 
 use weir_policy::Timestamp;
 
 /// Runs it to the end: until all that arrived is out or dropped.
 #[must_use]
 pub fn simulate_pooled(spec: &PooledSpec, arrivals: &[Vec<Timestamp>]) -> PooledRun {
-    world::World::new(spec, arrivals).run()
+    match spec.dispatch {
+        Dispatch::Reserved => world::World::new(spec, arrivals).run(),
+        Dispatch::Reactive => reactive::World::new(spec, arrivals).run(),
+    }
 }
 
 /// The greatest load factor, from 1.00 down by 0.05, of which at most 1 % is missed; 0 where there is none.

@@ -14,6 +14,16 @@ pub struct PooledStream {
     pub slo: Span,
 }
 
+/// How batches come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dispatch {
+    /// By reservation (PPipe 5.4).
+    #[default]
+    Reserved,
+    /// Pool by pool, with no view of links (PPipe 7.4).
+    Reactive,
+}
+
 /// A cluster and what it serves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PooledSpec {
@@ -21,6 +31,8 @@ pub struct PooledSpec {
     pub reserve: ReserveSpec,
     /// Who asks.
     pub streams: Vec<PooledStream>,
+    /// How batches come about.
+    pub dispatch: Dispatch,
     /// Standard deviation of the logarithm of what uses really take over what is profiled; 0: exactly that.
     pub noise: f64,
     /// Seed of the noise.
