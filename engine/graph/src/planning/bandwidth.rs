@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bps = number.trim().parse::<f64>().ok()? * scale;
-    (bps >= 1.0 && bps < 1e18).then_some(bps as u64)
+    (1.0..1e18).contains(&bps).then_some(bps as u64)
 }
 
 #[cfg(test)]

@@ -263,9 +263,8 @@ impl Search<'_> {
                             })
                             .fold(f64::INFINITY, f64::min)
                     };
-                    for to in from + 1..=blocks {
-                        let end = start + (place.sums[to] - place.sums[from]) as f64;
-                        next[p][to] = next[p][to].min(end);
+                    for (sum, least) in place.sums.iter().zip(&mut next[p]).skip(from + 1) {
+                        *least = least.min(start + (sum - place.sums[from]) as f64);
                     }
                 }
             }
