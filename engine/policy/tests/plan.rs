@@ -1,5 +1,7 @@
 //! Plans: never beyond devices or SLO, the same each time, as good as enumeration, and clear about what is wrong.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::Span;
@@ -176,8 +178,14 @@ mod enumeration {
 
     use super::*;
 
-    /// A pipeline: classes, and shares and rate of each stage.
-    struct Chain(Vec<(usize, u32, f64)>);
+    /// A stage: class, shares, and rate of a share.
+    type Stage = (usize, u32, f64);
+
+    /// A pipeline.
+    struct Chain(Vec<Stage>);
+
+    /// A pipeline so far: the next block, the microseconds spent, and its stages.
+    type Open = (usize, f64, Vec<Stage>);
 
     fn chains(problem: &Problem, model: &Served) -> Vec<Chain> {
         let count = model.blocks.boundary_bytes.len() + 1;
@@ -187,7 +195,7 @@ mod enumeration {
         let budget = model.slo.micros() as f64 * (1.0 - problem.margin);
         let mut chains = Vec::new();
         for k in 0..2 {
-            let mut open: Vec<(usize, f64, Vec<(usize, u32, f64)>)> = vec![(0, 0.0, Vec::new())];
+            let mut open: Vec<Open> = vec![(0, 0.0, Vec::new())];
             while let Some((from, spent, stages)) = open.pop() {
                 if from == count {
                     if spent <= budget {
