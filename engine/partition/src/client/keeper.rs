@@ -53,7 +53,11 @@ fn rest(shared: &Shared, pause: Duration) {
 fn fall(shared: &Shared, worker: WorkerId, reason: &str) {
     let (was_up, struck) = shared.state().disconnected(worker);
     if was_up {
-        tracing::warn!(worker = worker.0, batches = struck.len(), "worker down: {reason}");
+        if shared.stop.raised() {
+            tracing::debug!(worker = worker.0, "let go of");
+        } else {
+            tracing::debug!(worker = worker.0, batches = struck.len(), "worker down: {reason}");
+        }
         shared.tell([Event::Down {
             worker,
             reason: reason.to_owned(),

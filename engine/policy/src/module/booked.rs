@@ -5,10 +5,13 @@
 use super::binding::Opening;
 use super::{Entry, Module, ModuleEffect, Pool, Running, Workers, profiled};
 use crate::broker::{DropReason, foresees};
-use crate::id::{BatchId, SlotId};
+use crate::id::{BatchId, RequestId, SlotId};
 use crate::profile::Profile;
 use crate::reserve::{Ask, BookingId};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
+
+/// How long what must not be let go waits where no way is left at all.
+const NO_WAY_MOST: Span = Span::from_secs(30);
 
 /// A way through a pipeline that is kept free for one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,7 @@ impl Module {
     pub(super) fn use_booking(&mut self, booking: Booking, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
         self.relaxed = Timestamp::ZERO;
+        self.no_way_since = None;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
         let takes = booking.finish.since(now);
         let promised = self
@@ -71,7 +75,10 @@ impl Module {
     pub(super) fn unbookable(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.most_urgent_is_firm() {
             // It goes late rather than never; where no way is left at all, it asks again at the next tick.
-            if finish < Timestamp::MAX {
+            if finish == Timestamp::MAX {
+                self.no_way(now, effects);
+            } else {
+                self.no_way_since = None;
                 // In batches as they are planned: shrinking them would not make it earlier, only rarer.
                 self.relaxed = finish + self.expected(self.batch_size).saturating_sub(self.expected(1));
                 self.asked = None;
@@ -87,6 +94,18 @@ impl Module {
                 .filter(|(_, entry)| finish > (entry.sent_at + self.spec.slo).saturating_sub(ahead));
             let Some((request, _)) = hopeless else { return };
             self.let_go(request, DropReason::Hopeless, now, effects);
+        }
+    }
+
+    /// No stage has a worker left: what must not be let go waits for one to return, but not for ever.
+    fn no_way(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let since = *self.no_way_since.get_or_insert(now);
+        if now.since(since) < NO_WAY_MOST {
+            return;
+        }
+        let standing: Vec<RequestId> = self.queues.standing(0).collect();
+        for request in standing {
+            self.let_go(request, DropReason::Failed, now, effects);
         }
     }
 
@@ -121,6 +140,8 @@ impl Module {
         self.profiled = profiled(&self.spec);
         self.batch_size = batch.max(1);
         self.load.share(share);
+        // Whatever was asked, was asked of the plan before.
+        self.asked = None;
     }
 
     /// Asks for a way through the pipelines where there is work, or asks no more where there is none.

@@ -70,6 +70,8 @@ pub struct Module {
     asked: Option<Ask>,
     /// The earliest that what must not be let go would be through, where that is after its deadline.
     relaxed: Timestamp,
+    /// Since when there has been no way through the pipelines at all.
+    no_way_since: Option<Timestamp>,
     bookings: Vec<Booking>,
     wake_at: Option<Timestamp>,
     /// Whether something was heard that the outlook does not know of yet.
@@ -115,6 +117,7 @@ impl Module {
             bid: None,
             asked: None,
             relaxed: Timestamp::ZERO,
+            no_way_since: None,
             bookings: Vec::new(),
             wake_at: None,
             stale: false,

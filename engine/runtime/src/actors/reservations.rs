@@ -467,6 +467,12 @@ impl ReservationActor {
             tracing::warn!("a plan is being changed already; the newer one is left out");
             return;
         }
+        if let Err(stage) = planned.covered(&self.setup.up) {
+            tracing::error!(
+                "the new plan is given up, the one in force goes on: {stage} has no worker that is there"
+            );
+            return;
+        }
         let mut missing = Vec::new();
         for (worker, load) in &planned.parts.loads {
             if self.setup.up.contains_key(worker) {

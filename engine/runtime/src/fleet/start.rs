@@ -13,6 +13,7 @@ use weir_partition::{
     Client, ClientOptions, Emulation, Event, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
 };
 use weir_policy::plan::{ModelPlan, Plan};
+use weir_policy::reserve::ShareId;
 use weir_policy::{ModuleId, Span};
 
 use super::Post;
@@ -72,6 +73,26 @@ impl Planned {
         Self::new(graph, plan, self.modules.clone(), self.models.clone(), next)
     }
 
+    /// Whether every stage has a worker that is there; the first that has none where not.
+    pub(crate) fn covered(&self, up: &BTreeMap<WorkerId, WorkerInfo>) -> Result<(), String> {
+        for stage in self
+            .seats
+            .cluster
+            .pipelines
+            .iter()
+            .flat_map(|pipeline| &pipeline.stages)
+        {
+            let there = |share: &ShareId| up.contains_key(&self.seats.seats[share.index()].0);
+            if !stage.shares.iter().any(there) {
+                return Err(format!(
+                    "the stage of blocks {}..{}",
+                    stage.blocks.0, stage.blocks.1
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn model(&self, module: ModuleId) -> Option<&ModelPlan> {
         let (_, name) = self.modules.iter().find(|(id, _)| *id == module)?;
         self.plan
@@ -118,10 +139,8 @@ impl Fleet {
         let mut here = Vec::new();
         for (at, node) in graph.workers().iter().enumerate() {
             let id = WorkerId(at as u32);
-            let shares = planned.seats.shares_of(id);
-            if shares == 0 {
-                continue;
-            }
+            // One that has nothing to do yet may be wanted by another plan.
+            let shares = planned.seats.shares_of(id).max(1);
             let address = match &node.address {
                 Some(address) => Address::Tcp(resolve(node, address)?),
                 None => {
@@ -241,7 +260,7 @@ fn wait(
             }
             let waited = clock.now().since(began);
             if waited >= ABSENCE {
-                return covered(planned, &up).map(|()| up).map_err(|stage| {
+                return planned.covered(&up).map(|()| up).map_err(|stage| {
                     let names: Vec<&str> = absent.iter().map(|worker| name(*worker)).collect();
                     RunError::Workers(format!(
                         "{stage} has no worker: {} did not answer; start weir worker there, or plan without",
@@ -258,24 +277,6 @@ fn wait(
         }
         std::thread::sleep(LOOK_UP);
     }
-}
-
-/// Whether every stage has a worker that is there.
-fn covered(planned: &Planned, up: &BTreeMap<WorkerId, WorkerInfo>) -> Result<(), String> {
-    for pipeline in &planned.seats.cluster.pipelines {
-        for stage in &pipeline.stages {
-            let there = |share: &weir_policy::reserve::ShareId| {
-                up.contains_key(&planned.seats.seats[share.index()].0)
-            };
-            if !stage.shares.iter().any(there) {
-                return Err(format!(
-                    "the stage of blocks {}..{}",
-                    stage.blocks.0, stage.blocks.1
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Whether a worker is what the graph says that it is.

@@ -1,0 +1,415 @@
+//! A model that is cut and spread over partition workers: what comes out is what the whole model would say, workers may be
+//! lost and return, parts may fail, and plans may change; nothing is lost to sight.
+//!
+//! Parts are fakes that add up numbers; their durations are those of emulated devices.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::check_books;
+use weir_flow::{
+    Batching, Catalog, Delivery, DeviceKind, Divided, Element, Ends, Evidence, Finding, Frame, HeadSpec,
+    Inference, Item, Model, Object, Operator, OperatorSpec, Part, PartLoader, Points, Rect, Region, Session,
+    SessionError, Sink, SinkError, SinkFactory, SinkSpec, StopFlag, Tensor,
+};
+use weir_partition::wire::Address;
+use weir_partition::{Worker, WorkerOptions};
+use weir_policy::Report;
+use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
+use weir_runtime::{Assembly, Clock, RunOptions, Spread, verify};
+
+const BLOCKS: usize = 4;
+
+/// A model of four blocks, each of which adds one to every number.
+struct Adder;
+
+impl Divided for Adder {
+    fn blocks(&self) -> usize {
+        BLOCKS
+    }
+
+    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
+        Ok(vec![blocks.len() as u8])
+    }
+
+    fn ends(&self) -> Result<Box<dyn Ends>, SessionError> {
+        Ok(Box::new(AdderEnds))
+    }
+}
+
+struct AdderEnds;
+
+impl Ends for AdderEnds {
+    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
+        let numbers = items.iter().flat_map(|item| item.frame.index.to_le_bytes());
+        Ok(vec![Tensor {
+            name: "numbers".into(),
+            element: Element::I64,
+            shape: vec![items.len()],
+            data: numbers.collect(),
+        }])
+    }
+
+    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
+        let numbers = outputs[0]
+            .data
+            .chunks_exact(8)
+            .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+        let inference = |number: u64| Inference {
+            objects: vec![Object {
+                class: number.to_string().into(),
+                score: 1.0,
+                rect: Rect::new(0.0, 0.0, 1.0, 1.0),
+                points: Points::None,
+                parent: None,
+            }],
+            attribute: None,
+        };
+        assert_eq!(outputs[0].shape, [items.len()]);
+        Ok(numbers.map(inference).collect())
+    }
+}
+
+/// Opens parts that add as many as they have blocks, and fail every `n`th time.
+struct Adders {
+    runs: AtomicU64,
+    fails_every: u64,
+}
+
+struct AdderPart {
+    adds: u64,
+    fails: bool,
+    runs: u64,
+    every: u64,
+}
+
+impl PartLoader for Adders {
+    fn load(&self, part: &[u8], _: DeviceKind, _: bool) -> Result<Box<dyn Part>, SessionError> {
+        let first = self.runs.fetch_add(1, Ordering::Relaxed) == 0;
+        Ok(Box::new(AdderPart {
+            adds: u64::from(part[0]),
+            fails: first && self.fails_every > 0,
+            runs: 0,
+            every: self.fails_every,
+        }))
+    }
+}
+
+impl Part for AdderPart {
+    fn run(&mut self, mut inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
+        self.runs += 1;
+        if self.fails && self.runs.is_multiple_of(self.every) {
+            return Err(SessionError::Run {
+                model: "adder".into(),
+                batch: 1,
+                reason: "by design".into(),
+            });
+        }
+        for bytes in inputs[0].data.chunks_exact_mut(8) {
+            let number = u64::from_le_bytes(bytes.try_into().unwrap()) + self.adds;
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        Ok(inputs)
+    }
+}
+
+fn loader(fails_every: u64) -> Arc<Adders> {
+    Arc::new(Adders {
+        runs: AtomicU64::new(0),
+        fails_every,
+    })
+}
+
+/// Stands where the whole model would be; nobody asks it anything.
+struct Absent;
+
+impl Model for Absent {
+    fn batching(&self) -> Batching {
+        Batching {
+            max: None,
+            remark: None,
+        }
+    }
+
+    fn open(&self, _: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+        unreachable!("a model with a plan is not opened whole")
+    }
+}
+
+struct Frames;
+
+impl Operator for Frames {
+    fn items(&self, frame: &Arc<Frame>, _: &Evidence) -> Vec<Item> {
+        vec![Item {
+            frame: Arc::clone(frame),
+            region: Region::Whole,
+            object: None,
+        }]
+    }
+
+    fn finding(&self, _: u32, _: &[Item], inferences: Vec<Inference>) -> Finding {
+        Finding {
+            objects: inferences
+                .into_iter()
+                .flat_map(|inference| inference.objects)
+                .collect(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// What is called with each delivery's frame and what the model said of it.
+type Seen = Arc<Mutex<dyn FnMut(u64, u64) + Send>>;
+
+struct Watch(Seen);
+
+impl SinkFactory for Watch {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(Self(Arc::clone(&self.0))))
+    }
+}
+
+impl Sink for Watch {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let said = delivery.objects[0].object.class.parse().unwrap();
+        (self.0.lock().unwrap())(delivery.frame.index, said);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+fn catalog() -> Catalog {
+    let head: HeadSpec = weir_operators::heads()
+        .into_iter()
+        .find(|head| head.name == "yolox")
+        .unwrap();
+    let detect: OperatorSpec = weir_operators::operators()
+        .into_iter()
+        .find(|operator| operator.name == "detect")
+        .unwrap();
+    Catalog {
+        operators: vec![detect],
+        heads: vec![head],
+        sinks: vec![SinkSpec {
+            name: "watch",
+            about: "",
+            keys: &[],
+        }],
+        ..Catalog::default()
+    }
+}
+
+/// One fast device and two slow ones; a block takes 4 and 8 ms, and two items little more than one.
+fn plan(slo_ms: u64) -> Plan {
+    let class = |name: &str, count| Class {
+        name: name.into(),
+        count,
+        per_server: 1,
+        bandwidth_bps: 1_000_000_000,
+        cost: 1.0,
+    };
+    let times = |class: &str, us: u64| BlockTimes {
+        class: class.into(),
+        shares: 1,
+        batch: vec![1, 2],
+        us: vec![vec![us, us * 5 / 4]; BLOCKS],
+    };
+    let problem = Problem {
+        classes: vec![class("fast", 1), class("slow", 2)],
+        models: vec![Served {
+            name: "adder".into(),
+            slo: weir_policy::Span::from_millis(slo_ms),
+            weight: 1.0,
+            blocks: Blocks {
+                model: "adder".into(),
+                layers: (0..BLOCKS as u32).collect(),
+                boundary_bytes: vec![8; BLOCKS - 1],
+                times: vec![times("fast", 4_000), times("slow", 8_000)],
+            },
+        }],
+        objective: Objective::Throughput,
+        scheme: Scheme::Pooled { partitions: 2 },
+        margin: 0.4,
+        building: 0.0,
+        gap: 1e-4,
+    };
+    let solution = solve(&problem).unwrap();
+    Plan { solution, problem }
+}
+
+/// A run over workers at these addresses; those without are of this process.
+fn run_on(
+    folder: &Path,
+    frames: u64,
+    addresses: [Option<String>; 3],
+    loader: Arc<Adders>,
+    seen: Seen,
+    next: Option<Box<dyn FnMut() -> Option<Plan>>>,
+) -> Report {
+    let plan = plan(70);
+    let path = folder.join("plan.toml");
+    std::fs::write(&path, weir_graph::planning::plan_text(&plan).unwrap()).unwrap();
+    std::fs::write(folder.join("adder.onnx"), b"").unwrap();
+    let mut text = format!(
+        "[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\nuri = \"emulated:uniform?rate=60&frames={frames}\"\n\
+         mode = \"lossless\"\n[models.adder]\nmodel = \"adder.onnx\"\nhead = \"yolox\"\nplan = \"plan.toml\"\n\
+         [modules.add]\noperator = \"detect\"\nmodel = \"adder\"\ninputs = [\"camera\"]\n\
+         [sinks.watch]\ntype = \"watch\"\ninputs = [\"add\"]\n"
+    );
+    for ((name, class), address) in [("a", "fast"), ("b", "slow"), ("c", "slow")]
+        .into_iter()
+        .zip(addresses)
+    {
+        text += &format!("[workers.{name}]\nclass = \"{class}\"\nemulated = true\n");
+        text += &address
+            .map(|address| format!("address = \"{address}\"\n"))
+            .unwrap_or_default();
+    }
+    let graph = weir_graph::parse(&text, &folder.join("graph.toml"), &catalog(), &|_| None);
+    let assembly = Assembly {
+        graph: graph.unwrap_or_else(|problems| panic!("{problems}")),
+        sources: vec![None],
+        models: vec![Some(Arc::new(Absent))],
+        operators: vec![Some(Arc::new(Frames))],
+        sinks: vec![Box::new(Watch(seen))],
+        spread: Some(Spread {
+            plan,
+            divided: vec![Some(Arc::new(Adder))],
+            loader: Some(loader),
+            next,
+        }),
+    };
+    let options = RunOptions {
+        record: Some(folder.join("record")),
+        ..RunOptions::default()
+    };
+    let report = weir_runtime::run(assembly, &options, &StopFlag::default()).unwrap();
+    check_books(&report);
+    verify(&folder.join("record")).unwrap_or_else(|error| panic!("{error}"));
+    report
+}
+
+fn here() -> [Option<String>; 3] {
+    [None, None, None]
+}
+
+#[test]
+fn parts_on_workers_say_what_the_whole_model_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
+    let sink = Arc::clone(&seen);
+    let watch = Arc::new(Mutex::new(move |frame, said| {
+        sink.lock().unwrap().push((frame, said))
+    }));
+    let report = run_on(folder.path(), 60, here(), loader(0), watch, None);
+    let expected: Vec<(u64, u64)> = (0..60).map(|frame| (frame, frame + BLOCKS as u64)).collect();
+    assert_eq!(*seen.lock().unwrap(), expected);
+    assert_eq!(report.requests.dropped, 0);
+    let reservations = report.reservations.unwrap();
+    assert_eq!(reservations.failed + reservations.lost, 0);
+    let runs: u64 = reservations.workers.values().map(|worker| worker.runs).sum();
+    assert_eq!(runs, 2 * reservations.finished, "each batch runs in two stages");
+    assert!(reservations.workers.values().all(|worker| worker.emulated));
+}
+
+#[test]
+fn a_part_that_fails_costs_its_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    let report = run_on(folder.path(), 60, here(), loader(5), watch, None);
+    assert!(report.requests.dropped > 0);
+    assert!(
+        report.drops.iter().all(|drop| drop.reason.name() == "failed"),
+        "{:?}",
+        report.drops
+    );
+    assert_eq!(report.requests.in_flight, 0);
+    assert!(report.reservations.unwrap().failed > 0);
+}
+
+#[test]
+fn a_worker_that_is_lost_is_done_without_and_used_again() {
+    let clock = Clock::start();
+    let start = move |at: &str, class: &str| {
+        let options = WorkerOptions {
+            class: class.into(),
+            ..WorkerOptions::default()
+        };
+        Worker::listen(
+            at.parse().unwrap(),
+            options,
+            loader(0),
+            Arc::new(move || clock.now()),
+        )
+        .unwrap()
+    };
+    let (a, b, c) = (
+        start("127.0.0.1:0", "fast"),
+        start("127.0.0.1:0", "slow"),
+        start("127.0.0.1:0", "slow"),
+    );
+    let at = |worker: &Worker| match worker.address() {
+        Address::Tcp(address) => address.to_string(),
+        Address::Local(_) => unreachable!("it listens"),
+    };
+    let addresses = [Some(at(&a)), Some(at(&b)), Some(at(&c))];
+    let lost_at = at(&c);
+    let mut c = Some(c);
+    let (mut frames, mut after) = (0_u64, None);
+    let watch = move |frame: u64, said: u64| {
+        assert_eq!(said, frame + BLOCKS as u64);
+        frames += 1;
+        if frames == 40 {
+            drop(c.take());
+        }
+        if frames == 80 {
+            after = Some(start(&lost_at, "slow"));
+        }
+        let _ = &after;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let report = run_on(
+        folder.path(),
+        240,
+        addresses,
+        loader(0),
+        Arc::new(Mutex::new(watch)),
+        None,
+    );
+    assert_eq!(report.requests.in_flight, 0);
+    assert!(
+        report.drops.iter().all(|drop| drop.reason.name() == "failed"),
+        "{:?}",
+        report.drops
+    );
+    assert!(
+        report.requests.dropped <= 12,
+        "what was lost runs again: {:?}",
+        report.requests
+    );
+    let reservations = report.reservations.unwrap();
+    assert_eq!(reservations.workers["c"].downs, 1, "{reservations:?}");
+    drop((a, b));
+}
+
+#[test]
+fn another_plan_comes_into_force_without_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    // With less time only the fast one is left, and nothing is sent on.
+    let mut other = Some(plan(40));
+    let next = Box::new(move || other.take());
+    let report = run_on(folder.path(), 180, here(), loader(0), watch, Some(next));
+    assert_eq!(report.requests.dropped, 0, "{:?}", report.drops);
+    let plans = report.reservations.unwrap().plans;
+    assert_eq!(plans.len(), 1, "{plans:?}");
+}
