@@ -1,23 +1,28 @@
 //! The reservation actor: drives the policy's `Reservations` with what modules ask and what workers report, sends batches
 //! on their way, and changes plans.
 
+mod change;
+mod told;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
 use weir_flow::Item;
-use weir_partition::wire::{BatchKey, Failure, StageTimes, Use as Used};
+use weir_partition::wire::{BatchKey, Failure};
 use weir_partition::{Client, Event, WorkerId, WorkerInfo};
 use weir_policy::reserve::{
     Accuracy, BookingId, PipelineId, PlanReport, Reservations, ReserveEffect, ReserveEvent, ReserveReport,
-    ReserveSpec, ShareId, Tables, Use, WorkerReport,
+    ReserveSpec, ShareId, Tables, WorkerReport,
 };
 use weir_policy::{BatchId, ModuleEvent, ModuleId, SlotId, Span, Timestamp};
+
+use change::Change;
 
 use super::module::{BatchBack, Fact, ModuleActor};
 use super::slots::Modules;
 use crate::clock::{Clock, duration};
-use crate::fleet::{Back, Front, Going, Planned, Through};
+use crate::fleet::{Back, Front, Going, Planned};
 use crate::record::Recorder;
 use crate::telemetry::TICK;
 use crate::worker::{Ran, StepTimes};
@@ -95,16 +100,6 @@ struct Moving {
     booking: BookingId,
     finish: Timestamp,
     items: Vec<Item>,
-}
-
-/// A change of plans under way.
-struct Change {
-    planned: Box<Planned>,
-    asked_at: Timestamp,
-    /// Loads that are not reported yet.
-    missing: Vec<(WorkerId, weir_partition::wire::PartId)>,
-    /// Since when nothing is booked; `None` while the parts are loading.
-    paused_at: Option<Timestamp>,
 }
 
 pub(crate) struct ReservationActor {
@@ -319,231 +314,6 @@ impl ReservationActor {
         if let Some(address) = self.modules.get(module.index()) {
             address.do_send(BatchBack(ran));
         }
-    }
-
-    fn told(&mut self, event: Event, context: &mut Context<Self>) {
-        match event {
-            Event::Up { worker, info } => {
-                tracing::info!(worker = self.name(worker), class = %info.class, "worker is there");
-                self.introduced(worker, &info);
-                self.setup.up.insert(worker, info);
-                self.of_worker(worker, |share| ReserveEvent::Up { share }, context);
-            }
-            Event::Down { worker, reason } => {
-                tracing::warn!(worker = self.name(worker), "worker lost: {reason}");
-                self.setup.up.remove(&worker);
-                self.workers.entry(worker).or_default().downs += 1;
-                self.of_worker(worker, |share| ReserveEvent::Down { share }, context);
-                self.not_awaited(worker);
-            }
-            Event::Used {
-                worker,
-                key,
-                stage,
-                what,
-                usage,
-            } => {
-                if what == Used::Run {
-                    let report = self.workers.entry(worker).or_default();
-                    report.runs += 1;
-                    report.busy_s += usage.span().as_secs_f64();
-                }
-                let Some(moving) = self.moving.get(&key) else {
-                    return;
-                };
-                let used = match what {
-                    Used::Transfer => Use::Transfer,
-                    Used::Run => Use::Run,
-                };
-                let booking = moving.booking;
-                let (from, to) = (usage.from, usage.to);
-                let fact = ReserveEvent::Used {
-                    booking,
-                    stage,
-                    used,
-                    from,
-                    to,
-                };
-                self.fact(fact, context);
-            }
-            Event::Done { key, times, outputs } => self.done(key, &times, outputs, context),
-            Event::Failed { key, failure, .. } => self.failed(key, &failure, context),
-            Event::Loaded { worker, part, .. } => {
-                if let Some(change) = &mut self.change {
-                    change.missing.retain(|missing| *missing != (worker, part));
-                }
-                self.change_over(context);
-            }
-            Event::NotLoaded { worker, part, reason } => {
-                tracing::error!(worker = self.name(worker), "a part cannot be loaded: {reason}");
-                let refused = |change: &Change| change.missing.contains(&(worker, part));
-                if self.change.as_ref().is_some_and(refused) {
-                    tracing::error!("the new plan is given up; the one in force goes on");
-                    self.change = None;
-                }
-            }
-            Event::Activated { .. } => {}
-        }
-    }
-
-    fn name(&self, worker: WorkerId) -> &str {
-        self.setup
-            .names
-            .get(worker.0 as usize)
-            .map_or("?", String::as_str)
-    }
-
-    fn of_worker(
-        &mut self,
-        worker: WorkerId,
-        fact: fn(ShareId) -> ReserveEvent,
-        context: &mut Context<Self>,
-    ) {
-        let seats = (0..).map(ShareId).zip(&self.setup.planned.seats.seats);
-        let own: Vec<ShareId> = seats
-            .filter(|(_, (of, _))| *of == worker)
-            .map(|(share, _)| share)
-            .collect();
-        for share in own {
-            self.fact(fact(share), context);
-        }
-    }
-
-    fn done(
-        &mut self,
-        key: BatchKey,
-        times: &[StageTimes],
-        outputs: Vec<weir_flow::Tensor>,
-        context: &mut Context<Self>,
-    ) {
-        let Some(moving) = self.moving.remove(&key) else {
-            return;
-        };
-        let actual = times
-            .last()
-            .map_or_else(|| self.setup.clock.now(), |last| last.run.to);
-        self.accuracy.finished(moving.finish, actual);
-        let booking = moving.booking;
-        self.fact(ReserveEvent::Finished { booking }, context);
-        let through = Through {
-            module: key.module,
-            batch: key.batch,
-            items: moving.items,
-            outputs,
-            ran: times.iter().map(|stage| stage.run.span()).sum(),
-        };
-        let taken = self
-            .setup
-            .ends
-            .get(&key.module)
-            .is_some_and(|(_, back)| back.take(through));
-        if !taken {
-            let reason = "too many batches wait to be decoded".to_owned();
-            self.back(key.module, key.batch, Err((false, reason)));
-        }
-    }
-
-    fn failed(&mut self, key: BatchKey, failure: &Failure, context: &mut Context<Self>) {
-        let Some(moving) = self.moving.remove(&key) else {
-            return;
-        };
-        let lost = !matches!(failure, Failure::Part(_) | Failure::Panicked(_));
-        if lost {
-            self.accuracy.lost();
-        } else {
-            self.accuracy.failed();
-        }
-        let booking = moving.booking;
-        self.fact(ReserveEvent::Failed { booking }, context);
-        self.back(key.module, key.batch, Err((lost, failure.to_string())));
-    }
-}
-
-/// Plans (PPipe 5.1): the parts of the new one are loaded while the old one goes on; then nothing is booked until what is
-/// under way is through; then all is booked by the new one.
-impl ReservationActor {
-    fn replan(&mut self, planned: Box<Planned>) {
-        if self.change.is_some() {
-            tracing::warn!("a plan is being changed already; the newer one is left out");
-            return;
-        }
-        if let Err(stage) = planned.covered(&self.setup.up) {
-            tracing::error!(
-                "the new plan is given up, the one in force goes on: {stage} has no worker that is there"
-            );
-            return;
-        }
-        let mut missing = Vec::new();
-        for (worker, load) in &planned.parts.loads {
-            if self.setup.up.contains_key(worker) {
-                missing.push((*worker, load.part));
-            }
-            self.setup.client.load(*worker, load.clone());
-        }
-        self.change = Some(Change {
-            planned,
-            asked_at: self.setup.clock.now(),
-            missing,
-            paused_at: None,
-        });
-    }
-
-    /// A worker that is lost is not waited for.
-    fn not_awaited(&mut self, worker: WorkerId) {
-        if let Some(change) = &mut self.change {
-            change.missing.retain(|(of, _)| *of != worker);
-        }
-    }
-
-    fn change_over(&mut self, context: &mut Context<Self>) {
-        let now = self.setup.clock.now();
-        let Some(change) = &mut self.change else { return };
-        if !change.missing.is_empty() {
-            return;
-        }
-        let paused_at = *change.paused_at.get_or_insert(now);
-        if !self.moving.is_empty() || !self.ways.is_empty() {
-            return;
-        }
-        let Some(change) = self.change.take() else { return };
-        self.setup.planned = *change.planned;
-        let spec = spec_of(&self.setup.planned);
-        if let Some(recorder) = &self.setup.recorder {
-            recorder.plan(&spec);
-        }
-        self.reservations = Reservations::new(&spec);
-        self.facts = self.absent();
-        self.facts.extend(std::mem::take(&mut self.held).into_values());
-        let number = self.setup.planned.number;
-        self.setup.client.activate(number);
-        for (module, _) in self.setup.planned.modules.clone() {
-            if let Some(lanes) = self.setup.planned.lanes(module) {
-                self.tell(
-                    module,
-                    ModuleEvent::Planned {
-                        profile: lanes.profile,
-                        batch: lanes.batch,
-                        lanes: lanes.count,
-                        share: lanes.share,
-                    },
-                );
-            }
-        }
-        let report = PlanReport {
-            at_s: now.since(Timestamp::ZERO).as_secs_f64(),
-            preload_ms: paused_at.since(change.asked_at).as_millis_f64(),
-            pause_ms: now.since(paused_at).as_millis_f64(),
-        };
-        if !self.deciding {
-            self.deciding = true;
-            context.notify(Decide);
-        }
-        tracing::info!(
-            plan = number,
-            pause_ms = report.pause_ms,
-            "another plan is in force"
-        );
-        self.plans.push(report);
     }
 }
 
