@@ -1,7 +1,8 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, compare-live, reproduce-pard, docs, clean.
+# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve,
+# bench-partitioned, compare-live, reproduce-pard, docs, clean.
 # Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve compare-live reproduce-pard docs clean
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned compare-live reproduce-pard docs clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -54,6 +55,10 @@ bench-sim:
 # Reservations: probing pools of 100 devices, and a dispatch on a cluster of 100. Needs cargo alone.
 bench-reserve:
 	@$(CARGO) run --release --locked -p weir-reproduction --bin bench-reserve
+
+# Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
+bench-partitioned: setup
+	@scripts/bench-partitioned.sh
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
