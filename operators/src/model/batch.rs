@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use weir_flow::{Batching, DeviceKind};
 
+use super::noise::noise;
 use super::patch::{Leading, free_batch};
 use super::runtime::{Engine, Feed, View};
 
@@ -179,19 +180,6 @@ fn compare(views: &[View<'_>], expected: &[Vec<Vec<f32>>]) -> Result<(), String>
 
 fn same(a: f32, b: f32, scale: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * scale
-}
-
-/// Repeatable noise (splitmix64), so that a model is judged alike on every load.
-fn noise(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
-    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for element in elements {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let unit = ((mixed ^ (mixed >> 31)) >> 40) as f32 / (1_u64 << 24) as f32;
-        *element = low + (high - low) * unit;
-    }
 }
 
 /// A blank input of `rows` items.

@@ -10,6 +10,9 @@ use super::divided::Blocked;
 use super::runtime::Engine;
 use super::{Loaded, OnnxModel};
 
+/// Range of the inputs of models without a head.
+const UNKNOWN: (f32, f32) = (-1.0, 1.0);
+
 /// A model as a chain of layers that can be asked how long they take and where it may be cut.
 pub struct Layered {
     pub(super) name: String,
@@ -17,6 +20,8 @@ pub struct Layered {
     rows: Rows,
     /// What feeds it: shapes are those of one item, or of as many as the model always takes.
     blank: Vec<Tensor>,
+    /// Least and largest value of an element of its inputs, as far as that is known.
+    pub(super) range: (f32, f32),
     pub(super) head: Option<Headed>,
 }
 
@@ -56,6 +61,7 @@ impl OnnxModel {
             let outputs = outputs
                 .map(|port| (port.name.clone(), numbers(&port.name)))
                 .collect();
+            layered.range = loaded.input.range();
             layered.head = Some(Headed {
                 loaded: Arc::clone(loaded),
                 input: input.into(),
@@ -116,7 +122,7 @@ impl Layered {
                 [(_, Element::F32, item)] => {
                     let trial = Trial {
                         item: item.clone(),
-                        range: (-1.0, 1.0),
+                        range: UNKNOWN,
                         max: max_batch.max(1) as usize,
                     };
                     let tried = try_out(bytes, &mut engine, &trial);
@@ -159,6 +165,7 @@ impl Layered {
             chain: Chain::read(Arc::clone(bytes), &samples)?,
             rows,
             blank: samples.one,
+            range: UNKNOWN,
             head: None,
         })
     }

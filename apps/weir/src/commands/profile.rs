@@ -1,6 +1,7 @@
 //! `weir profile`: how long models take by batch size, one slot of their device alone.
 
 mod blocks;
+mod facts;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,6 @@
 //! machine: cutting there would undo the fusion, and for quantised models change results.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde::Deserialize;
 use weir_flow::{DeviceKind, Element, Tensor};
@@ -27,7 +26,7 @@ const MARK: &str = "weir_layer_";
 /// Ends names of events that tell how long a layer took.
 const KERNEL: &str = "_kernel_time";
 /// Ends names of nodes after a change of layout.
-const BLOCKED: &str = "_nchwc";
+pub(super) const BLOCKED: &str = "_nchwc";
 /// Ends a run in the profile.
 const RUN: &str = "model_run";
 
@@ -70,15 +69,7 @@ impl Chain {
 
     /// Whether each boundary can be cut without parting what the runtime fuses: `[i]` between layer `i` and `i + 1`.
     pub(crate) fn unfused(&self) -> Result<Vec<bool>, CutError> {
-        let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
-        let edited = folder.path().join("edited.onnx");
-        let setup = Setup {
-            editing: Editing::Fused,
-            edited: Some(&edited),
-            ..Setup::default()
-        };
-        Engine::open_as(&self.bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
-        let left = values(&edited)?;
+        let left = values(&self.edited(Editing::Fused)?)?;
         let network = Network::read(&self.bytes)?;
         let crossing = Crossing::of(&network);
         let is_there =
@@ -86,6 +77,19 @@ impl Chain {
         Ok((1..self.layers)
             .map(|boundary| crossing.at(boundary).iter().all(is_there))
             .collect())
+    }
+
+    /// The model as the runtime edits it.
+    pub(super) fn edited(&self, editing: Editing) -> Result<Vec<u8>, CutError> {
+        let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
+        let edited = folder.path().join("edited.onnx");
+        let setup = Setup {
+            editing,
+            edited: Some(&edited),
+            ..Setup::default()
+        };
+        Engine::open_as(&self.bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
+        std::fs::read(&edited).map_err(|error| unwritable(&error))
     }
 
     /// The model with the number of its layer in the name of each node.
@@ -141,10 +145,9 @@ fn unwritable(error: &std::io::Error) -> CutError {
     CutError::Runtime(format!("a temporary file cannot be written or read: {error}"))
 }
 
-/// All values that nodes of a file give.
-fn values(path: &Path) -> Result<BTreeSet<String>, CutError> {
-    let bytes = std::fs::read(path).map_err(|error| unwritable(&error))?;
-    let model = Message::read(&bytes).ok_or(CutError::NoModel)?;
+/// All values that nodes of an edited model give.
+fn values(edited: &[u8]) -> Result<BTreeSet<String>, CutError> {
+    let model = Message::read(edited).ok_or(CutError::NoModel)?;
     let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
     let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
     let mut values = BTreeSet::new();

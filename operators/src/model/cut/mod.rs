@@ -11,6 +11,7 @@ mod kinds;
 pub(crate) mod layers;
 mod order;
 mod part;
+mod sums;
 #[cfg(test)]
 mod tests;
 

@@ -3,15 +3,15 @@
 //! A file that is there already is added to: its blocks stay as they are, so that several classes and shares can be
 //! measured one after the other, on several machines.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Divided, PartLoader, SessionError, Tensor};
 use weir_operators::{Blocked, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts};
-use weir_policy::plan::{BlockTimes, Blocks, divide};
+use weir_policy::plan::{BlockTimes, Blocks};
 use weir_runtime::Clock;
 
+use super::facts::Facts;
 use super::{RUNS, sizes};
 use crate::args::{BlockedProfile, Profile};
 use crate::error::UserError;
@@ -47,14 +47,18 @@ pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Resul
         Some(path) if path.exists() => Some(read(path, &name, blocks)?),
         _ => None,
     };
-    let facts = Facts::of(&layered, asked)?;
+    let mut facts = Facts::of(&layered, asked)?;
+    let starts = match &before {
+        Some(before) => {
+            let starts: Vec<usize> = before.layers.iter().map(|layer| *layer as usize).collect();
+            facts.check(&layered, &starts, &name)?;
+            starts
+        }
+        None => facts.divide(&layered, blocks, &name)?,
+    };
     if let Some(path) = &asked.layers {
         write(path, &facts.csv())?;
     }
-    let starts = match &before {
-        Some(before) => before.layers.iter().map(|layer| *layer as usize).collect(),
-        None => facts.divide(blocks, &name)?,
-    };
     let bytes: Vec<u64> = starts[1..]
         .iter()
         .filter_map(|start| facts.bytes.get(start - 1).copied())
@@ -87,7 +91,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Resul
     Ok(table(&facts, &starts, &bytes, &batches, &measured)?)
 }
 
-fn user(error: &SessionError) -> UserError {
+pub(super) fn user(error: &SessionError) -> UserError {
     UserError::new(error.to_string())
 }
 
@@ -127,59 +131,6 @@ fn open(args: &Profile, zoo: &Zoo, name: &str, max_batch: u32) -> anyhow::Result
         }
     };
     Ok(layered.map_err(|error| user(&error))?)
-}
-
-/// What is known of the layers.
-struct Facts {
-    names: Vec<(String, String)>,
-    /// Microseconds.
-    times: Vec<u64>,
-    /// Bytes after each layer but the last.
-    bytes: Vec<u64>,
-    /// Whether it may be cut there.
-    allowed: Vec<bool>,
-}
-
-impl Facts {
-    fn of(layered: &Layered, asked: &BlockedProfile) -> Result<Self, UserError> {
-        let threads = asked.threads as usize;
-        Ok(Self {
-            names: layered.names().map_err(|error| user(&error))?,
-            times: layered.times(threads, RUNS).map_err(|error| user(&error))?,
-            bytes: layered
-                .boundary_bytes(!asked.full_precision)
-                .map_err(|error| user(&error))?,
-            allowed: layered.boundaries().map_err(|error| user(&error))?,
-        })
-    }
-
-    fn divide(&self, blocks: usize, name: &str) -> Result<Vec<usize>, UserError> {
-        let most = 1 + self.allowed.iter().filter(|allowed| **allowed).count();
-        if blocks > most {
-            let layers = self.times.len();
-            return Err(UserError::new(format!(
-                "{name} can be cut into at most {most} blocks ({layers} layers), not {blocks}: lower --blocks"
-            )));
-        }
-        let boundaries: Vec<Option<u64>> = self
-            .bytes
-            .iter()
-            .zip(&self.allowed)
-            .map(|(bytes, allowed)| allowed.then_some(*bytes))
-            .collect();
-        Ok(divide(&self.times, &boundaries, blocks))
-    }
-
-    fn csv(&self) -> String {
-        let mut text = "layer,name,operator,us,bytes_after,may_be_cut_after\n".to_owned();
-        for (layer, ((name, operator), us)) in self.names.iter().zip(&self.times).enumerate() {
-            let name = name.replace('"', "\"\"");
-            let bytes = self.bytes.get(layer).map(u64::to_string).unwrap_or_default();
-            let cut = self.allowed.get(layer).copied().unwrap_or_default();
-            let _ = writeln!(text, "{layer},\"{name}\",{operator},{us},{bytes},{cut}");
-        }
-        text
-    }
 }
 
 /// Microseconds.

@@ -1,0 +1,103 @@
+//! What is known of the layers of a model, and where it is divided.
+
+use std::fmt::Write as _;
+
+use weir_operators::{Layered, PassedOver};
+use weir_policy::plan::divide;
+
+use super::RUNS;
+use super::blocks::user;
+use crate::args::BlockedProfile;
+use crate::error::UserError;
+use crate::output;
+
+/// What is known of the layers.
+pub(super) struct Facts {
+    pub(super) names: Vec<(String, String)>,
+    /// Microseconds.
+    times: Vec<u64>,
+    /// Bytes after each layer but the last.
+    pub(super) bytes: Vec<u64>,
+    /// Whether it may be cut there.
+    allowed: Vec<bool>,
+}
+
+impl Facts {
+    pub(super) fn of(layered: &Layered, asked: &BlockedProfile) -> Result<Self, UserError> {
+        let threads = asked.threads as usize;
+        Ok(Self {
+            names: layered.names().map_err(|error| user(&error))?,
+            times: layered.times(threads, RUNS).map_err(|error| user(&error))?,
+            bytes: layered
+                .boundary_bytes(!asked.full_precision)
+                .map_err(|error| user(&error))?,
+            allowed: layered.boundaries().map_err(|error| user(&error))?,
+        })
+    }
+
+    /// The first layer of each block. Boundaries where parts give something else than the model are no longer allowed.
+    pub(super) fn divide(
+        &mut self,
+        layered: &Layered,
+        blocks: usize,
+        name: &str,
+    ) -> Result<Vec<usize>, UserError> {
+        self.enough(blocks, name)?;
+        let choose = |allowed: &[bool]| {
+            let boundaries = self.bytes.iter().zip(allowed);
+            let boundaries: Vec<Option<u64>> = boundaries
+                .map(|(bytes, allowed)| allowed.then_some(*bytes))
+                .collect();
+            divide(&self.times, &boundaries, blocks)
+        };
+        let settled = layered.settle(self.allowed.clone(), choose);
+        let settled = settled.map_err(|error| user(&error))?;
+        for over in &settled.passed_over {
+            self.tell(name, "is not cut", over);
+        }
+        self.allowed = settled.boundaries;
+        self.enough(blocks, name)?;
+        Ok(settled.starts)
+    }
+
+    /// Tries the boundaries of a profile that was made before, perhaps on another machine.
+    pub(super) fn check(&self, layered: &Layered, starts: &[usize], name: &str) -> Result<(), UserError> {
+        let inside = starts.iter().skip(1).copied();
+        let inside: Vec<usize> = inside.filter(|layer| *layer < self.times.len()).collect();
+        let found = layered.unfaithful(&inside).map_err(|error| user(&error))?;
+        for over in &found {
+            self.tell(name, "should on this machine not be cut", over);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, name: &str, what: &str, over: &PassedOver) {
+        let layer = self.names.get(over.layer).map_or("", |(name, _)| name);
+        output::remark(&format!(
+            "{name} {what} before layer {} ({layer}): parts {}",
+            over.layer, over.reason
+        ));
+    }
+
+    fn enough(&self, blocks: usize, name: &str) -> Result<(), UserError> {
+        let most = 1 + self.allowed.iter().filter(|allowed| **allowed).count();
+        if blocks <= most {
+            return Ok(());
+        }
+        let layers = self.times.len();
+        Err(UserError::new(format!(
+            "{name} can be cut into at most {most} blocks ({layers} layers), not {blocks}: lower --blocks"
+        )))
+    }
+
+    pub(super) fn csv(&self) -> String {
+        let mut text = "layer,name,operator,us,bytes_after,may_be_cut_after\n".to_owned();
+        for (layer, ((name, operator), us)) in self.names.iter().zip(&self.times).enumerate() {
+            let name = name.replace('"', "\"\"");
+            let bytes = self.bytes.get(layer).map(u64::to_string).unwrap_or_default();
+            let cut = self.allowed.get(layer).copied().unwrap_or_default();
+            let _ = writeln!(text, "{layer},\"{name}\",{operator},{us},{bytes},{cut}");
+        }
+        text
+    }
+}

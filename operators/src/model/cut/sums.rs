@@ -1,0 +1,55 @@
+//! Sums that the runtime computes within the convolution before them: the ends of residual blocks, on a CPU.
+//!
+//! It does so where both operands are in its blocks of channels. One that comes from outside is not, so a cut across
+//! which an operand goes changes the order in which the sum is rounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::fields as field;
+use super::graph::Network;
+use super::layers::BLOCKED;
+use super::{Chain, CutError};
+use crate::model::runtime::Editing;
+use crate::model::wire::{Field, Message};
+
+/// Inputs of a convolution in blocks of channels that adds the last of them.
+const WITH_SUM: usize = 4;
+
+impl Chain {
+    /// By fused sum, the boundaries across which one of its operands goes: each by the layer after it.
+    pub(crate) fn sums(&self) -> Result<Vec<Range<usize>>, CutError> {
+        let edited = self.edited(Editing::All)?;
+        let fused = fused(&edited)?;
+        let network = Network::read(&self.bytes)?;
+        let mut born: BTreeMap<&str, usize> = network.inputs.iter().map(|(name, _)| (*name, 0)).collect();
+        let mut spans = Vec::new();
+        for (index, layer) in network.layers.iter().enumerate() {
+            if layer.inputs.iter().any(|input| fused.contains(*input)) {
+                let operands = layer.inputs.iter().filter_map(|input| born.get(input));
+                spans.push(operands.min().copied().unwrap_or(index)..index + 1);
+            }
+            born.extend(layer.outputs.iter().map(|output| (*output, index + 1)));
+        }
+        Ok(spans)
+    }
+}
+
+/// Values that convolutions gave before the runtime let them add something.
+fn fused(edited: &[u8]) -> Result<BTreeSet<String>, CutError> {
+    let model = Message::read(edited).ok_or(CutError::NoModel)?;
+    let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
+    let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
+    let mut values = BTreeSet::new();
+    for node in graph.all(field::GRAPH_NODE).filter_map(Message::read) {
+        let inputs: Vec<&[u8]> = node.all(field::NODE_INPUT).collect();
+        if node.text(field::NODE_OP) != Some("Conv")
+            || inputs.get(WITH_SUM - 1).is_none_or(|sum| sum.is_empty())
+        {
+            continue;
+        }
+        let name = node.text(field::NODE_NAME).unwrap_or_default();
+        values.extend(name.rsplit_once(BLOCKED).map(|(value, _)| value.to_owned()));
+    }
+    Ok(values)
+}

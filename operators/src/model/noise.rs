@@ -1,0 +1,82 @@
+//! Noise that models are tried with: the same on every load and every machine.
+
+use half::f16;
+use weir_flow::{Element, Tensor};
+
+/// Side of the squares of the smooth noise, in elements: pictures are smoother than noise.
+const SQUARE: usize = 8;
+
+/// Repeatable noise (splitmix64), so that a model is judged alike on every load.
+pub(super) fn noise(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
+    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for element in elements {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let unit = ((mixed ^ (mixed >> 31)) >> 40) as f32 / (1_u64 << 24) as f32;
+        *element = low + (high - low) * unit;
+    }
+}
+
+/// Fills a tensor with noise: floats of `range`, bytes of all values, other integers of 0 and 1, which are right for
+/// masks and as numbers of words.
+pub(super) fn fill(tensor: &mut Tensor, seed: u64, range: (f32, f32), smooth: bool) {
+    let range = match tensor.element {
+        Element::F32 | Element::F16 | Element::F64 => range,
+        Element::U8 => (0.0, 255.9),
+        Element::I8 => (-128.0, 127.9),
+        _ => (0.0, 1.9),
+    };
+    let mut values = vec![0.0; tensor.shape.iter().product()];
+    noise(seed, range, &mut values);
+    if smooth {
+        squares(&tensor.shape, &mut values);
+    }
+    let values = values.into_iter();
+    tensor.data = match tensor.element {
+        Element::F32 => values.flat_map(f32::to_le_bytes).collect(),
+        Element::F16 => values
+            .flat_map(|value| f16::from_f32(value).to_le_bytes())
+            .collect(),
+        Element::F64 => values.flat_map(|value| f64::from(value).to_le_bytes()).collect(),
+        Element::I32 => values.flat_map(|value| (value as i32).to_le_bytes()).collect(),
+        Element::I64 => values.flat_map(|value| (value as i64).to_le_bytes()).collect(),
+        Element::I8 => values.map(|value| (value as i8).cast_unsigned()).collect(),
+        _ => values.map(|value| value as u8).collect(),
+    };
+}
+
+/// Makes all values of a square its first. Dimensions of fewer elements than a few squares (channels, the batch) stay
+/// as they are, wherever in the shape they are.
+fn squares(shape: &[usize], values: &mut [f32]) {
+    for at in 0..values.len() {
+        let (mut rest, mut stride, mut first) = (at, 1, 0);
+        for size in shape.iter().rev() {
+            let place = rest % size;
+            let step = if *size >= 3 * SQUARE { SQUARE } else { 1 };
+            first += (place - place % step) * stride;
+            rest /= size;
+            stride *= size;
+        }
+        // The first of a square comes before all others of it and is its own first.
+        values[at] = values[first];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smooth_noise_is_of_squares_in_either_layout() {
+        for shape in [[1, 3, 32, 40], [1, 32, 40, 3]] {
+            let mut values = vec![0.0; shape.iter().product()];
+            noise(7, (-1.0, 1.0), &mut values);
+            squares(&shape, &mut values);
+            let different: std::collections::BTreeSet<u32> =
+                values.iter().map(|value| value.to_bits()).collect();
+            assert_eq!(different.len(), 3 * 4 * 5);
+        }
+    }
+}
