@@ -13,6 +13,9 @@ use crate::time::{Span, Timestamp};
 /// How long what must not be let go waits where no way is left at all.
 const NO_WAY_MOST: Span = Span::from_secs(30);
 
+/// The least part of the SLO that is kept back when a way is asked for: one in so many.
+const LEEWAY: u64 = 50;
+
 /// A way through a pipeline that is kept free for one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Booking {
@@ -86,12 +89,12 @@ impl Module {
             return;
         }
         self.asked = None;
-        let ahead = self.outlook.ahead;
+        let kept = self.kept_back();
         loop {
             let hopeless = self
                 .queues
                 .most_urgent(0)
-                .filter(|(_, entry)| finish > (entry.sent_at + self.spec.slo).saturating_sub(ahead));
+                .filter(|(_, entry)| finish > (entry.sent_at + self.spec.slo).saturating_sub(kept));
             let Some((request, _)) = hopeless else { return };
             self.let_go(request, DropReason::Hopeless, now, effects);
         }
@@ -154,12 +157,26 @@ impl Module {
         self.asked = ask;
     }
 
+    /// What is kept back of a deadline when a way is asked for: reservations may wait for a larger batch to the last moment
+    /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
+    fn kept_back(&self) -> Span {
+        let planned = self.profiled(self.batch_size);
+        let promised = self
+            .workers
+            .iter()
+            .map(|lane| lane.correction.promised(planned))
+            .max();
+        let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
+        self.outlook.ahead + leeway + self.spec.slo / LEEWAY
+    }
+
     /// What waits for a way: the most urgent request says by when the batch must be through.
     fn wanted(&self) -> Option<Ask> {
         let most_urgent = self.first()?;
         let deadline = most_urgent.sent_at + self.spec.slo;
+        let kept = self.kept_back();
         Some(Ask {
-            deadline: deadline.saturating_sub(self.outlook.ahead).max(self.relaxed),
+            deadline: deadline.saturating_sub(kept).max(self.relaxed),
             since: most_urgent.arrived_at,
             waiting: u32::try_from(self.queues.items_in(0)).unwrap_or(u32::MAX),
         })
