@@ -140,6 +140,7 @@ fn dispatch(models: &[Model], tables: Tables, load: f64) -> Option<Measured> {
         cluster: cluster(models)?,
         tables,
         feedback: false,
+        corrected: false,
         head_min_fraction: 0.95,
     };
     let mut reservations = Reservations::new(&spec);
@@ -224,6 +225,7 @@ fn probe(tables: Tables, booked: u32) -> Option<f64> {
         cluster: cluster(&models)?,
         tables,
         feedback: false,
+        corrected: false,
         head_min_fraction: 0.95,
     };
     let mut reservations = Reservations::new(&spec);

@@ -99,6 +99,7 @@ impl Placed {
                 cluster: self.cluster.clone(),
                 tables: plane.tables,
                 feedback: false,
+                corrected: false,
                 head_min_fraction: plane.head_min_fraction,
             },
             streams: vec![PooledStream {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::facts::{Booked, BookingId, Leg, Use};
 use super::grounds::Grounds;
 use super::probe::Probe;
-use super::spec::ShareId;
+use super::spec::{PipelineId, ShareId};
 use super::table::{Held, Key, Table};
 use crate::id::ModuleId;
 use crate::time::{Span, Timestamp};
@@ -37,6 +37,8 @@ impl Step {
 #[derive(Debug, Clone)]
 pub(super) struct Booking {
     pub(super) module: ModuleId,
+    pub(super) pipeline: PipelineId,
+    pub(super) size: u32,
     booked_at: Timestamp,
     legs: Vec<Leg>,
     steps: Vec<Step>,
@@ -124,6 +126,8 @@ impl Bookings {
         }
         let booking = Booking {
             module: grounds.pipelines[probe.pipeline.index()].module,
+            pipeline: probe.pipeline,
+            size: probe.size,
             booked_at: now,
             legs: probe.legs.clone(),
             steps,

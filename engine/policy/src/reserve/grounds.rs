@@ -2,6 +2,7 @@
 
 use super::spec::{ClusterSpec, ShareId};
 use crate::id::ModuleId;
+use crate::profile::Correction;
 use crate::time::Span;
 
 /// One stage, its durations worked out.
@@ -12,11 +13,34 @@ pub(super) struct Stage {
     /// Whether its input takes as long to all of its shares: none is on a server of the stage before, and all servers
     /// have the same bandwidth.
     pub(super) alike: bool,
-    /// By batch size, from one.
+    /// By batch size, from one: by the profile, and as they are lately.
+    profiled: Vec<Span>,
     durations: Vec<Span>,
+    correction: Correction,
 }
 
+/// A ratio that moved by less is the same.
+const NEWS: f64 = 0.01;
+
 impl Stage {
+    /// A batch of `size` took so long: from now on the stage is reckoned with as it is lately.
+    pub(super) fn measured(&mut self, size: u32, took: Span) {
+        let last = self.profiled.len().saturating_sub(1);
+        let Some(&profiled) = self.profiled.get((size.saturating_sub(1) as usize).min(last)) else {
+            return;
+        };
+        let applied = self.durations[0].micros() as f64 / self.profiled[0].micros().max(1) as f64;
+        self.correction.measured(profiled, took);
+        let ratio = self.correction.ratio();
+        if (ratio - applied).abs() > NEWS {
+            self.durations = self
+                .profiled
+                .iter()
+                .map(|profiled| profiled.scale(ratio))
+                .collect();
+        }
+    }
+
     pub(super) fn duration(&self, size: u32) -> Span {
         let last = self.durations.len().saturating_sub(1);
         self.durations
@@ -73,13 +97,16 @@ impl Grounds {
                         let near = here.iter().any(|server| before.contains(server));
                         let alike = even && !near;
                         before = here;
+                        let profiled: Vec<Span> = (1..=pipeline.batch.max(1))
+                            .map(|size| stage.profile.duration(size))
+                            .collect();
                         Stage {
                             shares: stage.shares.clone(),
                             received_bytes: stage.received_bytes,
                             alike,
-                            durations: (1..=pipeline.batch.max(1))
-                                .map(|size| stage.profile.duration(size))
-                                .collect(),
+                            durations: profiled.clone(),
+                            profiled,
+                            correction: Correction::default(),
                         }
                     })
                     .collect();

@@ -26,7 +26,7 @@ mod values;
 use std::collections::BTreeMap;
 
 use crate::id::ModuleId;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 use bookings::Bookings;
 use decide::{Outcome, Scratch};
@@ -64,6 +64,7 @@ pub struct Reservations {
     grounds: Grounds,
     tables: Tables,
     feedback: bool,
+    corrected: bool,
     head_min_fraction: f64,
     bookings: Bookings,
     down: Vec<bool>,
@@ -89,6 +90,7 @@ impl Reservations {
             grounds,
             tables: spec.tables,
             feedback: spec.feedback,
+            corrected: spec.corrected,
             head_min_fraction: spec.head_min_fraction,
             tenants,
             version: 1,
@@ -149,6 +151,9 @@ impl Reservations {
             } if self.feedback => {
                 let to = to.min(now);
                 let from = from.min(to);
+                if used == Use::Run && self.corrected {
+                    self.correct(booking, stage, to - from);
+                }
                 self.bookings.used(booking, stage, used, Booked { from, to });
                 self.version += 1;
             }
@@ -160,6 +165,16 @@ impl Reservations {
                     self.version += 1;
                 }
             }
+        }
+    }
+
+    fn correct(&mut self, booking: BookingId, stage: u32, took: Span) {
+        let Some(booking) = self.bookings.all.get(&booking) else {
+            return;
+        };
+        let pipeline = self.grounds.pipelines.get_mut(booking.pipeline.index());
+        if let Some(stage) = pipeline.and_then(|pipeline| pipeline.stages.get_mut(stage as usize)) {
+            stage.measured(booking.size, took);
         }
     }
 

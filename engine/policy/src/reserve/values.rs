@@ -25,6 +25,9 @@ pub struct ReserveSpec {
     /// Whether uses are reported. Where they are, what is not reported as over is held to go on; where they are not,
     /// everything is held to go as booked.
     pub feedback: bool,
+    /// Whether durations follow what is reported, by a smoothed ratio to the profile for each stage.
+    #[serde(default)]
+    pub corrected: bool,
     /// An item that comes to the head of the queue is given up unless a batch of at least this part of the planned size
     /// meets its deadline; once it has passed, the batch may shrink to one. 0: it may shrink at once (PPipe 5.4); the
     /// published results used 0.95.

@@ -39,6 +39,7 @@ fn pipeline(batch: u32, tables: Tables, head_min_fraction: f64) -> Reservations 
         },
         tables,
         feedback: true,
+        corrected: false,
         head_min_fraction,
     })
 }

@@ -86,6 +86,7 @@ fn reservations(draw: Draw, random: &mut Pcg64Mcg) -> (ReserveSpec, Reservations
         cluster: cluster(draw, random),
         tables: draw.tables,
         feedback: draw.feedback,
+        corrected: false,
         head_min_fraction: draw.head_min_fraction,
     };
     let reservations = Reservations::new(&spec);

@@ -82,6 +82,7 @@ pub(crate) fn spec_of(planned: &Planned) -> ReserveSpec {
         cluster: planned.seats.cluster.clone(),
         tables: Tables::Intervals,
         feedback: true,
+        corrected: true,
         head_min_fraction: 0.95,
     }
 }
