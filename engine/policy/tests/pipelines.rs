@@ -133,7 +133,7 @@ impl World {
             cluster: cluster(),
             tables: case.tables,
             feedback: true,
-            corrected: case.seed % 3 > 0,
+            corrected: !case.seed.is_multiple_of(3),
             head_min_fraction: 0.95,
         };
         let mut world = Self {

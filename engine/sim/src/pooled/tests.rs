@@ -53,6 +53,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (PooledSpec, Vec<Vec<Timestam
             Tables::Intervals
         },
         feedback,
+        corrected: false,
         head_min_fraction: 0.95,
     };
     let spec = PooledSpec {
