@@ -41,6 +41,8 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
             "mailbox",
             "sweep",
             "sizing",
+            "tables",
+            "head_min_fraction",
         ],
         false,
         reports,
@@ -65,6 +67,17 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
     }
     if let Some(sizing) = word(&fields, "sizing", reports) {
         policy.sizing = Some(sizing);
+    }
+    if let Some(tables) = word(&fields, "tables", reports) {
+        policy.tables = tables;
+    }
+    let fraction = fields.read("head_min_fraction", reports, |node| match node.content {
+        Content::Number(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        Content::Whole(whole @ (0 | 1)) => Ok(whole as f64),
+        _ => Err("a number from 0 to 1".to_owned()),
+    });
+    if let Some(fraction) = fraction.into_value() {
+        policy.head_min_fraction = fraction;
     }
     if let Some(sweep) = fields.flag("sweep", reports).into_value() {
         policy.sweep = sweep;

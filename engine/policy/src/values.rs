@@ -3,6 +3,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::reserve::Tables;
 use crate::time::Span;
 
 /// The whole policy of a graph.
@@ -24,7 +25,15 @@ pub struct Policy {
     /// How batch sizes are chosen; by default as the drop rule has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizing: Option<Sizing>,
+    /// What reservations remember of a resource (models with a plan).
+    pub tables: Tables,
+    /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
+    /// with a plan): 0 lets batches shrink to one at once, as PPipe's text has it; its published results used 0.95.
+    pub head_min_fraction: f64,
 }
+
+/// As PPipe's published results have it.
+const HEAD_MIN_FRACTION: f64 = 0.95;
 
 impl Policy {
     /// How batch sizes are chosen.
@@ -47,6 +56,8 @@ impl Default for Policy {
             mailbox: Mailboxes::default(),
             sweep: true,
             sizing: None,
+            tables: Tables::default(),
+            head_min_fraction: HEAD_MIN_FRACTION,
         }
     }
 }

@@ -281,7 +281,7 @@ impl Engine<'_> {
         }
         let planned = line.planned.clone();
         if let Some(recorder) = &self.recorder {
-            recorder.plan(&spec_of(&planned));
+            recorder.plan(&spec_of(&planned, self.graph.policy()));
         }
         let actor = ReservationActor::new(ReservationSetup {
             clock: self.clock,
@@ -300,6 +300,7 @@ impl Engine<'_> {
                 .iter()
                 .map(|worker| worker.emulated)
                 .collect(),
+            policy: self.graph.policy().clone(),
             planned,
             ends,
         })

@@ -53,6 +53,7 @@ fn policies() -> Vec<Policy> {
                 mailbox: [Mailboxes::Pool, Mailboxes::Worker, Mailboxes::Worker][turn % 3],
                 sweep: turn % 2 == 0,
                 sizing: [None, Some(Sizing::Fair), Some(Sizing::Together)][turn % 3],
+                ..Policy::default()
             });
         }
     }

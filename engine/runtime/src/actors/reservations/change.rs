@@ -66,7 +66,7 @@ impl ReservationActor {
         }
         let Some(change) = self.change.take() else { return };
         self.setup.planned = *change.planned;
-        let spec = spec_of(&self.setup.planned);
+        let spec = spec_of(&self.setup.planned, &self.setup.policy);
         if let Some(recorder) = &self.setup.recorder {
             recorder.plan(&spec);
         }

@@ -13,9 +13,9 @@ use weir_partition::wire::{BatchKey, Failure};
 use weir_partition::{Client, Event, WorkerId, WorkerInfo};
 use weir_policy::reserve::{
     Accuracy, BookingId, PipelineId, PlanReport, Reservations, ReserveEffect, ReserveEvent, ReserveReport,
-    ReserveSpec, ShareId, Tables, WorkerReport,
+    ReserveSpec, ShareId, WorkerReport,
 };
-use weir_policy::{BatchId, ModuleEvent, ModuleId, SlotId, Span, Timestamp};
+use weir_policy::{BatchId, ModuleEvent, ModuleId, Policy, SlotId, Span, Timestamp};
 
 use change::Change;
 
@@ -71,19 +71,20 @@ pub(crate) struct ReservationSetup {
     /// Names of all workers, and which are said to stand for other devices.
     pub(crate) names: Vec<String>,
     pub(crate) emulated: Vec<bool>,
+    pub(crate) policy: Policy,
     pub(crate) planned: Planned,
     /// The two ends of each module's model.
     pub(crate) ends: BTreeMap<ModuleId, (Front, Back)>,
 }
 
 /// What reservations are made from, for a plan.
-pub(crate) fn spec_of(planned: &Planned) -> ReserveSpec {
+pub(crate) fn spec_of(planned: &Planned, policy: &Policy) -> ReserveSpec {
     ReserveSpec {
         cluster: planned.seats.cluster.clone(),
-        tables: Tables::Intervals,
+        tables: policy.tables,
         feedback: true,
         corrected: true,
-        head_min_fraction: 0.95,
+        head_min_fraction: policy.head_min_fraction,
     }
 }
 
@@ -124,7 +125,7 @@ pub(crate) struct ReservationActor {
 impl ReservationActor {
     pub(crate) fn new(setup: ReservationSetup) -> Self {
         let mut actor = Self {
-            reservations: Reservations::new(&spec_of(&setup.planned)),
+            reservations: Reservations::new(&spec_of(&setup.planned, &setup.policy)),
             modules: Vec::new(),
             ways: BTreeMap::new(),
             moving: BTreeMap::new(),
