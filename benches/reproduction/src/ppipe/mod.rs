@@ -1,9 +1,23 @@
 //! The evaluation of PPipe (ATC 2025, section 7), run again.
 
+pub mod ablation;
+pub mod acceptance;
+pub mod attainment;
+pub mod clusters;
 pub mod load_factor;
+pub mod microscopic;
+pub mod progress;
 pub mod published;
+pub mod scaling;
+pub mod sensitivity;
+pub mod setting;
 pub mod source;
+pub mod studies;
 pub mod synthetic;
+pub mod verdicts;
+mod write;
+
+pub use write::write;
 
 use std::path::PathBuf;
 
