@@ -33,7 +33,8 @@ pub trait Ends: Send {
     /// # Errors
     /// [`SessionError::Run`].
     fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
-    /// One inference an item, in order, out of the outputs of the batch that these items were prepared for.
+    /// One inference an item, in order, out of the outputs of the batch that these items were prepared for, by this or
+    /// another of its kind: several batches are under way at a time.
     ///
     /// # Errors
     /// [`SessionError::Run`] where the outputs are not those of the model.

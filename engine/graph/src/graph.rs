@@ -92,6 +92,8 @@ pub struct WorkerNode {
     pub server: String,
     /// What its server's link carries each way, in bits a second.
     pub bandwidth_bps: u64,
+    /// It stands for a device of its class: it keeps each batch as long as the plan's profile says, or longer.
+    pub emulated: bool,
     /// A worker in this process that stands for a slower device takes so many times as long; 1 where it does not.
     pub slowdown: f64,
     /// The core that a worker in this process is pinned to.

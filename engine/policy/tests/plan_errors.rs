@@ -1,5 +1,7 @@
 //! What is wrong with a problem is said clearly, and plans survive being written down.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use weir_policy::Span;
 use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served, Solution, solve};
 

@@ -294,6 +294,12 @@ impl Engine<'_> {
                 .iter()
                 .map(|worker| worker.name.clone())
                 .collect(),
+            emulated: self
+                .graph
+                .workers()
+                .iter()
+                .map(|worker| worker.emulated)
+                .collect(),
             planned,
             ends,
         })

@@ -88,7 +88,7 @@ impl OnnxEnds {
         })
     }
 
-    fn read(&self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, String> {
+    fn read(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, String> {
         let rows = self.rows(items)?;
         let mut data = Vec::with_capacity(self.head.outputs.len());
         for (name, wanted) in &self.head.outputs {
@@ -110,6 +110,7 @@ impl OnnxEnds {
             }
             data.push(data_of);
         }
+        self.fill.lie(&self.head.loaded, items);
         let data: Vec<&[f32]> = data.iter().map(Vec::as_slice).collect();
         let mut inferences = Vec::with_capacity(items.len());
         self.fill.decode(&self.head.loaded, &data, rows, &mut inferences);
@@ -130,8 +131,8 @@ impl Ends for OnnxEnds {
     }
 
     fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
-        self.read(items, outputs)
-            .map_err(|reason| self.failed(items, reason))
+        let read = self.read(items, outputs);
+        read.map_err(|reason| self.failed(items, reason))
     }
 }
 

@@ -5,9 +5,9 @@ use weir_flow::{Inference, Item, Point, Points, Rect, Region};
 use super::Loaded;
 use crate::heads::input::{Align, Fit, Map, Placed, aligned_face};
 use crate::heads::{Input, Output};
-use crate::pixels::{Arrangement, InputSpec, Projective, Sampler};
+use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
 
-/// What remembers how the items of a batch were laid into the input, until they are decoded.
+/// Lays items into an input, and knows how they lie when outputs are decoded.
 pub(super) struct Fill {
     sampler: Sampler,
     spec: Option<InputSpec>,
@@ -39,6 +39,23 @@ impl Fill {
         shape
     }
 
+    /// How these items lie in their input, for decoding what another filled and ran.
+    pub(super) fn lie(&mut self, model: &Loaded, items: &[Item]) {
+        let input = &model.input;
+        self.begin(input, items, items.len());
+        let spec = self.spec.unwrap_or(input.spec);
+        let placed = items.iter().map(|item| {
+            let map = match lay(input, item, &spec) {
+                Lay::Turned(inverse) => Map::Turned(inverse),
+                Lay::Straight { rect, letterbox } => {
+                    Map::Straight(placement(&item.frame.image, &rect, &spec, letterbox))
+                }
+            };
+            placed(item, &spec, map)
+        });
+        self.placed.extend(placed);
+    }
+
     /// Fills the elements of an input of the shape that was said with the items.
     pub(super) fn items(
         &mut self,
@@ -55,17 +72,10 @@ impl Fill {
         };
         for (item, out) in items.iter().zip(elements.chunks_exact_mut(spec.len().max(1))) {
             let map = place(&mut self.sampler, input, item, &spec, out);
-            let image = &item.frame.image;
-            let frame = (image.width as f32, image.height as f32);
             if let Some(dump) = &model.dump {
                 dump.write(item, &map, &shape, out)?;
             }
-            self.placed.push(Placed {
-                width: spec.width,
-                height: spec.height,
-                frame,
-                map,
-            });
+            self.placed.push(placed(item, &spec, map));
         }
         // Rows without an item hold what they held; nobody reads what comes of them, but it should not be noise.
         if let Some(rest) = elements.get_mut(items.len() * spec.len()..) {
@@ -140,18 +150,33 @@ fn aspect(item: &Item) -> f32 {
     width / height.max(1e-3)
 }
 
-/// Samples an item into its row of the input.
-fn place(sampler: &mut Sampler, input: &Input, item: &Item, spec: &InputSpec, out: &mut [f32]) -> Map {
-    let (rect, points) = part(item);
+/// How an item comes to lie in the input.
+enum Lay {
+    /// By a transformation, of which this is the inverse.
+    Turned(Projective),
+    /// This rectangle of the picture, scaled.
+    Straight { rect: Rect, letterbox: bool },
+}
+
+fn placed(item: &Item, spec: &InputSpec, map: Map) -> Placed {
     let image = &item.frame.image;
+    Placed {
+        width: spec.width,
+        height: spec.height,
+        frame: (image.width as f32, image.height as f32),
+        map,
+    }
+}
+
+fn lay(input: &Input, item: &Item, spec: &InputSpec) -> Lay {
+    let (rect, points) = part(item);
     let turned = match (input.align, points) {
         (Align::Face, Points::Face(points)) => aligned_face(points, spec),
         (Align::Flat, Points::Corners(corners)) => flat(input, item, *corners, spec),
         _ => None,
     };
     if let Some(inverse) = turned {
-        sampler.warp(image, &inverse, spec, out);
-        return Map::Turned(inverse);
+        return Lay::Turned(inverse);
     }
     let rect = input.part(&rect);
     let squeezed = match input.fit {
@@ -159,11 +184,26 @@ fn place(sampler: &mut Sampler, input: &Input, item: &Item, spec: &InputSpec, ou
         Fit::Letterbox => false,
         Fit::Line => rect.width() * spec.height as f32 > rect.height() * spec.width as f32,
     };
-    Map::Straight(if squeezed {
-        sampler.stretch(image, &rect, spec, out)
-    } else {
-        sampler.letterbox(image, &rect, spec, out)
-    })
+    Lay::Straight {
+        rect,
+        letterbox: !squeezed,
+    }
+}
+
+/// Samples an item into its row of the input.
+fn place(sampler: &mut Sampler, input: &Input, item: &Item, spec: &InputSpec, out: &mut [f32]) -> Map {
+    let image = &item.frame.image;
+    match lay(input, item, spec) {
+        Lay::Turned(inverse) => {
+            sampler.warp(image, &inverse, spec, out);
+            Map::Turned(inverse)
+        }
+        Lay::Straight {
+            rect,
+            letterbox: true,
+        } => Map::Straight(sampler.letterbox(image, &rect, spec, out)),
+        Lay::Straight { rect, .. } => Map::Straight(sampler.stretch(image, &rect, spec, out)),
+    }
 }
 
 /// From the input to a flat thing; of a line that keeps its aspect, only the left part of the input is the thing.

@@ -18,6 +18,7 @@ mod warp;
 
 pub use projective::Projective;
 pub use sampler::Sampler;
+pub(crate) use sampler::placement;
 pub use spec::{Arrangement, Channels, InputSpec, Placement, Scaler};
 
 #[cfg(test)]

@@ -27,6 +27,66 @@ struct Target<'a> {
     height: usize,
 }
 
+impl<'a> Target<'a> {
+    fn stretched(spec: &'a InputSpec) -> Self {
+        Self {
+            spec,
+            width: spec.width as usize,
+            height: spec.height as usize,
+        }
+    }
+
+    fn letterboxed(from: &Rect, spec: &'a InputSpec) -> Self {
+        let (width, height) = (from.width().max(1e-3), from.height().max(1e-3));
+        let ratio = (spec.width as f32 / width).min(spec.height as f32 / height);
+        let fit = |side: f32, most: u32| ((side * ratio).round() as usize).clamp(1, (most as usize).max(1));
+        Self {
+            spec,
+            width: fit(width, spec.width),
+            height: fit(height, spec.height),
+        }
+    }
+
+    fn placement(&self, image: &Image, from: &Rect) -> Placement {
+        let finite = (from.width() + from.height() + from.x0 + from.y0).is_finite();
+        let there = from.width() > 0.0 && from.height() > 0.0 && finite;
+        let scale = if is_nothing(image, from, self.spec) {
+            Point::new(1.0, 1.0)
+        } else {
+            Point::new(
+                self.width as f32 / from.width(),
+                self.height as f32 / from.height(),
+            )
+        };
+        Placement {
+            origin: if there {
+                Point::new(from.x0, from.y0)
+            } else {
+                Point::default()
+            },
+            offset: Point::default(),
+            scale,
+        }
+    }
+}
+
+/// Where [`Sampler::stretch`] would put the region, and [`Sampler::letterbox`] where `letterbox`.
+pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox: bool) -> Placement {
+    let target = if letterbox {
+        Target::letterboxed(from, spec)
+    } else {
+        Target::stretched(spec)
+    };
+    target.placement(image, from)
+}
+
+/// Whether there is nothing to be sampled.
+fn is_nothing(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
+    let (width, height) = (from.width(), from.height());
+    let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
+    empty || image.width == 0 || image.height == 0 || spec.is_empty()
+}
+
 impl Sampler {
     /// With the default scaler.
     #[must_use]
@@ -55,12 +115,7 @@ impl Sampler {
     /// # Panics
     /// Where `out` is not `spec.len()` long.
     pub fn stretch(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
-        let target = Target {
-            spec,
-            width: spec.width as usize,
-            height: spec.height as usize,
-        };
-        self.place(image, from, &target, out)
+        self.place(image, from, &Target::stretched(spec), out)
     }
 
     /// Puts the region `from` at the top left of the input, as large as fits without changing its aspect; the rest is
@@ -69,34 +124,17 @@ impl Sampler {
     /// # Panics
     /// Where `out` is not `spec.len()` long.
     pub fn letterbox(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
-        let (width, height) = (from.width().max(1e-3), from.height().max(1e-3));
-        let ratio = (spec.width as f32 / width).min(spec.height as f32 / height);
-        let fit = |side: f32, most: u32| ((side * ratio).round() as usize).clamp(1, (most as usize).max(1));
-        let target = Target {
-            spec,
-            width: fit(width, spec.width),
-            height: fit(height, spec.height),
-        };
-        self.place(image, from, &target, out)
+        self.place(image, from, &Target::letterboxed(from, spec), out)
     }
 
     fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> Placement {
         let spec = target.spec;
         assert_eq!(out.len(), spec.len(), "the input's size");
         let (width, height) = (from.width(), from.height());
-        let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
-        if empty || image.width == 0 || image.height == 0 || spec.is_empty() {
+        let placement = target.placement(image, from);
+        if is_nothing(image, from, spec) {
             fill(spec, 0..spec.height as usize, 0..spec.width as usize, out);
-            let origin = if empty {
-                Point::default()
-            } else {
-                Point::new(from.x0, from.y0)
-            };
-            return Placement {
-                origin,
-                offset: Point::default(),
-                scale: Point::new(1.0, 1.0),
-            };
+            return placement;
         }
         let span = |start: f32, side: f32, count: usize| Span {
             start: f64::from(start),
@@ -117,11 +155,7 @@ impl Sampler {
             };
             self.sample(image, &window, spec, out);
         }
-        Placement {
-            origin: Point::new(from.x0, from.y0),
-            offset: Point::default(),
-            scale: Point::new(target.width as f32 / width, target.height as f32 / height),
-        }
+        placement
     }
 
     fn sample(&mut self, image: &Image, window: &Window<'_>, spec: &InputSpec, out: &mut [f32]) {

@@ -12,7 +12,15 @@ const BANDWIDTH: u64 = 10_000_000_000;
 /// A share of a device is a thread: no device has more.
 const MOST_CORE: u32 = 65_535;
 
-const KEYS: &[&str] = &["class", "address", "server", "bandwidth", "slowdown", "core"];
+const KEYS: &[&str] = &[
+    "class",
+    "address",
+    "server",
+    "bandwidth",
+    "emulated",
+    "slowdown",
+    "core",
+];
 
 pub(super) fn read(
     name: Spot<String>,
@@ -54,6 +62,10 @@ pub(super) fn read(
         },
         server: server.unwrap_or_else(|| name.value.clone()),
         bandwidth_bps: bandwidth?,
+        emulated: fields
+            .flag("emulated", context.reports)
+            .into_value()
+            .unwrap_or(false),
         slowdown: slowdown?,
         core,
         name: name.value.clone(),

@@ -16,7 +16,7 @@ use super::problem::{Objective, Problem};
 /// Nodes after which the search gives its best solution, with its gap: counts, so that they are the same everywhere. With
 /// whole pools it finds the best soon and then proves it for long.
 const NODES_MAX: u64 = 20_000;
-const NODES_MAX_WHOLE: u64 = 1_000;
+const NODES_MAX_WHOLE: u64 = 20_000;
 
 /// What a program is made of.
 pub(super) struct Program<'a> {

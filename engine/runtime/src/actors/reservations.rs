@@ -63,8 +63,9 @@ pub(crate) struct ReservationSetup {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) client: Arc<Client>,
     pub(crate) up: BTreeMap<WorkerId, WorkerInfo>,
-    /// Names of all workers.
+    /// Names of all workers, and which are said to stand for other devices.
     pub(crate) names: Vec<String>,
+    pub(crate) emulated: Vec<bool>,
     pub(crate) planned: Planned,
     /// The two ends of each module's model.
     pub(crate) ends: BTreeMap<ModuleId, (Front, Back)>,
@@ -150,9 +151,15 @@ impl ReservationActor {
     }
 
     fn introduced(&mut self, worker: WorkerId, info: &WorkerInfo) {
+        let said = self
+            .setup
+            .emulated
+            .get(worker.0 as usize)
+            .copied()
+            .unwrap_or(false);
         let report = self.workers.entry(worker).or_default();
         report.class.clone_from(&info.class);
-        report.emulated = info.emulated;
+        report.emulated = info.emulated || said;
     }
 
     /// The shares of workers that are not there.

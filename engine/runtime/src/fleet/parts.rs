@@ -25,8 +25,8 @@ impl Parts {
     pub(crate) fn cut(
         seats: &Seats,
         models: &BTreeMap<ModuleId, Arc<dyn Divided>>,
-        number: u64,
-        first: u32,
+        emulated: &[bool],
+        (number, first): (u64, u32),
     ) -> Result<Self, SessionError> {
         let mut parts = Self {
             first,
@@ -55,7 +55,11 @@ impl Parts {
                         plan: number,
                         shares,
                         half: true,
-                        declared: Vec::new(),
+                        declared: if emulated.get(worker.0 as usize) == Some(&true) {
+                            stage.profile.points().to_vec()
+                        } else {
+                            Vec::new()
+                        },
                         model: Arc::clone(&model),
                     };
                     (worker, load)

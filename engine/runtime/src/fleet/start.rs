@@ -53,7 +53,9 @@ impl Planned {
         (number, first): (u64, u32),
     ) -> Result<Self, String> {
         let seats = Seats::of(graph, &plan, &modules)?;
-        let parts = Parts::cut(&seats, &models, number, first).map_err(|error| error.to_string())?;
+        let emulated: Vec<bool> = graph.workers().iter().map(|worker| worker.emulated).collect();
+        let parts =
+            Parts::cut(&seats, &models, &emulated, (number, first)).map_err(|error| error.to_string())?;
         Ok(Self {
             number,
             plan,

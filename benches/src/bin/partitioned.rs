@@ -1,0 +1,273 @@
+//! Traffic monitoring with its detector cut and spread over three worker processes of two classes, at a part of the planned
+//! load; one of them is killed half way and started again. Prints the share of frames that were in time before, while it
+//! was away, and after, and how far reservations were from what happened.
+//!
+//! ```text
+//! WEIR_ASSETS=DIR partitioned [--seconds 60] [--load 0.9] [--no-kill] [--out DIR]
+//! ```
+//!
+//! Profiles, plans and runs with the program `weir` that stands beside this one. The workers' classes are emulated: parts
+//! run, and are then kept until the time of the class is over.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use weir_policy::Report;
+use weir_policy::plan::Plan;
+
+const CLIP: &str = "videos/o4n_traffic_city_640x360.mp4";
+const FPS: f64 = 30_000.0 / 1_001.0;
+const MODEL: &str = "models/yolox_nano_416.dynbatch.onnx";
+/// Name, class, and the part of the run's variables that names its address.
+const WORKERS: [(&str, &str, &str); 3] = [
+    ("fast", "fast", "WEIR_WORKER_FAST"),
+    ("slow-a", "slow", "WEIR_WORKER_SLOW_A"),
+    ("slow-b", "slow", "WEIR_WORKER_SLOW_B"),
+];
+/// How many times slower than this machine each class is.
+const CLASSES: [(&str, &str); 2] = [("fast", "3"), ("slow", "6")];
+/// Frames in time, without a fault.
+const ATTAINMENT_LEAST: f64 = 0.99;
+
+struct Wanted {
+    seconds: u64,
+    load: f64,
+    kill: bool,
+    out: PathBuf,
+}
+
+fn wanted() -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted {
+        seconds: 60,
+        load: 0.9,
+        kill: true,
+        out: PathBuf::from("out/partitioned"),
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--seconds" => wanted.seconds = value()?.parse().context("--seconds takes a whole number")?,
+            "--load" => wanted.load = value()?.parse().context("--load takes a number")?,
+            "--out" => wanted.out = value()?.into(),
+            "--no-kill" => wanted.kill = false,
+            other => bail!("there is no {other}; there are --seconds, --load, --out and --no-kill"),
+        }
+    }
+    Ok(wanted)
+}
+
+/// A worker process; it ends with this.
+struct Worker {
+    child: Child,
+    class: &'static str,
+    address: String,
+}
+
+impl Worker {
+    fn start(weir: &Path, class: &'static str, address: &str) -> anyhow::Result<Self> {
+        let mut command = Command::new(weir);
+        command.args(["worker", "--listen", address, "--class", class]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start a worker")?;
+        let mut said = String::new();
+        let output = child.stdout.take().context("a worker has no output")?;
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut said)?;
+        let address = said.trim().rsplit(' ').next().unwrap_or_default().to_owned();
+        Ok(Self {
+            child,
+            class,
+            address,
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("partitioned: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<bool> {
+    let wanted = wanted()?;
+    let assets = std::env::var_os("WEIR_ASSETS").context("set WEIR_ASSETS to the asset pack's folder")?;
+    let assets = PathBuf::from(assets);
+    let weir = std::env::current_exe()?.with_file_name("weir");
+    std::fs::create_dir_all(&wanted.out)?;
+    let out = std::fs::canonicalize(&wanted.out)?;
+    let plan = planned(&weir, &assets, &out)?;
+    let throughput = plan.solution.models.first().map_or(0.0, |model| model.throughput);
+    let rate = throughput * wanted.load;
+    println!(
+        "planned: {throughput:.1} frames/s; offered: {rate:.1} ({:.2} of it)",
+        wanted.load
+    );
+
+    let mut workers: Vec<Worker> = Vec::new();
+    for (_, class, _) in WORKERS {
+        workers.push(Worker::start(&weir, class, "127.0.0.1:0")?);
+    }
+    let report = out.join("report.json");
+    let mut replay = Command::new(&weir);
+    replay
+        .args(["replay", "apps/traffic-monitoring/partitioned.toml"])
+        .arg(assets.join(CLIP))
+        .args(["--loop", "--speed", &format!("{:.4}", rate / FPS)])
+        .args(["--duration", &format!("{}s", wanted.seconds)])
+        .arg("--out")
+        .arg(&out)
+        .arg("--report")
+        .arg(&report)
+        .env("WEIR_MODEL_MIRROR", assets.join("models"))
+        .env("WEIR_PLAN", out.join("plan.toml"));
+    for ((_, _, variable), worker) in WORKERS.iter().zip(&workers) {
+        replay.env(variable, &worker.address);
+    }
+    let mut replay = replay.spawn().context("cannot start weir replay")?;
+    let half = wanted.seconds / 2;
+    let away = (wanted.seconds / 6).max(1);
+    if wanted.kill {
+        std::thread::sleep(Duration::from_secs(half));
+        let Some(lost) = workers.pop() else {
+            bail!("there is no worker to kill")
+        };
+        let (class, address) = (lost.class, lost.address.clone());
+        drop(lost);
+        println!("killed {} after {half} s", WORKERS[2].0);
+        std::thread::sleep(Duration::from_secs(away));
+        workers.push(Worker::start(&weir, class, &address)?);
+        println!("started it again {away} s later");
+    }
+    if !replay.wait()?.success() {
+        bail!("weir replay failed");
+    }
+    let report: Report = serde_json::from_slice(&std::fs::read(&report)?)?;
+    shown(&report, &out.join("events.jsonl"), rate, &wanted, (half, away))
+}
+
+/// Profiles the model for both classes, and plans.
+fn planned(weir: &Path, assets: &Path, out: &Path) -> anyhow::Result<Plan> {
+    let profile = out.join("profile.toml");
+    let _ = std::fs::remove_file(&profile);
+    for (class, slower) in CLASSES {
+        let mut command = Command::new(weir);
+        command.arg("profile").arg(assets.join(MODEL));
+        command.args([
+            "--head",
+            "yolox",
+            "--blocks",
+            "10",
+            "--batches",
+            "1,2",
+            "--class",
+            class,
+        ]);
+        command.args(["--slower", slower, "--out"]).arg(&profile);
+        succeed(command.env("WEIR_MODEL_MIRROR", assets.join("models")))?;
+    }
+    let plan = out.join("plan.toml");
+    let mut command = Command::new(weir);
+    command
+        .args([
+            "plan",
+            "config/plans/partitioned-detector.toml",
+            "--explain",
+            "--out",
+        ])
+        .arg(&plan);
+    succeed(command.env("WEIR_PROFILE", &profile))?;
+    weir_graph::planning::read_plan(&plan).map_err(anyhow::Error::msg)
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    if command.status().context("cannot start weir")?.success() {
+        Ok(())
+    } else {
+        bail!("{command:?} failed")
+    }
+}
+
+/// Prints what came of it; false where it is less than it should be.
+fn shown(
+    report: &Report,
+    events: &Path,
+    rate: f64,
+    wanted: &Wanted,
+    (half, away): (u64, u64),
+) -> anyhow::Result<bool> {
+    let counts = report.requests;
+    println!(
+        "{} arrived = {} delivered + {} late + {} dropped + {} in flight",
+        counts.arrived, counts.delivered, counts.late, counts.dropped, counts.in_flight
+    );
+    for drop in &report.drops {
+        println!("  {}: {} {:?}", drop.module, drop.count, drop.reason);
+    }
+    if let Some(reservations) = &report.reservations {
+        let latency = report.latency_ms;
+        println!("latency: p50 {:.0} ms, p99 {:.0} ms", latency.p50, latency.p99);
+        println!(
+            "reserved against actual ends of {} batches: {:+.2} ms in the mean, apart {:.2} ms, p99 {:.2} ms; {} lost, {} failed",
+            reservations.finished,
+            reservations.error_mean_ms,
+            reservations.apart_mean_ms,
+            reservations.apart_ms.p99,
+            reservations.lost,
+            reservations.failed
+        );
+        for (name, worker) in &reservations.workers {
+            let emulated = if worker.emulated { "emulated" } else { "as it is" };
+            println!(
+                "  {name} ({}, {emulated}): {} batches, busy {:.1} s, lost {} times",
+                worker.class, worker.runs, worker.busy_s, worker.downs
+            );
+        }
+    }
+    let frames = in_time(events)?;
+    let share = |from: u64, to: u64| {
+        let within = |frame: &&u64| (from as f64..to as f64).contains(&(**frame as f64 / rate));
+        let offered = rate * (to - from) as f64;
+        frames.iter().filter(within).count() as f64 / offered
+    };
+    let end = wanted.seconds;
+    if !wanted.kill {
+        let whole = share(0, end);
+        println!("in time: {:.2} %", 100.0 * whole);
+        return Ok(whole >= ATTAINMENT_LEAST);
+    }
+    let before = share(0, half);
+    println!("in time before: {:.2} %", 100.0 * before);
+    println!(
+        "in time while one worker was away: {:.2} %",
+        100.0 * share(half, half + away)
+    );
+    println!("in time after: {:.2} %", 100.0 * share(half + away, end));
+    let accounted = counts.arrived == counts.delivered + counts.late + counts.dropped + counts.in_flight;
+    Ok(before >= ATTAINMENT_LEAST && accounted && counts.in_flight == 0)
+}
+
+/// Numbers of the frames that were delivered; of a live stream those are in time.
+fn in_time(events: &Path) -> anyhow::Result<Vec<u64>> {
+    let text = std::fs::read_to_string(events).context("cannot read the events")?;
+    let number = |line: &str| -> anyhow::Result<u64> {
+        let event: serde_json::Value = serde_json::from_str(line)?;
+        event["frame"].as_u64().context("an event has no frame number")
+    };
+    text.lines().map(number).collect()
+}
