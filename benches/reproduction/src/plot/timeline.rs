@@ -49,7 +49,15 @@ pub(super) fn draw(scene: &mut Scene, timeline: &Timeline, area: &Area, x: &Scal
         let row = middle(span.row, rows);
         let (low, high) = (area.at(from, row - half), area.at(to, row + half));
         let paint = legend.colour(&span.name);
-        scene.rect(low, high, if span.mark.is_some() { paint } else { paint.with_alpha(0.4) });
+        scene.rect(
+            low,
+            high,
+            if span.mark.is_some() {
+                paint
+            } else {
+                paint.with_alpha(0.4)
+            },
+        );
         let outline = vec![low, (high.0, low.1), high, (low.0, high.1), low];
         match span.mark {
             Some(_) => scene.line(outline, 1.8, palette::INK),
@@ -77,5 +85,7 @@ fn linked(timeline: &Timeline) -> Vec<[(usize, f64); 2]> {
     let mut marked: Vec<_> = timeline.boxes.iter().filter(|span| span.mark.is_some()).collect();
     marked.sort_by(|one, other| one.mark.cmp(&other.mark).then(one.from.total_cmp(&other.from)));
     let pairs = marked.windows(2).filter(|pair| pair[0].mark == pair[1].mark);
-    pairs.map(|pair| [(pair[0].row, pair[0].to), (pair[1].row, pair[1].from)]).collect()
+    pairs
+        .map(|pair| [(pair[0].row, pair[0].to), (pair[1].row, pair[1].from)])
+        .collect()
 }

@@ -42,7 +42,12 @@ impl AtMargin {
     /// The same, 1.0 being the plan at the paper's margin.
     #[must_use]
     pub fn against_paper_margin(&self, plane: usize) -> f64 {
-        mean(self.factors[plane].iter().zip(&self.scales).map(|(factor, scale)| factor * scale))
+        mean(
+            self.factors[plane]
+                .iter()
+                .zip(&self.scales)
+                .map(|(factor, scale)| factor * scale),
+        )
     }
 }
 
@@ -73,7 +78,9 @@ pub fn run(source: &Source, seeds: &[u64], threads: usize) -> Result<Vec<AtMargi
             mean(seeds.iter().map(most))
         };
         let factors = PLANES.map(|(_, dispatch)| -> Vec<f64> {
-            (0..setting.rates.len()).map(|model| most(model, dispatch)).collect()
+            (0..setting.rates.len())
+                .map(|model| most(model, dispatch))
+                .collect()
         });
         Ok((factors, setting.rates))
     });
@@ -83,8 +90,16 @@ pub fn run(source: &Source, seeds: &[u64], threads: usize) -> Result<Vec<AtMargi
     let paper = MARGINS.iter().position(|&margin| margin == MARGIN).unwrap_or(0);
     let at_margin = |(at, &margin): (usize, &f64)| AtMargin {
         margin,
-        factors: [0, 1].map(|plane| by_margin[at].iter().flat_map(|(factors, _)| factors[plane].clone()).collect()),
-        scales: rates(at).zip(rates(paper)).map(|(here, there)| here / there).collect(),
+        factors: [0, 1].map(|plane| {
+            by_margin[at]
+                .iter()
+                .flat_map(|(factors, _)| factors[plane].clone())
+                .collect()
+        }),
+        scales: rates(at)
+            .zip(rates(paper))
+            .map(|(here, there)| here / there)
+            .collect(),
     };
     Ok(MARGINS.iter().enumerate().map(at_margin).collect())
 }
@@ -95,7 +110,7 @@ pub fn figure_10(margins: &[AtMargin], cluster: &str) -> Figure {
     let panel = |title: &str, of: &dyn Fn(&AtMargin, usize) -> f64, papers: bool| Panel {
         title: title.to_owned(),
         x: Axis::new("margin"),
-        y: Axis::new("load factor").range(0.0, 1.1),
+        y: Axis::new("load factor").range(0.0, 1.4),
         kind: Kind::Bars(Bars {
             categories: margins.iter().map(|at| format!("{}", at.margin)).collect(),
             series: PLANES
@@ -119,7 +134,11 @@ pub fn figure_10(margins: &[AtMargin], cluster: &str) -> Figure {
         title: format!("Reservation and reaction on HC2-L {cluster}, Poisson (after Figure 10)"),
         panels: vec![
             panel("1.0: the plan at that margin", &AtMargin::factor, true),
-            panel("1.0: the plan at margin 0.4", &AtMargin::against_paper_margin, false),
+            panel(
+                "1.0: the plan at margin 0.4",
+                &AtMargin::against_paper_margin,
+                false,
+            ),
         ],
         columns: 2,
         width: 900,

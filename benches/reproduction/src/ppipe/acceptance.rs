@@ -66,7 +66,10 @@ impl Acceptance {
     /// Seconds for each of PPipe's problems.
     #[must_use]
     pub fn pooled_seconds(&self) -> Vec<f64> {
-        let pooled = self.objectives.iter().filter(|objective| objective.algorithm == "v4");
+        let pooled = self
+            .objectives
+            .iter()
+            .filter(|objective| objective.algorithm == "v4");
         pooled.map(|objective| objective.seconds).collect()
     }
 
@@ -79,7 +82,11 @@ impl Acceptance {
     /// Published and our mean load factor of an algorithm.
     #[must_use]
     pub fn means(&self, algorithm: &str) -> (f64, f64) {
-        let of_it = || self.loads.iter().filter(|case| case.published.algorithm == algorithm);
+        let of_it = || {
+            self.loads
+                .iter()
+                .filter(|case| case.published.algorithm == algorithm)
+        };
         (
             mean(of_it().map(|case| case.means().0)),
             mean(of_it().map(|case| case.means().1)),

@@ -27,7 +27,10 @@ impl Attainment {
         let group = source.groups()?.swap_remove(0);
         let settings = clusters.iter().map(|cluster| {
             let classes = cluster.classes(25, 75);
-            Setting::new(source, &Question::usual(classes, &group, &WEIGHTS_2019, SCHEMES[PPIPE].1))
+            Setting::new(
+                source,
+                &Question::usual(classes, &group, &WEIGHTS_2019, SCHEMES[PPIPE].1),
+            )
         });
         let settings: Vec<Setting> = settings.collect::<Result<_, _>>()?;
         let lines: Vec<(usize, usize)> = (0..clusters.len())
@@ -36,7 +39,13 @@ impl Attainment {
         let in_time = |(cluster, scheme): (usize, usize), factor: f64| {
             let setting = &settings[cluster];
             let one = |model: usize, seed: u64| {
-                let run = setting.serve((scheme, model), factor, Arrivals::Poisson, DataPlane::PUBLISHED, seed);
+                let run = setting.serve(
+                    (scheme, model),
+                    factor,
+                    Arrivals::Poisson,
+                    DataPlane::PUBLISHED,
+                    seed,
+                );
                 run.map_or(0.0, |run| 1.0 - run.streams[0].missed())
             };
             let models = 0..setting.rates.len();
@@ -44,7 +53,9 @@ impl Attainment {
         };
         let parts = told("figure 7", &lines, threads, |&line| {
             let factors = (1..=20_u32).map(|step| f64::from(step) * 0.05);
-            factors.map(|factor| (factor, in_time(line, factor))).collect::<Vec<_>>()
+            factors
+                .map(|factor| (factor, in_time(line, factor)))
+                .collect::<Vec<_>>()
         });
         Ok(Self {
             names: clusters.iter().map(Cluster::name).collect(),
@@ -66,7 +77,10 @@ pub fn figure_7(attainment: &Attainment) -> Figure {
                 .zip(lines)
                 .map(|((name, _), points)| Line {
                     name: (*name).to_owned(),
-                    points: points.iter().map(|(factor, part)| (*factor, 100.0 * part)).collect(),
+                    points: points
+                        .iter()
+                        .map(|(factor, part)| (*factor, 100.0 * part))
+                        .collect(),
                     ..Line::default()
                 })
                 .collect(),

@@ -39,7 +39,11 @@ impl GroupOutcome {
     /// The mean load factor over models and seeds.
     #[must_use]
     pub fn factor(&self, scheme: usize) -> f64 {
-        mean(self.factors[scheme].iter().map(|seeds| mean(seeds.iter().copied())))
+        mean(
+            self.factors[scheme]
+                .iter()
+                .map(|seeds| mean(seeds.iter().copied())),
+        )
     }
 }
 
@@ -86,7 +90,9 @@ impl Clusters {
     }
 
     fn of(&self, cluster: usize) -> impl Iterator<Item = &GroupOutcome> {
-        self.outcomes.iter().filter(move |outcome| outcome.cluster == cluster)
+        self.outcomes
+            .iter()
+            .filter(move |outcome| outcome.cluster == cluster)
     }
 
     /// The mean load factor of a scheme on a cluster, over groups.
@@ -117,7 +123,10 @@ impl Clusters {
     /// The greatest planning gap.
     #[must_use]
     pub fn gap(&self) -> f64 {
-        self.outcomes.iter().map(|outcome| outcome.gap).fold(0.0, f64::max)
+        self.outcomes
+            .iter()
+            .map(|outcome| outcome.gap)
+            .fold(0.0, f64::max)
     }
 
     fn label(&self, cluster: usize) -> String {
@@ -144,7 +153,9 @@ fn group(
                 if let (0, Some(run)) = (at, run) {
                     for (sum, class) in sums.iter_mut().zip(&setting.classes) {
                         let used = run.busy_s.get(&class.name).copied().unwrap_or(0.0);
-                        *sum += used / (f64::from(class.count) * (run.ended - Timestamp::ZERO).as_secs_f64().max(1e-9));
+                        *sum += used
+                            / (f64::from(class.count)
+                                * (run.ended - Timestamp::ZERO).as_secs_f64().max(1e-9));
                     }
                 }
             }
@@ -167,7 +178,10 @@ fn group(
 pub fn figure_6(clusters: &Clusters, title: &str) -> Figure {
     let panel = |cluster: usize| {
         let groups: Vec<&GroupOutcome> = clusters.of(cluster).collect();
-        let mut categories: Vec<String> = groups.iter().map(|outcome| format!("G{}", outcome.group + 1)).collect();
+        let mut categories: Vec<String> = groups
+            .iter()
+            .map(|outcome| format!("G{}", outcome.group + 1))
+            .collect();
         categories.push("mean".to_owned());
         let series = SCHEMES.iter().enumerate().map(|(scheme, (name, _))| BarSeries {
             name: (*name).to_owned(),
@@ -204,7 +218,9 @@ pub fn figure_8(clusters: &Clusters) -> Figure {
         title: title.to_owned(),
         y: Axis::new("busy (%)").range(0.0, 100.0),
         kind: Kind::Bars(Bars {
-            categories: (0..clusters.names.len()).map(|cluster| clusters.label(cluster)).collect(),
+            categories: (0..clusters.names.len())
+                .map(|cluster| clusters.label(cluster))
+                .collect(),
             series: SCHEMES
                 .iter()
                 .enumerate()
@@ -220,7 +236,10 @@ pub fn figure_8(clusters: &Clusters) -> Figure {
     };
     Figure {
         title: "Devices in use at 99 % in time (after Figure 8)".to_owned(),
-        panels: [(0, "high class"), (1, "low class")].into_iter().map(panel).collect(),
+        panels: [(0, "high class"), (1, "low class")]
+            .into_iter()
+            .map(panel)
+            .collect(),
         columns: 2,
         width: 900,
         height: 330,
@@ -231,7 +250,8 @@ pub fn figure_8(clusters: &Clusters) -> Figure {
 #[must_use]
 pub fn gains(clusters: &Clusters, paper: Option<([f64; 4], [f64; 4])>) -> String {
     let percent = |value: f64| format!("{value:.1}");
-    let theirs = |values: Option<[f64; 4]>, at: usize| values.map_or("-".to_owned(), |values| percent(values[at]));
+    let theirs =
+        |values: Option<[f64; 4]>, at: usize| values.map_or("-".to_owned(), |values| percent(values[at]));
     let mut rows: Vec<Vec<String>> = (0..clusters.names.len())
         .map(|cluster| {
             let mut row = vec![clusters.label(cluster)];
@@ -246,7 +266,9 @@ pub fn gains(clusters: &Clusters, paper: Option<([f64; 4], [f64; 4])>) -> String
         .collect();
     let all = || 0..clusters.names.len();
     let mut last = vec!["mean".to_owned()];
-    last.extend((0..SCHEMES.len()).map(|scheme| format!("{:.3}", mean(all().map(|at| clusters.factor(at, scheme))))));
+    last.extend(
+        (0..SCHEMES.len()).map(|scheme| format!("{:.3}", mean(all().map(|at| clusters.factor(at, scheme))))),
+    );
     for (scheme, values) in [(0, paper.map(|paper| paper.0)), (1, paper.map(|paper| paper.1))] {
         last.push(percent(mean(all().map(|at| clusters.gain(at, scheme)))));
         last.push(percent(mean(all().map(|at| clusters.gain_of_groups(at, scheme)))));
@@ -298,18 +320,14 @@ pub fn busy(clusters: &Clusters) -> String {
     let mut last = vec!["mean".to_owned()];
     for class in 0..2 {
         last.extend((0..SCHEMES.len()).map(|scheme| {
-            short(mean((0..clusters.names.len()).map(|cluster| figure(cluster, scheme, class))))
+            short(mean(
+                (0..clusters.names.len()).map(|cluster| figure(cluster, scheme, class)),
+            ))
         }));
     }
     rows.push(last);
     let head = [
-        "cluster",
-        "high: NP",
-        "DART-r",
-        "PPipe",
-        "low: NP",
-        "DART-r",
-        "PPipe",
+        "cluster", "high: NP", "DART-r", "PPipe", "low: NP", "DART-r", "PPipe",
     ];
     markdown(&head, &rows)
 }

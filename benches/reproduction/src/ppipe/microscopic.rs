@@ -95,7 +95,11 @@ fn timeline(placed: &Placed, uses: &[UsedSpan]) -> Timeline {
         let mut first: Vec<_> = runs()
             .filter(|(used, _, of)| {
                 let begin = place(used.from);
-                *of == pipeline && used.stage == 0 && spec.stages.len() > 1 && begin > 0.0 && begin < SLOS - 1.0
+                *of == pipeline
+                    && used.stage == 0
+                    && spec.stages.len() > 1
+                    && begin > 0.0
+                    && begin < SLOS - 1.0
             })
             .map(|(used, ..)| (used.from, used.booking))
             .collect();
@@ -143,7 +147,11 @@ pub fn figure_12(microscopic: &Microscopic) -> Figure {
 pub fn table(microscopic: &Microscopic) -> String {
     let row = |(at, pipeline): (usize, &PipelinePlan)| -> Vec<Vec<String>> {
         let stage = |(place, stage): (usize, &weir_policy::plan::StagePlan)| {
-            let share = if stage.shares == 1 { String::new() } else { format!("/{}", stage.shares) };
+            let share = if stage.shares == 1 {
+                String::new()
+            } else {
+                format!("/{}", stage.shares)
+            };
             vec![
                 format!("{}", at + 1),
                 format!("{}", place + 1),
@@ -155,7 +163,13 @@ pub fn table(microscopic: &Microscopic) -> String {
         };
         pipeline.stages.iter().enumerate().map(stage).collect()
     };
-    let rows: Vec<Vec<String>> = microscopic.plan.pipelines.iter().enumerate().flat_map(row).collect();
+    let rows: Vec<Vec<String>> = microscopic
+        .plan
+        .pipelines
+        .iter()
+        .enumerate()
+        .flat_map(row)
+        .collect();
     let head = [
         "pipeline",
         "partition",

@@ -83,16 +83,26 @@ pub fn run(source: &Source, threads: usize) -> Result<Vec<Vec<Point>>, Reproduce
     let models: Vec<String> = source.groups()?.concat();
     let all = Varied::all();
     let flat: Vec<Varied> = all.concat();
-    let cases: Vec<(Varied, &String)> =
-        flat.iter().flat_map(|&varied| models.iter().map(move |model| (varied, model))).collect();
-    let served = told("figure 13", &cases, threads, |&(varied, model)| one(source, varied, model));
-    let served: Vec<Option<[f64; 3]>> = served.into_iter().collect::<Result<_, _>>()?;
-    let mut points = flat.iter().zip(served.chunks(models.len())).map(|(&varied, of_models)| Point {
-        varied,
-        factors: [0, 1, 2].map(|scheme| mean(of_models.iter().flatten().map(|factors| factors[scheme]))),
-        planned: of_models.iter().flatten().count(),
+    let cases: Vec<(Varied, &String)> = flat
+        .iter()
+        .flat_map(|&varied| models.iter().map(move |model| (varied, model)))
+        .collect();
+    let served = told("figure 13", &cases, threads, |&(varied, model)| {
+        one(source, varied, model)
     });
-    Ok(all.iter().map(|values| points.by_ref().take(values.len()).collect()).collect())
+    let served: Vec<Option<[f64; 3]>> = served.into_iter().collect::<Result<_, _>>()?;
+    let mut points = flat
+        .iter()
+        .zip(served.chunks(models.len()))
+        .map(|(&varied, of_models)| Point {
+            varied,
+            factors: [0, 1, 2].map(|scheme| mean(of_models.iter().flatten().map(|factors| factors[scheme]))),
+            planned: of_models.iter().flatten().count(),
+        });
+    Ok(all
+        .iter()
+        .map(|values| points.by_ref().take(values.len()).collect())
+        .collect())
 }
 
 /// The load factors of one model; `None` where PPipe has no plan.
@@ -109,7 +119,11 @@ fn one(source: &Source, varied: Varied, model: &str) -> Result<Option<[f64; 3]>,
     if setting.placed[PPIPE].is_none() {
         return Ok(None);
     }
-    let most = |scheme: usize| setting.most((scheme, 0), Arrivals::Poisson, DataPlane::PUBLISHED, 1).0;
+    let most = |scheme: usize| {
+        setting
+            .most((scheme, 0), Arrivals::Poisson, DataPlane::PUBLISHED, 1)
+            .0
+    };
     Ok(Some([0, 1, 2].map(most)))
 }
 
@@ -127,7 +141,10 @@ pub fn figure_13(points: &[Vec<Point>], cluster: &str) -> Figure {
                 .enumerate()
                 .map(|(scheme, (name, _))| BarSeries {
                     name: (*name).to_owned(),
-                    values: points.iter().map(|point| Bar::from(point.factors[scheme])).collect(),
+                    values: points
+                        .iter()
+                        .map(|point| Bar::from(point.factors[scheme]))
+                        .collect(),
                 })
                 .collect(),
         }),
@@ -151,10 +168,18 @@ pub fn table(points: &[Vec<Point>]) -> String {
         .zip(heads)
         .flat_map(|(points, head)| {
             points.iter().map(move |point| {
-                let mut row = vec![format!("{head} {}", point.varied.name()), point.planned.to_string()];
+                let mut row = vec![
+                    format!("{head} {}", point.varied.name()),
+                    point.planned.to_string(),
+                ];
                 row.extend(point.factors.iter().map(|factor| format!("{factor:.3}")));
                 row.push(format!("{:.1}", point.gain()));
-                row.push(point.varied.paper().map_or("-".to_owned(), |gain| format!("{gain:.1}")));
+                row.push(
+                    point
+                        .varied
+                        .paper()
+                        .map_or("-".to_owned(), |gain| format!("{gain:.1}")),
+                );
                 row
             })
         })

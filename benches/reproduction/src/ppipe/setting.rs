@@ -1,7 +1,7 @@
 //! One group of models on one cluster under all schemes, at rates that mean the same for all of them.
 
-use weir_policy::plan::{Class, Problem, Scheme, Solution, solve};
 use weir_policy::Timestamp;
+use weir_policy::plan::{Class, Problem, Scheme, Solution, solve};
 use weir_sim::pooled::{PooledRun, bursty, load_factor, poisson};
 
 use super::ReproduceError;
@@ -76,10 +76,16 @@ impl Setting {
             .map(|(_, scheme)| place(*scheme))
             .collect::<Result<_, _>>()?;
         // The objective is that of the plan before leftover devices are given away.
-        let least = placed[PPIPE].as_ref().map_or(0.0, |placed| placed.solution.objective);
+        let least = placed[PPIPE]
+            .as_ref()
+            .map_or(0.0, |placed| placed.solution.objective);
         Ok(Self {
             classes: question.classes.clone(),
-            rates: question.weights.iter().map(|weight| (weight * least + 1e-6).floor()).collect(),
+            rates: question
+                .weights
+                .iter()
+                .map(|weight| (weight * least + 1e-6).floor())
+                .collect(),
             placed,
         })
     }
@@ -125,7 +131,10 @@ impl Setting {
 }
 
 /// Solves, for what it takes: the solution or why there is none, and the seconds.
-#[expect(clippy::disallowed_methods, reason = "how long planning takes is what is measured")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long planning takes is what is measured"
+)]
 #[must_use]
 pub fn timed(problem: &Problem) -> (Option<Solution>, f64) {
     let begun = std::time::Instant::now();

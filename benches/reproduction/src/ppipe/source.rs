@@ -17,6 +17,9 @@ pub enum Source {
     Synthetic(PathBuf),
 }
 
+/// Plans that are simulated are within this part of the best, which is less than the step between load factors.
+pub const GAP: f64 = 0.02;
+
 /// What is to be planned, of what a source has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
@@ -32,6 +35,8 @@ pub struct Question {
     pub margin: f64,
     /// SLOs are so many times the latency on the fastest class.
     pub slo_scale: f64,
+    /// Planning stops when it is proved to be within this part of the best.
+    pub gap: f64,
 }
 
 impl Question {
@@ -45,6 +50,7 @@ impl Question {
             scheme,
             margin: MARGIN,
             slo_scale: 5.0,
+            gap: GAP,
         }
     }
 }
@@ -132,10 +138,10 @@ impl Source {
                 scheme: *scheme,
                 margin: MARGIN,
                 building: BUILDING,
-                gap: 5e-5,
+                gap: question.gap,
             },
         };
-        problem.margin = question.margin;
+        (problem.margin, problem.gap) = (question.margin, question.gap);
         for model in &mut problem.models {
             model.slo = model.slo.scale(question.slo_scale / 5.0);
         }

@@ -49,11 +49,20 @@ impl Studies {
     /// When a profile cannot be read, or a plan not made or laid out.
     pub fn run(source: &Source, threads: usize) -> Result<Self, ReproduceError> {
         let scaling = scaling::run(source)?;
-        let acceptance = source.published().map(|published| Acceptance::run(published, threads));
+        let acceptance = source
+            .published()
+            .map(|published| Acceptance::run(published, threads));
         let bursts = Arrivals::Bursty { cv: BURSTY_CV };
         let seeds = [1, 2, 3];
-        let poisson = Clusters::run("figure 6", source, &WEIGHTS_2019, Arrivals::Poisson, &seeds, threads)?;
-        let bursty = Clusters::run("figure 6, bursts", source, &WEIGHTS_2021, bursts, &seeds, threads)?;
+        let poisson = Clusters::run(
+            "figure 6",
+            source,
+            &WEIGHTS_2019,
+            Arrivals::Poisson,
+            &seeds,
+            threads,
+        )?;
+        let bursty = Clusters::run("figure 6, bursts", source, &WEIGHTS_2021, bursts, &[1], threads)?;
         let [first, second, ..] = source.clusters();
         Ok(Self {
             acceptance: acceptance.transpose()?,
@@ -61,7 +70,7 @@ impl Studies {
             poisson,
             bursty,
             attainment: Attainment::run(source, &[1], threads)?,
-            ablation: ablation::run(source, &seeds, threads)?,
+            ablation: ablation::run(source, &[1, 2], threads)?,
             ablation_cluster: second.name(),
             microscopic: microscopic::run(source)?,
             sensitivity: sensitivity::run(source, threads)?,

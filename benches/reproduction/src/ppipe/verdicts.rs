@@ -3,6 +3,7 @@
 use super::acceptance::Acceptance;
 use super::clusters::{Clusters, GAINS_DART_R, GAINS_NP};
 use super::setting::SCHEMES;
+use super::source::GAP;
 use super::studies::Studies;
 use super::{ablation, published};
 use crate::pard::words::{Check, checks};
@@ -21,12 +22,19 @@ pub fn verdicts(studies: &Studies) -> String {
     for at in &studies.ablation {
         let (reserved, reactive) = (at.factor(0), at.factor(1));
         let paper = if at.margin == published::MARGIN {
-            format!(" (the paper: {:.2} and {:.2})", ablation::PAPER[0], ablation::PAPER[1])
+            format!(
+                " (the paper: {:.2} and {:.2})",
+                ablation::PAPER[0],
+                ablation::PAPER[1]
+            )
         } else {
             String::new()
         };
         all.push(Check::new(
-            format!("margin {}: reservation takes more than reaction{paper}", at.margin),
+            format!(
+                "margin {}: reservation takes more than reaction{paper}",
+                at.margin
+            ),
             format!("{reserved:.2} and {reactive:.2}"),
             reserved > reactive,
         ));
@@ -50,7 +58,10 @@ fn of_pack(acceptance: &Acceptance) -> Vec<Check> {
             total < 15.0,
         ),
         Check::new(
-            format!("{} published load factors within 0.05, seed by seed", acceptance.loads.len()),
+            format!(
+                "{} published load factors within 0.05, seed by seed",
+                acceptance.loads.len()
+            ),
             format!("at most {:.2} off", acceptance.farthest()),
             acceptance.farthest() <= 0.05 + 1e-9,
         ),
@@ -68,11 +79,23 @@ fn of_pack(acceptance: &Acceptance) -> Vec<Check> {
 
 /// Whether plans for all clusters are proved to be the best.
 fn proof(clusters: &Clusters, trace: &str) -> Check {
-    let proved = clusters.outcomes.iter().filter(|outcome| outcome.gap <= 1e-4).count();
+    let proved = clusters
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.gap <= GAP)
+        .count();
+    let exact = clusters
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.gap <= 1e-4)
+        .count();
     Check::new(
-        format!("plans for all clusters proved within 1e-4 of the best, weights of {trace}"),
         format!(
-            "{proved} of {} groups, the others within {:.1} %",
+            "the plans simulated are within {:.0} % of the best, weights of {trace}",
+            100.0 * GAP
+        ),
+        format!(
+            "{proved} of {} groups, {exact} of them within 1e-4; the greatest gap is {:.2} %",
             clusters.outcomes.len(),
             100.0 * clusters.gap()
         ),

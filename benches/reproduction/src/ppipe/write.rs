@@ -39,15 +39,24 @@ fn figures(studies: &Studies) -> Vec<(&'static str, Figure)> {
     let mut figures = vec![
         (
             "figure-6",
-            clusters::figure_6(&studies.poisson, "Load factor at 99 % in time, Poisson (after Figure 6)"),
+            clusters::figure_6(
+                &studies.poisson,
+                "Load factor at 99 % in time, Poisson (after Figure 6)",
+            ),
         ),
         (
             "figure-6-bursty",
-            clusters::figure_6(&studies.bursty, "Load factor at 99 % in time, bursts (after Figure 6)"),
+            clusters::figure_6(
+                &studies.bursty,
+                "Load factor at 99 % in time, bursts (after Figure 6)",
+            ),
         ),
         ("figure-7", attainment::figure_7(&studies.attainment)),
         ("figure-8", clusters::figure_8(&studies.poisson)),
-        ("figure-10", ablation::figure_10(&studies.ablation, &studies.ablation_cluster)),
+        (
+            "figure-10",
+            ablation::figure_10(&studies.ablation, &studies.ablation_cluster),
+        ),
         (
             "figure-13",
             sensitivity::figure_13(&studies.sensitivity, &studies.sensitivity_cluster),
@@ -70,7 +79,10 @@ fn tables(studies: &Studies) -> Filling {
         "objectives",
         of_pack.map_or_else(without, |acceptance| acceptance.objectives_table()),
     );
-    filling.add("loads", of_pack.map_or_else(without, |acceptance| acceptance.loads_table()));
+    filling.add(
+        "loads",
+        of_pack.map_or_else(without, |acceptance| acceptance.loads_table()),
+    );
     let paper = studies.is_published;
     filling.add(
         "gains",
@@ -85,8 +97,14 @@ fn tables(studies: &Studies) -> Filling {
     filling.add("busy", clusters::busy(&studies.poisson));
     filling.add("ablation", ablation::table(&studies.ablation));
     let plan = studies.microscopic.as_ref();
-    filling.add("plan", plan.map_or_else(|| NO_PLAN.to_owned(), microscopic::table));
-    filling.add("plan-of", plan.map_or_else(String::new, |found| found.model.clone()));
+    filling.add(
+        "plan",
+        plan.map_or_else(|| NO_PLAN.to_owned(), microscopic::table),
+    );
+    filling.add(
+        "plan-of",
+        plan.map_or_else(String::new, |found| found.model.clone()),
+    );
     filling.add(
         "plan-factor",
         plan.map_or_else(String::new, |found| format!("{:.2}", found.factor)),
