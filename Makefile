@@ -1,8 +1,8 @@
-# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve,
-# bench-partitioned, compare-live, reproduce-pard, docs, clean.
-# Every target sets up what it needs.
+# What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
+# compare-live, reproduce-pard, reproduce-ppipe, docs, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned compare-live reproduce-pard docs clean
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned compare-live \
+	reproduce-pard reproduce-ppipe docs clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -43,6 +43,10 @@ bench-overhead: setup
 # PARD's evaluation, run again in the simulator: tables and figures into docs/reproduction/pard. Needs cargo alone.
 reproduce-pard:
 	@scripts/reproduce-pard.sh
+
+# PPipe's evaluation, run again: tables and figures into docs/reproduction/ppipe. Needs cargo alone.
+reproduce-ppipe:
+	@scripts/reproduce-ppipe.sh
 
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup

@@ -1,10 +1,11 @@
 //! The frame of a panel: grid, ticks, category names (wrapped, or turned where they do not fit) and axis labels.
 
 use super::figure::Panel;
+use super::kind::Kind;
 use super::panel::{Area, heading};
 use super::scale::Scale;
 use super::scene::{Anchor, Scene, Size, Turn};
-use super::{font, palette};
+use super::{font, palette, timeline};
 
 const LINE: f64 = 14.0;
 const SINE: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -23,8 +24,11 @@ pub(super) fn draw(scene: &mut Scene, panel: &Panel, cell: Area, y: &Scale, acro
         area.bottom -= 20.0;
     }
     let y_wanted = ((area.height() - 30.0) / 42.0).clamp(2.0, 10.0) as usize;
-    let y_ticks: Vec<_> = y
-        .ticks(y_wanted)
+    let y_ticks = match &panel.kind {
+        Kind::Timeline(timeline) => timeline::ticks(timeline),
+        _ => y.ticks(y_wanted),
+    };
+    let y_ticks: Vec<_> = y_ticks
         .into_iter()
         .filter(|(share, _)| (-1e-6..=1.000_001).contains(share))
         .collect();

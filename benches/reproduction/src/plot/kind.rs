@@ -1,4 +1,4 @@
-//! What a panel can show: bars side by side, stacked bars, and lines with bands.
+//! What a panel can show: bars side by side, stacked bars, lines with bands, and boxes over time.
 
 /// What a panel draws.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,8 @@ pub enum Kind {
     Stacked(Stacked),
     /// Lines over a continuous x.
     Lines(Vec<Line>),
+    /// Boxes over time in named rows.
+    Timeline(Timeline),
 }
 
 impl Default for Kind {
@@ -72,6 +74,30 @@ pub struct Part {
     pub name: String,
     /// One for each category.
     pub values: Vec<f64>,
+}
+
+/// Who used what when.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Timeline {
+    /// What is used, from the top.
+    pub rows: Vec<String>,
+    /// The uses.
+    pub boxes: Vec<TimelineBox>,
+}
+
+/// One use.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TimelineBox {
+    /// Of which row, from 0.
+    pub row: usize,
+    /// Its beginning, in x.
+    pub from: f64,
+    /// Its end, in x.
+    pub to: f64,
+    /// Its name in the legend, which gives its colour.
+    pub name: String,
+    /// Boxes with the same mark stand out and are linked, by growing x; the others are pale.
+    pub mark: Option<u32>,
 }
 
 /// A line. A point that is not finite breaks it.

@@ -50,6 +50,10 @@ impl Legend {
                     };
                     legend.series(&l.name, mark);
                 }),
+                Kind::Timeline(timeline) => timeline
+                    .boxes
+                    .iter()
+                    .for_each(|span| legend.series(&span.name, Mark::Box)),
             }
         }
         for panel in &figure.panels {

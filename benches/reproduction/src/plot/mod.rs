@@ -19,8 +19,9 @@ mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod write;
 
 pub use figure::{Axis, Figure, Panel, PlotError, Region, Rule};
-pub use kind::{Bar, BarSeries, Bars, Kind, Line, Part, Stacked};
+pub use kind::{Bar, BarSeries, Bars, Kind, Line, Part, Stacked, Timeline, TimelineBox};
 pub use table::markdown;

@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::legend::Legend;
 use super::scale::Scale;
 use super::scene::{Anchor, Scene, Size, Text};
-use super::{bars, font, lines, palette};
+use super::{bars, font, lines, palette, timeline};
 
 /// A rectangle of the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,7 +101,7 @@ fn check(figure: &Figure) -> Result<(), PlotError> {
                     .map(|p| (p.name.as_str(), p.values.len()))
                     .collect(),
             ),
-            Kind::Lines(_) => (0, Vec::new()),
+            Kind::Lines(_) | Kind::Timeline(_) => (0, Vec::new()),
         };
         if let Some((name, values)) = series.into_iter().find(|(_, values)| *values != categories) {
             let (panel, series) = (panel.title.clone(), name.to_owned());
@@ -131,6 +131,10 @@ fn draw(scene: &mut Scene, panel: &Panel, cell: Area, legend: &Legend) {
             lines::y_scale(series, &panel.y, rules),
             Across::Values(lines::x_scale(series, panel)),
         ),
+        Kind::Timeline(timeline) => (
+            timeline::y_scale(timeline),
+            Across::Values(timeline::x_scale(timeline, panel)),
+        ),
     };
     let area = axes::draw(scene, panel, cell, &y, &across);
     if area.width() < 10.0 || area.height() < 10.0 {
@@ -143,7 +147,8 @@ fn draw(scene: &mut Scene, panel: &Panel, cell: Area, legend: &Legend) {
             lines::draw_regions(scene, panel, &area, x);
             lines::draw(scene, series, &area, (x, &y), legend)
         }
-        (Kind::Lines(_), Across::Categories(_)) => false,
+        (Kind::Timeline(timeline), Across::Values(x)) => timeline::draw(scene, timeline, &area, x, legend),
+        (Kind::Lines(_) | Kind::Timeline(_), Across::Categories(_)) => false,
     };
     rule_lines(scene, panel, &area, &y);
     axes::frame(scene, &area);

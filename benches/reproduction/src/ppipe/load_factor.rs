@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use thiserror::Error;
 use weir_policy::plan::{PlanError, Problem, Solution, solve, use_up};
 use weir_policy::reserve::{ClusterSpec, LayOutError, ReserveSpec, Tables, lay_out};
-use weir_policy::{ModuleId, Span};
+use weir_policy::{ModuleId, Span, Timestamp};
 use weir_sim::pooled::{
     Dispatch, PooledRun, PooledSpec, PooledStream, load_factor, poisson, simulate_pooled,
 };
@@ -62,7 +62,7 @@ impl DataPlane {
 }
 
 /// How long each run sends (PPipe 7.1).
-const SENDING: Span = Span::from_secs(30);
+pub const SENDING: Span = Span::from_secs(30);
 
 /// What serves a group of models, laid out.
 #[derive(Debug, Clone)]
@@ -94,6 +94,12 @@ impl Placed {
     /// Serves one model alone at `rate` items a second.
     #[must_use]
     pub fn serve(&self, model: usize, rate: f64, plane: DataPlane, seed: u64) -> PooledRun {
+        self.replay(model, &poisson(rate, SENDING, seed), plane, false)
+    }
+
+    /// Serves one model alone as its items arrive; `trace`: every use of a resource is wanted.
+    #[must_use]
+    pub fn replay(&self, model: usize, arrivals: &[Timestamp], plane: DataPlane, trace: bool) -> PooledRun {
         let spec = PooledSpec {
             reserve: ReserveSpec {
                 cluster: self.cluster.clone(),
@@ -108,10 +114,10 @@ impl Placed {
             }],
             dispatch: plane.dispatch,
             noise: 0.0,
-            seed,
-            trace: false,
+            seed: 0,
+            trace,
         };
-        simulate_pooled(&spec, &[poisson(rate, SENDING, seed)])
+        simulate_pooled(&spec, &[arrivals.to_vec()])
     }
 
     /// The greatest part of `rate` at which 99 % are in time.

@@ -1,4 +1,60 @@
 //! The evaluation of PPipe (ATC 2025, section 7), run again.
 
+pub mod ablation;
+pub mod acceptance;
+pub mod attainment;
+pub mod clusters;
 pub mod load_factor;
+pub mod microscopic;
+pub mod progress;
 pub mod published;
+pub mod scaling;
+pub mod sensitivity;
+pub mod setting;
+pub mod source;
+pub mod studies;
+pub mod synthetic;
+pub mod verdicts;
+mod write;
+
+pub use write::write;
+
+use std::path::PathBuf;
+
+use load_factor::LoadFactorError;
+use published::PublishedError;
+
+use crate::plot::PlotError;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// A published file.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A plan or its layout.
+    #[error(transparent)]
+    LoadFactor(#[from] LoadFactorError),
+    /// A shipped profile is not as it should be.
+    #[error("{}: {what}; write it anew with --bin ppipe-profiles", path.display())]
+    Profile {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The template and what fills it do not fit each other.
+    #[error(transparent)]
+    Document(#[from] crate::pard::ReproduceError),
+    /// A file or folder could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A figure could not be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}

@@ -49,31 +49,37 @@ pub struct Cluster {
     /// The low class.
     pub low: &'static str,
     /// Devices a server, high and low.
-    per_server: (u32, u32),
+    pub per_server: (u32, u32),
+    /// What links carry in practice, in bits a second.
+    pub bandwidth_bps: u64,
 }
 
 impl Cluster {
-    /// In the order of the paper: HC1 to HC4.
+    /// In the order of the paper: HC1 to HC4. Links carry 10 Gb/s in practice, 6 where there are P4.
     pub const ALL: [Self; 4] = [
         Self {
             high: "L4",
             low: "P4",
             per_server: (1, 1),
+            bandwidth_bps: 6_000_000_000,
         },
         Self {
             high: "L4",
             low: "T4",
             per_server: (4, 2),
+            bandwidth_bps: 10_000_000_000,
         },
         Self {
             high: "V100",
             low: "P4",
             per_server: (2, 1),
+            bandwidth_bps: 6_000_000_000,
         },
         Self {
             high: "V100",
             low: "T4",
             per_server: (4, 2),
+            bandwidth_bps: 10_000_000_000,
         },
     ];
 
@@ -83,19 +89,14 @@ impl Cluster {
         format!("{}-{}", self.high, self.low)
     }
 
-    /// Its classes, high first, with so many devices of each. Links carry 10 Gb/s in practice, 6 where there are P4.
+    /// Its classes, high first, with so many devices of each.
     #[must_use]
     pub fn classes(&self, high: u32, low: u32) -> Vec<Class> {
-        let bandwidth_bps = if self.low == "P4" {
-            6_000_000_000
-        } else {
-            10_000_000_000
-        };
         let class = |name: &str, count, per_server| Class {
             name: name.to_owned(),
             count,
             per_server,
-            bandwidth_bps,
+            bandwidth_bps: self.bandwidth_bps,
             cost: 1.0,
         };
         vec![

@@ -64,10 +64,11 @@ impl View<'_> {
     }
 
     fn walk(self, pipeline: &Pipeline, size: u32, probe: &mut Probe) -> bool {
-        for stage in &pipeline.stages {
+        for (at, stage) in pipeline.stages.iter().enumerate() {
             let ready = probe.finish;
             let sender = probe.legs.last().map(|leg| self.grounds.server_of(leg.share));
-            let Some(leg) = self.best(stage, size, sender, ready) else {
+            let next = pipeline.stages.get(at + 1);
+            let Some(leg) = self.best((stage, next), size, sender, ready) else {
                 return false;
             };
             let arrived = leg.transfer.map_or(ready, |transfer| transfer.to);
@@ -79,10 +80,19 @@ impl View<'_> {
         true
     }
 
-    /// The share on which the stage ends first; among equals the first of the pool.
-    fn best(self, stage: &Stage, size: u32, sender: Option<usize>, ready: Timestamp) -> Option<Leg> {
+    /// The share on which the stage ends first; among equals that whose uplink can send first to the next stage, and then
+    /// the first of the pool. Devices of one server share its uplink: if it were always the first that is idle, one
+    /// server's link would be full while others are idle.
+    fn best(
+        self,
+        (stage, next): (&Stage, Option<&Stage>),
+        size: u32,
+        sender: Option<usize>,
+        ready: Timestamp,
+    ) -> Option<Leg> {
         let duration = stage.duration(size);
         let mut best: Option<Leg> = None;
+        let mut best_leaves = Timestamp::MAX;
         // Servers differ little: most have the bandwidth of the one before.
         let mut known = (0, Span::ZERO);
         for &share in &stage.shares {
@@ -106,21 +116,37 @@ impl View<'_> {
                     }
                 });
             let arrived = transfer.map_or(ready, |transfer| transfer.to);
-            if best.is_some_and(|best| best.run.to <= arrived + duration) {
+            let soonest = arrived + duration;
+            if best.is_some_and(|best| (best.run.to, best_leaves) <= (soonest, soonest)) {
                 continue;
             }
             let from = self.tables[share.index()].earliest(self.kind, arrived, duration);
             let to = from + duration;
-            if best.is_none_or(|best| to < best.run.to) {
+            if best.is_some_and(|best| best.run.to < to) {
+                continue;
+            }
+            let leaves = self.leaves(next, size, server, to);
+            if best.is_none_or(|best| (to, leaves) < (best.run.to, best_leaves)) {
                 let run = Booked { from, to };
                 best = Some(Leg { share, transfer, run });
+                best_leaves = leaves;
                 // Nothing can beat a share that makes nobody wait, unless the tensors come to another sooner.
                 let at_once = from == arrived && transfer.is_none_or(|transfer| transfer.from == ready);
-                if at_once && (transfer.is_none() || stage.alike) {
+                if at_once && leaves == to && (transfer.is_none() || stage.alike) {
                     break;
                 }
             }
         }
         best
+    }
+
+    /// When a batch that is ready on `server` at `ready` can be sent to the next stage, as far as the uplink goes.
+    fn leaves(self, next: Option<&Stage>, size: u32, server: usize, ready: Timestamp) -> Timestamp {
+        let Some(next) = next.filter(|next| next.received_bytes > 0) else {
+            return ready;
+        };
+        let uplink = &self.tables[self.grounds.uplink(server)];
+        let length = next.transfer(size, self.grounds.bandwidth(server, server));
+        uplink.earliest(self.kind, ready, length)
     }
 }

@@ -9,7 +9,7 @@ mod real;
 mod spec;
 mod world;
 
-pub use arrivals::poisson;
+pub use arrivals::{bursty, poisson};
 pub use spec::{Dispatch, PooledRun, PooledSpec, PooledStream, PooledTally, UsedSpan};
 
 use weir_policy::Timestamp;
