@@ -6,6 +6,7 @@ use super::error::PlanError;
 use super::pools::{ModelPools, Pools, throughput};
 use super::problem::{Objective, Problem, Scheme};
 use super::program::Program;
+use super::search::{self, Range};
 use super::solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 use crate::time::Span;
 
@@ -139,8 +140,15 @@ fn optimum(
         best.as_ref()
             .is_some_and(|best| is_within_gap(problem, best.objective(problem), loose.bound))
     };
+    let done = consider(&cheapest, &loose.by_column);
+    let searched = matches!(problem.scheme, Scheme::Pooled { .. }) && allotted.is_none();
+    if !done && searched && problem.objective == Objective::Throughput {
+        let range = Range { least: best, bound };
+        let range = search::narrow(problem, columns, range)?;
+        return Ok(range.least.map(|pools| Found { pools, bound: range.bound }));
+    }
     // Otherwise the program decides on whole pools itself: first over the pipelines in use, then over all.
-    let done = consider(&cheapest, &loose.by_column) || {
+    let done = done || {
         let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.by_column).map(used).collect();
         run(&in_use, true)?.is_some_and(|flows| consider(&in_use, &flows.by_column))
     };
