@@ -33,7 +33,9 @@ fn say(line: &str) {
 
 /// Whether the command line asks for this problem.
 fn is_wanted(what: &str) -> bool {
-    std::env::args().nth(1).is_none_or(|wanted| what.contains(&wanted))
+    std::env::args()
+        .nth(1)
+        .is_none_or(|wanted| what.contains(&wanted))
 }
 
 /// The objective and the seconds that it took; what went wrong as text.

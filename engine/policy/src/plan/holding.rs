@@ -9,6 +9,13 @@
 use super::column::Column;
 use super::menu::{Choice, Menu, STAGES_MAX};
 
+/// So many sets of kinds are looked at, the smaller ones.
+const SETS_MAX: usize = 6_000;
+/// What a set costs before anything is chosen, in steps.
+const STEPS_A_SET: u64 = 100;
+/// Steps for one set of kinds.
+const STEPS_MAX_A_SET: u64 = 2_000_000;
+
 /// Devices that do for one model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Holding {
@@ -60,8 +67,45 @@ pub(super) struct Search<'a> {
 /// A set of kinds under search.
 struct Set<'a> {
     kinds: Vec<Member<'a>>,
-    /// By level, what the kinds from there on waste at least, and the rate that they reach at most.
-    rest: Vec<(f64, f64)>,
+    /// By level, of the kinds from there on.
+    rest: Vec<Rest>,
+}
+
+/// What the kinds that are still to be chosen for can do.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    /// What they waste at least.
+    waste: f64,
+    /// What they waste at least for an item a second.
+    by_rate: f64,
+    /// The items a second that they reach at most.
+    rate: f64,
+}
+
+impl Rest {
+    const NONE: Self = Self {
+        waste: 0.0,
+        by_rate: f64::INFINITY,
+        rate: 0.0,
+    };
+
+    fn with(self, choices: &[Choice]) -> Self {
+        let by_rate = choices.iter().map(|choice| choice.waste / choice.rate);
+        Self {
+            waste: self.waste + least_waste(choices),
+            by_rate: by_rate.fold(self.by_rate, f64::min),
+            rate: self.rate + choices.last().map_or(0.0, |choice| choice.rate),
+        }
+    }
+
+    /// What they waste at least when they have to reach a rate.
+    fn least(&self, rate: f64) -> f64 {
+        if rate > 0.0 && self.by_rate.is_finite() {
+            self.waste.max(self.by_rate * rate)
+        } else {
+            self.waste
+        }
+    }
 }
 
 struct Member<'a> {
@@ -81,18 +125,25 @@ impl<'a> Search<'a> {
         sought: Sought,
         waste_max: f64,
     ) -> Self {
-        Self { menu, columns, rate, limit, sought, waste_max, found: Vec::new() }
+        Self {
+            menu,
+            columns,
+            rate,
+            limit,
+            sought,
+            waste_max,
+            found: Vec::new(),
+        }
     }
 
     /// The holdings that are sought, and whether there was time to look at everything.
     pub(super) fn run(mut self, steps: &mut Steps) -> (Vec<Holding>, bool) {
-        let mut sets = Vec::new();
-        let mut complete = self.sets(0, &mut Vec::new(), 0.0, &mut sets, steps);
+        let (sets, mut complete) = self.sets(steps);
         let mut ranked = Vec::new();
         for kinds in &sets {
             let set = self.set(kinds);
-            let least = set.rest[0].0;
-            if least <= self.waste_max && set.rest[0].1 >= self.rate * (1.0 - 1e-9) {
+            let least = set.rest[0].least(self.rate);
+            if least <= self.waste_max && set.rest[0].rate >= self.rate * (1.0 - 1e-9) {
                 ranked.push((least, set));
             }
         }
@@ -100,33 +151,44 @@ impl<'a> Search<'a> {
         let slots = self.limit.len() * STAGES_MAX;
         for (least, set) in &ranked {
             if *least <= self.waste_max {
-                let mut open = Open { rate: self.rate, waste: 0.0, parts: vec![0; slots], chosen: Vec::new() };
-                complete &= self.descend(set, &mut open, steps);
+                let mut open = Open {
+                    rate: self.rate,
+                    waste: 0.0,
+                    parts: vec![0; slots],
+                    chosen: Vec::new(),
+                };
+                let mut once = Steps {
+                    left: steps.left.min(STEPS_MAX_A_SET),
+                };
+                let given = once.left;
+                complete &= self.descend(set, &mut open, &mut once);
+                steps.left -= given - once.left;
             }
         }
-        self.found.sort_by(|a, b| a.waste.total_cmp(&b.waste).then(a.devices.cmp(&b.devices)));
+        self.found
+            .sort_by(|a, b| a.waste.total_cmp(&b.waste).then(a.devices.cmp(&b.devices)));
         (self.found, complete)
     }
 
-    /// All sets of kinds from `next` on, added to `taken`, that could waste little enough.
-    fn sets(&self, next: usize, taken: &mut Vec<usize>, waste: f64, sets: &mut Vec<Vec<usize>>, steps: &mut Steps) -> bool {
-        for kind in next..self.menu.kinds.len() {
-            let least = least_waste(self.menu.choices(kind, 0));
-            if waste + least > self.waste_max {
-                continue;
-            }
-            if !steps.take(1_000) {
-                return false;
-            }
-            taken.push(kind);
-            sets.push(taken.clone());
-            let complete = self.sets(kind + 1, taken, waste + least, sets, steps);
-            taken.pop();
-            if !complete {
-                return false;
+    /// All sets of kinds that could waste little enough, smaller ones first, and whether these are all.
+    fn sets(&self, steps: &mut Steps) -> (Vec<Vec<usize>>, bool) {
+        let least: Vec<f64> = (0..self.menu.kinds.len())
+            .map(|kind| least_waste(self.menu.choices(kind, 0)))
+            .collect();
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut at = 0;
+        while let Some(set) = sets.get(at).cloned() {
+            at += 1;
+            let waste: f64 = set.iter().map(|&kind| least[kind]).sum();
+            let next = set.last().map_or(0, |kind| kind + 1);
+            for kind in (next..least.len()).filter(|&kind| waste + least[kind] <= self.waste_max) {
+                if sets.len() > SETS_MAX || !steps.take(STEPS_A_SET) {
+                    return (sets.split_off(1), false);
+                }
+                sets.push(set.iter().copied().chain([kind]).collect());
             }
         }
-        true
+        (sets.split_off(1), true)
     }
 
     fn slot(&self, stage: usize, class: usize) -> usize {
@@ -151,20 +213,31 @@ impl<'a> Search<'a> {
                     slots[stage] = Some(slot);
                 }
             }
-            Member { choices: self.menu.choices(kind, alone), slots, closing: Vec::new() }
+            Member {
+                choices: self.menu.choices(kind, alone),
+                slots,
+                closing: Vec::new(),
+            }
         };
         let mut members: Vec<Member> = kinds.iter().map(member).collect();
         // The last kind is looked up by what is still needed, so it had better be the one with most choices.
         members.sort_by_key(|member| member.choices.len());
         for level in 0..members.len() {
-            let later: Vec<usize> = members[level + 1..].iter().flat_map(|member| member.slots).flatten().collect();
-            let own = members[level].slots.into_iter().flatten().filter(|slot| !later.contains(slot));
+            let later: Vec<usize> = members[level + 1..]
+                .iter()
+                .flat_map(|member| member.slots)
+                .flatten()
+                .collect();
+            let own = members[level]
+                .slots
+                .into_iter()
+                .flatten()
+                .filter(|slot| !later.contains(slot));
             members[level].closing = own.map(|slot| (slot, slot % self.limit.len())).collect();
         }
-        let mut rest = vec![(0.0, 0.0); members.len() + 1];
+        let mut rest = vec![Rest::NONE; members.len() + 1];
         for (level, member) in members.iter().enumerate().rev() {
-            let most = member.choices.last().map_or(0.0, |choice| choice.rate);
-            rest[level] = (rest[level + 1].0 + least_waste(member.choices), rest[level + 1].1 + most);
+            rest[level] = rest[level + 1].with(member.choices);
         }
         Set { kinds: members, rest }
     }
@@ -173,15 +246,16 @@ impl<'a> Search<'a> {
     fn descend(&mut self, set: &Set, open: &mut Open, steps: &mut Steps) -> bool {
         let level = open.chosen.len();
         let member = &set.kinds[level];
-        let (rest_waste, rest_rate) = set.rest[level + 1];
+        let rest = &set.rest[level + 1];
         let last = level + 1 == set.kinds.len();
-        let needed = (open.rate - rest_rate) - 1e-9 * self.rate;
+        let needed = (open.rate - rest.rate) - 1e-9 * self.rate;
         let from = member.choices.partition_point(|choice| choice.rate < needed);
         let (rate, waste) = (open.rate, open.waste);
         for (at, choice) in member.choices.iter().enumerate().skip(from) {
             let over = (choice.rate - rate).max(0.0);
-            let room = self.waste_max - waste - rest_waste;
-            if over * self.menu.fare > room || (!last && choice.rate >= rate * (1.0 - 1e-9)) {
+            let room = self.waste_max - waste - rest.least(rate - choice.rate);
+            if over * self.menu.fare > self.waste_max - waste || (!last && choice.rate >= rate * (1.0 - 1e-9))
+            {
                 break;
             }
             if !steps.take(1) {
@@ -246,7 +320,11 @@ impl<'a> Search<'a> {
         if devices.iter().zip(self.limit).any(|(have, limit)| have > limit) {
             return;
         }
-        let holding = Holding { devices, waste: open.waste, pipelines };
+        let holding = Holding {
+            devices,
+            waste: open.waste,
+            pipelines,
+        };
         match self.sought {
             Sought::Least => {
                 // From here on only what is better by more than nothing counts.
@@ -276,5 +354,8 @@ struct Open {
 }
 
 fn least_waste(choices: &[Choice]) -> f64 {
-    choices.iter().map(|choice| choice.waste).fold(f64::INFINITY, f64::min)
+    choices
+        .iter()
+        .map(|choice| choice.waste)
+        .fold(f64::INFINITY, f64::min)
 }

@@ -65,7 +65,12 @@ impl Menu {
         let mut menu = Self {
             kinds: Vec::new(),
             unit,
-            prices: wanted.prices.device.iter().map(|price| price / unit as f64).collect(),
+            prices: wanted
+                .prices
+                .device
+                .iter()
+                .map(|price| price / unit as f64)
+                .collect(),
             fare: wanted.prices.fare[wanted.model],
             waste_max: wanted.waste_max,
         };
@@ -123,7 +128,13 @@ impl Menu {
                 }
                 choice
             };
-            unbeaten(shared.iter().map(whole).filter(|choice| choice.waste <= self.waste_max).collect())
+            unbeaten(
+                shared
+                    .iter()
+                    .map(whole)
+                    .filter(|choice| choice.waste <= self.waste_max)
+                    .collect(),
+            )
         })
     }
 
@@ -142,7 +153,11 @@ fn steps(column: &Column, rate: f64, most: usize) -> Option<Vec<f64>> {
         if shares > most as f64 {
             return None;
         }
-        steps.extend((1..).map(|pool| f64::from(pool) * leg.rate).take_while(|&step| step < rate));
+        steps.extend(
+            (1..)
+                .map(|pool| f64::from(pool) * leg.rate)
+                .take_while(|&step| step < rate),
+        );
     }
     steps.sort_by(f64::total_cmp);
     steps.dedup();
@@ -160,7 +175,10 @@ fn unbeaten(mut choices: Vec<Choice>) -> Vec<Choice> {
     let mut kept: Vec<Choice> = Vec::new();
     for choice in choices {
         // The nearest rates are the likeliest to beat it.
-        let beaten = kept.iter().rev().any(|better| better.parts.iter().zip(&choice.parts).all(|(a, b)| a <= b));
+        let beaten = kept
+            .iter()
+            .rev()
+            .any(|better| better.parts.iter().zip(&choice.parts).all(|(a, b)| a <= b));
         if !beaten {
             kept.push(choice);
         }
@@ -178,8 +196,9 @@ fn unit(columns: &[Column]) -> Option<u64> {
         a
     };
     let legs = columns.iter().flat_map(|column| &column.legs);
-    legs.map(|leg| u64::from(leg.shares)).try_fold(1_u64, |unit, shares| {
-        let multiple = unit.checked_mul(shares / gcd(unit, shares))?;
-        (multiple < 1 << 40).then_some(multiple)
-    })
+    legs.map(|leg| u64::from(leg.shares))
+        .try_fold(1_u64, |unit, shares| {
+            let multiple = unit.checked_mul(shares / gcd(unit, shares))?;
+            (multiple < 1 << 40).then_some(multiple)
+        })
 }

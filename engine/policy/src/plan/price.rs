@@ -39,7 +39,8 @@ impl Prices {
             for column in columns {
                 let mut terms: Vec<(Variable, f64)> = Vec::new();
                 for leg in &column.legs {
-                    let part = leg.cost() * model.weight * scale / f64::from(problem.classes[leg.class].count);
+                    let part =
+                        leg.cost() * model.weight * scale / f64::from(problem.classes[leg.class].count);
                     match terms.iter_mut().find(|(of, _)| *of == classes[leg.class]) {
                         Some((_, sum)) => *sum += part,
                         None => terms.push((classes[leg.class], part)),
@@ -58,12 +59,13 @@ impl Prices {
             solution.var_value(of).max(0.0) * scale / f64::from(class.count.max(1))
         };
         let device: Vec<f64> = problem.classes.iter().zip(&classes).map(device).collect();
-        Ok(Self::at(problem, columns, device))
+        Self::at(problem, columns, device)
+            .ok_or_else(|| PlanError::Solver("the prices of devices are no numbers".into()))
     }
 
     /// The fares that go with prices of devices, scaled so that a unit of throughput over weight costs 1. Any prices make
-    /// a bound, so the solver's tolerance does no harm.
-    fn at(problem: &Problem, columns: &[Vec<Column>], device: Vec<f64>) -> Self {
+    /// a bound, so the solver's tolerance does no harm. `None`: every model would be free.
+    pub(super) fn at(problem: &Problem, columns: &[Vec<Column>], device: Vec<f64>) -> Option<Self> {
         let price = |column: &Column| -> f64 {
             let legs = column.legs.iter();
             legs.map(|leg| leg.cost() * device[leg.class]).sum()
@@ -72,18 +74,67 @@ impl Prices {
             .iter()
             .map(|columns| columns.iter().map(price).fold(f64::INFINITY, f64::min))
             .collect();
-        let unit: f64 = fare.iter().zip(&problem.models).map(|(fare, model)| fare * model.weight).sum();
+        let unit: f64 = fare
+            .iter()
+            .zip(&problem.models)
+            .map(|(fare, model)| fare * model.weight)
+            .sum();
+        if !(unit > 0.0 && unit.is_finite()) {
+            return None;
+        }
         let device: Vec<f64> = device.iter().map(|price| price / unit).collect();
         let worth = device
             .iter()
             .zip(&problem.classes)
             .map(|(price, class)| price * f64::from(class.count))
             .sum();
-        Self {
+        Some(Self {
             device,
             fare: fare.iter().map(|fare| fare / unit).collect(),
             worth,
+        })
+    }
+}
+
+impl Prices {
+    /// Prices of devices that leave least to spare when every model has the cheapest of the holdings that have been seen
+    /// of it (devices by class), and what they leave then, as a part of the cluster's worth. `None`: the solver failed.
+    pub(super) fn against(problem: &Problem, seen: &[Vec<Vec<u32>>]) -> Option<(Vec<f64>, f64)> {
+        let mut lp = microlp::Problem::new(OptimizationDirection::Maximize);
+        // Of all devices of a class together; the cluster is worth 1.
+        let of_class: Vec<Variable> = problem
+            .classes
+            .iter()
+            .map(|_| lp.add_var(0.0, (0.0, 1.0)))
+            .collect();
+        let count = |class: usize| f64::from(problem.classes[class].count.max(1));
+        for holdings in seen {
+            let cheapest = lp.add_var(1.0, (0.0, 2.0));
+            for holding in holdings {
+                let worth = holding
+                    .iter()
+                    .enumerate()
+                    .map(|(class, &held)| (of_class[class], -f64::from(held) / count(class)));
+                lp.add_constraint(
+                    worth.chain([(cheapest, 1.0)]).collect::<Vec<_>>(),
+                    ComparisonOp::Le,
+                    0.0,
+                );
+            }
         }
+        lp.add_constraint(
+            of_class.iter().map(|&class| (class, 1.0)).collect::<Vec<_>>(),
+            ComparisonOp::Eq,
+            1.0,
+        );
+        let Ok(microlp::SolveOutcome::Solution(solution)) = lp.solve() else {
+            return None;
+        };
+        let device = of_class
+            .iter()
+            .enumerate()
+            .map(|(class, &of)| solution.var_value(of).max(0.0) / count(class));
+        Some((device.collect(), 1.0 - solution.objective()))
     }
 }
 

@@ -145,7 +145,10 @@ fn optimum(
     if !done && searched && problem.objective == Objective::Throughput {
         let range = Range { least: best, bound };
         let range = search::narrow(problem, columns, range)?;
-        return Ok(range.least.map(|pools| Found { pools, bound: range.bound }));
+        return Ok(range.least.map(|pools| Found {
+            pools,
+            bound: range.bound,
+        }));
     }
     // Otherwise the program decides on whole pools itself: first over the pipelines in use, then over all.
     let done = done || {
