@@ -59,13 +59,13 @@ impl Prices {
             solution.var_value(of).max(0.0) * scale / f64::from(class.count.max(1))
         };
         let device: Vec<f64> = problem.classes.iter().zip(&classes).map(device).collect();
-        Self::at(problem, columns, device)
+        Self::at(problem, columns, &device)
             .ok_or_else(|| PlanError::Solver("the prices of devices are no numbers".into()))
     }
 
     /// The fares that go with prices of devices, scaled so that a unit of throughput over weight costs 1. Any prices make
     /// a bound, so the solver's tolerance does no harm. `None`: every model would be free.
-    pub(super) fn at(problem: &Problem, columns: &[Vec<Column>], device: Vec<f64>) -> Option<Self> {
+    pub(super) fn at(problem: &Problem, columns: &[Vec<Column>], device: &[f64]) -> Option<Self> {
         let price = |column: &Column| -> f64 {
             let legs = column.legs.iter();
             legs.map(|leg| leg.cost() * device[leg.class]).sum()

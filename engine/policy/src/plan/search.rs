@@ -51,13 +51,15 @@ pub(super) fn narrow(
     let mut ceiling = range.bound;
     let mut unknown = false;
     let mut stride = 0.005;
+    // Less than the solver's tolerance cannot be told apart.
+    let gap = problem.gap.max(2e-6);
     while steps.left > 0 {
         let reached = range.least.as_ref().map_or(0.0, |pools| pools.objective(problem));
-        if ceiling <= reached * (1.0 + problem.gap) {
+        if ceiling <= reached * (1.0 + gap) {
             break;
         }
         let target = if reached > 0.0 {
-            (ceiling - (ceiling - reached) / 3.0).max(reached * (1.0 + problem.gap * 0.9))
+            (ceiling - (ceiling - reached) / 3.0).max(reached * (1.0 + gap * 0.9))
         } else {
             stride *= 2.0;
             ceiling * (1.0 - stride)
@@ -194,8 +196,8 @@ impl Attempt<'_> {
             }
             // Half way there: what has been seen says little of prices that are far off.
             let between = |(new, old): (&f64, &f64)| (new + old / found.prices.worth) / 2.0;
-            let device = device.iter().zip(&found.prices.device).map(between).collect();
-            let Some(next) = Prices::at(self.problem, self.columns, device) else {
+            let device: Vec<f64> = device.iter().zip(&found.prices.device).map(between).collect();
+            let Some(next) = Prices::at(self.problem, self.columns, &device) else {
                 break;
             };
             prices = next;
