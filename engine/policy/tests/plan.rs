@@ -139,7 +139,7 @@ fn uphold(problem: &Problem, solution: &Solution, seed: u64) {
 fn plans_keep_to_devices_slo_and_blocks_and_come_out_the_same_twice() {
     for seed in 0..40 {
         let problem = Problem {
-            gap: 0.02,
+            gap: 1e-3,
             ..problem(seed, 6, 3)
         };
         match solve(&problem) {
@@ -155,17 +155,16 @@ fn plans_keep_to_devices_slo_and_blocks_and_come_out_the_same_twice() {
 
 #[test]
 fn more_devices_never_make_it_worse() {
-    for seed in 0..12 {
-        // Proving the last per cent takes long in a build that is not optimised.
+    for seed in 0..40 {
         let mut problem = Problem {
-            gap: 0.02,
-            ..problem(seed, 3, 3)
+            gap: 5e-5,
+            ..problem(seed, 4, 3)
         };
         let Ok(before) = solve(&problem) else { continue };
         for class in 0..problem.classes.len() {
             problem.classes[class].count += 1;
             let after = solve(&problem).unwrap();
-            assert!(after.objective >= before.objective * (1.0 - 0.02), "seed {seed}");
+            assert!(after.objective >= before.objective * (1.0 - 1e-4), "seed {seed}");
             problem.classes[class].count -= 1;
         }
     }
@@ -323,7 +322,7 @@ mod enumeration {
 #[test]
 fn plans_are_as_good_as_enumeration_on_small_problems() {
     let mut compared = 0;
-    for seed in 1000..1040 {
+    for seed in 1000..1100 {
         let mut problem = problem(seed, 2, 3);
         if let Scheme::Pooled { partitions } = &mut problem.scheme {
             *partitions = (*partitions).min(2);

@@ -1,5 +1,6 @@
 //! `plan-time`: PPipe's published objectives beside ours with the time for each, and planning time by devices and classes
-//! (Figure 14). Wants the asset pack in `WEIR_ASSETS`. Run it in a release build.
+//! (Figure 14). Wants the asset pack in `WEIR_ASSETS`. Run it in a release build. With an argument it solves only those
+//! problems whose name has that text in it, such as `2021` or `classes`.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -30,6 +31,13 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
+/// Whether the command line asks for this problem.
+fn is_wanted(what: &str) -> bool {
+    std::env::args()
+        .nth(1)
+        .is_none_or(|wanted| what.contains(&wanted))
+}
+
 /// The objective and the seconds that it took; what went wrong as text.
 #[expect(
     clippy::disallowed_methods,
@@ -47,6 +55,9 @@ fn objectives(published: &Published) -> Result<(), PublishedError> {
     let (mut worst, mut pooled) = (0.0_f64, 0.0);
     for plan in published.plans()? {
         let Some(scheme) = plan.scheme() else { continue };
+        if !is_wanted(&format!("published {}", plan.algorithm)) {
+            continue;
+        }
         let classes = Cluster::ALL[0].classes(25, 75);
         let problem = published.problem(&plan.models, &plan.weights, classes, scheme)?;
         let (found, took) = timed(&problem);
@@ -95,6 +106,9 @@ fn other_clusters(published: &Published) -> Result<(), PublishedError> {
 }
 
 fn show(what: &str, problem: &Problem) {
+    if !is_wanted(what) {
+        return;
+    }
     let (found, took) = timed(problem);
     match found {
         Ok((objective, gap)) => say(&format!("{what}: {objective:.3}, gap {gap:.1e}, {took:.3} s")),

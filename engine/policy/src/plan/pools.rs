@@ -87,17 +87,18 @@ impl Pools {
 
 impl ModelPools {
     fn for_flows(columns: &[Column], flows: &[f64]) -> Self {
-        let mut pipelines: Vec<(Column, Vec<u32>)> = columns
-            .iter()
-            .zip(flows)
-            .filter(|(_, flow)| **flow > 0.0)
-            .map(|(column, &flow)| {
-                (
-                    column.clone(),
-                    column.legs.iter().map(|leg| whole(flow / leg.rate)).collect(),
-                )
-            })
-            .collect();
+        let pools = |(column, &flow): (&Column, &f64)| {
+            (
+                column.clone(),
+                column.legs.iter().map(|leg| whole(flow / leg.rate)).collect(),
+            )
+        };
+        let in_use = columns.iter().zip(flows).filter(|(_, flow)| **flow > 0.0);
+        Self::grown(in_use.map(pools).collect())
+    }
+
+    /// These pipelines with these pools, grown to what their devices have room for.
+    pub(super) fn grown(mut pipelines: Vec<(Column, Vec<u32>)>) -> Self {
         let held = fill(&mut pipelines);
         Self { pipelines, held }
     }

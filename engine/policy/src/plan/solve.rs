@@ -6,6 +6,7 @@ use super::error::PlanError;
 use super::pools::{ModelPools, Pools, throughput};
 use super::problem::{Objective, Problem, Scheme};
 use super::program::Program;
+use super::search::{self, Range};
 use super::solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 use crate::time::Span;
 
@@ -130,22 +131,36 @@ fn optimum(
     };
     let mut bound = loose.bound;
     let mut best: Option<Pools> = None;
-    let mut consider = |columns: &[Vec<Column>], flows: &[Vec<f64>]| {
+    let consider = |best: &mut Option<Pools>, bound: f64, columns: &[Vec<Column>], flows: &[Vec<f64>]| {
         let pools = Pools::for_flows(columns, flows);
         let fits = pools.fit(problem) && pools.within(problem, allotted);
         if fits && best.as_ref().is_none_or(|best| is_better(problem, &pools, best)) {
-            best = Some(pools);
+            *best = Some(pools);
         }
         best.as_ref()
-            .is_some_and(|best| is_within_gap(problem, best.objective(problem), loose.bound))
+            .is_some_and(|best| is_within_gap(problem, best.objective(problem), bound))
     };
-    // Otherwise the program decides on whole pools itself: first over the pipelines in use, then over all.
-    let done = consider(&cheapest, &loose.by_column) || {
+    let mut done = consider(&mut best, bound, &cheapest, &loose.by_column);
+    let searched = matches!(problem.scheme, Scheme::Pooled { .. })
+        && allotted.is_none()
+        && problem.objective == Objective::Throughput;
+    if !done && searched {
+        let range = search::narrow(problem, columns, Range { least: best, bound })?;
+        (best, bound) = (range.least, range.bound);
+        let reached = best.as_ref().map(|best| best.objective(problem));
+        done = reached.is_some_and(|reached| is_within_gap(problem, reached, bound));
+    }
+    // Where that is not for this problem, or found too little, the program decides on whole pools itself: first over the
+    // pipelines in use, then over all.
+    done = done || {
         let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.by_column).map(used).collect();
-        run(&in_use, true)?.is_some_and(|flows| consider(&in_use, &flows.by_column))
+        run(&in_use, true)?.is_some_and(|flows| consider(&mut best, bound, &in_use, &flows.by_column))
     };
-    if !done && let Some(strict) = run(columns, true)? {
-        consider(columns, &strict.by_column);
+    if !done
+        && (!searched || best.is_none())
+        && let Some(strict) = run(columns, true)?
+    {
+        consider(&mut best, bound, columns, &strict.by_column);
         bound = tighter(problem, bound, strict.bound);
     }
     Ok(best.map(|pools| Found { pools, bound }))
