@@ -62,10 +62,10 @@ pub fn run(source: &Source) -> Result<Option<Microscopic>, ReproduceError> {
     }))
 }
 
-/// Which pipeline and stage a share serves, by share, and its row.
-/// By share and device: the row, and which part of it.
+/// Row and pipeline, by share and stage.
 type Rows = BTreeMap<(ShareId, u32), (usize, usize)>;
 
+/// Names of the rows, and where each share's uses go.
 fn rows(cluster: &ClusterSpec) -> (Vec<String>, Rows) {
     let mut names = Vec::new();
     let mut places = BTreeMap::new();
