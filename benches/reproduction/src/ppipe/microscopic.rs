@@ -62,8 +62,11 @@ pub fn run(source: &Source) -> Result<Option<Microscopic>, ReproduceError> {
     }))
 }
 
-/// Which pipeline and stage a share serves, by share, and its row.
-fn rows(cluster: &ClusterSpec) -> (Vec<String>, BTreeMap<(ShareId, u32), (usize, usize)>) {
+/// Row and pipeline of a share in a stage.
+type Places = BTreeMap<(ShareId, u32), (usize, usize)>;
+
+/// What rows are called, and what is in them.
+fn rows(cluster: &ClusterSpec) -> (Vec<String>, Places) {
     let mut names = Vec::new();
     let mut places = BTreeMap::new();
     for (pipeline, spec) in cluster.pipelines.iter().enumerate() {
