@@ -139,7 +139,11 @@ fn run() -> anyhow::Result<bool> {
     for ((_, _, variable), worker) in WORKERS.iter().zip(&workers) {
         replay.env(variable, &worker.address);
     }
+    let events = out.join("events.jsonl");
+    let _ = std::fs::remove_file(&events);
     let mut replay = replay.spawn().context("cannot start weir replay")?;
+    // Frames are counted from the first: a run takes a moment to load its models.
+    await_first(&events, &mut replay)?;
     let half = wanted.seconds / 2;
     let away = (wanted.seconds / 6).max(1);
     if wanted.kill {
@@ -158,7 +162,18 @@ fn run() -> anyhow::Result<bool> {
         bail!("weir replay failed");
     }
     let report: Report = serde_json::from_slice(&std::fs::read(&report)?)?;
-    shown(&report, &out.join("events.jsonl"), rate, &wanted, (half, away))
+    shown(&report, &events, rate, &wanted, (half, away))
+}
+
+/// Waits until the first frame has come out.
+fn await_first(events: &Path, replay: &mut Child) -> anyhow::Result<()> {
+    while std::fs::metadata(events).map_or(0, |file| file.len()) == 0 {
+        if let Some(ended) = replay.try_wait()? {
+            bail!("weir replay ended before it had begun: {ended}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Profiles the model for both classes, and plans.

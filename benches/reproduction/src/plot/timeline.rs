@@ -89,3 +89,45 @@ fn linked(timeline: &Timeline) -> Vec<[(usize, f64); 2]> {
         .map(|pair| [(pair[0].row, pair[0].to), (pair[1].row, pair[1].from)])
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Figure, Kind, TimelineBox};
+
+    fn span(row: usize, from: f64, to: f64, mark: Option<u32>) -> TimelineBox {
+        TimelineBox {
+            row,
+            from,
+            to,
+            name: format!("part {row}"),
+            mark,
+        }
+    }
+
+    #[test]
+    fn boxes_with_a_mark_are_linked_in_the_order_of_time() {
+        let timeline = Timeline {
+            rows: vec!["a".to_owned(), "b".to_owned()],
+            boxes: vec![
+                span(1, 3.0, 4.0, Some(7)),
+                span(0, 0.0, 2.0, Some(7)),
+                span(0, 2.0, 3.0, None),
+                span(1, 0.5, 1.0, Some(8)),
+            ],
+        };
+        assert_eq!(linked(&timeline), [[(0, 2.0), (1, 3.0)]]);
+        let figure = Figure {
+            panels: vec![Panel {
+                kind: Kind::Timeline(timeline),
+                ..Panel::default()
+            }],
+            columns: 1,
+            width: 400,
+            height: 200,
+            ..Figure::default()
+        };
+        let svg = figure.svg().unwrap();
+        assert!(svg.contains("part 0") && !svg.contains("no data"), "{svg}");
+    }
+}

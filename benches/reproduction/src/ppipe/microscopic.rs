@@ -62,11 +62,11 @@ pub fn run(source: &Source) -> Result<Option<Microscopic>, ReproduceError> {
     }))
 }
 
-/// Row and pipeline, by share and stage.
-type Rows = BTreeMap<(ShareId, u32), (usize, usize)>;
+/// Row and pipeline of a share in a stage.
+type Places = BTreeMap<(ShareId, u32), (usize, usize)>;
 
-/// Names of the rows, and where each share's uses go.
-fn rows(cluster: &ClusterSpec) -> (Vec<String>, Rows) {
+/// What rows are called, and what is in them.
+fn rows(cluster: &ClusterSpec) -> (Vec<String>, Places) {
     let mut names = Vec::new();
     let mut places = BTreeMap::new();
     for (pipeline, spec) in cluster.pipelines.iter().enumerate() {

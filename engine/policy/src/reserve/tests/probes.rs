@@ -209,3 +209,48 @@ fn the_first_gap_is_found() {
     check(21, 5, 40, 40);
     check(50, 5, 50, 50);
 }
+
+/// Two devices on one server, the third on another; each passes on what it ran to a fourth.
+#[test]
+fn among_idle_shares_that_whose_uplink_is_free_is_taken() {
+    let share = |server: u32, device: u32| ShareSpec {
+        server: ServerId(server),
+        device,
+        class: "any".to_owned(),
+    };
+    let stage = |shares: &[u32], received_bytes: u64| StageSpec {
+        blocks: (0, 1),
+        shares: shares.iter().copied().map(ShareId).collect(),
+        profile: Profile::new(vec![(1, Span::from_micros(10))]).unwrap(),
+        received_bytes,
+    };
+    let spec = ReserveSpec {
+        cluster: ClusterSpec {
+            servers: vec![
+                ServerSpec {
+                    bandwidth_bps: 1_000_000
+                };
+                5
+            ],
+            shares: vec![share(0, 0), share(0, 1), share(1, 2), share(2, 3), share(3, 4)],
+            pipelines: vec![PipelineSpec {
+                module: ModuleId(0),
+                batch: 1,
+                stages: vec![stage(&[0, 1, 2], 0), stage(&[3, 4], 10)],
+            }],
+        },
+        tables: Tables::Intervals,
+        feedback: false,
+        head_min_fraction: 0.0,
+    };
+    let mut reservations = Reservations::new(&spec);
+    let first: Vec<ShareId> = (0..3)
+        .map(|_| {
+            let probe = reservations.probe(PipelineId(0), 1, at(1)).unwrap();
+            reservations.reserve(&probe, at(1));
+            probe.legs[0].share
+        })
+        .collect();
+    // The second device of the first server would wait for the first one's transfer.
+    assert_eq!(first, [ShareId(0), ShareId(2), ShareId(1)]);
+}
