@@ -241,6 +241,7 @@ fn among_idle_shares_that_whose_uplink_is_free_is_taken() {
         },
         tables: Tables::Intervals,
         feedback: false,
+        corrected: false,
         head_min_fraction: 0.0,
     };
     let mut reservations = Reservations::new(&spec);
