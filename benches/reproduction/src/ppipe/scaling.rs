@@ -9,7 +9,7 @@ use super::source::{Question, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
 /// Planning stops here: with more classes the rest of the proof takes most of the time.
-pub const GAP: f64 = 0.05;
+pub const GAP: f64 = 1e-3;
 
 /// Planning every group at one size.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,8 +17,8 @@ pub enum Source {
     Synthetic(PathBuf),
 }
 
-/// Plans that are simulated are within this part of the best, which is less than the step between load factors.
-pub const GAP: f64 = 0.02;
+/// Plans that are simulated are within this part of the best.
+pub const GAP: f64 = 1e-4;
 
 /// What is to be planned, of what a source has.
 #[derive(Debug, Clone, PartialEq)]
