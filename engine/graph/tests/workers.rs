@@ -13,7 +13,7 @@ fn planned() -> String {
             "[workers.a]\nclass = \"fast\"\naddress = \"127.0.0.1:7101\"\nbandwidth = \"1Gbps\"\n\
              [workers.b]\nclass = \"slow\"\nslowdown = 3\ncore = 0\n[models.detector]",
         )
-        .replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"day.csv\"")
+        .replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"plan.toml\"")
 }
 
 fn check_with(from: &str, to: &str, expected: &[&str]) {
@@ -70,12 +70,12 @@ fn what_is_wrong_with_workers() {
 #[test]
 fn plans_go_with_workers() {
     check_with(
-        "plan = \"day.csv\"",
-        "plan = \"dey.csv\"",
-        &["36: did you mean \"day.csv\" beside it?"],
+        "plan = \"plan.toml\"",
+        "plan = \"plam.toml\"",
+        &["36: did you mean \"plan.toml\" beside it?"],
     );
     check_with(
-        "plan = \"day.csv\"",
+        "plan = \"plan.toml\"",
         "device = \"workers\"",
         &["36: has no `plan`"],
     );
@@ -89,6 +89,20 @@ fn plans_go_with_workers() {
         "workers = 2\nplan =",
         &["36: has a plan, which says what `workers` would"],
     );
-    let alone = VALID.replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"day.csv\"");
+    check_with(
+        "plan = \"plan.toml\"",
+        "plan = \"labels.txt\"",
+        &["36: it is no plan: line 1"],
+    );
+    check_with(
+        "class = \"slow\"",
+        "class = \"fast\"",
+        &["36: the plan wants 1 workers of class \"slow\", and there are 0"],
+    );
+    let other = planned()
+        .replace("[models.reader]", "[models.readers]")
+        .replace("model = \"reader\"", "model = \"readers\"");
+    check(&other, &["33: the plan has no model \"readers\""]);
+    let alone = VALID.replace("head = \"ctc\"", "head = \"ctc\"\nplan = \"plan.toml\"");
     check(&alone, &["28: there are no workers"]);
 }

@@ -60,6 +60,10 @@ fn fits_models(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
 }
 
 fn fits_workers(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
+    // A worker that cannot be read is there all the same.
+    if raw.workers.is_empty() || !reports.is_clean() {
+        return;
+    }
     let at = raw
         .models
         .iter()

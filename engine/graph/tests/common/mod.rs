@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use weir_flow::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
-use weir_graph::{Graph, Problems, parse};
+use weir_graph::{Graph, Problems, parse, planning};
+use weir_policy::Span;
+use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
 
 /// One vertex of every kind; most tests change a line of it.
 pub(crate) const VALID: &str = r#"[app]
@@ -179,7 +181,45 @@ pub(crate) fn catalog() -> Catalog {
     }
 }
 
-/// A folder with `crossing.mp4`, `reader.onnx`, `labels.txt`, `profile.toml`, `bad-profile.toml`, traces and `faces/`.
+/// The model `reader` in three blocks on one fast device and one slow one, which is too slow for all of it.
+fn plan() -> String {
+    let class = |name: &str| Class {
+        name: name.to_owned(),
+        count: 1,
+        per_server: 1,
+        bandwidth_bps: 1_000_000_000,
+        cost: 1.0,
+    };
+    let times = |class: &str, us: u64| BlockTimes {
+        class: class.to_owned(),
+        shares: 1,
+        batch: vec![1],
+        us: vec![vec![us]; 3],
+    };
+    let problem = Problem {
+        classes: vec![class("fast"), class("slow")],
+        models: vec![Served {
+            name: "reader".to_owned(),
+            slo: Span::from_millis(60),
+            weight: 1.0,
+            blocks: Blocks {
+                model: "reader".to_owned(),
+                layers: vec![0, 4, 9],
+                boundary_bytes: vec![1_000, 1_000],
+                times: vec![times("fast", 10_000), times("slow", 20_000)],
+            },
+        }],
+        objective: Objective::Throughput,
+        scheme: Scheme::Pooled { partitions: 2 },
+        margin: 0.1,
+        building: 0.0,
+        gap: 1e-6,
+    };
+    let solution = solve(&problem).expect("the problem has a plan");
+    planning::plan_text(&Plan { solution, problem }).expect("a plan is a text")
+}
+
+/// A folder with `plan.toml`, `crossing.mp4`, `reader.onnx`, `labels.txt`, `profile.toml`, `bad-profile.toml`, traces and `faces/`.
 pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a test folder can be written");
     let write = |name: &str, text: &str| {
@@ -196,6 +236,7 @@ pub(crate) fn folder() -> tempfile::TempDir {
     write("day.csv", "# a day\nt_s,rate_rps\n0,1.5\n60,0\n120,4\n");
     write("bad-day.csv", "t_s,rate_rps\n0,1.5\n60,many\n");
     write("silent.csv", "t_s,rate_rps\n0,0\n60,0\n");
+    write("plan.toml", &plan());
     std::fs::create_dir(folder.path().join("faces")).expect("a test folder can be written");
     folder
 }
