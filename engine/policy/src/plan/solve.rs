@@ -100,6 +100,9 @@ fn in_time(
     Ok(all)
 }
 
+/// Parts of the gap by which less is asked for, where whole pools would not fit.
+const LESS: [f64; 3] = [0.25, 0.6, 0.95];
+
 /// Pools, and what no plan can beat.
 struct Found {
     pools: Pools,
@@ -141,6 +144,19 @@ fn optimum(
             .is_some_and(|best| is_within_gap(problem, best.objective(problem), bound))
     };
     let mut done = consider(&mut best, bound, &cheapest, &loose.by_column);
+    // Of many devices a few are left over by asking for a little less, which is within the gap.
+    for part in LESS {
+        if done {
+            break;
+        }
+        let less = 1.0 - part * problem.gap;
+        let flows: Vec<Vec<f64>> = loose
+            .by_column
+            .iter()
+            .map(|flows| flows.iter().map(|flow| flow * less).collect())
+            .collect();
+        done = consider(&mut best, bound, &cheapest, &flows);
+    }
     let searched = matches!(problem.scheme, Scheme::Pooled { .. })
         && allotted.is_none()
         && problem.objective == Objective::Throughput;
