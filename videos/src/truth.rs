@@ -1,0 +1,256 @@
+//! What is true of a rendered clip, and the file that says so.
+//!
+//! A truth file has a JSON line about the clip, then one for each frame. Objects keep their `id` through the clip, so a
+//! tracker can be held against them. Attributes stand under the names that the applications' graphs give theirs.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The first line: what the clip is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Clip {
+    /// Version of the file's form: 1.
+    pub truth: u32,
+    /// Kind of the world.
+    pub world: String,
+    /// Number of the seed.
+    pub seed: u64,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Frames a second, on average where it varies.
+    pub fps: f32,
+    /// Frames in the clip.
+    pub frames: u64,
+}
+
+/// What is true of one frame.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FrameTruth {
+    /// Which frame, from nought.
+    pub frame: u64,
+    /// Its time stamp.
+    pub pts_ms: f64,
+    /// What is in it.
+    pub objects: Vec<TruthObject>,
+}
+
+/// A thing in a frame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TruthObject {
+    /// The same through the clip.
+    pub id: u64,
+    /// Its class.
+    pub class: String,
+    /// Its whole extent, also what is hidden, cut to the frame: left, top, right, bottom in pixels.
+    pub r#box: [f32; 4],
+    /// Which part of the box is not hidden by others, 0 to 1.
+    pub visible: f32,
+    /// Whether it is too small or too hidden to ask for: neither finding it nor missing it counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore: bool,
+    /// The thing it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
+    /// What else is true of it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, TruthAttribute>,
+}
+
+/// What is true of a thing, told by its form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TruthAttribute {
+    /// Text that stands on it.
+    Text {
+        /// The characters.
+        text: String,
+    },
+    /// Which of several.
+    Class {
+        /// Its name.
+        class: String,
+    },
+    /// A direction in degrees, as the camera sees it.
+    Angles {
+        /// To the right of the picture.
+        yaw: f32,
+        /// Up.
+        pitch: f32,
+    },
+    /// A value.
+    Number {
+        /// The value.
+        value: f32,
+    },
+    /// Key points in the order of the model: `x`, `y` in pixels.
+    Points(Vec<TruthPoint>),
+    /// Who it is; none for somebody who is in no gallery.
+    Match {
+        /// Name in the gallery.
+        r#match: Option<String>,
+    },
+}
+
+/// A key point.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TruthPoint {
+    /// To the right, in pixels.
+    pub x: f32,
+    /// Down, in pixels.
+    pub y: f32,
+    /// Whether it is seen: within the frame and not hidden.
+    pub visible: bool,
+}
+
+/// The truth about a clip.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Truth {
+    /// What it is.
+    pub clip: Clip,
+    /// Every frame, in order.
+    pub frames: Vec<FrameTruth>,
+}
+
+/// A truth file cannot be read.
+#[derive(Debug, Error)]
+pub enum TruthError {
+    /// The file itself.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// There is nothing in it.
+    #[error("is empty; its first line says what the clip is")]
+    Empty,
+    /// A line.
+    #[error("line {line}: {reason}")]
+    Line {
+        /// Which, from one.
+        line: usize,
+        /// What is wrong with it.
+        reason: serde_json::Error,
+    },
+    /// A later form.
+    #[error("is of version {0}; this build reads version 1")]
+    Version(u32),
+}
+
+impl Truth {
+    /// Reads a truth file.
+    ///
+    /// # Errors
+    /// [`TruthError`]: which line is wrong.
+    pub fn read(from: impl BufRead) -> Result<Self, TruthError> {
+        let mut lines = from.lines().enumerate();
+        let (_, first) = lines.next().ok_or(TruthError::Empty)?;
+        let wrong = |line: usize| {
+            move |reason| TruthError::Line {
+                line: line + 1,
+                reason,
+            }
+        };
+        let clip: Clip = serde_json::from_str(&first?).map_err(wrong(0))?;
+        if clip.truth != 1 {
+            return Err(TruthError::Version(clip.truth));
+        }
+        let frames = lines.map(|(number, line)| serde_json::from_str(&line?).map_err(wrong(number)));
+        Ok(Self {
+            clip,
+            frames: frames.collect::<Result<_, TruthError>>()?,
+        })
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub fn write(&self, mut to: impl Write) -> std::io::Result<()> {
+        serde_json::to_writer(&mut to, &self.clip)?;
+        to.write_all(b"\n")?;
+        for frame in &self.frames {
+            serde_json::to_writer(&mut to, frame)?;
+            to.write_all(b"\n")?;
+        }
+        to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Truth {
+        let mut attributes = BTreeMap::new();
+        let mut says = |name: &str, attribute| attributes.insert(name.to_owned(), attribute);
+        says(
+            "plate",
+            TruthAttribute::Text {
+                text: "WR 123".to_owned(),
+            },
+        );
+        says(
+            "expression",
+            TruthAttribute::Class {
+                class: "happy".to_owned(),
+            },
+        );
+        says("identity", TruthAttribute::Match { r#match: None });
+        says(
+            "gaze",
+            TruthAttribute::Angles {
+                yaw: 3.0,
+                pitch: -2.5,
+            },
+        );
+        says("health", TruthAttribute::Number { value: 77.0 });
+        let point = TruthPoint {
+            x: 1.0,
+            y: 2.0,
+            visible: true,
+        };
+        says("keypoints", TruthAttribute::Points(vec![point; 2]));
+        Truth {
+            clip: Clip {
+                truth: 1,
+                world: "street".to_owned(),
+                seed: 3,
+                width: 960,
+                height: 540,
+                fps: 25.0,
+                frames: 1,
+            },
+            frames: vec![FrameTruth {
+                frame: 0,
+                pts_ms: 0.0,
+                objects: vec![TruthObject {
+                    id: 9,
+                    class: "car".to_owned(),
+                    r#box: [1.0, 2.0, 30.5, 40.0],
+                    visible: 1.0,
+                    ignore: false,
+                    parent: None,
+                    attributes,
+                }],
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut file = Vec::new();
+        example().write(&mut file).expect("memory");
+        assert_eq!(Truth::read(file.as_slice()).expect("well formed"), example());
+    }
+
+    #[test]
+    fn a_broken_line_is_named() {
+        let mut file = Vec::new();
+        example().write(&mut file).expect("memory");
+        file.extend_from_slice(b"{\"frame\": 1}\n");
+        let error = Truth::read(file.as_slice()).expect_err("a line lacks keys");
+        assert!(error.to_string().starts_with("line 3: "), "{error}");
+    }
+}
