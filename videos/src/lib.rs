@@ -9,6 +9,8 @@ pub mod font;
 pub mod game;
 pub mod geometry;
 pub mod lens;
+pub mod live;
+pub mod person;
 pub mod seed;
 pub mod truth;
 
