@@ -129,6 +129,7 @@ fn point(at: Vec2) -> Point {
 }
 
 /// A picture that is being drawn. What has no extent, or none that is finite, is not drawn.
+#[derive(Clone)]
 pub struct Canvas {
     pixmap: Pixmap,
 }
@@ -227,6 +228,19 @@ impl Canvas {
             self.pixmap
                 .stroke_path(&path, &ink.into().paint(), &stroke, Transform::identity(), None);
         }
+    }
+}
+
+impl From<&Picture> for Canvas {
+    /// A canvas that goes on from a picture; what `rgb` lacks is black.
+    fn from(picture: &Picture) -> Self {
+        let mut canvas = Self::new(picture.width, picture.height, rgb(0));
+        let pixels = canvas.pixmap.pixels_mut().iter_mut();
+        for (pixel, value) in pixels.zip(picture.rgb.chunks_exact(3)) {
+            let colour = tiny_skia::ColorU8::from_rgba(value[0], value[1], value[2], 255);
+            *pixel = colour.premultiply();
+        }
+        canvas
     }
 }
 

@@ -9,6 +9,7 @@ pub mod font;
 pub mod geometry;
 pub mod lens;
 pub mod seed;
+pub mod street;
 pub mod truth;
 
 pub use canvas::{Canvas, Ink, Picture};
