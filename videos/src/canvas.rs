@@ -194,6 +194,40 @@ impl Canvas {
         );
     }
 
+    /// Lays another canvas over this one with its left and top there, each channel multiplied by that of `tint`.
+    pub fn stamp(&mut self, other: &Self, (left, top): (u32, u32), tint: [f32; 3]) {
+        let (width, height) = self.size();
+        let (wide, high) = other.size();
+        let by = tint.map(|channel| (channel.clamp(0.0, 2.0) * 256.0) as u32);
+        let (from, to) = (other.pixmap.pixels(), self.pixmap.pixels_mut());
+        for y in 0..high.min(height.saturating_sub(top)) {
+            for x in 0..wide.min(width.saturating_sub(left)) {
+                let over = from[(y * wide + x) as usize];
+                if over.alpha() == 0 {
+                    continue;
+                }
+                let under = &mut to[((y + top) * width + x + left) as usize];
+                let rest = 255 - u32::from(over.alpha());
+                let mixed = [
+                    (over.red(), under.red(), by[0]),
+                    (over.green(), under.green(), by[1]),
+                    (over.blue(), under.blue(), by[2]),
+                ]
+                .map(|(over, under, by)| {
+                    let light = (u32::from(over) * by) >> 8;
+                    (light + (u32::from(under) * rest + 127) / 255).min(255) as u8
+                });
+                *under = tiny_skia::ColorU8::from_rgba(mixed[0], mixed[1], mixed[2], 255).premultiply();
+            }
+        }
+    }
+
+    /// The opacity of a pixel, 0 to 1; nought outside.
+    #[must_use]
+    pub fn opacity(&self, x: u32, y: u32) -> f32 {
+        self.pixmap.pixel(x, y).map_or(0.0, |pixel| f32::from(pixel.alpha()) / 255.0)
+    }
+
     /// The finished picture.
     #[must_use]
     pub fn picture(&self) -> Picture {

@@ -20,7 +20,7 @@ struct Colours {
 
 /// Draws sky and ground onto the empty stage.
 pub(super) fn draw(stage: &mut Stage, rng: &mut Pcg64, key: u64) {
-    let grey = rng.random_range(0.30..0.42);
+    let grey = rng.random_range(0.36..0.47);
     let tint = rng.random_range(-0.015..0.025);
     let level = |colour: Rgba, stage: &Stage| stage.light.level(colour);
     let of = |value: f32, warm: f32| Rgba { r: value + warm, g: value, b: value - warm, a: 1.0 };

@@ -77,8 +77,8 @@ pub(super) fn draw(stage: &mut Stage, houses: &[House]) -> Vec<Vec<Vec2>> {
 
 /// Trees and haze where the street ends.
 pub(super) fn closing(stage: &mut Stage, rng: &mut Pcg64) {
-    let leaves = stage.light.level(rgb(0x5a_70_50));
-    let colour = stage.light.hazed(leaves, 260.0);
+    let leaves = stage.light.level(rgb(0x4c_62_40));
+    let colour = stage.light.hazed(leaves, 150.0);
     for step in 0..40 {
         let at = vec3(-60.0 + step as f32 * 3.1, 172.0, rng.random_range(1.0..7.0));
         if let Some(middle) = stage.sight.point(at) {

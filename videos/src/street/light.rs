@@ -46,8 +46,8 @@ impl Illumination {
         // A third of the days are overcast: no sun, a white sky.
         let veil = ((overcast - 0.6) * 4.0).clamp(0.0, 0.85);
         let warmth = rng.random_range(-0.03..0.05);
-        let sun = 0.62 * (1.0 - veil);
-        let sky = 0.50 + 0.25 * veil;
+        let sun = 0.78 * (1.0 - veil);
+        let sky = 0.58 + 0.28 * veil;
         Self {
             sun: towards(azimuth, elevation),
             direct: [sun * (1.06 + warmth), sun, sun * (0.88 - warmth)],
@@ -64,7 +64,7 @@ impl Illumination {
 
     fn dusk(azimuth: f32, rng: &mut Pcg64) -> Self {
         let late = rng.random_range(0.0..1.0_f32);
-        let level = 0.46 - 0.12 * late;
+        let level = 0.50 - 0.13 * late;
         Self {
             sun: towards(azimuth, 0.9),
             direct: [0.05, 0.05, 0.08],

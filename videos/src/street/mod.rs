@@ -3,6 +3,7 @@
 //! The street is solid: everything stands in metres on the ground and is seen through a pinhole. What hides what is
 //! decided by where things stand; how much of each is hidden, by a picture of identities painted beside the canvas.
 
+mod bicycle;
 mod body;
 mod cover;
 mod fleet;
@@ -11,6 +12,7 @@ mod houses;
 mod layout;
 mod light;
 mod order;
+mod people;
 mod plate;
 mod props;
 mod scene;
@@ -19,13 +21,16 @@ mod sight;
 mod stage;
 mod traffic;
 mod vehicle;
+mod walkers;
 
 use rand::RngExt;
 
+use self::bicycle::Riding;
 use self::cover::Cover;
 use self::houses::House;
 use self::layout::HOUSES;
 use self::light::Illumination;
+use self::people::Somebody;
 use self::props::Prop;
 use self::scene::Item;
 use self::sight::Sight;
@@ -34,7 +39,8 @@ use self::traffic::{Lane, Thing};
 use crate::canvas::{Canvas, Picture, rgb};
 use crate::geometry::{Camera, vec2, vec3};
 use crate::lens::{Lens, exposed};
-use crate::seed::Seed;
+use crate::person::Identity;
+use crate::seed::{Part, Seed, mix};
 use crate::truth::{FrameTruth, TruthObject};
 use crate::World;
 
@@ -88,7 +94,7 @@ impl Place {
                 grain: rng.random_range(1.5..3.5) + dusk * rng.random_range(1.0..3.0),
                 gain: rng.random_range(0.96..1.06),
                 vignette: rng.random_range(0.10..0.24),
-                blur: rng.random_range(0.35..0.6),
+                blur: 0.0,
             },
         }
     }
@@ -115,6 +121,38 @@ pub struct Street {
     seed: Seed,
     place: Place,
     lanes: Vec<Lane>,
+    crowd: Crowd,
+}
+
+/// The people of a street: those of the gallery, and others.
+struct Crowd {
+    gallery: Vec<(Identity, String)>,
+    others: Vec<Identity>,
+}
+
+impl Crowd {
+    /// How many are in no gallery.
+    const OTHERS: u64 = 24;
+
+    fn new(part: Part) -> Self {
+        let gallery = (0..walkers::GALLERY).map(|number| Identity::of(part, number));
+        let others = (0..Self::OTHERS).map(|number| Identity::of(part, walkers::GALLERY + number));
+        Self {
+            gallery: gallery.map(|who| { let name = who.name(); (who, name) }).collect(),
+            others: others.collect(),
+        }
+    }
+
+    fn walker(&self, number: u64) -> (&Identity, Option<&str>) {
+        match self.gallery.get(number as usize) {
+            Some((who, name)) => (who, Some(name)),
+            None => (self.rider(number), None),
+        }
+    }
+
+    fn rider(&self, number: u64) -> &Identity {
+        &self.others[(number % Self::OTHERS) as usize]
+    }
 }
 
 impl Street {
@@ -123,9 +161,9 @@ impl Street {
     pub fn new(seed: Seed, light: Light) -> Self {
         let mut rng = seed.rng("camera");
         let camera = Camera {
-            eye: vec3(rng.random_range(-4.3..-3.2), 0.0, rng.random_range(3.2..3.8)),
-            yaw: rng.random_range(0.05..0.13),
-            pitch: rng.random_range(0.20..0.25),
+            eye: vec3(rng.random_range(-3.3..-2.3), 0.0, rng.random_range(3.2..3.8)),
+            yaw: rng.random_range(0.0..0.05),
+            pitch: rng.random_range(0.175..0.205),
             focal: rng.random_range(960.0..1060.0),
             centre: vec2(SIZE.0 as f32 / 2.0, SIZE.1 as f32 / 2.0),
         };
@@ -133,6 +171,7 @@ impl Street {
             seed,
             place: Place::new(seed, light, camera),
             lanes: traffic::lanes(seed),
+            crowd: Crowd::new(seed.part),
         }
     }
 
@@ -149,8 +188,34 @@ impl Street {
                     way: it.way,
                     brakes: it.brakes || it.still,
                 }),
-                Thing::Bicycle(_) => {}
+                Thing::Bicycle(number) => items.push(Item::Bicycle {
+                    id: it.id,
+                    riding: Riding {
+                        who: self.crowd.rider(*number),
+                        number: *number,
+                        pose,
+                        way: it.way,
+                        brakes: it.brakes,
+                    },
+                }),
             }
+        }
+        for walker in walkers::at(self.seed, seconds) {
+            let (who, name) = self.crowd.walker(walker.who);
+            let height = 1.60 + 0.26 * (mix(walker.who) % 100) as f32 / 100.0;
+            let phase = walker.way / (0.42 * height) * std::f32::consts::PI;
+            let glance = (walker.way * 0.35 + walker.who as f32).sin();
+            let somebody = Somebody {
+                who,
+                name,
+                height,
+                at: walker.at,
+                forward: walker.forward,
+                stride: phase,
+                pace: (walker.speed - 0.6).clamp(0.4, 0.9),
+                head: [14.0 * glance, -2.0, 0.0],
+            };
+            items.push(Item::Person { id: walker.id, somebody });
         }
         self.place.draw(items, seconds)
     }

@@ -38,7 +38,7 @@ pub(super) fn drawn(rng: &mut Pcg64) -> Vec<Prop> {
     for side in [-1.0, 1.0] {
         let mut y = rng.random_range(10.5..13.0);
         while y < 120.0 {
-            if !(14.0..42.0).contains(&y) && rng.random_bool(0.7) {
+            if (y > 42.0 || (side > 0.0 && y < 14.0)) && rng.random_bool(0.7) {
                 props.push(Prop { at: vec2(side * 7.9, y), kind: tree(rng) });
             }
             y += rng.random_range(8.0..14.0);

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use super::bicycle::Riding;
 use super::cover::Mark;
 use super::fleet::Vehicle;
 use super::houses::{self, House};
 use super::layout::{CORNERS, HOUSES};
 use super::order::{Footprint, back_to_front};
+use super::people::{self, Somebody, SomebodySeen};
 use super::props::Prop;
 use super::shadows;
 use super::stage::{Pose, Stage, extent};
 use super::vehicle::{self, Moving};
 use crate::geometry::{Bounds, Vec2, vec2};
 use crate::truth::{TruthAttribute, TruthObject};
+
+/// Marks the owner of cells as the rider of the thing of that number.
+const RIDER: u32 = 1 << 31;
 
 /// Something in the street.
 pub(super) enum Item<'a> {
@@ -22,6 +27,14 @@ pub(super) enum Item<'a> {
         pose: Pose,
         way: f32,
         brakes: bool,
+    },
+    Bicycle {
+        id: u64,
+        riding: Riding<'a>,
+    },
+    Person {
+        id: u64,
+        somebody: Somebody<'a>,
     },
     Prop(&'a Prop),
     /// The houses of a near block, which hide the other street; left is less one.
@@ -45,6 +58,12 @@ impl Item<'_> {
             Self::Vehicle { vehicle, pose, .. } => {
                 shadows::footprint(pose, (vehicle.half_length(), vehicle.half_width()))
             }
+            Self::Bicycle { riding, .. } => shadows::footprint(&riding.pose, (0.9, 0.3)),
+            Self::Person { somebody, .. } => Footprint {
+                at: somebody.at,
+                forward: somebody.forward,
+                half: vec2(0.25, 0.25),
+            },
             Self::Prop(prop) => Footprint { at: prop.at, forward: vec2(0.0, 1.0), half: vec2(0.15, 0.15) },
             Self::Block(side, _) => {
                 let (from, to) = (-20.0, CORNERS.0);
@@ -64,6 +83,14 @@ impl Item<'_> {
             Self::Vehicle { vehicle, .. } => {
                 shadows::cast(stage, &footprint, vehicle.shape.cabin.height.1);
             }
+            Self::Bicycle { .. } => {
+                let narrow = Footprint { half: vec2(0.7, 0.12), ..footprint };
+                shadows::cast(stage, &narrow, 1.5);
+            }
+            Self::Person { somebody, .. } => {
+                let narrow = Footprint { half: vec2(0.14, 0.16), ..footprint };
+                shadows::cast(stage, &narrow, somebody.height);
+            }
             Self::Prop(_) | Self::Block(..) => {}
         }
     }
@@ -79,6 +106,11 @@ impl Item<'_> {
             Self::Vehicle { id, vehicle, pose, way, brakes } => {
                 let moving = Moving { vehicle, pose: *pose, way: *way, brakes: *brakes };
                 draw_vehicle(stage, owner, *id, &moving)
+            }
+            Self::Bicycle { id, riding } => draw_bicycle(stage, owner, *id, riding),
+            Self::Person { id, somebody } => {
+                let seen = people::draw(stage, somebody);
+                seen.map_or_else(Vec::new, |seen| person(stage, owner, (*id, *id + 1), seen, somebody.name))
             }
             Self::Prop(prop) => {
                 let cover = prop.draw(stage, seconds);
@@ -125,6 +157,57 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
         by_height: false,
     };
     drawn.insert(0, whole);
+    drawn
+}
+
+fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> Vec<Drawn> {
+    let outlines = riding.outlines(stage);
+    let Some(all) = extent(&outlines).filter(|all| apart(all, stage.canvas.size())) else {
+        return Vec::new();
+    };
+    riding.draw(stage);
+    let mark = stage.cover.paint(owner, &outlines);
+    let mut drawn = vec![Drawn {
+        object: object(id, "bicycle", None, BTreeMap::new()),
+        extent: all,
+        mark,
+        least: 12.0,
+        by_height: false,
+    }];
+    if let Some(seen) = riding.rider(stage) {
+        // The rider hides a part of the bicycle: a cover of their own.
+        drawn.extend(person(stage, owner | RIDER, (id + 1, id + 2), seen, None));
+    }
+    drawn
+}
+
+/// What is true of a person and of their face, by the ids of both.
+fn person(
+    stage: &mut Stage,
+    owner: u32,
+    (id, face_id): (u64, u64),
+    seen: SomebodySeen,
+    name: Option<&str>,
+) -> Vec<Drawn> {
+    let mark = stage.cover.paint(owner, &seen.runs);
+    let mut drawn = vec![Drawn {
+        object: object(id, "person", None, BTreeMap::new()),
+        extent: seen.person,
+        mark,
+        least: 12.0,
+        by_height: false,
+    }];
+    if let Some(face) = seen.face {
+        let r#match = name.map(str::to_owned);
+        let attributes = BTreeMap::from([("identity".to_owned(), TruthAttribute::Match { r#match })]);
+        drawn.push(Drawn {
+            object: object(face_id, "face", Some(id), attributes),
+            extent: face,
+            mark: stage.cover.part(owner, &corners(&face)),
+            least: 14.0,
+            by_height: false,
+        });
+    }
     drawn
 }
 
@@ -194,7 +277,7 @@ impl Drawn {
 }
 
 /// The corners of a box.
-pub(super) fn corners(bounds: &Bounds) -> Vec<Vec2> {
+fn corners(bounds: &Bounds) -> Vec<Vec2> {
     let [x0, y0, x1, y1] = bounds.array();
     vec![vec2(x0, y0), vec2(x1, y0), vec2(x1, y1), vec2(x0, y1)]
 }

@@ -58,28 +58,32 @@ fn shrunk(outline: &[Vec2], by: f32) -> Vec<Vec2> {
 
 /// The light of two headlamps on the road before a vehicle.
 pub(super) fn beam(stage: &mut Stage, pose: &Pose, nose: f32) {
-    for (reach, wide, part) in [(11.0, 2.5, 0.045), (8.0, 2.0, 0.055), (5.5, 1.5, 0.07), (3.4, 1.1, 0.08)] {
-        let points: Vec<Vec3> = (0..16)
-            .map(|step| {
-                let (sin, cos) = (step as f32 * std::f32::consts::TAU / 16.0).sin_cos();
-                pose.point(vec3(nose + 0.3 + reach / 2.0 + cos * reach / 2.0, sin * wide, 0.0))
-            })
-            .collect();
-        stage.fill(&points, rgb(0xff_ec_b8).faded(part));
+    for layer in 0..9 {
+        let size = 1.0 - layer as f32 / 11.0;
+        let (reach, wide) = (5.6 * size * size, 2.4 * size);
+        let points = round(20, |cos, sin| {
+            pose.point(vec3(nose + 0.3 + reach * (1.0 + cos), sin * wide, 0.0))
+        });
+        stage.fill(&points, rgb(0xff_ec_b8).faded(0.028));
     }
 }
 
 /// The round pool of light beneath a street lamp.
 pub(super) fn pool(stage: &mut Stage, at: Vec2) {
-    for (radius, part) in [(7.5, 0.05), (5.6, 0.06), (4.0, 0.06), (2.6, 0.05)] {
-        let points: Vec<Vec3> = (0..24)
-            .map(|step| {
-                let (sin, cos) = (step as f32 * std::f32::consts::TAU / 24.0).sin_cos();
-                vec3(at.x + cos * radius, at.y + sin * radius, 0.0)
-            })
-            .collect();
-        stage.fill(&points, rgb(0xff_cf_86).faded(part));
+    for layer in 0..14 {
+        let radius = 8.0 * (1.0 - layer as f32 / 15.0);
+        let points = round(28, |cos, sin| vec3(at.x + cos * radius, at.y + sin * radius, 0.0));
+        stage.fill(&points, rgb(0xff_cf_86).faded(0.017));
     }
+}
+
+fn round(count: usize, place: impl Fn(f32, f32) -> Vec3) -> Vec<Vec3> {
+    let step = std::f32::consts::TAU / count as f32;
+    let points = (0..count).map(|index| {
+        let (sin, cos) = (index as f32 * step).sin_cos();
+        place(cos, sin)
+    });
+    points.collect()
 }
 
 /// A footprint of that size at a pose.

@@ -76,8 +76,10 @@ impl Stage {
     pub(super) fn glow(&mut self, at: Vec3, radius: f32, colour: Rgba, strength: f32) {
         let Some(middle) = self.sight.point(at) else { return };
         let pixels = radius * self.sight.scale(at);
-        for (grow, part) in [(7.0, 0.05), (4.2, 0.09), (2.6, 0.16), (1.6, 0.30)] {
-            let reach = pixels * grow;
+        // Many thin layers, so that no ring is seen.
+        for layer in 0..14 {
+            let reach = pixels * (1.3 + 6.0 * (1.0 - layer as f32 / 13.0).powi(2));
+            let part = 0.016 + 0.004 * layer as f32;
             self.canvas.ellipse(middle, vec2(reach, reach), 0.0, colour.faded(part * strength));
         }
         let white = colour.mixed(crate::canvas::rgb(0xff_ff_ff), 0.7).faded(strength.min(1.0));

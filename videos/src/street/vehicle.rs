@@ -76,10 +76,19 @@ pub(super) fn draw(stage: &mut Stage, moving: &Moving<'_>) -> VehicleSeen {
         let seen: Vec<Vec2> = wheel.iter().filter_map(|point| stage.sight.point(*point)).collect();
         stage.canvas.polygon(&hull(seen), stage.light.level(BLACK));
     }
+    // From behind, the mirrors stand behind the body.
+    let nose = moving.pose.point(vec3(moving.vehicle.half_length(), 0.0, 1.0));
+    let from_before = stage.faces(&[nose], moving.pose.direction(vec3(1.0, 0.0, 0.0)));
+    if !from_before {
+        mirrors(stage, moving);
+    }
     lower(stage, moving);
     sides(stage, moving);
     let plate = ends(stage, moving);
     cabin(stage, moving);
+    if from_before {
+        mirrors(stage, moving);
+    }
     VehicleSeen { outlines, plate }
 }
 
@@ -290,7 +299,6 @@ fn cabin(stage: &mut Stage, moving: &Moving<'_>) {
             Pane::Rear => rear_window(stage, vehicle, &face, normal),
         }
     }
-    mirrors(stage, moving);
 }
 
 /// Glass mirrors the sky at its top and is dark below.
