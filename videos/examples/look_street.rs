@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_videos::street::{Light, Street};
+use weir_videos::street::{Light, Street, still};
 use weir_videos::{Part, Picture, Seed, World};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,6 +16,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let (picture, _) = street.at(seconds);
             write(&picture, &folder.join(format!("{name}-{seconds:04.1}.png")))?;
         }
+    }
+    for index in 0..8 {
+        let (picture, truth) = still(Seed::new(Part::Train, number * 100 + index));
+        write(&picture, &folder.join(format!("still-{index}.png")))?;
+        std::fs::write(folder.join(format!("still-{index}.json")), serde_json::to_string(&truth)?)?;
     }
     Ok(())
 }

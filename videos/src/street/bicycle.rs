@@ -26,7 +26,6 @@ pub(super) struct Riding<'a> {
     pub(super) pose: Pose,
     /// Metres they have gone.
     pub(super) way: f32,
-    pub(super) brakes: bool,
 }
 
 const FRAMES: [u32; 6] = [0xb0_20_28, 0x1d_5a_a0, 0x22_24_28, 0x2f_7a_50, 0xd8_d8_d4, 0xd8_8a_20];
