@@ -20,11 +20,15 @@ mod props;
 mod scene;
 mod shadows;
 mod sight;
+mod soft;
 mod stage;
 mod still;
 mod traffic;
 mod vehicle;
 mod walkers;
+
+#[cfg(test)]
+mod tests;
 
 use rand::RngExt;
 
@@ -78,17 +82,34 @@ impl Street {
         }
     }
 
+    #[cfg(test)]
+    fn truth(&self, seconds: f32) -> FrameTruth {
+        FrameTruth {
+            objects: self.draw(seconds).1,
+            ..FrameTruth::default()
+        }
+    }
+
     /// Whether something near is fast enough to be smeared.
     fn hurries(&self, seconds: f32) -> bool {
         let travelling = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds));
-        travelling.into_iter().any(|it| !it.still && (-6.0..26.0).contains(&it.at.y) && it.at.x.abs() < 14.0)
+        travelling
+            .into_iter()
+            .any(|it| !it.still && (-6.0..26.0).contains(&it.at.y) && it.at.x.abs() < 14.0)
     }
 
     fn draw(&self, seconds: f32) -> (Picture, Vec<TruthObject>) {
-        let travelling: Vec<_> = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds)).collect();
+        let travelling: Vec<_> = self
+            .lanes
+            .iter()
+            .flat_map(|lane| lane.at(self.seed, seconds))
+            .collect();
         let mut items = Vec::new();
         for it in &travelling {
-            let pose = Pose { at: vec3(it.at.x, it.at.y, 0.0), forward: it.forward };
+            let pose = Pose {
+                at: vec3(it.at.x, it.at.y, 0.0),
+                forward: it.forward,
+            };
             match &it.thing {
                 Thing::Vehicle(vehicle) => items.push(Item::Vehicle {
                     id: it.id,
@@ -123,7 +144,10 @@ impl Street {
                 pace: (walker.speed - 0.6).clamp(0.4, 0.9),
                 head: [14.0 * glance, -2.0, 0.0],
             };
-            items.push(Item::Person { id: walker.id, somebody });
+            items.push(Item::Person {
+                id: walker.id,
+                somebody,
+            });
         }
         self.place.draw(items, seconds)
     }
@@ -142,7 +166,13 @@ impl World for Street {
             pictures.extend([-0.5, 0.5].map(|part| self.draw(seconds + part * SHUTTER).0));
         }
         let picture = exposed(&pictures).unwrap_or_else(|| pictures.swap_remove(0));
-        let picture = self.place.lens.seen(picture, key);
-        (picture, FrameTruth { objects, ..FrameTruth::default() })
+        let picture = self.place.seen(&picture, key);
+        (
+            picture,
+            FrameTruth {
+                objects,
+                ..FrameTruth::default()
+            },
+        )
     }
 }
