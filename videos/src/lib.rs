@@ -12,6 +12,7 @@ pub mod lens;
 pub mod live;
 pub mod person;
 pub mod seed;
+pub mod street;
 pub mod truth;
 
 pub use canvas::{Canvas, Ink, Picture};
