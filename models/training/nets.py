@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 PLATES = "0123456789ABCDEFGHJKLMNPRSTUVWXYZ"
 DIGITS = "0123456789"
 EXPRESSIONS = ("neutral", "happy", "sad", "angry", "surprised")
-ICONS = ()
+ICONS = (
+    "pistol", "rifle", "shotgun", "sniper", "smg", "knife", "grenade",
+    "smoke", "medkit", "armour", "helmet", "ammo", "scope",
+)
 
 
 @dataclass(frozen=True)
