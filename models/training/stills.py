@@ -43,23 +43,20 @@ def _frame(task):
     if inner != picture.size:
         picture = picture.resize(inner, Image.Resampling.BOX)
     laid = Image.new("RGB", (width, height), (114, 114, 114))
-    laid.paste(picture, ((width - inner[0]) // 2, (height - inner[1]) // 2))
+    laid.paste(picture, (0, 0))
     return np.asarray(laid)
 
 
 def frames(stills, size, labels):
-    """All frames as bytes `[n, 3, height, width]`, letterboxed, and of each its boxes `[m, 6]`:
+    """All frames as bytes `[n, 3, height, width]`, letterboxed at the top left, and of each its boxes `[m, 6]`:
     left, top, right, bottom in input pixels, class, and whether it is not to be asked for."""
     width, height = size
     pictures = spread(_frame, [(stills.path(frame), size) for frame in stills.frames])
     scale = min(width / stills.clip["width"], height / stills.clip["height"])
-    left = (width - round(stills.clip["width"] * scale)) // 2
-    top = (height - round(stills.clip["height"] * scale)) // 2
     boxes = []
     for frame in stills.frames:
         rows = [
-            [x * scale + offset for x, offset in zip(seen["box"], (left, top, left, top))]
-            + [labels.index(seen["class"]), float(seen.get("ignore", False))]
+            [side * scale for side in seen["box"]] + [labels.index(seen["class"]), float(seen.get("ignore", False))]
             for seen in frame["objects"]
             if seen["class"] in labels
         ]

@@ -91,7 +91,8 @@ pub enum TruthAttribute {
     Points(Vec<TruthPoint>),
     /// Who it is; none for somebody who is in no gallery.
     Match {
-        /// Name in the gallery.
+        /// Name in the gallery. It must stand there: an attribute of another form is not one of nobody.
+        #[serde(deserialize_with = "Option::deserialize")]
         r#match: Option<String>,
     },
 }

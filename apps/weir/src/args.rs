@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Replay recorded videos through a graph, each as a camera
     Replay(Replay),
+    /// Hold what a graph delivers against what is true of its clip
+    Score(Score),
     /// Report every problem of a graph
     Check(Check),
     /// Draw a graph
@@ -72,12 +74,9 @@ pub(crate) struct Run {
     pub(crate) course: Course,
 }
 
-/// `weir replay`.
+/// How videos are played through a graph.
 #[derive(Debug, Group)]
-pub(crate) struct Replay {
-    /// The graph
-    #[arg(value_name = "GRAPH.toml")]
-    pub(crate) graph: PathBuf,
+pub(crate) struct Playback {
     /// Videos that take the place of the graph's sources
     #[arg(value_name = "VIDEO")]
     pub(crate) videos: Vec<PathBuf>,
@@ -95,18 +94,69 @@ pub(crate) struct Replay {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) course: Course,
-    /// Write every input tensor into this folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dump_inputs: Option<PathBuf>,
-    /// Write those of this model alone
-    #[arg(long, value_name = "MODEL", requires = "dump_inputs")]
-    pub(crate) dump_model: Option<String>,
     /// Drop rule instead of the graph's: none, pard, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
     #[arg(long, value_name = "RULE", value_parser = drop_rule)]
     pub(crate) drop: Option<weir_policy::DropRule>,
     /// Order instead of the graph's: adaptive, fcfs, hbf, lbf, instant
     #[arg(long, value_name = "ORDER", value_parser = order)]
     pub(crate) order: Option<Order>,
+}
+
+/// `weir replay`.
+#[derive(Debug, Group)]
+pub(crate) struct Replay {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    #[command(flatten)]
+    pub(crate) playback: Playback,
+    /// Write every input tensor into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_inputs: Option<PathBuf>,
+    /// Write those of this model alone
+    #[arg(long, value_name = "MODEL", requires = "dump_inputs")]
+    pub(crate) dump_model: Option<String>,
+}
+
+/// `weir score`.
+#[derive(Debug, Group)]
+pub(crate) struct Score {
+    /// The graph; needless with --events
+    #[arg(value_name = "GRAPH.toml", required_unless_present = "events")]
+    pub(crate) graph: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) playback: Playback,
+    /// What is true of the clip, for all streams or for the one that is named
+    #[arg(long, value_name = "[STREAM=]FILE", required = true)]
+    pub(crate) truth: Vec<TruthOf>,
+    /// Run nothing, and score the event lines of this file instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["videos", "streams", "speed", "out", "duration", "record",
+        "drop", "order"])]
+    pub(crate) events: Option<PathBuf>,
+}
+
+/// A file with what is true of a stream, or of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TruthOf {
+    /// The stream; none for all that are not named.
+    pub(crate) stream: Option<String>,
+    /// The file.
+    pub(crate) path: PathBuf,
+}
+
+impl std::str::FromStr for TruthOf {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A folder's name may have the sign in it, a stream's name no folder.
+        let named = text.split_once('=').filter(|(stream, _)| !stream.contains('/'));
+        let (stream, path) = named.map_or((None, text), |(stream, path)| (Some(stream.to_owned()), path));
+        if path.is_empty() || stream.as_ref().is_some_and(String::is_empty) {
+            return Err("write FILE, or STREAM=FILE");
+        }
+        let path = path.into();
+        Ok(Self { stream, path })
+    }
 }
 
 /// `weir check`.
@@ -386,6 +436,21 @@ mod tests {
         check("inf", None);
         check("NaN", None);
         check("fast", None);
+    }
+
+    #[test]
+    fn truths_may_name_their_stream() {
+        let check = |text: &str, stream: Option<&str>, path: &str| {
+            let (stream, path) = (stream.map(str::to_owned), path.into());
+            assert_eq!(text.parse(), Ok(TruthOf { stream, path }), "{text}");
+        };
+        check("street.jsonl", None, "street.jsonl");
+        check("north=street.jsonl", Some("north"), "street.jsonl");
+        check("north=a=b/street.jsonl", Some("north"), "a=b/street.jsonl");
+        check("./a=b.jsonl", None, "./a=b.jsonl");
+        for bad in ["", "=a", "north="] {
+            assert!(bad.parse::<TruthOf>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -1,19 +1,21 @@
 //! From a checked graph to a run: the one place where the engine is called.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_flow::StopFlag;
-use weir_graph::Graph;
+use serde::Serialize;
+use weir_flow::{SinkFactory, StopFlag};
+use weir_graph::{Graph, SinkNode, Vertex, WhenSlow};
 use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::{Course, Speed};
 use crate::assemble::{DumpInputs, assemble};
 use crate::error::UserError;
+use crate::score::{self, Score};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
 use crate::{interrupt, output, report};
@@ -31,6 +33,14 @@ pub(crate) struct LaunchOptions {
     pub(crate) dump_inputs: Option<DumpInputs>,
 }
 
+/// What came of a run.
+pub(crate) struct Ran {
+    /// Its report.
+    pub(crate) report: Report,
+    /// Whether a sink writes to standard output.
+    lines_on_output: bool,
+}
+
 /// Runs the graph to its end.
 ///
 /// # Errors
@@ -42,22 +52,52 @@ pub(crate) fn launch(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
+    let ran = carry_out(graph, options, None, settings, zoo)?;
+    tell(&ran, options, None)
+}
+
+/// Runs the graph to its end, and lets `tap` take every delivery beside the graph's own sinks.
+///
+/// # Errors
+/// What keeps it from starting.
+pub(crate) fn carry_out(
+    graph: Graph,
+    options: &LaunchOptions,
+    tap: Option<Box<dyn SinkFactory>>,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<Ran> {
     if let Some(path) = &options.course.report {
-        writable(path)?;
+        report::writable(path)?;
     }
-    let ran = run(graph, options, settings, zoo);
+    let ran = run(graph, options, tap, settings, zoo);
     if let (Err(_), Some(path)) = (&ran, &options.course.report) {
-        discard_empty(path);
+        report::discard_empty(path);
     }
-    let (report, lines_on_output) = ran?;
-    let failures = failures(&report);
+    ran
+}
+
+/// Says what came of a run, by its table or the file that was asked for, and how right it was where that is known.
+///
+/// # Errors
+/// What cannot be written, and what went wrong in the run.
+pub(crate) fn tell(ran: &Ran, options: &LaunchOptions, accuracy: Option<&Score>) -> anyhow::Result<()> {
+    let Ran {
+        report,
+        lines_on_output,
+    } = ran;
+    let failures = failures(report);
+    let table = || {
+        let accuracy = accuracy.map(|score| format!("\n\n{}", score::table(score)));
+        report::table(report) + &accuracy.unwrap_or_default()
+    };
     match &options.course.report {
-        Some(path) => report::write(&report, path)?,
+        Some(path) => report::write(&Accounted { report, accuracy }, path)?,
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
         // Whoever reads event lines from standard output wants nothing else there.
-        None if lines_on_output => output::remark(&report::table(&report)),
-        None => output::say(&report::table(&report))?,
+        None if *lines_on_output => output::remark(&table()),
+        None => output::say(&table())?,
     }
     if failures.is_empty() {
         Ok(())
@@ -66,18 +106,35 @@ pub(crate) fn launch(
     }
 }
 
+/// The report as it is written.
+#[derive(Serialize)]
+struct Accounted<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accuracy: Option<&'a Score>,
+}
+
+/// What the tap is called; no sink of a graph can have that name.
+const TAP: &str = "(tap)";
+
 /// Runs the graph; says also whether a sink writes to standard output.
 fn run(
     graph: Graph,
     options: &LaunchOptions,
+    tap: Option<Box<dyn SinkFactory>>,
     settings: &Settings,
     zoo: &Zoo,
-) -> anyhow::Result<(Report, bool)> {
+) -> anyhow::Result<Ran> {
     let lines_on_output = graph
         .sinks()
         .iter()
         .any(|sink| sink.settings.text("path") == Some("-"));
-    let assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_ref())?;
+    let mut assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_ref())?;
+    if let Some(tap) = tap {
+        assembly.graph = tapped(assembly.graph);
+        assembly.sinks.push(tap);
+    }
     let stop = StopFlag::default();
     interrupt::watch(&stop)?;
     let progress: Arc<Progress> = Arc::default();
@@ -100,7 +157,29 @@ fn run(
     let shown = Shown::start(progress)?;
     let ended = weir_runtime::run(assembly, &run, &stop);
     shown.end();
-    Ok((ended.map_err(mendable)?, lines_on_output))
+    let mut report = ended.map_err(mendable)?;
+    // Who reads the report knows the graph's sinks; a tap that was as good as its word is none of them.
+    if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
+        report.sinks.remove(TAP);
+    }
+    Ok(Ran {
+        report,
+        lines_on_output,
+    })
+}
+
+/// The graph with a sink that is shown all that any module finds in any stream.
+fn tapped(graph: Graph) -> Graph {
+    let sources = (0..graph.sources().len()).map(Vertex::Source);
+    let modules = (0..graph.modules().len()).map(Vertex::Module);
+    let tap = SinkNode {
+        name: TAP.to_owned(),
+        kind: "tap".to_owned(),
+        inputs: sources.chain(modules).collect(),
+        when_slow: WhenSlow::Wait,
+        settings: weir_flow::Settings::default(),
+    };
+    graph.with_sink(tap)
 }
 
 /// What was not read or not written, though the run went on to its end.
@@ -124,28 +203,12 @@ fn failures(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Takes away the file that was made to see whether it can be, where no report came to be.
-fn discard_empty(path: &Path) {
-    if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
-        // It says nothing, so leaving it does no harm either.
-        let _ = std::fs::remove_file(path);
-    }
-}
-
 /// What the user can mend, as such.
 fn mendable(error: RunError) -> anyhow::Error {
     match error {
         RunError::Thread(_) | RunError::BrokeOff(_) => error.into(),
         error => UserError::new(error.to_string()).into(),
     }
-}
-
-/// Says before a long run, not after it, that its report cannot be written.
-fn writable(path: &Path) -> anyhow::Result<()> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| {
-        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
-    })
 }
 
 /// The progress line on a terminal; nothing in a pipe.

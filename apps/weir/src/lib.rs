@@ -16,7 +16,9 @@ mod output;
 mod plans;
 mod progress;
 mod report;
+mod score;
 mod settings;
+mod tap;
 mod zoo;
 
 use std::io::IsTerminal;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
 use weir_policy::{Quantiles, Report};
 
 use crate::error::UserError;
@@ -11,11 +12,27 @@ use crate::error::UserError;
 ///
 /// # Errors
 /// [`UserError`] where the file cannot be written.
-pub(crate) fn write(report: &Report, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn write(report: &impl Serialize, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)?;
     std::fs::write(path, text + "\n").map_err(|error| {
         UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
     })
+}
+
+/// Says before a long run, not after it, that its report cannot be written.
+pub(crate) fn writable(path: &Path) -> anyhow::Result<()> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| {
+        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
+    })
+}
+
+/// Takes away the file that was made to see whether it can be, where no report came to be.
+pub(crate) fn discard_empty(path: &Path) {
+    if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        // It says nothing, so leaving it does no harm either.
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// The report as a few small tables.

@@ -269,4 +269,11 @@ impl Graph {
         self.policy = policy;
         self
     }
+
+    /// The same graph with one sink more.
+    #[must_use]
+    pub fn with_sink(mut self, sink: SinkNode) -> Self {
+        self.sinks.push(sink);
+        self
+    }
 }

@@ -9,6 +9,7 @@ mod plan;
 mod profile;
 mod replay;
 mod run;
+mod score;
 mod simulate;
 mod verify;
 mod worker;
@@ -27,6 +28,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
+        Command::Score(args) => score::score(args, &settings, &zoo),
         Command::Simulate(args) => simulate::simulate(&args, &zoo),
         Command::Check(args) => check::check(&args, &zoo),
         Command::Graph(args) => graph::draw(&args, &zoo),

@@ -6,7 +6,7 @@ use anyhow::Context;
 use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
-use crate::args::{Replay, Speed};
+use crate::args::{Playback, Replay, Speed};
 use crate::assemble::DumpInputs;
 use crate::error::UserError;
 use crate::launch::{LaunchOptions, launch};
@@ -19,37 +19,60 @@ use crate::{catalog, zoo};
 /// # Errors
 /// Problems of the graph, videos or models that are not there, and what [`launch`] says.
 pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
-    let sources = if args.videos.is_empty() {
-        Sources::Own
-    } else {
-        Sources::Replaced
-    };
-    let graph = catalog::load_for(sources, &args.graph, zoo)?;
-    let policy = policy(graph.policy(), &args);
-    let graph = on_videos(graph, &args)?.with_policy(policy);
-    zoo::require(&graph, zoo)?;
-    if args.repeat && args.speed == Speed::Max && args.course.duration.is_none() {
-        crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
-    }
-    for folder in [&args.out, &args.dump_inputs].into_iter().flatten() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            UserError::new(format!("cannot make the folder {}: {error}", folder.display()))
-        })?;
+    let graph = play(&args.graph, &args.playback, zoo)?;
+    let dump_inputs = args.dump_inputs.map(|folder| DumpInputs {
+        folder,
+        model: args.dump_model,
+    });
+    if let Some(dump) = &dump_inputs {
+        make_folder(&dump.folder)?;
     }
     let options = LaunchOptions {
-        course: args.course,
-        speed: args.speed,
-        out: args.out,
-        dump_inputs: args.dump_inputs.map(|folder| DumpInputs {
-            folder,
-            model: args.dump_model,
-        }),
+        dump_inputs,
+        ..played(args.playback)
     };
     launch(graph, &options, settings, zoo)
 }
 
+/// The graph at `path` as it is to be played, and the folder of its files.
+///
+/// # Errors
+/// As [`replay`].
+pub(super) fn play(path: &Path, playback: &Playback, zoo: &Zoo) -> anyhow::Result<Graph> {
+    let sources = if playback.videos.is_empty() {
+        Sources::Own
+    } else {
+        Sources::Replaced
+    };
+    let graph = catalog::load_for(sources, path, zoo)?;
+    let policy = policy(graph.policy(), playback);
+    let graph = on_videos(graph, playback)?.with_policy(policy);
+    zoo::require(&graph, zoo)?;
+    if playback.repeat && playback.speed == Speed::Max && playback.course.duration.is_none() {
+        crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
+    }
+    playback.out.as_deref().map(make_folder).transpose()?;
+    Ok(graph)
+}
+
+/// How it is played.
+pub(super) fn played(playback: Playback) -> LaunchOptions {
+    LaunchOptions {
+        course: playback.course,
+        speed: playback.speed,
+        out: playback.out,
+        dump_inputs: None,
+    }
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        UserError::new(format!("cannot make the folder {}: {error}", folder.display())).into()
+    })
+}
+
 /// The graph's policy with what the command line says instead.
-fn policy(of_graph: &Policy, args: &Replay) -> Policy {
+fn policy(of_graph: &Policy, args: &Playback) -> Policy {
     let mut policy = of_graph.clone();
     if let Some(drop) = &args.drop {
         policy.drop = drop.clone();
@@ -61,7 +84,7 @@ fn policy(of_graph: &Policy, args: &Replay) -> Policy {
 }
 
 /// The graph on the videos, or on its own sources where none is given, as many streams as wanted.
-fn on_videos(graph: Graph, args: &Replay) -> anyhow::Result<Graph> {
+fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
     let of_graph = graph.sources();
     let templates: Vec<SourceNode> = if args.videos.is_empty() {
         of_graph.to_vec()

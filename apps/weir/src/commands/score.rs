@@ -1,0 +1,165 @@
+//! `weir score`: what a graph delivers, held against what is true of its clip.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use serde_json::json;
+use weir_videos::truth::Truth;
+
+use super::replay::{play, played};
+use crate::args::{self, TruthOf};
+use crate::error::UserError;
+use crate::launch::{carry_out, tell};
+use crate::score::{self, Events, Play, Score};
+use crate::settings::Settings;
+use crate::tap::Tap;
+use crate::zoo::Zoo;
+use crate::{output, report};
+
+/// Scores a run, or the events of one.
+///
+/// # Errors
+/// Truths and events that cannot be read or are not of the same clip, and what `weir replay` says.
+pub(crate) fn score(args: args::Score, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
+    let truths = Truths::read(&args.truth)?;
+    match (&args.events, &args.graph) {
+        (Some(events), _) => of_file(events, &args, &truths),
+        (None, Some(graph)) => {
+            let graph = graph.clone();
+            of_run(&graph, args, &truths, settings, zoo)
+        }
+        // The command line's shape has seen to it.
+        (None, None) => Err(UserError::new("give a graph, or --events FILE").into()),
+    }
+}
+
+/// Plays the graph and scores what it delivers.
+fn of_run(
+    path: &Path,
+    args: args::Score,
+    truths: &Truths,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<()> {
+    let graph = play(path, &args.playback, zoo)?;
+    let streams: Vec<String> = graph.sources().iter().map(|source| source.name.clone()).collect();
+    truths.fit(&streams)?;
+    let repeats = args.playback.repeat;
+    let options = played(args.playback);
+    let tap = Tap::default();
+    let ran = carry_out(graph, &options, Some(Box::new(tap.clone())), settings, zoo)?;
+    let events = tap.drain();
+    let arrived = |stream: &str| {
+        let stream = ran.report.streams.get(stream);
+        stream.map_or(0, |stream| stream.requests.arrived)
+    };
+    let scored = held_against(truths, &streams, repeats, &arrived, &events);
+    tell(&ran, &options, scored.as_ref().ok())?;
+    scored.map(drop)
+}
+
+/// Scores event lines.
+fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
+    let file = File::open(path).map_err(|error| wrong("events", path, format!("cannot be read: {error}")))?;
+    let events = score::read_events(BufReader::new(file)).map_err(|error| wrong("events", path, error))?;
+    let named = truths.named.keys();
+    let mut streams: BTreeSet<String> = events.keys().chain(named).cloned().collect();
+    if streams.is_empty() {
+        // Nothing was delivered of whatever was played.
+        streams.insert(String::new());
+    }
+    let streams: Vec<String> = streams.into_iter().collect();
+    truths.fit(&streams)?;
+    if let Some(path) = &args.playback.course.report {
+        report::writable(path)?;
+    }
+    // How many frames arrived is not in the file: the clip once at least.
+    let arrived = |stream: &str| truths.of(stream).map_or(0, |truth| truth.clip.frames);
+    let scored = held_against(truths, &streams, args.playback.repeat, &arrived, &events);
+    match (&scored, &args.playback.course.report) {
+        (Ok(score), Some(path)) => report::write(&json!({ "accuracy": score }), path)?,
+        (Ok(score), None) => output::say(&score::table(score))?,
+        (Err(_), Some(path)) => report::discard_empty(path),
+        (Err(_), None) => {}
+    }
+    scored.map(drop)
+}
+
+fn held_against(
+    truths: &Truths,
+    streams: &[String],
+    repeats: bool,
+    arrived: &dyn Fn(&str) -> u64,
+    events: &Events,
+) -> anyhow::Result<Score> {
+    let plays = streams.iter().filter_map(|stream| {
+        Some(Play {
+            stream,
+            truth: truths.of(stream)?,
+            arrived: arrived(stream),
+            repeats,
+            events: events.get(stream),
+        })
+    });
+    let plays: Vec<Play<'_>> = plays.collect();
+    let frames = score::observe(&plays).map_err(|error| UserError::new(error.to_string()))?;
+    let truths: Vec<&Truth> = plays.iter().map(|play| play.truth).collect();
+    Ok(score::score(&truths, &frames))
+}
+
+/// What is true of each stream.
+struct Truths {
+    named: BTreeMap<String, Truth>,
+    of_others: Option<Truth>,
+}
+
+impl Truths {
+    fn read(files: &[TruthOf]) -> anyhow::Result<Self> {
+        let mut truths = Self {
+            named: BTreeMap::new(),
+            of_others: None,
+        };
+        for TruthOf { stream, path } in files {
+            let file =
+                File::open(path).map_err(|error| wrong("truth", path, format!("cannot be read: {error}")))?;
+            let truth = Truth::read(BufReader::new(file)).map_err(|error| wrong("truth", path, error))?;
+            let (before, of) = match stream {
+                Some(stream) => (
+                    truths.named.insert(stream.clone(), truth),
+                    format!("stream {stream}"),
+                ),
+                None => (truths.of_others.replace(truth), "all streams".to_owned()),
+            };
+            if before.is_some() {
+                return Err(UserError::new(format!("--truth is given twice for {of}")).into());
+            }
+        }
+        Ok(truths)
+    }
+
+    fn of(&self, stream: &str) -> Option<&Truth> {
+        self.named.get(stream).or(self.of_others.as_ref())
+    }
+
+    /// Every stream must have a truth, and every named one must be there.
+    fn fit(&self, streams: &[String]) -> anyhow::Result<()> {
+        if let Some(stream) = self.named.keys().find(|stream| !streams.contains(stream)) {
+            let streams = streams.join(", ");
+            let message = format!("--truth names the stream {stream}; the streams are {streams}");
+            return Err(UserError::new(message).into());
+        }
+        match streams.iter().find(|stream| self.of(stream).is_none()) {
+            Some(stream) => Err(UserError::new(format!(
+                "stream {stream} has no truth: give --truth {stream}=FILE, or --truth FILE for all streams"
+            ))
+            .into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn wrong(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {
+    UserError::new(format!("{what} {}: {error}", path.display()))
+}

@@ -1,0 +1,132 @@
+//! What was said of true things, by attribute: gathers it and leaves it to the attribute's form.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use weir_videos::truth::{TruthAttribute, TruthObject};
+
+use super::choice::{ClassReading, MatchReading};
+use super::event::Said;
+use super::measure::{AnglesReading, NumberReading};
+use super::points::PointsReading;
+use super::share::share;
+use super::text::TextReading;
+use super::{Observed, Seen};
+
+/// A true thing of which something is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Claim<'a> {
+    /// The thing.
+    pub(super) object: &'a TruthObject,
+    /// What is true of it.
+    pub(super) truth: &'a TruthAttribute,
+    /// Whether it was found.
+    pub(super) found: bool,
+    /// What was said.
+    pub(super) said: Option<&'a Said>,
+    /// Width and height of its frame.
+    pub(super) size: (u32, u32),
+}
+
+/// How right an attribute is, by its form.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "form", rename_all = "kebab-case")]
+pub(crate) enum AttributeFigures {
+    /// Text.
+    Text(TextReading),
+    /// One of several.
+    Class(ClassReading),
+    /// Who it is.
+    Match(MatchReading),
+    /// A direction.
+    Angles(AnglesReading),
+    /// A value.
+    Number(NumberReading),
+    /// Key points.
+    Points(PointsReading),
+}
+
+/// Of how many true things something was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub(crate) struct Asked {
+    /// True things that have the attribute.
+    pub(crate) truths: u64,
+    /// Those that were found.
+    pub(crate) found: u64,
+    /// Those of which something of the right form was said.
+    pub(crate) said: u64,
+}
+
+impl Asked {
+    pub(super) fn add(&mut self, found: bool, said: bool) {
+        self.truths += 1;
+        self.found += u64::from(found);
+        self.said += u64::from(said);
+    }
+}
+
+/// How many are right. What was not found or not said is not.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub(crate) struct Right {
+    /// How many.
+    pub(crate) count: u64,
+    /// Of the things that were found.
+    pub(crate) of_found: Option<f64>,
+    /// Of all true things.
+    pub(crate) of_all: Option<f64>,
+}
+
+impl Right {
+    pub(super) fn of(count: u64, asked: &Asked) -> Self {
+        Self {
+            count,
+            of_found: share(count, asked.found),
+            of_all: share(count, asked.truths),
+        }
+    }
+}
+
+/// The figures of the attributes of these `names`. `pairs` says for each frame which finding is of which true thing.
+pub(super) fn figures(
+    names: &BTreeSet<&str>,
+    frames: &[Observed<'_>],
+    pairs: &[Vec<Option<usize>>],
+) -> BTreeMap<String, AttributeFigures> {
+    let mut claims: BTreeMap<&str, Vec<Claim<'_>>> = names.iter().map(|name| (*name, Vec::new())).collect();
+    for (frame, pairs) in frames.iter().zip(pairs) {
+        for (object, pair) in frame.truth.objects.iter().zip(pairs) {
+            if object.ignore {
+                continue;
+            }
+            let seen: Option<&Seen> = pair.and_then(|finding| frame.seen?.get(finding));
+            for (name, truth) in &object.attributes {
+                let Some(claims) = claims.get_mut(name.as_str()) else {
+                    continue;
+                };
+                claims.push(Claim {
+                    object,
+                    truth,
+                    found: seen.is_some(),
+                    said: seen.and_then(|seen| seen.attributes.get(name)),
+                    size: frame.size,
+                });
+            }
+        }
+    }
+    let figures = claims.into_iter();
+    figures
+        .filter_map(|(name, claims)| Some((name.to_owned(), of_form(&claims)?)))
+        .collect()
+}
+
+/// By the form that the truth gives the attribute; none where none of its things is there.
+fn of_form(claims: &[Claim<'_>]) -> Option<AttributeFigures> {
+    Some(match claims.first()?.truth {
+        TruthAttribute::Text { .. } => AttributeFigures::Text(TextReading::of(claims)),
+        TruthAttribute::Class { .. } => AttributeFigures::Class(ClassReading::of(claims)),
+        TruthAttribute::Match { .. } => AttributeFigures::Match(MatchReading::of(claims)),
+        TruthAttribute::Angles { .. } => AttributeFigures::Angles(AnglesReading::of(claims)),
+        TruthAttribute::Number { .. } => AttributeFigures::Number(NumberReading::of(claims)),
+        TruthAttribute::Points(_) => AttributeFigures::Points(PointsReading::of(claims)),
+    })
+}

@@ -1,0 +1,114 @@
+//! One out of several: a class, or somebody of a gallery.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use weir_videos::truth::TruthAttribute;
+
+use super::attributes::{Asked, Claim, Right};
+use super::event::Said;
+
+/// How well a class is told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct ClassReading {
+    /// Of how many.
+    #[serde(flatten)]
+    pub(crate) asked: Asked,
+    /// The right class.
+    pub(crate) accuracy: Right,
+    /// What was taken for what, the most frequent first.
+    pub(crate) confusions: Vec<Confusion>,
+}
+
+/// One class taken for another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Confusion {
+    /// What is true.
+    pub(crate) truth: String,
+    /// What was said.
+    pub(crate) said: String,
+    /// How often.
+    pub(crate) count: u64,
+}
+
+impl ClassReading {
+    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
+        let (mut asked, mut right) = (Asked::default(), 0);
+        let mut confused: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for claim in claims {
+            let TruthAttribute::Class { class } = claim.truth else {
+                continue;
+            };
+            let said = match claim.said {
+                Some(Said::Class(said)) => Some(said),
+                _ => None,
+            };
+            asked.add(claim.found, said.is_some());
+            match said {
+                Some(said) if said == class => right += 1,
+                Some(said) => *confused.entry((class, said)).or_default() += 1,
+                None => {}
+            }
+        }
+        let confusions = confused.into_iter().map(|((truth, said), count)| Confusion {
+            truth: truth.to_owned(),
+            said: said.to_owned(),
+            count,
+        });
+        let mut confusions: Vec<Confusion> = confusions.collect();
+        confusions.sort_by_key(|confusion| Reverse(confusion.count));
+        Self {
+            asked,
+            accuracy: Right::of(right, &asked),
+            confusions,
+        }
+    }
+}
+
+/// How well somebody is recognised.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct MatchReading {
+    /// Of how many who are in the gallery.
+    #[serde(flatten)]
+    pub(crate) asked: Asked,
+    /// The right name.
+    pub(crate) top_1: Right,
+    /// Of how many who are in no gallery.
+    pub(crate) strangers: Asked,
+    /// Strangers who were given a name.
+    pub(crate) strangers_named: u64,
+}
+
+impl MatchReading {
+    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
+        let (mut asked, mut strangers) = (Asked::default(), Asked::default());
+        let (mut right, mut strangers_named) = (0, 0);
+        for claim in claims {
+            let TruthAttribute::Match { r#match: truth } = claim.truth else {
+                continue;
+            };
+            let said = match claim.said {
+                Some(Said::Match(said)) => Some(said.as_ref()),
+                _ => None,
+            };
+            let name = said.flatten();
+            match truth {
+                Some(truth) => {
+                    asked.add(claim.found, said.is_some());
+                    right += u64::from(name == Some(truth));
+                }
+                None => {
+                    strangers.add(claim.found, said.is_some());
+                    strangers_named += u64::from(name.is_some());
+                }
+            }
+        }
+        Self {
+            asked,
+            top_1: Right::of(right, &asked),
+            strangers,
+            strangers_named,
+        }
+    }
+}

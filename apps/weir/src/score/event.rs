@@ -1,0 +1,189 @@
+//! Event lines, read back. What scoring does not need is passed over, so that lines of other versions are read, too.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+/// What was said of a frame.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Event {
+    /// Name of its stream.
+    pub(crate) stream: String,
+    /// Index of the frame in its stream, going on over the rounds of a loop.
+    pub(crate) frame: u64,
+    /// What was found.
+    #[serde(default)]
+    pub(crate) objects: Vec<Seen>,
+}
+
+/// A thing that was found.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Seen {
+    /// Its class.
+    pub(crate) class: String,
+    /// Confidence, 0 to 1.
+    pub(crate) score: f32,
+    /// Left, top, right, bottom in source pixels.
+    pub(crate) r#box: [f32; 4],
+    /// The tracker's number for it.
+    #[serde(default)]
+    pub(crate) track: Option<i64>,
+    /// What else was said of it, by name.
+    #[serde(default)]
+    pub(crate) attributes: BTreeMap<String, Said>,
+}
+
+/// What was said of a thing, told by its form.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "Value")]
+pub(crate) enum Said {
+    /// Text that was read.
+    Text(String),
+    /// One out of several.
+    Class(String),
+    /// Somebody of the gallery, or nobody of it.
+    Match(Option<String>),
+    /// A direction in degrees.
+    Angles {
+        /// To the right of the picture.
+        yaw: f64,
+        /// Up.
+        pitch: f64,
+    },
+    /// A value.
+    Number(f64),
+    /// Key points, in source pixels.
+    Points(Vec<[f64; 2]>),
+    /// A form that no truth has.
+    Other,
+}
+
+impl From<Value> for Said {
+    fn from(value: Value) -> Self {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let number = |key: &str| value.get(key).and_then(Value::as_f64);
+        if let Value::Array(points) = &value {
+            let points: Option<Vec<_>> = points.iter().map(point).collect();
+            return points.map_or(Self::Other, Self::Points);
+        }
+        if let Some(text) = text("text") {
+            return Self::Text(text);
+        }
+        if let Some(class) = text("class") {
+            return Self::Class(class);
+        }
+        if value.get("match").is_some() {
+            return Self::Match(text("match"));
+        }
+        if let (Some(yaw), Some(pitch)) = (number("yaw"), number("pitch")) {
+            return Self::Angles { yaw, pitch };
+        }
+        number("value").map_or(Self::Other, Self::Number)
+    }
+}
+
+fn point(value: &Value) -> Option<[f64; 2]> {
+    let at = value.get("at")?;
+    Some([at.get("x")?.as_f64()?, at.get("y")?.as_f64()?])
+}
+
+/// Events cannot be read.
+#[derive(Debug, Error)]
+pub(crate) enum EventError {
+    /// The file itself.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// A line.
+    #[error("line {line} is no event: {reason}")]
+    Line {
+        /// Which, from one.
+        line: usize,
+        /// What is wrong with it.
+        reason: serde_json::Error,
+    },
+    /// A frame is there already.
+    #[error(
+        "line {line} says frame {frame} of stream {stream} a second time: give the events of one run and one sink"
+    )]
+    Twice {
+        /// Which line, from one.
+        line: usize,
+        /// Which frame.
+        frame: u64,
+        /// Of which stream.
+        stream: String,
+    },
+}
+
+/// Events by stream and frame.
+pub(crate) type Events = BTreeMap<String, BTreeMap<u64, Vec<Seen>>>;
+
+/// Reads event lines; empty ones are passed over.
+///
+/// # Errors
+/// [`EventError`]: which line is wrong.
+pub(crate) fn read_events(from: impl BufRead) -> Result<Events, EventError> {
+    let mut events = Events::new();
+    for (line, text) in (1..).zip(from.lines()) {
+        let text = text?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let event: Event = serde_json::from_str(&text).map_err(|reason| EventError::Line { line, reason })?;
+        let frame = event.frame;
+        let frames = events.entry(event.stream.clone()).or_default();
+        if frames.insert(frame, event.objects).is_some() {
+            let stream = event.stream;
+            return Err(EventError::Twice { line, frame, stream });
+        }
+    }
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn attributes_are_told_by_their_form() {
+        let check = |value: Value, said: Said| assert_eq!(Said::from(value), said);
+        check(json!({"text": "A1", "score": 0.5}), Said::Text("A1".into()));
+        check(
+            json!({"class": "happy", "score": 0.5}),
+            Said::Class("happy".into()),
+        );
+        check(
+            json!({"match": "p01", "cosine": 0.5}),
+            Said::Match(Some("p01".into())),
+        );
+        check(json!({"match": null, "cosine": null}), Said::Match(None));
+        let angles = Said::Angles { yaw: 1.0, pitch: 2.0 };
+        check(json!({"yaw": 1, "pitch": 2.0, "roll": 3.0}), angles.clone());
+        check(json!({"yaw": 1.0, "pitch": 2.0}), angles);
+        check(json!({"value": 7}), Said::Number(7.0));
+        let points = Said::Points(vec![[1.0, 2.0]]);
+        check(json!([{"at": {"x": 1.0, "y": 2.0}, "score": 0.5}]), points);
+        check(json!({"eyes": [], "radius": []}), Said::Other);
+        check(json!(null), Said::Other);
+    }
+
+    #[test]
+    fn unknown_keys_are_passed_over_and_wrong_lines_named() {
+        let good = r#"{"stream": "a", "frame": 0, "new": 1, "objects": [{"class": "car", "score": 1, "box": [0, 0, 1, 1], "id": 3}]}"#;
+        let read = |text: String| read_events(text.as_bytes());
+        let events = read(format!("{good}\n\n")).expect("well formed");
+        assert_eq!(events["a"][&0][0].class, "car");
+        let torn = read(format!("{good}\n{}\n", &good[..40])).expect_err("torn");
+        assert!(torn.to_string().starts_with("line 2 is no event: "), "{torn}");
+        let twice = read(format!("{good}\n{good}\n")).expect_err("twice");
+        assert!(
+            twice.to_string().contains("line 2 says frame 0 of stream a"),
+            "{twice}"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! How right delivered events are, held against a clip's truth. Pure: frames with their truth and what was said of them
+//! go in, figures come out; files and runs are the command's.
+//!
+//! Every figure is given twice: over all frames that arrived, where a frame that was not delivered has no findings and
+//! its objects are missed, and over delivered frames alone. `docs/score.md` defines each.
+
+mod attributes;
+mod choice;
+mod detection;
+mod event;
+mod matching;
+mod measure;
+mod observed;
+mod points;
+mod share;
+mod table;
+mod text;
+mod tracking;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use weir_videos::truth::Truth;
+
+use attributes::AttributeFigures;
+use detection::ClassFigures;
+use tracking::Tracking;
+
+pub(crate) use event::{Event, Events, Seen, read_events};
+pub(crate) use observed::{Observed, Play, observe};
+pub(crate) use table::table;
+
+/// How right a run was.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Score {
+    /// Over all frames that arrived.
+    pub(crate) all: Figures,
+    /// Over delivered frames.
+    pub(crate) delivered: Figures,
+    /// Attributes that the truth has and no event ever had.
+    pub(crate) not_looked_for: Vec<String>,
+}
+
+/// The figures over some frames.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Figures {
+    /// How many frames.
+    pub(crate) frames: u64,
+    /// Mean of the classes' average precision at an IoU of 0.5; none where nothing is there to be found.
+    pub(crate) mean_ap: Option<f64>,
+    /// By class of the truth.
+    pub(crate) classes: BTreeMap<String, ClassFigures>,
+    /// Detections of classes that the truth never has.
+    pub(crate) unknown_classes: BTreeMap<String, u64>,
+    /// By attribute that was looked for.
+    pub(crate) attributes: BTreeMap<String, AttributeFigures>,
+    /// Of a tracker, where events say a track.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tracking: Option<Tracking>,
+}
+
+/// What is asked for: classes and attributes of the whole truth, and those of them that the events have anywhere.
+struct Questions<'a> {
+    classes: BTreeSet<&'a str>,
+    /// Attributes to score.
+    attributes: BTreeSet<&'a str>,
+    not_looked_for: BTreeSet<&'a str>,
+    tracks: bool,
+}
+
+impl<'a> Questions<'a> {
+    fn of(truths: &[&'a Truth], frames: &[Observed<'a>]) -> Self {
+        let objects = || {
+            let frames = truths.iter().flat_map(|truth| &truth.frames);
+            frames.flat_map(|frame| &frame.objects)
+        };
+        let seen = || frames.iter().filter_map(|frame| frame.seen).flatten();
+        let said: BTreeSet<&str> = seen()
+            .flat_map(|seen| seen.attributes.keys())
+            .map(String::as_str)
+            .collect();
+        let real = objects().filter(|object| !object.ignore);
+        let (attributes, not_looked_for) = real
+            .flat_map(|object| object.attributes.keys())
+            .map(String::as_str)
+            .partition(|name| said.contains(name));
+        Self {
+            classes: objects().map(|object| object.class.as_str()).collect(),
+            attributes,
+            not_looked_for,
+            tracks: seen().any(|seen| seen.track.is_some()),
+        }
+    }
+
+    fn answer(&self, frames: &[Observed<'_>]) -> Figures {
+        let classes = detection::classes(&self.classes, frames);
+        let pairs: Vec<Vec<Option<usize>>> = frames.iter().map(matching::pair).collect();
+        Figures {
+            frames: frames.len() as u64,
+            mean_ap: detection::mean(&classes),
+            classes,
+            unknown_classes: detection::unknown(&self.classes, frames),
+            attributes: attributes::figures(&self.attributes, frames, &pairs),
+            tracking: self.tracks.then(|| tracking::tracking(frames, &pairs)),
+        }
+    }
+}
+
+/// Holds what was said of `frames` against their truth. `truths` are those of the whole clips: they say which classes
+/// and attributes there are. Frames of one sequence stand in order.
+pub(crate) fn score(truths: &[&Truth], frames: &[Observed<'_>]) -> Score {
+    let questions = Questions::of(truths, frames);
+    let delivered: Vec<Observed<'_>> = frames
+        .iter()
+        .filter(|frame| frame.seen.is_some())
+        .cloned()
+        .collect();
+    let names = questions.not_looked_for.iter();
+    Score {
+        all: questions.answer(frames),
+        delivered: questions.answer(&delivered),
+        not_looked_for: names.map(|name| (*name).to_owned()).collect(),
+    }
+}

@@ -1,0 +1,234 @@
+//! The score as small tables: a row for each class, a row for each attribute, over all frames and over delivered ones.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::attributes::{AttributeFigures, Right};
+use super::detection::ClassFigures;
+use super::text::TextReading;
+use super::{Figures, Score};
+use crate::report::plain_table;
+
+/// The score for a person to read.
+pub(crate) fn table(score: &Score) -> String {
+    let (all, delivered) = (&score.all, &score.delivered);
+    let mut parts = vec![format!(
+        "accuracy: mAP@0.5 {} over all {} frames, {} over the {} delivered",
+        figure(all.mean_ap),
+        all.frames,
+        figure(delivered.mean_ap),
+        delivered.frames
+    )];
+    if !all.classes.is_empty() {
+        parts.push(classes(all, delivered).trim_fmt());
+    }
+    if !all.attributes.is_empty() {
+        parts.push(attributes(all, delivered).trim_fmt());
+    }
+    if let Some((all, delivered)) = all.tracking.as_ref().zip(delivered.tracking.as_ref()) {
+        parts.push(format!(
+            "tracks: {} things tracked, {} identity switches, {} fragmentations; over delivered frames {}, {}, {}",
+            all.tracked,
+            all.identity_switches,
+            all.fragmentations,
+            delivered.tracked,
+            delivered.identity_switches,
+            delivered.fragmentations
+        ));
+    }
+    if !all.unknown_classes.is_empty() {
+        let unknown = all.unknown_classes.iter();
+        let unknown: Vec<String> = unknown.map(|(class, count)| format!("{class} {count}")).collect();
+        parts.push(format!(
+            "classes that the truth never has: {}",
+            unknown.join(", ")
+        ));
+    }
+    if !score.not_looked_for.is_empty() {
+        parts.push(format!("not looked for: {}", score.not_looked_for.join(", ")));
+    }
+    parts.join("\n\n")
+}
+
+fn classes(all: &Figures, delivered: &Figures) -> Table {
+    let header = [
+        "class",
+        "true",
+        "AP",
+        "precision",
+        "recall",
+        "delivered: true",
+        "AP",
+        "precision",
+        "recall",
+    ];
+    let mut table = plain_table(&header);
+    to_the_right(&mut table, 1..9);
+    for (name, class) in &all.classes {
+        let mut row = vec![name.clone()];
+        row.extend(class_cells(Some(class)));
+        row.extend(class_cells(delivered.classes.get(name)));
+        table.add_row(row);
+    }
+    table
+}
+
+fn class_cells(class: Option<&ClassFigures>) -> [String; 4] {
+    let Some(class) = class else {
+        return ["0".to_owned(), figure(None), figure(None), figure(None)];
+    };
+    let ClassFigures {
+        truths,
+        ap,
+        precision,
+        recall,
+        ..
+    } = class;
+    [
+        truths.to_string(),
+        figure(*ap),
+        figure(*precision),
+        figure(*recall),
+    ]
+}
+
+fn attributes(all: &Figures, delivered: &Figures) -> Table {
+    let header = [
+        "attribute",
+        "measure",
+        "true",
+        "of all",
+        "of found",
+        "delivered: true",
+        "of all",
+        "of found",
+        "more of delivered",
+    ];
+    let mut table = plain_table(&header);
+    to_the_right(&mut table, 2..8);
+    for (name, attribute) in &all.attributes {
+        let all = Cells::of(attribute);
+        let delivered = delivered.attributes.get(name).map(Cells::of).unwrap_or_default();
+        table.add_row([
+            name.clone(),
+            all.measure.to_owned(),
+            all.truths.to_string(),
+            all.of_all,
+            all.of_found,
+            delivered.truths.to_string(),
+            delivered.of_all,
+            delivered.of_found,
+            delivered.more,
+        ]);
+    }
+    table
+}
+
+fn to_the_right(table: &mut Table, columns: std::ops::Range<usize>) {
+    let wanted = table.column_iter_mut().take(columns.end).skip(columns.start);
+    wanted.for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Right);
+    });
+}
+
+/// What a row says of one attribute.
+#[derive(Default)]
+struct Cells {
+    measure: &'static str,
+    truths: u64,
+    of_all: String,
+    of_found: String,
+    more: String,
+}
+
+impl Cells {
+    fn of(attribute: &AttributeFigures) -> Self {
+        let shares =
+            |measure: &'static str, truths: u64, of_all: Option<f64>, of_found: Option<f64>, more: String| {
+                Self {
+                    measure,
+                    truths,
+                    of_all: percent(of_all),
+                    of_found: percent(of_found),
+                    more,
+                }
+            };
+        let rights = |measure, truths, right: &Right, more| {
+            shares(measure, truths, right.of_all, right.of_found, more)
+        };
+        match attribute {
+            AttributeFigures::Text(text) => {
+                let any = &text.any_width;
+                rights("exact", any.asked.truths, &any.exact, text_more(text))
+            }
+            AttributeFigures::Class(class) => {
+                let worst = class
+                    .confusions
+                    .first()
+                    .map(|worst| format!("{} taken for {} {} times", worst.truth, worst.said, worst.count));
+                rights(
+                    "right",
+                    class.asked.truths,
+                    &class.accuracy,
+                    worst.unwrap_or_default(),
+                )
+            }
+            AttributeFigures::Match(who) => {
+                let strangers = format!(
+                    "{} of {} strangers named",
+                    who.strangers_named, who.strangers.truths
+                );
+                rights("top-1", who.asked.truths, &who.top_1, strangers)
+            }
+            AttributeFigures::Angles(angles) => Self {
+                measure: "mean error",
+                truths: angles.asked.truths,
+                of_all: "-".to_owned(),
+                of_found: degrees(angles.error_mean_deg),
+                more: format!(
+                    "median {}, {} said",
+                    degrees(angles.error_median_deg),
+                    angles.asked.said
+                ),
+            },
+            AttributeFigures::Number(number) => {
+                let more = format!(
+                    "within 2: {} of found; mean error {}",
+                    percent(number.within_2.of_found),
+                    figure(number.error_mean)
+                );
+                rights("exact", number.asked.truths, &number.exact, more)
+            }
+            AttributeFigures::Points(points) => {
+                let more = format!("{} of {} points", points.right, points.points);
+                shares(
+                    "PCK@0.2",
+                    points.asked.truths,
+                    points.pck_of_all,
+                    points.pck_of_found,
+                    more,
+                )
+            }
+        }
+    }
+}
+
+fn text_more(text: &TextReading) -> String {
+    format!(
+        "CER {}; from 40 px {}, from 80 px {} of found",
+        percent(text.any_width.cer_of_found),
+        percent(text.from_40_px.exact.of_found),
+        percent(text.from_80_px.exact.of_found)
+    )
+}
+
+fn figure(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.3}"))
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+fn degrees(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.1}\u{b0}"))
+}

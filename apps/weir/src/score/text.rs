@@ -1,0 +1,90 @@
+//! Text: exact reads and the character error rate, in bands of the thing's width.
+
+use serde::Serialize;
+use weir_videos::truth::TruthAttribute;
+
+use super::attributes::{Asked, Claim, Right};
+use super::event::Said;
+use super::share::share;
+
+/// How well text is read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct TextReading {
+    /// On things of any width.
+    pub(crate) any_width: TextBand,
+    /// On things at least 40 px wide.
+    pub(crate) from_40_px: TextBand,
+    /// On things at least 80 px wide.
+    pub(crate) from_80_px: TextBand,
+}
+
+/// How well text is read on things of some widths.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct TextBand {
+    /// Of how many.
+    #[serde(flatten)]
+    pub(crate) asked: Asked,
+    /// Read to the letter.
+    pub(crate) exact: Right,
+    /// Character errors over true characters, on things that were found; a text that was not read is all errors.
+    pub(crate) cer_of_found: Option<f64>,
+    /// The same on all true things.
+    pub(crate) cer_of_all: Option<f64>,
+}
+
+impl TextReading {
+    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
+        Self {
+            any_width: TextBand::of(claims, 0.0),
+            from_40_px: TextBand::of(claims, 40.0),
+            from_80_px: TextBand::of(claims, 80.0),
+        }
+    }
+}
+
+impl TextBand {
+    fn of(claims: &[Claim<'_>], width_least: f32) -> Self {
+        let mut asked = Asked::default();
+        let (mut exact, mut all, mut found) = (0, Characters::default(), Characters::default());
+        for claim in claims {
+            let [left, _, right, _] = claim.object.r#box;
+            let TruthAttribute::Text { text } = claim.truth else {
+                continue;
+            };
+            if right - left < width_least {
+                continue;
+            }
+            let said = match claim.said {
+                Some(Said::Text(said)) => Some(said),
+                _ => None,
+            };
+            asked.add(claim.found, said.is_some());
+            exact += u64::from(said == Some(text));
+            let length = text.chars().count() as u64;
+            let errors = said.map_or(length, |said| strsim::levenshtein(text, said) as u64);
+            all.add(length, errors);
+            if claim.found {
+                found.add(length, errors);
+            }
+        }
+        Self {
+            asked,
+            exact: Right::of(exact, &asked),
+            cer_of_found: share(found.errors, found.length),
+            cer_of_all: share(all.errors, all.length),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Characters {
+    length: u64,
+    errors: u64,
+}
+
+impl Characters {
+    fn add(&mut self, length: u64, errors: u64) {
+        self.length += length;
+        self.errors += errors;
+    }
+}
