@@ -105,6 +105,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         &["weir-policy", "weir-graph", "weir-flow", "weir-partition"],
     ),
     ("operators", &["weir-flow"]),
+    ("models", &["weir-flow"]),
 ];
 
 /// Which crate alone may depend on a foreign one.
