@@ -1,6 +1,6 @@
 """The nets that ship: what each looks at, how it is fed, how long it learns."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 PLATES = "0123456789ABCDEFGHJKLMNPRSTUVWXYZ"
 DIGITS = "0123456789"
@@ -48,7 +48,7 @@ NETS = {
         Net("street-detector", "street", "detect", 448, 256, steps=3000, batch=16,
             labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
         Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, copies=2, at_least=28,
-            jitter=0.08),
+            widths=(20, 40, 64, 88), steps=3500, batch=48, jitter=0.08),
         Net("street-faces", "street", "identity", 48, 48, attribute="identity", copies=2, at_least=16, **FACE),
         Net("live-detector", "live", "detect", 320, 192, steps=2200, batch=16, labels=("person", "face")),
         Net("live-faces", "live", "identity", 64, 64, attribute="identity", copies=2, at_least=24, **FACE),
@@ -58,8 +58,10 @@ NETS = {
             batch=32, jitter=0.04),
         Net("game-detector", "game", "detect", 448, 256, steps=2200, batch=16,
             labels=("player", "vehicle", "crate", "kills", "alive", "health", "icon")),
-        Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, copies=2, steps=1000),
-        Net("alive-count", "game", "text", 64, 32, DIGITS, "alive", "alive", 0.06, copies=2, steps=1000),
+        Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, copies=2, steps=3000,
+            batch=32, widths=(16, 32, 48, 64)),
+        Net("alive-count", "game", "text", 64, 32, DIGITS, "alive", "alive", 0.06, copies=2, steps=3000,
+            batch=32, widths=(16, 32, 48, 64)),
         Net("health", "game", "gauge", 96, 24, (), "health", "health", 0.06, copies=2, widths=(16, 32, 48),
             jitter=0.04),
         Net("icon", "game", "class", 48, 48, ICONS, "icon", "icon", 0.06, widths=(24, 48, 72), steps=800),

@@ -30,17 +30,18 @@ class Line(nn.Module):
 
     def __init__(self, net, symbols):
         super().__init__()
+        a, b, c, d = net.widths
         self.body = nn.Sequential(
-            conv(net.channels, 24, stride=(2, 2)),
-            conv(24, 48, stride=(2, 2)),
-            Residual(48),
-            conv(48, 72, stride=(2, 1)),
-            Residual(72),
-            conv(72, 96, stride=(2, 1)),
-            Residual(96),
+            conv(net.channels, a, stride=(2, 2)),
+            conv(a, b, stride=(2, 2)),
+            Residual(b),
+            conv(b, c, stride=(2, 1)),
+            Residual(c),
+            conv(c, d, stride=(2, 1)),
+            Residual(d),
         )
-        self.column = nn.Sequential(nn.Conv2d(96, 96, (net.height // 16, 3), padding=(0, 1)), nn.ReLU(inplace=True))
-        self.last = nn.Conv2d(96, symbols, 1)
+        self.column = nn.Sequential(nn.Conv2d(d, d, (net.height // 16, 3), padding=(0, 1)), nn.ReLU(inplace=True))
+        self.last = nn.Conv2d(d, symbols, 1)
 
     def forward(self, x):
         return self.last(self.column(self.body(x)))[:, :, 0].transpose(1, 2)

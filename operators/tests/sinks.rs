@@ -30,6 +30,10 @@ fn event_lines_are_as_promised() {
         cosine: Some(0.25),
         vector: None,
     };
+    let gaze = Attribute::Direction {
+        yaw: -12.34,
+        pitch: -0.01,
+    };
     let objects = vec![
         object(0, "car", rect, vec![]),
         object(
@@ -41,6 +45,8 @@ fn event_lines_are_as_promised() {
                 ("head_pose", head),
                 ("keypoints", points),
                 ("embedding", who),
+                ("gaze", gaze),
+                ("health", Attribute::Number { value: 62.46 }),
             ],
         ),
     ];
@@ -54,7 +60,8 @@ fn event_lines_are_as_promised() {
             r#""plate":{"text":"皖A12345","score":0.9123},"#,
             r#""head_pose":{"yaw":1.3,"pitch":-3.0,"roll":0.0},"#,
             r#""keypoints":[{"at":{"x":3.3,"y":4.0},"score":0.5}],"#,
-            r#""embedding":{"match":null,"cosine":0.25}}}]}"#
+            r#""embedding":{"match":null,"cosine":0.25},"#,
+            r#""gaze":{"yaw":-12.3,"pitch":0.0},"health":{"value":62.5}}}]}"#
         )
     );
     delivery.objects.clear();

@@ -121,6 +121,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ),
     ("operators", &["weir-flow"]),
     ("videos", &[]),
+    ("models", &["weir-flow"]),
 ];
 
 /// Which crate alone may depend on a foreign one.

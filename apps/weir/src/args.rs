@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Run policies over traces in virtual time
     Simulate(Simulate),
-    /// The public models that Weir knows by name
+    /// The models that ship, and the public ones that Weir knows by name
     #[command(subcommand)]
     Models(Models),
     /// Print the operators, heads and sinks that graphs may name, with their keys
@@ -190,8 +190,8 @@ pub(crate) enum Format {
 /// `weir profile`.
 #[derive(Debug, Group)]
 pub(crate) struct Profile {
-    /// A graph, all of whose models are measured, or one model
-    #[arg(value_name = "GRAPH.toml|MODEL.onnx")]
+    /// A graph, all of whose models are measured, or one model: a file, or embedded:NAME
+    #[arg(value_name = "GRAPH.toml|MODEL.onnx|embedded:NAME")]
     pub(crate) target: PathBuf,
     /// Batch sizes; those of the graph, else 1,2,4,8
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]

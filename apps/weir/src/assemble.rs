@@ -124,15 +124,15 @@ fn onnx(
     if matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_)) {
         return Ok(None);
     }
-    let path = match &node.origin {
-        ModelOrigin::File(path) => path.clone(),
-        ModelOrigin::Zoo(name) => zoo.resolve(name)?,
+    let file = match &node.origin {
+        ModelOrigin::File(path) => ModelFile::Path(path.clone()),
+        ModelOrigin::Zoo(name) => ModelFile::Path(zoo.resolve(name)?),
         ModelOrigin::Embedded(name) => {
-            return Err(UserError::new(format!(
-                "model {}: nothing of the name embedded:{name} ships with this build",
-                node.name
-            ))
-            .into());
+            let model = weir_models::find(name).ok_or_else(|| {
+                let name = &node.name;
+                UserError::new(format!("model {name}: no such model ships with this build"))
+            })?;
+            ModelFile::Bytes(model.onnx.into())
         }
         ModelOrigin::Emulated => return Ok(None),
     };
@@ -141,7 +141,7 @@ fn onnx(
     };
     let model = OnnxModel::load(&LoadRequest {
         name: &node.name,
-        file: ModelFile::Path(path),
+        file,
         head,
         settings: &zoo.resolve_keys(&node.settings)?,
         max_batch: node.batch.last().copied().unwrap_or(1),

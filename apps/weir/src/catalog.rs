@@ -1,8 +1,9 @@
-//! What a graph may name: the operators, heads and sinks of this build, and the models of the zoo.
+//! What a graph may name: the operators, heads and sinks of this build, its models and those of the zoo.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_flow::Catalog;
+use weir_flow::{Catalog, ZooHint};
 use weir_graph::{Graph, Sources};
 
 use crate::output;
@@ -15,8 +16,18 @@ pub fn catalog(zoo: &Zoo) -> Catalog {
         heads: weir_operators::heads(),
         sinks: weir_operators::sinks::catalog(),
         zoo: zoo.hints(),
-        ..Catalog::default()
+        embedded: shipped(),
     }
+}
+
+/// What a graph need not say of each model that ships.
+fn shipped() -> BTreeMap<String, ZooHint> {
+    let hint = |model: &weir_models::Shipped| ZooHint {
+        head: model.head.clone(),
+        settings: model.settings.clone(),
+    };
+    let models = weir_models::shipped().iter();
+    models.map(|model| (model.name.clone(), hint(model))).collect()
 }
 
 /// Reads and checks a graph; what looks like a slip is remarked on.

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 /// What an operator's items are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taking {
@@ -10,7 +12,7 @@ pub enum Taking {
     FrameOrBoxes,
     /// Boxes of objects: `regions` must be given.
     Boxes,
-    /// Faces with five points.
+    /// Faces with five points; boxes of objects where the model does not align (see [`Settings::aligns`]).
     Faces,
     /// Flat things with four corners, or boxes where the model reads boxes.
     Flats,
@@ -137,7 +139,8 @@ pub struct ZooHint {
 }
 
 /// A checked value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
 pub enum Value {
     /// Number or whole number.
     Number(f64),
@@ -150,7 +153,7 @@ pub enum Value {
 }
 
 /// Checked keys of one table: names are known, kinds and bounds hold.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct Settings(pub BTreeMap<String, Value>);
 
 impl Settings {
@@ -188,5 +191,12 @@ impl Settings {
             Some(Value::Flag(flag)) => *flag,
             _ => default,
         }
+    }
+
+    /// Whether a head that turns items upright by their points does so: `align = "none"` says that it reads boxes as
+    /// they are.
+    #[must_use]
+    pub fn aligns(&self) -> bool {
+        self.text("align") != Some("none")
     }
 }

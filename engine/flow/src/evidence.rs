@@ -79,6 +79,18 @@ pub enum Attribute {
         /// Tilted.
         roll: f32,
     },
+    /// Where eyes look in degrees, as the camera sees it.
+    Direction {
+        /// To the right of the picture.
+        yaw: f32,
+        /// Up.
+        pitch: f32,
+    },
+    /// A value that was read off something.
+    Number {
+        /// The value, in the unit of what shows it.
+        value: f32,
+    },
     /// Nearest entry of a gallery; `None` where nothing is near enough or the gallery is empty.
     Match {
         /// Name of the entry.

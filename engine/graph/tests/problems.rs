@@ -515,6 +515,12 @@ fn types_between_modules() {
         &(VALID.replacen(plates, &faces, 1) + model),
         &["35: takes faces with five points"],
     );
+    let upright = "[models.e]\nmodel = \"reader.onnx\"\nhead = \"embed\"\nalign = \"none\"\n";
+    let read = |module: &str, expected: &[&str]| {
+        check(&(VALID.replacen(plates, module, 1) + upright), expected);
+    };
+    read(&format!("{faces}\nregions = [\"plate\"]"), &[]);
+    read(&faces, &["35: operator \"match\" needs `regions`"]);
     check_with(
         "operator = \"detect\"",
         "operator = \"emulate\"",

@@ -1,10 +1,12 @@
 //! Text by connectionist temporal classification: a character or a blank at each step; repeats are one character.
 //!
-//! Gives `[steps, characters + 1]` or that transposed (LPRNet), probabilities or logits. Two alphabets are built in:
+//! Gives `[steps, characters + 1]` or that transposed (LPRNet), probabilities or logits. Four alphabets are built in:
 //!
 //! - `lprnet` wants blue, green, red (x - 127.5) / 128, a plate stretched to its input; the blank is last;
 //! - `ppocr-en` wants blue, green, red (x - 127.5) / 127.5, a line as high as the input, its width free and filled to
-//!   the right; the blank is first.
+//!   the right; the blank is first;
+//! - `plates` (digits, and capitals without I, O and Q) and `digits` are characters alone: what their models want,
+//!   keys say; the blank is first.
 //!
 //! An alphabet of one's own is a file with a character on each line. Items with four corners are flattened.
 
@@ -37,8 +39,9 @@ pub(super) const KIND: Kind = Kind {
 const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "alphabet",
-        kind: KeyKind::Word(&["lprnet", "ppocr-en"]),
-        about: "characters in the model's order; by default the built-in one that has the model's number of them",
+        kind: KeyKind::Word(&["lprnet", "ppocr-en", "plates", "digits"]),
+        about: "characters in the model's order; by default lprnet or ppocr-en, whichever has the model's number of \
+                them; plates: digits and capitals without I, O, Q",
     },
     KeySpec {
         name: "alphabet_file",
@@ -74,6 +77,11 @@ const LPRNET: &str =
 /// Printable ASCII as PP-OCR's English models order it; the space is there twice.
 const PPOCR_EN: &str =
     "0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~!\"#$%&'()*+,-./  ";
+
+/// Digits and the capitals that are told from them on a plate.
+const PLATES: &str = "0123456789ABCDEFGHJKLMNPRSTUVWXYZ";
+
+const DIGITS: &str = "0123456789";
 
 struct Ctc {
     alphabet: Vec<String>,
@@ -113,11 +121,13 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
         // A line may hold one space: it is a character too.
         return Ok((text.lines().map(str::to_owned).collect(), "file"));
     }
-    let built_in = [("lprnet", LPRNET), ("ppocr-en", PPOCR_EN)];
+    // Those that are not taken unless they are named are small: a number of steps may be theirs by chance.
+    let guessed = [("lprnet", LPRNET), ("ppocr-en", PPOCR_EN)];
+    let named = [("plates", PLATES), ("digits", DIGITS)];
     let fits = |(_, characters): &&(&str, &str)| shape.contains(&(characters.chars().count() + 1));
     let chosen = match settings.text("alphabet") {
-        Some(name) => built_in.iter().find(|(known, _)| *known == name),
-        None => built_in.iter().find(fits),
+        Some(name) => guessed.iter().chain(&named).find(|(known, _)| *known == name),
+        None => guessed.iter().find(fits),
     };
     let (name, characters) = chosen.ok_or_else(|| {
         format!("no built-in alphabet fits outputs of {shape:?}; give alphabet or alphabet_file")
@@ -162,16 +172,22 @@ impl Head for Ctc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pixels::Channels;
+    use weir_flow::Value;
 
     fn read(shape: &[usize], symbols: &[usize]) -> Option<Attribute> {
+        read_as(&Settings::default(), shape, symbols)
+    }
+
+    fn read_as(settings: &Settings, shape: &[usize], symbols: &[usize]) -> Option<Attribute> {
         let port = [None, Some(3), Some(24), Some(94)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let input = Input::read(&KIND.wish, settings, &port).expect("read");
         let given = [Given {
             name: "logits".to_owned(),
             shape: shape.to_vec(),
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let head = KIND.build(settings, &input, &given).expect("fits");
         let mut data = vec![0.0; shape.iter().product()];
         for (step, symbol) in symbols.iter().enumerate() {
             data[if shape[1] == symbols.len() {
@@ -186,7 +202,54 @@ mod tests {
 
     #[test]
     fn alphabets_have_the_models_sizes() {
-        assert_eq!((LPRNET.chars().count(), PPOCR_EN.chars().count()), (67, 96));
+        let sizes = [LPRNET, PPOCR_EN, PLATES, DIGITS].map(|alphabet| alphabet.chars().count());
+        assert_eq!(sizes, [67, 96, 33, 10]);
+        assert!(!PLATES.contains(['I', 'O', 'Q']));
+    }
+
+    #[test]
+    fn small_alphabets_are_taken_where_they_are_named() {
+        let named = |alphabet: &str| {
+            let alphabet = Value::Text(alphabet.to_owned());
+            Settings([("alphabet".to_owned(), alphabet)].into())
+        };
+        let text = |said: Option<Attribute>| match said {
+            Some(Attribute::Text { text, .. }) => text,
+            other => panic!("{other:?}"),
+        };
+        let plate = read_as(&named("plates"), &[6, 34], &[11, 11, 0, 11, 33, 1]);
+        assert_eq!(text(plate), "AAZ0");
+        let count = read_as(&named("digits"), &[5, 11], &[0, 5, 5, 0, 3]);
+        assert_eq!(text(count), "42");
+        let port = [None, Some(3), Some(32), Some(64)];
+        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let given = [Given {
+            name: "output".to_owned(),
+            shape: vec![16, 11],
+            readable: true,
+        }];
+        let refused = KIND
+            .build(&Settings::default(), &input, &given)
+            .err()
+            .unwrap_or_default();
+        assert!(refused.contains("give alphabet"), "{refused}");
+    }
+
+    #[test]
+    fn a_model_of_fixed_size_is_fed_gray_boxes_stretched() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let keys = [
+            ("channels", text("gray")),
+            ("resize", text("stretch")),
+            ("std", text("255")),
+        ];
+        let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
+        for settings in [settings, Settings::default()] {
+            let port = [None, Some(1), Some(32), Some(64)];
+            let input = Input::read(&KIND.wish, &settings, &port).expect("read");
+            assert_eq!((input.spec.channels, input.fit), (Channels::Luma, Fit::Stretch));
+            assert_eq!((input.item_shape(), input.widest), (vec![1, 32, 64], None));
+        }
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub(super) const KIND: Kind = Kind {
         &[KeySpec {
             name: "align",
             kind: KeyKind::Word(&["face", "none"]),
-            about: "face, the default: items with the five points of a face are turned upright; none: never",
+            about: "face, the default: items with the five points of a face are turned upright; none: never, \
+                    and plain boxes are as good",
         }],
         INPUT,
     ],

@@ -138,11 +138,7 @@ impl Input {
         if spec.std.contains(&0.0) {
             return Err("std must not be 0".to_owned());
         }
-        let align = if settings.text("align") == Some("none") {
-            Align::No
-        } else {
-            wish.align
-        };
+        let align = if settings.aligns() { wish.align } else { Align::No };
         let fit = match settings.text("resize") {
             Some("stretch") => Fit::Stretch,
             Some("letterbox") => Fit::Letterbox,

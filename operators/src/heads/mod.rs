@@ -10,12 +10,15 @@ mod ctc;
 mod detection;
 mod embed;
 mod fastestdet;
+mod gauge;
+mod gaze;
 mod head_pose;
 pub(crate) mod input;
 mod iris;
 pub(crate) mod labels;
 mod nanodet;
 mod plate_corners;
+mod points;
 mod settings;
 mod ultraface;
 mod yolov5;
@@ -119,8 +122,11 @@ pub(crate) static KINDS: &[Kind] = &[
     ctc::KIND,
     classify::EXPRESSION,
     head_pose::KIND,
+    gaze::KIND,
     iris::KIND,
     bodypix::KIND,
+    points::KIND,
+    gauge::KIND,
 ];
 
 /// The only output, checked to have `rank` sizes.

@@ -165,11 +165,11 @@ fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
             let inner = list(&path)?.into_iter().filter(|path| is_image(path));
             images.extend(inner.map(|path| (stem.clone(), path)));
         } else if is_image(&path) {
-            let name = stem
-                .split(|c: char| c == '_' || c.is_ascii_digit())
-                .next()
-                .unwrap_or_default();
-            images.push((if name.is_empty() { stem } else { name.to_owned() }, path));
+            let name = match stem.split_once('_') {
+                Some((name, _)) if !name.is_empty() => name.to_owned(),
+                _ => stem,
+            };
+            images.push((name, path));
         }
     }
     match images.len() {
@@ -188,4 +188,32 @@ fn is_image(path: &Path) -> bool {
         && ["jpg", "jpeg", "png"]
             .iter()
             .any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_of_whom_their_files_are_called_after() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        for name in [
+            "p01.png",
+            "p01_2.png",
+            "p02.JPG",
+            "notes.txt",
+            "ada/1.png",
+            "_.png",
+        ] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, b"").expect("written");
+        }
+        let names: Vec<String> = images(folder.path())
+            .expect("images")
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["_", "ada", "p01", "p01", "p02"]);
+    }
 }

@@ -123,7 +123,8 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "embed",
-        about: "embeds faces aligned by their five points, and finds the nearest of a gallery",
+        about: "embeds faces, aligned by their five points unless the model says `align = \"none\"`, and finds the \
+                nearest of a gallery",
         takes: Taking::Faces,
         heads: &["embed"],
         regions: &["face"],
@@ -153,6 +154,15 @@ const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        name: "gaze",
+        about: "tells where the eyes of faces look",
+        takes: Taking::Boxes,
+        heads: &["gaze"],
+        regions: &["face"],
+        attribute: "gaze",
+        ..PLAIN
+    },
+    Kind {
         name: "iris",
         about: "finds both irises of faces with five points",
         takes: Taking::Faces,
@@ -167,11 +177,20 @@ const KINDS: &[Kind] = &[
         name: "keypoints",
         about: "finds the key points of persons, one in each box",
         takes: Taking::Boxes,
-        heads: &["keypoints"],
+        heads: &["keypoints", "points"],
         regions: &["person"],
         widen: 0.1,
         min_side: 32.0,
         attribute: "keypoints",
+        ..PLAIN
+    },
+    Kind {
+        name: "measure",
+        about: "reads the values of gauges, such as bars of a panel",
+        takes: Taking::Boxes,
+        heads: &["gauge"],
+        min_side: 8.0,
+        attribute: "value",
         ..PLAIN
     },
 ];
@@ -183,8 +202,8 @@ const KEYS: &[KeySpec] = &[
             min: 1.0,
             max: 10_000.0,
         },
-        about: "objects whose shorter side is below this many pixels are not looked at; default 16, plates 8, irises \
-                and key points 32",
+        about: "objects whose shorter side is below this many pixels are not looked at; default 16, plates and gauges \
+                8, irises and key points 32",
     },
     KeySpec {
         name: "max_items",
@@ -200,21 +219,30 @@ const KEYS: &[KeySpec] = &[
         name: "attribute",
         kind: KeyKind::Text,
         about: "name of the attribute in events; default by operator: text, class, embedding, expression, head_pose, \
-                iris, keypoints",
+                gaze, iris, keypoints, value",
     },
 ];
+
+/// Of operators that cut boxes or squares.
+const CUT_KEY: KeySpec = KeySpec {
+    name: "cut",
+    kind: KeyKind::Word(&["box", "square"]),
+    about: "box: objects are cut as they are; square: as the square about them; default box, expression and head-pose \
+            square",
+};
 
 const GALLERY_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "gallery",
         kind: KeyKind::Folder,
-        about: "folder of images of known faces: a folder for each name, or files called after it (ada.jpg, ada_2.jpg)",
+        about: "folder of images of known faces: a folder for each name, or files called after it, up to a `_` (ada.jpg, \
+                ada_2.jpg)",
     },
     KeySpec {
         name: "gallery_faces",
         kind: KeyKind::Text,
         about: "YuNet model that finds the face in each image of the gallery, a path or zoo:NAME; without it images \
-                are aligned crops",
+                are crops: aligned ones, or boxes where the model does not align",
     },
     KeySpec {
         name: "match_threshold",
@@ -228,6 +256,22 @@ const GALLERY_KEYS: &[KeySpec] = &[
     },
 ];
 
+impl Kind {
+    fn keys(&self) -> &'static [KeySpec] {
+        let cut: &[KeySpec] = if self.cut == Cut::Eyes { &[] } else { &[CUT_KEY] };
+        let gallery = if self.gallery { GALLERY_KEYS } else { &[] };
+        Box::leak([KEYS, cut, gallery].concat().into_boxed_slice())
+    }
+
+    fn cut(&self, settings: &Settings) -> Cut {
+        match settings.text("cut") {
+            Some("box") if self.cut != Cut::Eyes => Cut::Box,
+            Some("square") if self.cut != Cut::Eyes => Cut::Square,
+            _ => self.cut,
+        }
+    }
+}
+
 /// What graphs may name.
 pub(crate) fn specs() -> Vec<OperatorSpec> {
     let all = KINDS.iter().map(|kind| OperatorSpec {
@@ -235,11 +279,7 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
         about: kind.about,
         takes: kind.takes,
         heads: kind.heads,
-        keys: if kind.gallery {
-            Box::leak([KEYS, GALLERY_KEYS].concat().into_boxed_slice())
-        } else {
-            KEYS
-        },
+        keys: kind.keys(),
     });
     all.collect()
 }
@@ -278,7 +318,7 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     };
     Ok(Arc::new(Operating {
         regions,
-        cut: kind.cut,
+        cut: kind.cut(settings),
         widen: settings.number("widen", kind.widen) as f32,
         min_side: settings.number("min_side", kind.min_side) as f32,
         max_items: settings.number("max_items", 16.0) as usize,

@@ -116,6 +116,37 @@ fn heads_are_cut_square_and_wider() {
 }
 
 #[test]
+fn the_cut_can_be_chosen() {
+    let seen = evidence(vec![object(
+        "face",
+        Rect::new(30.0, 20.0, 70.0, 40.0),
+        Points::None,
+    )]);
+    let cut = |name: &str, cut: Option<&str>| {
+        let cut = cut.map(|cut| ("cut".to_owned(), Value::Text(cut.to_owned())));
+        let settings = Settings(cut.into_iter().collect());
+        let request = OperatorRequest {
+            operator: name,
+            regions: &[],
+            settings: &settings,
+            model: None,
+        };
+        let items = operator(&request).expect("made").items(&frame(), &seen);
+        rect_of(&items[0])
+    };
+    let (plain, square) = (
+        Rect::new(30.0, 20.0, 70.0, 40.0),
+        Rect::new(30.0, 10.0, 70.0, 50.0),
+    );
+    assert_eq!(
+        [cut("expression", None), cut("expression", Some("box"))],
+        [square, plain]
+    );
+    assert_eq!([cut("gaze", None), cut("gaze", Some("square"))], [plain, square]);
+    assert_eq!(cut("embed", None), plain);
+}
+
+#[test]
 fn both_eyes_become_one_attribute() {
     let operator = make("iris", &[], &[]);
     let seen = evidence(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);

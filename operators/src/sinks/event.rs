@@ -97,6 +97,11 @@ fn rounded(attribute: &Attribute) -> Attribute {
             pitch: pixel(*pitch),
             roll: pixel(*roll),
         },
+        Attribute::Direction { yaw, pitch } => Attribute::Direction {
+            yaw: pixel(*yaw),
+            pitch: pixel(*pitch),
+        },
+        Attribute::Number { value } => Attribute::Number { value: pixel(*value) },
         Attribute::Match {
             r#match,
             cosine,
@@ -119,7 +124,7 @@ fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Pixels and degrees to a tenth; adding nought turns -0.0 into 0.0.
+/// Pixels, degrees and values to a tenth; adding nought turns -0.0 into 0.0.
 fn pixel(value: f32) -> f32 {
     (value * 10.0).round() / 10.0 + 0.0
 }

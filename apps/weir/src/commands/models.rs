@@ -1,6 +1,7 @@
-//! `weir models`: the zoo on this machine.
+//! `weir models`: what ships with the program, and the zoo on this machine.
 
 use comfy_table::{CellAlignment, Table};
+use weir_models::PREFIX;
 
 use crate::error::UserError;
 use crate::output;
@@ -8,7 +9,10 @@ use crate::report::plain_table;
 use crate::settings::Bytes;
 use crate::zoo::{How, Origin, Zoo};
 
-/// Prints the zoo as a table.
+/// Licence of the models that ship.
+const OURS: &str = "MIT OR Apache-2.0";
+
+/// Prints the models that ship and the zoo as a table.
 ///
 /// # Errors
 /// Where standard output is closed.
@@ -16,6 +20,11 @@ pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
     let mut table: Table = plain_table(&["name", "head", "size", "licence", "here", "what"]);
     if let Some(column) = table.column_mut(2) {
         column.set_cell_alignment(CellAlignment::Right);
+    }
+    for model in weir_models::shipped() {
+        let size = Bytes(model.onnx.len() as u64).to_string();
+        let name = format!("{PREFIX}{}", model.name);
+        table.add_row([&name, &model.head, &size, OURS, "ships", &model.about]);
     }
     for (name, entry) in zoo.entries() {
         let here = match zoo.find(entry) {
@@ -47,6 +56,10 @@ pub(crate) fn pull(names: &[String], zoo: &Zoo) -> anyhow::Result<()> {
     };
     let mut failures: Vec<anyhow::Error> = Vec::new();
     for name in &wanted {
+        if let Some(model) = weir_models::find(name) {
+            output::say(&format!("{PREFIX}{}: ships with the program", model.name))?;
+            continue;
+        }
         match zoo.pull(name) {
             Ok(pulled) => {
                 let how = match pulled.how {

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod facts;
+mod single;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Model};
 use weir_graph::DeviceClass;
-use weir_operators::{LoadRequest, ModelFile};
+use weir_operators::LoadRequest;
 use weir_policy::Span;
 use weir_runtime::{Measured, measure};
 
@@ -21,6 +22,7 @@ use crate::error::UserError;
 use crate::output;
 use crate::report::plain_table;
 use crate::zoo::{self, Zoo};
+use single::Single;
 
 /// Each duration is the median of so many runs, after one that does not count.
 const RUNS: usize = 15;
@@ -40,21 +42,17 @@ struct Subject {
 /// # Errors
 /// Problems of the graph, models that are not there or cannot be run, and files that cannot be written.
 pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
-    let target = &args.target;
-    if !target.is_file() {
-        return Err(UserError::new(format!("there is no file {}", target.display())).into());
-    }
-    let is_model = target.extension().is_some_and(|extension| extension == "onnx");
+    let single = Single::read(args, zoo)?;
     if let Some(blocks) = args.blocks {
-        if !is_model {
-            return Err(UserError::new("--blocks wants one model, a file that ends in .onnx").into());
-        }
-        return blocks::profile(args, blocks as usize, zoo);
+        let single = single.ok_or_else(|| {
+            UserError::new("--blocks wants one model: a file that ends in .onnx, or embedded:NAME")
+        })?;
+        return blocks::profile(args, blocks as usize, single);
     }
-    let subjects = if is_model {
-        vec![of_file(target, args, zoo)?]
-    } else {
-        of_graph(target, args, zoo)?
+    let is_model = single.is_some();
+    let subjects = match single {
+        Some(single) => vec![alone(single, args)?],
+        None => of_graph(&args.target, args, zoo)?,
     };
     let mut table = plain_table(&["model", "batch", "ms", "items/s"]);
     table
@@ -88,45 +86,26 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
     Ok(output::say(&table.trim_fmt())?)
 }
 
-/// One model. A file of the zoo brings its own head and keys.
-fn of_file(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Subject> {
-    let (head, settings) = head(path, args, zoo)?
+/// One model, on the CPU.
+fn alone(single: Single, args: &Profile) -> anyhow::Result<Subject> {
+    let (head, settings) = single
+        .head
         .ok_or_else(|| UserError::new("say by --head how the model is fed and read, such as --head yolox"))?;
     let batches = sizes(&args.batches, &BATCHES);
     let model = weir_operators::load(&LoadRequest {
-        name: path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("model"),
-        file: ModelFile::Path(path.to_owned()),
+        name: &single.name,
+        file: single.file,
         head: &head,
         settings: &settings,
         max_batch: batches.last().copied().unwrap_or(1),
         dump: None,
     });
     Ok(Subject {
-        name: path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-            .unwrap_or_default(),
         model: model.map_err(|error| UserError::new(error.to_string()))?,
+        name: single.name,
         device: DeviceKind::Cpu,
         batches,
     })
-}
-
-/// How a file is fed and read: as the caller says, or as the zoo does.
-fn head(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<(String, weir_flow::Settings)>> {
-    let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let known = zoo
-        .entries()
-        .find(|(_, entry)| args.head.is_none() && Some(&entry.file) == file.as_ref());
-    let settings = match known {
-        Some((_, entry)) => zoo.resolve_keys(&entry.settings())?,
-        None => weir_flow::Settings::default(),
-    };
-    let head = args
-        .head
-        .clone()
-        .or_else(|| known.and_then(|(_, entry)| entry.head.clone()));
-    Ok(head.map(|head| (head, settings)))
 }
 
 /// All models of a graph that are not emulated, each on its device.

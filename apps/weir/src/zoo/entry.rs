@@ -1,9 +1,7 @@
 //! One model of the zoo, as `models/zoo.toml` writes it.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
-use weir_flow::{Settings, Value};
+use weir_flow::Settings;
 
 /// A public model.
 #[derive(Debug, Clone, Deserialize)]
@@ -23,7 +21,8 @@ pub(crate) struct Entry {
     pub(crate) sha256: String,
     /// Its licence, as its publisher states it.
     pub(crate) licence: String,
-    settings: BTreeMap<String, Setting>,
+    /// Keys of the head, where the graph does not say otherwise.
+    pub(crate) settings: Settings,
 }
 
 /// Where a model comes from.
@@ -49,7 +48,7 @@ struct Table {
     sha256: String,
     licence: String,
     #[serde(default)]
-    settings: BTreeMap<String, Setting>,
+    settings: Settings,
 }
 
 /// The word `mirror`.
@@ -91,33 +90,7 @@ impl TryFrom<Table> for Entry {
     }
 }
 
-/// A key of the head.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-enum Setting {
-    Flag(bool),
-    Number(f64),
-    Text(String),
-    Texts(Vec<String>),
-}
-
 impl Entry {
-    /// Keys of the head, where the graph does not say otherwise.
-    pub(crate) fn settings(&self) -> Settings {
-        let value = |setting: &Setting| match setting {
-            Setting::Flag(flag) => Value::Flag(*flag),
-            Setting::Number(number) => Value::Number(*number),
-            Setting::Text(text) => Value::Text(text.clone()),
-            Setting::Texts(texts) => Value::Texts(texts.clone()),
-        };
-        Settings(
-            self.settings
-                .iter()
-                .map(|(key, setting)| (key.clone(), value(setting)))
-                .collect(),
-        )
-    }
-
     /// What no type can say of an entry.
     #[cfg(test)]
     pub(super) fn check(&self) -> Result<(), String> {

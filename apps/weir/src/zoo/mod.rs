@@ -68,7 +68,7 @@ impl Zoo {
         let hint = |entry: &Entry| {
             Some(ZooHint {
                 head: entry.head.clone()?,
-                settings: entry.settings(),
+                settings: entry.settings.clone(),
             })
         };
         self.entries

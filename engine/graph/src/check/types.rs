@@ -25,12 +25,12 @@ pub(super) fn check(
         check_model(raw, module, models[index], spec, reports);
         if wiring.sound[index] {
             let found = Found::of(raw, &wiring.ancestors[index], models, catalog);
-            check_items(
-                module,
-                spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes),
-                &found,
-                reports,
-            );
+            let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
+            let takes = match spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes) {
+                Taking::Faces if !aligns => Taking::Boxes,
+                takes => takes,
+            };
+            check_items(module, takes, &found, reports);
         }
     }
 }

@@ -63,6 +63,11 @@ const THRESHOLD: KeySpec = KeySpec {
     kind: KeyKind::Number { min: 0.0, max: 1.0 },
     about: "least score",
 };
+const ALIGN: KeySpec = KeySpec {
+    name: "align",
+    kind: KeyKind::Word(&["face", "none"]),
+    about: "whether items are turned upright",
+};
 const DETECTOR_KEYS: &[KeySpec] = &[
     THRESHOLD,
     KeySpec {
@@ -93,10 +98,10 @@ const DETECTOR_KEYS: &[KeySpec] = &[
 ];
 
 fn head(name: &'static str, gives: Bearing, classes: &'static [&'static str]) -> HeadSpec {
-    let keys = if gives == Bearing::Boxes {
-        DETECTOR_KEYS
-    } else {
-        &[THRESHOLD]
+    let keys = match (name, gives) {
+        (_, Bearing::Boxes) => DETECTOR_KEYS,
+        ("embed", _) => &[ALIGN],
+        _ => &[THRESHOLD],
     };
     HeadSpec {
         name,

@@ -117,7 +117,11 @@ fn shapes(canvas: &mut Canvas, labelled: &Labelled, style: &Style) {
                     canvas.disc(at(eye.at), style.line * 0.5, YELLOW);
                 }
             }
-            Attribute::Text { .. } | Attribute::Class { .. } | Attribute::Match { .. } => {}
+            Attribute::Direction { yaw, pitch } => arrow(canvas, &object.rect, [*yaw, *pitch], style),
+            Attribute::Text { .. }
+            | Attribute::Class { .. }
+            | Attribute::Number { .. }
+            | Attribute::Match { .. } => {}
         }
     }
 }
@@ -177,12 +181,41 @@ fn axes(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 3], style: &Style) {
     }
 }
 
+/// Where somebody looks, from the middle of the face: as long as the face is wide where it is to the side.
+fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
+    let [yaw, pitch] = degrees.map(f32::to_radians);
+    let (x, y) = (yaw.sin() * pitch.cos(), -pitch.sin());
+    let (from, length) = (at(rect.centre()), rect.width());
+    let to = (from.0 + length * x, from.1 + length * y);
+    canvas.disc(from, style.dot, YELLOW);
+    canvas.line(from, to, style.line * 1.3, YELLOW);
+    // Who looks at the camera has no arrow to put a head on.
+    let drawn = length * x.hypot(y);
+    if drawn < style.line * 3.0 {
+        return;
+    }
+    let (along, barb) = (
+        (x * length / drawn, y * length / drawn),
+        (drawn * 0.4).min(style.line * 5.0),
+    );
+    for side in [-0.6, 0.6] {
+        let back = (along.0 + side * along.1, along.1 - side * along.0);
+        canvas.line(
+            to,
+            (to.0 - barb * back.0, to.1 - barb * back.1),
+            style.line * 1.3,
+            YELLOW,
+        );
+    }
+}
+
 /// The lines of an object's label: what it is, then what is known of it.
 fn lines(labelled: &Labelled) -> Vec<String> {
     let object = &labelled.object;
     let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, labelled.id)];
-    for (_, attribute) in &labelled.attributes {
+    for (name, attribute) in &labelled.attributes {
         match attribute {
+            Attribute::Number { value } => lines.push(format!("{name} {value:.0}")),
             Attribute::Text { text, .. } if !text.is_empty() => lines.push(text.clone()),
             Attribute::Class { class, score } => lines.push(format!("{class} {score:.2}")),
             Attribute::Match {

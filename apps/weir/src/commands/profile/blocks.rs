@@ -4,6 +4,7 @@
 //! measured one after the other, on several machines.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Divided, PartLoader, SessionError, Tensor};
@@ -12,12 +13,12 @@ use weir_policy::plan::{BlockTimes, Blocks};
 use weir_runtime::Clock;
 
 use super::facts::Facts;
+use super::single::Single;
 use super::{RUNS, sizes};
 use crate::args::{BlockedProfile, Profile};
 use crate::error::UserError;
 use crate::output;
 use crate::report::plain_table;
-use crate::zoo::Zoo;
 
 /// Measured where the caller does not say.
 const BATCHES: [u32; 3] = [1, 2, 4];
@@ -29,16 +30,13 @@ const MPS: &str = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
 /// # Errors
 /// Files that are no models or cannot be cut, more blocks than there are boundaries, files that do not fit or cannot be
 /// written.
-pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Result<()> {
+pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::Result<()> {
     let asked = &args.blocked;
     mps(asked)?;
     let mut batches = sizes(&args.batches, &BATCHES);
     let most = batches.last().copied().unwrap_or(1);
-    let name = args
-        .target
-        .file_stem()
-        .map_or_else(|| "model".into(), |stem| stem.to_string_lossy());
-    let layered = open(args, zoo, &name, most)?;
+    let name = single.name.clone();
+    let layered = open(single, args, most)?;
     if let Some(most) = layered.most() {
         output::remark(&format!("{name} takes no batches other than of {most}"));
         batches = vec![u32::try_from(most).unwrap_or(u32::MAX)];
@@ -66,7 +64,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, zoo: &Zoo) -> anyhow::Resul
     let blocked = layered.divide(&starts).map_err(|error| user(&error))?;
     let measured = measure(&blocked, asked, &batches).map_err(|error| user(&error))?;
     let mut profile = before.unwrap_or_else(|| Blocks {
-        model: name.clone().into_owned(),
+        model: name.clone(),
         layers: starts.iter().map(|start| *start as u32).collect(),
         boundary_bytes: bytes.clone(),
         times: Vec::new(),
@@ -111,14 +109,18 @@ fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
     )))
 }
 
-fn open(args: &Profile, zoo: &Zoo, name: &str, max_batch: u32) -> anyhow::Result<Layered> {
-    let path = &args.target;
-    let bytes = std::fs::read(path)
-        .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?;
-    let layered = match super::head(path, args, zoo)? {
+fn open(single: Single, args: &Profile, max_batch: u32) -> Result<Layered, UserError> {
+    let bytes: Arc<[u8]> = match single.file {
+        ModelFile::Bytes(bytes) => bytes,
+        ModelFile::Path(path) => std::fs::read(&path)
+            .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?
+            .into(),
+    };
+    let name = &single.name;
+    let layered = match single.head {
         Some((head, settings)) => OnnxModel::load(&LoadRequest {
             name,
-            file: ModelFile::Bytes(bytes.into()),
+            file: ModelFile::Bytes(bytes),
             head: &head,
             settings: &settings,
             max_batch,
@@ -130,7 +132,7 @@ fn open(args: &Profile, zoo: &Zoo, name: &str, max_batch: u32) -> anyhow::Result
             Layered::open(name, &bytes, side, max_batch)
         }
     };
-    Ok(layered.map_err(|error| user(&error))?)
+    layered.map_err(|error| user(&error))
 }
 
 /// Microseconds.

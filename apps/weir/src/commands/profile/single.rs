@@ -1,0 +1,79 @@
+//! One model to be profiled: a file, or one that ships with the program.
+
+use std::path::Path;
+
+use weir_flow::Settings;
+use weir_models::PREFIX;
+use weir_operators::ModelFile;
+
+use crate::args::Profile;
+use crate::error::UserError;
+use crate::zoo::Zoo;
+
+/// A model without a graph about it.
+pub(super) struct Single {
+    /// Name in tables and in the profile.
+    pub(super) name: String,
+    pub(super) file: ModelFile,
+    /// How it is fed and read, where that is known: as the caller says, or as the list that it is of does.
+    pub(super) head: Option<(String, Settings)>,
+}
+
+impl Single {
+    /// What the command line names; none where that is a graph.
+    ///
+    /// # Errors
+    /// Where there is no such file, or nothing of that name ships.
+    pub(super) fn read(args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<Self>> {
+        let target = &args.target;
+        if let Some(name) = target.to_str().and_then(|target| target.strip_prefix(PREFIX)) {
+            return Self::shipped(name, args).map(Some);
+        }
+        if !target.is_file() {
+            return Err(UserError::new(format!("there is no file {}", target.display())).into());
+        }
+        if target.extension().is_none_or(|extension| extension != "onnx") {
+            return Ok(None);
+        }
+        let stem = target.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Ok(Some(Self {
+            name: stem.unwrap_or_else(|| "model".to_owned()),
+            file: ModelFile::Path(target.clone()),
+            head: head(target, args, zoo)?,
+        }))
+    }
+
+    fn shipped(name: &str, args: &Profile) -> anyhow::Result<Self> {
+        let model = weir_models::find(name).ok_or_else(|| {
+            let names: Vec<&str> = weir_models::shipped().iter().map(|model| &*model.name).collect();
+            let known = names.join(", ");
+            UserError::new(format!(
+                "no model of the name {PREFIX}{name} ships; there are {known}"
+            ))
+        })?;
+        let own = || (model.head.clone(), model.settings.clone());
+        let asked = args.head.clone().map(|head| (head, Settings::default()));
+        Ok(Self {
+            name: model.name.clone(),
+            file: ModelFile::Bytes(model.onnx.into()),
+            head: Some(asked.unwrap_or_else(own)),
+        })
+    }
+}
+
+/// How a file is fed and read: as the caller says, or as the zoo does.
+fn head(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<(String, Settings)>> {
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let known = zoo
+        .entries()
+        .find(|(_, entry)| args.head.is_none() && Some(&entry.file) == file.as_ref());
+    let settings = match known {
+        Some((_, entry)) => zoo.resolve_keys(&entry.settings)?,
+        None => Settings::default(),
+    };
+    let head = args
+        .head
+        .clone()
+        .or_else(|| known.and_then(|(_, entry)| entry.head.clone()));
+    Ok(head.map(|head| (head, settings)))
+}

@@ -1,0 +1,89 @@
+//! A gauge, such as the bar of a panel: how full it is.
+//!
+//! Wants red, green, blue over 255, stretched. Gives `[1]`: the part that is full, 0 to 1, which times the key `full` is
+//! the value.
+
+use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+
+use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::settings::INPUT;
+use super::{Given, Head, Kind, Output, unfit};
+use crate::pixels::Channels;
+
+pub(super) const KIND: Kind = Kind {
+    name: "gauge",
+    about: "value of a gauge: RGB /255, stretched; [1]: the part that is full, 0 to 1",
+    gives: Bearing::Attribute,
+    classes: &[],
+    keys: &[
+        &[KeySpec {
+            name: "full",
+            kind: KeyKind::Number { min: 1e-6, max: 1e9 },
+            about: "value of a gauge that is full; default 100",
+        }],
+        INPUT,
+    ],
+    wish: Wish {
+        channels: Channels::Rgb,
+        std: [255.0; 3],
+        fill: 0.0,
+        fit: Fit::Stretch,
+        size: (96, 24),
+        ..BYTES
+    },
+    build,
+};
+
+struct Gauge {
+    full: f32,
+}
+
+fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+    match given {
+        [only] if only.readable && only.shape.iter().product::<usize>() == 1 => Ok(Box::new(Gauge {
+            full: settings.number("full", 100.0) as f32,
+        })),
+        _ => Err(unfit(given, "one of [1]")),
+    }
+}
+
+impl Head for Gauge {
+    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+        let part = outputs.first().and_then(|output| output.data.first());
+        let part = part.filter(|part| part.is_finite());
+        let attribute = part.map(|part| Attribute::Number {
+            value: part.clamp(0.0, 1.0) * self.full,
+        });
+        attribute.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_flow::Value;
+
+    fn decode(settings: &Settings, part: f32) -> Option<Attribute> {
+        let port = [None, Some(3), Some(24), Some(96)];
+        let input = Input::read(&KIND.wish, settings, &port).expect("read");
+        let given = [Given {
+            name: "output".to_owned(),
+            shape: vec![1],
+            readable: true,
+        }];
+        let head = KIND.build(settings, &input, &given).expect("fits");
+        head.decode(&[Output { data: &[part] }], &Placed::itself(96, 24))
+            .attribute
+    }
+
+    #[test]
+    fn the_part_is_of_what_is_full() {
+        let value = |value| Some(Attribute::Number { value });
+        let mut settings = Settings::default();
+        assert_eq!(decode(&settings, 0.25), value(25.0));
+        assert_eq!(decode(&settings, 1.01), value(100.0));
+        assert_eq!(decode(&settings, f32::NAN), None);
+        settings.0.insert("full".to_owned(), Value::Number(40.0));
+        assert_eq!(decode(&settings, 0.25), value(10.0));
+    }
+}

@@ -1,0 +1,77 @@
+//! Where the eyes of a face look: yaw and pitch in degrees, as the camera sees it.
+//!
+//! Wants red, green, blue over 255 of a face, stretched. Gives `[2]`: yaw, positive to the right of the picture, and
+//! pitch, positive up.
+
+use weir_flow::{Attribute, Bearing, Inference, Settings};
+
+use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::settings::INPUT;
+use super::{Given, Head, Kind, Output, unfit};
+use crate::pixels::Channels;
+
+pub(super) const KIND: Kind = Kind {
+    name: "gaze",
+    about: "gaze: RGB /255 of a face, stretched; [2]: yaw to the picture's right and pitch up, in degrees",
+    gives: Bearing::Attribute,
+    classes: &[],
+    keys: &[INPUT],
+    wish: Wish {
+        channels: Channels::Rgb,
+        std: [255.0; 3],
+        fill: 0.0,
+        fit: Fit::Stretch,
+        size: (64, 64),
+        ..BYTES
+    },
+    build,
+};
+
+struct Gaze;
+
+fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+    match given {
+        [only] if only.readable && only.shape.iter().product::<usize>() == 2 => Ok(Box::new(Gaze)),
+        _ => Err(unfit(given, "one of [2]")),
+    }
+}
+
+impl Head for Gaze {
+    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+        let attribute = match outputs.first().map(|output| output.data) {
+            Some(&[yaw, pitch]) if yaw.is_finite() && pitch.is_finite() => {
+                Some(Attribute::Direction { yaw, pitch })
+            }
+            _ => None,
+        };
+        attribute.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(shape: &[usize]) -> [Given; 1] {
+        [Given {
+            name: "output".to_owned(),
+            shape: shape.to_vec(),
+            readable: true,
+        }]
+    }
+
+    #[test]
+    fn two_angles_are_a_direction() {
+        let port = [None, Some(3), Some(64), Some(64)];
+        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        assert_eq!(input.range(), (0.0, 1.0));
+        let head = KIND
+            .build(&Settings::default(), &input, &given(&[2]))
+            .expect("fits");
+        let decode = |data: &[f32]| head.decode(&[Output { data }], &Placed::itself(64, 64)).attribute;
+        let (yaw, pitch) = (12.5, -3.0);
+        assert_eq!(decode(&[yaw, pitch]), Some(Attribute::Direction { yaw, pitch }));
+        assert_eq!(decode(&[f32::NAN, 0.0]), None);
+        assert!(KIND.build(&Settings::default(), &input, &given(&[3])).is_err());
+    }
+}
