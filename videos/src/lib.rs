@@ -7,13 +7,18 @@
 pub mod canvas;
 pub mod font;
 pub mod geometry;
+mod image_file;
 pub mod lens;
 pub mod seed;
+pub mod test_card;
 pub mod truth;
 
 pub use canvas::{Canvas, Ink, Picture};
 pub use seed::{Part, Seed};
 pub use truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
+
+/// Width and height of the frames of all worlds in pixels.
+pub const SIZE: (u32, u32) = (960, 540);
 
 /// A scene that moves, drawn frame by frame in any order.
 pub trait World: Send + Sync {
@@ -34,14 +39,26 @@ pub enum WorldKind {
     Live,
     /// A game with its display.
     Game,
+    /// A test card.
+    Card,
+}
+
+/// The light on a street.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Light {
+    /// A day with shadows.
+    Day,
+    /// After sunset, with lamps.
+    Dusk,
 }
 
 impl WorldKind {
     /// All kinds, by name.
-    pub const ALL: [(&'static str, Self); 3] = [
+    pub const ALL: [(&'static str, Self); 4] = [
         ("street", Self::Street),
         ("live", Self::Live),
         ("game", Self::Game),
+        ("card", Self::Card),
     ];
 
     /// The kind of that name.
@@ -49,5 +66,31 @@ impl WorldKind {
     pub fn named(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, kind)| *kind)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// The world of that kind and seed; `light` is for streets. None where this build has no such kind.
+#[must_use]
+pub fn world(kind: WorldKind, seed: Seed, _light: Light) -> Option<Box<dyn World>> {
+    match kind {
+        WorldKind::Card => Some(Box::new(test_card::Card::new(seed))),
+        WorldKind::Street | WorldKind::Live | WorldKind::Game => None,
+    }
+}
+
+/// One picture of a world of that kind, varied more widely than clips are, to learn from. None where this build has no
+/// such kind.
+#[must_use]
+pub fn still(kind: WorldKind, seed: Seed) -> Option<(Picture, FrameTruth)> {
+    match kind {
+        WorldKind::Card => Some(test_card::still(seed)),
+        WorldKind::Street | WorldKind::Live | WorldKind::Game => None,
     }
 }

@@ -1,0 +1,38 @@
+//! `weir render`: worlds whose truth is known, as clips and as single pictures.
+
+mod ordered;
+mod stills;
+mod unfinished;
+
+use weir_flow::StopFlag;
+use weir_videos::WorldKind;
+
+use crate::args::Render;
+use crate::error::UserError;
+use crate::interrupt;
+
+/// Renders what was asked for. Ctrl-C ends it with nothing left behind.
+///
+/// # Errors
+/// A world that this build does not have, and files that cannot be written.
+pub(crate) fn render(args: &Render) -> anyhow::Result<()> {
+    let stop = StopFlag::default();
+    interrupt::watch_saying(&stop, "stopping: what was rendered is taken away")?;
+    match args {
+        Render::Stills(args) => stills::stills(args, &stop),
+    }
+}
+
+/// Threads to render on: one a core where nobody says.
+fn threads(said: Option<u32>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    said.map_or_else(cores, |threads| threads as usize)
+}
+
+fn missing(kind: WorldKind) -> anyhow::Error {
+    UserError::new(format!("this build has no world {}", kind.name())).into()
+}
+
+fn interrupted() -> anyhow::Error {
+    anyhow::anyhow!("interrupted: nothing was written")
+}
