@@ -52,6 +52,18 @@ pub enum Light {
     Dusk,
 }
 
+impl Light {
+    /// All, by name.
+    pub const ALL: [(&'static str, Self); 2] = [("day", Self::Day), ("dusk", Self::Dusk)];
+
+    /// The light of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, light)| *light)
+    }
+}
+
 impl WorldKind {
     /// All kinds, by name.
     pub const ALL: [(&'static str, Self); 4] = [
@@ -93,4 +105,17 @@ pub fn still(kind: WorldKind, seed: Seed) -> Option<(Picture, FrameTruth)> {
         WorldKind::Card => Some(test_card::still(seed)),
         WorldKind::Street | WorldKind::Live | WorldKind::Game => None,
     }
+}
+
+/// People whom the gallery of live clips knows.
+pub const GALLERY: u64 = 20;
+
+/// Pictures of each of them.
+pub const GALLERY_VIEWS: u64 = 2;
+
+/// The face of the gallery's person `number`, from nought, in one of several views. None where this build has no live
+/// world.
+#[must_use]
+pub fn gallery_face(_number: u64, _view: u64) -> Option<Picture> {
+    None
 }

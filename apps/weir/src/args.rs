@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
-pub(crate) use render::{Render, Stills};
+pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
 pub(crate) use values::Speed;
 use values::{Bandwidth, Device, device, drop_rule, factor, order};
 

@@ -1,11 +1,14 @@
 //! `weir render`: worlds whose truth is known, as clips and as single pictures.
 
+mod clip;
+mod gallery;
 mod ordered;
 mod stills;
+mod timing;
 mod unfinished;
 
 use weir_flow::StopFlag;
-use weir_videos::WorldKind;
+use weir_videos::{Light, WorldKind};
 
 use crate::args::Render;
 use crate::error::UserError;
@@ -19,7 +22,12 @@ pub(crate) fn render(args: &Render) -> anyhow::Result<()> {
     let stop = StopFlag::default();
     interrupt::watch_saying(&stop, "stopping: what was rendered is taken away")?;
     match args {
+        Render::Street(args) => clip::clip(WorldKind::Street, args.light, &args.clip, &stop),
+        Render::Live(args) => clip::clip(WorldKind::Live, Light::Day, args, &stop),
+        Render::Game(args) => clip::clip(WorldKind::Game, Light::Day, args, &stop),
+        Render::Card(args) => clip::clip(WorldKind::Card, Light::Day, args, &stop),
         Render::Stills(args) => stills::stills(args, &stop),
+        Render::Gallery(args) => gallery::gallery(args, &stop),
     }
 }
 
