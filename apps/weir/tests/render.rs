@@ -54,15 +54,18 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What the source reads of a clip: the time and the size of each frame, and how many packets were damaged.
-fn read(path: &Path) -> (Vec<(f64, (u32, u32))>, u64) {
+/// The time of a frame that was read, and its size.
+type Shown = (f64, (u32, u32));
+
+/// What the source reads of a clip.
+fn read(path: &Path) -> Vec<Shown> {
     let factory = source(path.to_str().unwrap(), SourceOptions::default());
     let mut source: Box<dyn Source> = factory.open(&StopFlag::default()).expect("a video");
     let mut frames = Vec::new();
     while let Ok(Some(frame)) = source.next() {
         frames.push((frame.pts_ms, (frame.image.width, frame.image.height)));
     }
-    (frames, source.damaged())
+    frames
 }
 
 fn truth(path: &Path) -> Truth {
@@ -71,7 +74,7 @@ fn truth(path: &Path) -> Truth {
 }
 
 /// Renders a second or so of the test card; gives what is read of it and what is true of it.
-fn card(options: &str) -> (Vec<(f64, (u32, u32))>, Truth) {
+fn card(options: &str) -> (Vec<Shown>, Truth) {
     let folder = tempfile::tempdir().unwrap();
     renders(
         folder.path(),
@@ -82,7 +85,7 @@ fn card(options: &str) -> (Vec<(f64, (u32, u32))>, Truth) {
     assert_eq!(truth.clip.frames, truth.frames.len() as u64);
     let numbers = truth.frames.iter().map(|frame| frame.frame);
     assert!(numbers.eq(0..truth.clip.frames));
-    (read(&folder.path().join("clip.mp4")).0, truth)
+    (read(&folder.path().join("clip.mp4")), truth)
 }
 
 /// Each frame of the clip must be there at the time that the truth says.

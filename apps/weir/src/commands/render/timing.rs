@@ -72,7 +72,7 @@ mod tests {
             let shortest = steps.iter().min().copied().unwrap_or_default();
             let longest = steps.iter().max().copied().unwrap_or_default();
             assert!(
-                shortest >= 1000 && shortest < 2600 && longest > 6000,
+                (1000..2600).contains(&shortest) && longest > 6000,
                 "{shortest} {longest}"
             );
         }
