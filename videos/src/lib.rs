@@ -6,6 +6,7 @@
 
 pub mod canvas;
 pub mod font;
+pub mod game;
 pub mod geometry;
 mod image_file;
 pub mod lens;

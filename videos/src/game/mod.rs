@@ -1,0 +1,95 @@
+//! A game seen from above, with its display: a hero on an island, other players, vehicles, loot, and the panels that
+//! say how the match goes.
+//!
+//! Nothing is stepped: where somebody is and what the display says are closed forms of the time.
+
+mod cast;
+mod course;
+mod effects;
+mod figures;
+mod hud;
+mod map;
+mod scene;
+mod sight;
+mod sketch;
+mod story;
+mod terrain;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use rand::RngExt;
+
+use crate::World;
+use crate::canvas::Picture;
+use crate::lens::Lens;
+use crate::seed::Seed;
+use crate::truth::FrameTruth;
+
+use cast::Cast;
+use hud::Skin;
+pub use hud::icons::ITEMS;
+use map::Map;
+use story::{Story, Values};
+
+/// Width and height of the frames in pixels.
+pub const SIZE: (u32, u32) = (960, 540);
+/// Frames a second that its clips have.
+pub const FPS: f32 = 30.0;
+
+/// A match, of which any moment can be drawn.
+#[derive(Debug, Clone)]
+pub struct Game {
+    map: Map,
+    cast: Cast,
+    story: Story,
+    skin: Skin,
+    zoom: f32,
+    key: u64,
+}
+
+impl Game {
+    /// The match of `seed`.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
+        let course = cast::hero_course(seed);
+        let map = Map::new(seed, &course);
+        let mut cast = Cast::new(seed, course, &map.ring);
+        let story = Story::new(seed, &mut cast);
+        Self {
+            map,
+            cast,
+            story,
+            skin: Skin::new(seed),
+            zoom: seed.rng("zoom").random_range(0.82..1.22),
+            key: seed.key("game"),
+        }
+    }
+}
+
+impl World for Game {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
+    fn at(&self, seconds: f32) -> (Picture, FrameTruth) {
+        self.moment(seconds, &self.story.values(seconds))
+    }
+}
+
+/// A single picture to learn from, and what is true of it: every value of the display is as likely as any other, and
+/// the picture is a little blurred, grained, lighter or darker, as recordings are.
+#[must_use]
+pub fn still(seed: Seed) -> (Picture, FrameTruth) {
+    let rng = &mut seed.rng("still");
+    let game = Game::new(seed);
+    let (picture, truth) = game.moment(rng.random_range(0.0..150.0), &Values::any(seed));
+    let blur: f32 = rng.random_range(-0.6..0.8);
+    let lens = Lens {
+        grain: rng.random_range(0.0..4.0),
+        gain: rng.random_range(0.85..1.1),
+        vignette: rng.random_range(0.0..0.12),
+        blur: if blur < 0.3 { 0.0 } else { blur },
+    };
+    (lens.seen(picture, seed.key("grain")), truth)
+}

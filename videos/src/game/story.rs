@@ -1,0 +1,263 @@
+//! How the match goes: what happens when, and what the display says after it.
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use crate::seed::Seed;
+
+use super::cast::Cast;
+use super::hud::icons::{ITEMS, WEAPONS};
+
+/// What the display says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Values {
+    /// Players that the hero has beaten, 0 to 99.
+    pub(super) kills: u32,
+    /// Players left, 1 to 100.
+    pub(super) alive: u32,
+    /// Health of the hero, 0 to 100.
+    pub(super) health: u32,
+    /// Items by slot, as places in [`ITEMS`].
+    pub(super) slots: Vec<usize>,
+    /// The slot in hand.
+    pub(super) selected: usize,
+}
+
+/// A line of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Before the sign.
+    pub(super) left: String,
+    /// A sign, as a place in [`ITEMS`].
+    pub(super) sign: Option<usize>,
+    /// After the sign.
+    pub(super) right: String,
+    /// Whether it is about the hero.
+    pub(super) own: bool,
+}
+
+/// Somebody shoots at somebody.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Fight {
+    pub(super) from: f32,
+    pub(super) until: f32,
+    /// Who shoots: none is the hero, who otherwise is shot at.
+    pub(super) other: usize,
+    pub(super) hero_shoots: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Event {
+    at: f32,
+    /// How long the health takes to get where it goes.
+    takes: f32,
+    line: Line,
+    after: Values,
+}
+
+/// All that happens.
+#[derive(Debug, Clone)]
+pub(super) struct Story {
+    begin: Values,
+    events: Vec<Event>,
+    pub(super) fights: Vec<Fight>,
+}
+
+/// Until when things happen.
+const END_S: f32 = 240.0;
+
+const NAMES: [&str; 20] = [
+    "ROOK", "KITE", "EMBER", "NOVA", "FLINT", "MOSS", "RAVEN", "PIXEL", "ONYX", "LYNX", "COMET", "BRISK",
+    "TALON", "FROST", "GHOST", "VIPER", "ORBIT", "ZEPHYR", "QUARTZ", "JOLT",
+];
+
+fn name(rng: &mut Pcg64) -> String {
+    let name = NAMES[rng.random_range(0..NAMES.len())];
+    if rng.random_bool(0.4) {
+        return format!("{name}{}", rng.random_range(1..99));
+    }
+    name.to_owned()
+}
+
+impl Values {
+    /// What a match begins with.
+    fn opening(rng: &mut Pcg64) -> Self {
+        let slots = rng.random_range(2..=4);
+        let item = |slot: usize, rng: &mut Pcg64| match slot {
+            0 | 1 => rng.random_range(0..WEAPONS),
+            _ => rng.random_range(WEAPONS..ITEMS.len()),
+        };
+        Self {
+            kills: rng.random_range(0..14),
+            alive: rng.random_range(50..=100),
+            health: rng.random_range(70..=100),
+            slots: (0..slots).map(|slot| item(slot, rng)).collect(),
+            selected: 0,
+        }
+    }
+
+    /// Any that could be, each value as likely as any other: what a reader is to learn.
+    pub(super) fn any(seed: Seed) -> Self {
+        let rng = &mut seed.rng("values");
+        let slots = rng.random_range(2..=4);
+        Self {
+            kills: rng.random_range(0..=99),
+            alive: rng.random_range(1..=100),
+            health: rng.random_range(0..=100),
+            slots: (0..slots).map(|_| rng.random_range(0..ITEMS.len())).collect(),
+            selected: rng.random_range(0..slots),
+        }
+    }
+}
+
+impl Story {
+    /// The match of `seed`. Who is beaten by the hero falls: `cast` is told.
+    pub(super) fn new(seed: Seed, cast: &mut Cast) -> Self {
+        let rng = &mut seed.rng("story");
+        let begin = Values::opening(rng);
+        let mut story = Self {
+            begin: begin.clone(),
+            events: Vec::new(),
+            fights: Vec::new(),
+        };
+        let mut values = begin;
+        let mut at = -7.0;
+        while at < END_S {
+            at += rng.random_range(1.3..2.8);
+            // What is told at the beginning happened before it.
+            let (line, takes) = if at < 1.0 {
+                (others_fight(&mut values, 0, rng), 0.0)
+            } else {
+                story.happen(at, &mut values, cast, rng)
+            };
+            let after = values.clone();
+            story.events.push(Event {
+                at,
+                takes,
+                line,
+                after,
+            });
+        }
+        story
+    }
+
+    fn happen(&mut self, at: f32, values: &mut Values, cast: &mut Cast, rng: &mut Pcg64) -> (Line, f32) {
+        let chance = rng.random_range(0.0..1.0_f32);
+        if values.health < 45 && chance < 0.6 {
+            let gain = rng.random_range(25..55).min(100 - values.health);
+            values.health += gain;
+            let medkit = ITEMS.iter().position(|item| *item == "medkit");
+            return (said(format!("+{gain} HEALTH"), medkit), 0.9);
+        }
+        if chance < 0.26 && values.alive > 2 && values.kills < 99 {
+            if let Some((victim, _)) = nearest(cast, at, 330.0) {
+                cast.others[victim].falls = Some(at);
+                self.fights.push(fight(at - 0.9, at, victim, true));
+                values.kills += 1;
+                values.alive -= 1;
+                let sign = Some(values.slots[values.selected].min(WEAPONS - 1));
+                let (left, right) = ("YOU".to_owned(), name(rng));
+                return (
+                    Line {
+                        left,
+                        sign,
+                        right,
+                        own: true,
+                    },
+                    0.0,
+                );
+            }
+        }
+        if chance < 0.55 && values.health > 20 {
+            if let Some((shooter, _)) = nearest(cast, at, 420.0) {
+                self.fights.push(fight(at - 0.6, at + 0.15, shooter, false));
+                let loss = rng.random_range(4..32).min(values.health - 6);
+                values.health -= loss;
+                return (said(format!("HIT BY {} -{loss}", name(rng)), None), 0.25);
+            }
+        }
+        if chance < 0.70 {
+            let next = rng.random_range(1..values.slots.len());
+            values.selected = (values.selected + next) % values.slots.len();
+            let item = values.slots[values.selected];
+            return (said("IN HAND".to_owned(), Some(item)), 0.0);
+        }
+        if chance < 0.84 {
+            let slot = rng.random_range(0..values.slots.len());
+            let item = match slot {
+                0 => rng.random_range(0..WEAPONS),
+                1 => rng.random_range(0..ITEMS.len()),
+                _ => rng.random_range(WEAPONS..ITEMS.len()),
+            };
+            values.slots[slot] = item;
+            return (said("PICKED UP".to_owned(), Some(item)), 0.0);
+        }
+        let most = values.alive.saturating_sub(1).min(3);
+        (others_fight(values, most, rng), 0.0)
+    }
+
+    /// What the display says at that time.
+    pub(super) fn values(&self, seconds: f32) -> Values {
+        let past = self.events.partition_point(|event| event.at <= seconds);
+        let Some(last) = past.checked_sub(1).and_then(|index| self.events.get(index)) else {
+            return self.begin.clone();
+        };
+        let before = past.checked_sub(2).and_then(|index| self.events.get(index));
+        let from = before.map_or(&self.begin, |event| &event.after).health as f32;
+        let part = ((seconds - last.at) / last.takes.max(1e-3)).clamp(0.0, 1.0);
+        let health = from + (last.after.health as f32 - from) * part;
+        Values {
+            health: health.round() as u32,
+            ..last.after.clone()
+        }
+    }
+
+    /// The last lines of the feed with their age in seconds, the newest first.
+    pub(super) fn lines(&self, seconds: f32, most: usize) -> impl Iterator<Item = (&Line, f32)> {
+        let past = self.events.partition_point(|event| event.at <= seconds);
+        let lines = self.events[..past].iter().rev().take(most);
+        lines.map(move |event| (&event.line, seconds - event.at))
+    }
+}
+
+fn fight(from: f32, until: f32, other: usize, hero_shoots: bool) -> Fight {
+    Fight {
+        from,
+        until,
+        other,
+        hero_shoots,
+    }
+}
+
+fn said(left: String, sign: Option<usize>) -> Line {
+    Line {
+        left,
+        sign,
+        right: String::new(),
+        own: true,
+    }
+}
+
+/// Others beat up to `most` others.
+fn others_fight(values: &mut Values, most: u32, rng: &mut Pcg64) -> Line {
+    values.alive -= if most > 0 { rng.random_range(1..=most) } else { 0 };
+    Line {
+        left: name(rng),
+        sign: Some(rng.random_range(0..WEAPONS)),
+        right: name(rng),
+        own: false,
+    }
+}
+
+/// The living player nearest to the hero, and how far away; none beyond `reach`.
+fn nearest(cast: &Cast, seconds: f32, reach: f32) -> Option<(usize, f32)> {
+    let hero = cast.hero.course.at(seconds);
+    let living = cast
+        .others
+        .iter()
+        .enumerate()
+        .filter(|(_, actor)| actor.lives(seconds));
+    let away = living.map(|(index, actor)| (index, (actor.course.at(seconds) - hero).length()));
+    away.filter(|(_, away)| *away < reach)
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+}
