@@ -94,7 +94,8 @@ impl WorldKind {
 pub fn world(kind: WorldKind, seed: Seed, _light: Light) -> Option<Box<dyn World>> {
     match kind {
         WorldKind::Card => Some(Box::new(test_card::Card::new(seed))),
-        WorldKind::Street | WorldKind::Live | WorldKind::Game => None,
+        WorldKind::Game => Some(Box::new(game::Game::new(seed))),
+        WorldKind::Street | WorldKind::Live => None,
     }
 }
 
@@ -104,7 +105,8 @@ pub fn world(kind: WorldKind, seed: Seed, _light: Light) -> Option<Box<dyn World
 pub fn still(kind: WorldKind, seed: Seed) -> Option<(Picture, FrameTruth)> {
     match kind {
         WorldKind::Card => Some(test_card::still(seed)),
-        WorldKind::Street | WorldKind::Live | WorldKind::Game => None,
+        WorldKind::Game => Some(game::still(seed)),
+        WorldKind::Street | WorldKind::Live => None,
     }
 }
 
