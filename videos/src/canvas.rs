@@ -129,6 +129,7 @@ fn point(at: Vec2) -> Point {
 }
 
 /// A picture that is being drawn. What has no extent, or none that is finite, is not drawn.
+#[derive(Clone)]
 pub struct Canvas {
     pixmap: Pixmap,
 }
@@ -193,6 +194,40 @@ impl Canvas {
         );
     }
 
+    /// Lays another canvas over this one with its left and top there, each channel multiplied by that of `tint`.
+    pub fn stamp(&mut self, other: &Self, (left, top): (u32, u32), tint: [f32; 3]) {
+        let (width, height) = self.size();
+        let (wide, high) = other.size();
+        let by = tint.map(|channel| (channel.clamp(0.0, 2.0) * 256.0) as u32);
+        let (from, to) = (other.pixmap.pixels(), self.pixmap.pixels_mut());
+        for y in 0..high.min(height.saturating_sub(top)) {
+            for x in 0..wide.min(width.saturating_sub(left)) {
+                let over = from[(y * wide + x) as usize];
+                if over.alpha() == 0 {
+                    continue;
+                }
+                let under = &mut to[((y + top) * width + x + left) as usize];
+                let rest = 255 - u32::from(over.alpha());
+                let mixed = [
+                    (over.red(), under.red(), by[0]),
+                    (over.green(), under.green(), by[1]),
+                    (over.blue(), under.blue(), by[2]),
+                ]
+                .map(|(over, under, by)| {
+                    let light = (u32::from(over) * by) >> 8;
+                    (light + (u32::from(under) * rest + 127) / 255).min(255) as u8
+                });
+                *under = tiny_skia::ColorU8::from_rgba(mixed[0], mixed[1], mixed[2], 255).premultiply();
+            }
+        }
+    }
+
+    /// The opacity of a pixel, 0 to 1; nought outside.
+    #[must_use]
+    pub fn opacity(&self, x: u32, y: u32) -> f32 {
+        self.pixmap.pixel(x, y).map_or(0.0, |pixel| f32::from(pixel.alpha()) / 255.0)
+    }
+
     /// The finished picture.
     #[must_use]
     pub fn picture(&self) -> Picture {
@@ -227,6 +262,19 @@ impl Canvas {
             self.pixmap
                 .stroke_path(&path, &ink.into().paint(), &stroke, Transform::identity(), None);
         }
+    }
+}
+
+impl From<&Picture> for Canvas {
+    /// A canvas that goes on from a picture; what `rgb` lacks is black.
+    fn from(picture: &Picture) -> Self {
+        let mut canvas = Self::new(picture.width, picture.height, rgb(0));
+        let pixels = canvas.pixmap.pixels_mut().iter_mut();
+        for (pixel, value) in pixels.zip(picture.rgb.chunks_exact(3)) {
+            let colour = tiny_skia::ColorU8::from_rgba(value[0], value[1], value[2], 255);
+            *pixel = colour.premultiply();
+        }
+        canvas
     }
 }
 

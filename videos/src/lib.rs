@@ -10,7 +10,9 @@ pub mod game;
 pub mod geometry;
 mod image_file;
 pub mod lens;
+pub mod person;
 pub mod seed;
+pub mod street;
 pub mod test_card;
 pub mod truth;
 

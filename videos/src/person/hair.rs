@@ -1,0 +1,337 @@
+//! Hair: what falls behind the head, the cap on the skull, locks before the ears.
+
+use super::face::Face;
+use crate::canvas::{Canvas, Ink, Rgba, rgb};
+use crate::geometry::{Vec2, vec2, vec3};
+
+/// Hair of somebody.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Hair {
+    pub(super) style: HairStyle,
+    pub(super) colour: Rgba,
+    /// On which side it is parted: -1 or 1.
+    pub(super) parting: f32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HairStyle {
+    Bald,
+    Buzz,
+    Short,
+    Quiff,
+    Receding,
+    Curly,
+    Afro,
+    Fringe,
+    Bob,
+    Long,
+    Bun,
+    Ponytail,
+}
+
+impl HairStyle {
+    pub(super) const ALL: [Self; 12] = [
+        Self::Short,
+        Self::Long,
+        Self::Curly,
+        Self::Bald,
+        Self::Bob,
+        Self::Quiff,
+        Self::Bun,
+        Self::Buzz,
+        Self::Fringe,
+        Self::Afro,
+        Self::Receding,
+        Self::Ponytail,
+    ];
+
+    fn shape(self) -> Shape {
+        let [front, temple, side, swell, top, curl, length] = match self {
+            Self::Bald => [-0.5, -0.5, -0.5, 1.0, 0.0, 0.0, 0.0],
+            Self::Buzz => [-0.31, -0.30, 0.0, 1.02, 0.0, 0.0, 0.0],
+            Self::Short => [-0.29, -0.24, 0.04, 1.07, 0.05, 0.0, 0.0],
+            Self::Quiff => [-0.32, -0.29, -0.04, 1.05, 0.2, 0.0, 0.0],
+            Self::Receding => [-0.37, -0.43, 0.02, 1.04, 0.0, 0.0, 0.0],
+            Self::Curly => [-0.26, -0.22, 0.02, 1.14, 0.06, 0.075, 0.0],
+            Self::Afro => [-0.29, -0.24, 0.04, 1.42, 0.06, 0.1, 0.0],
+            Self::Fringe => [-0.17, -0.16, 0.1, 1.1, 0.04, 0.0, 0.42],
+            Self::Bob => [-0.33, -0.22, 0.12, 1.12, 0.03, 0.0, 0.36],
+            Self::Long => [-0.35, -0.19, 0.15, 1.1, 0.04, 0.0, 0.95],
+            Self::Bun => [-0.31, -0.26, 0.02, 1.05, 0.0, 0.0, 0.0],
+            Self::Ponytail => [-0.29, -0.25, 0.02, 1.06, 0.03, 0.0, 0.0],
+        };
+        Shape {
+            front,
+            temple,
+            side,
+            swell,
+            top,
+            curl,
+            length,
+        }
+    }
+}
+
+/// Heights of the hairline before, at the temples and before the ears; how far hair stands off all about and on top;
+/// radius of curls; down to where it hangs (nought: it does not).
+struct Shape {
+    front: f32,
+    temple: f32,
+    side: f32,
+    swell: f32,
+    top: f32,
+    curl: f32,
+    length: f32,
+}
+
+impl Hair {
+    pub(super) fn brow_colour(&self) -> Rgba {
+        self.colour.mixed(rgb(0x2a_1c_16), 0.45)
+    }
+
+    /// Whether it covers the ears.
+    pub(super) fn covers_ears(&self) -> bool {
+        self.style.shape().length > 0.0 || self.style == HairStyle::Afro
+    }
+
+    /// How much larger than the skull the head is with its hair at height `y`.
+    pub(super) fn extent(&self, y: f32) -> f32 {
+        let shape = self.style.shape();
+        if y < 0.2 { shape.swell(y) + shape.curl } else { 1.0 }
+    }
+
+    fn tone(&self, face: &Face<'_>) -> Rgba {
+        match self.style {
+            HairStyle::Buzz => self.colour.mixed(face.who.skin, 0.3),
+            _ => self.colour,
+        }
+    }
+}
+
+impl Shape {
+    /// How much larger than the skull the hair is at height `y`.
+    fn swell(&self, y: f32) -> f32 {
+        let up = ((-0.15 - y) / 0.35).clamp(0.0, 1.0);
+        self.swell + self.top * up * up
+    }
+
+    /// Height of the hairline at `angle` degrees about the head.
+    fn line(&self, angle: f32, parting: f32) -> f32 {
+        let off = angle.abs();
+        let nape = if self.length > 0.0 { 0.3 } else { 0.27 };
+        let knots = [
+            (0.0, self.front),
+            (42.0, self.temple),
+            (56.0, self.temple * 0.55),
+            (66.0, self.side),
+            (84.0, self.side),
+            (92.0, self.side.min(-0.02)),
+            (112.0, 0.12),
+            (140.0, nape),
+            (200.0, nape),
+        ];
+        let next = knots
+            .iter()
+            .position(|(knot, _)| off < *knot)
+            .unwrap_or(knots.len() - 1);
+        let ((from, low), (to, high)) = (knots[next.max(1) - 1], knots[next.max(1)]);
+        let part = ((off - from) / (to - from)).clamp(0.0, 1.0);
+        let slope = parting * (angle / 42.0).clamp(-1.0, 1.0) * 0.03 * (1.0 - (off / 70.0).min(1.0));
+        low + (high - low) * part * part * (3.0 - 2.0 * part) + slope
+    }
+}
+
+/// What lies behind head and neck of a head that is seen from before.
+pub(super) fn behind(canvas: &mut Canvas, face: &Face<'_>) {
+    back(canvas, face, face.who.hair.tone(face).lit(0.62));
+}
+
+/// The hair of a head that is seen from behind.
+pub(super) fn from_behind(canvas: &mut Canvas, face: &Face<'_>) {
+    back(canvas, face, face.who.hair.tone(face).lit(0.92));
+}
+
+fn back(canvas: &mut Canvas, face: &Face<'_>, dark: Rgba) {
+    let hair = &face.who.hair;
+    let shape = hair.style.shape();
+    if hair.style == HairStyle::Bald {
+        return;
+    }
+    let outline = face
+        .who
+        .skull
+        .outline(&face.view, [-0.5, 0.2], |y| shape.swell(y));
+    canvas.polygon(&outline, dark);
+    curls(canvas, face, &shape, &outline, hair.tone(face).lit(0.8));
+    let width = face.who.skull.width;
+    match hair.style {
+        HairStyle::Bun => {
+            let at = face.view.at(vec3(0.0, -0.5, -0.16));
+            canvas.ellipse(at, vec2(0.17, 0.15) * face.view.scale, 0.0, hair.colour.lit(0.85));
+            canvas.ellipse(at, vec2(0.1, 0.08) * face.view.scale, 0.0, hair.colour.lit(0.95));
+        }
+        HairStyle::Ponytail => {
+            let tail = [
+                (-0.02, -0.36),
+                (0.28, -0.3),
+                (0.36, 0.1),
+                (0.26, 0.62),
+                (0.12, 0.2),
+                (0.06, -0.1),
+            ];
+            let points = tail.map(|(x, y)| face.view.at(vec3(x * hair.parting, y, -0.42)));
+            canvas.blob(&points, hair.colour.lit(0.75));
+        }
+        _ => {}
+    }
+    if shape.length > 0.0 {
+        let wide = width * 1.12;
+        let sides = [(-0.1, 1.0), (0.15, 1.08), (0.4, 1.1), (0.75, 1.12), (1.0, 0.95)];
+        let place = |side: f32, (down, by): (f32, f32)| {
+            face.view
+                .at(vec3(side * wide * by, (down * shape.length).max(-0.1), -0.16))
+        };
+        let mut points: Vec<Vec2> = sides.iter().map(|knot| place(-1.0, *knot)).collect();
+        points.extend(sides.iter().rev().map(|knot| place(1.0, *knot)));
+        canvas.blob(&points, dark);
+    }
+}
+
+/// The hair on the skull, over the face's skin.
+pub(super) fn cap(canvas: &mut Canvas, face: &Face<'_>) {
+    let hair = &face.who.hair;
+    let shape = hair.style.shape();
+    if hair.style == HairStyle::Bald {
+        return;
+    }
+    let skull = &face.who.skull;
+    let near = |angle: f32| {
+        let y = shape.line(angle, hair.parting);
+        let point = skull.around(angle, y);
+        face.view.at(vec3(point.x * 1.03, point.y, point.z * 1.03))
+    };
+    let (from, to) = (-88.0 - face.view.yaw, 88.0 - face.view.yaw);
+    let mut points: Vec<Vec2> = (0..=24)
+        .map(|step| near(from + (to - from) * step as f32 / 24.0))
+        .collect();
+    let hairline = points.clone();
+    let outline = skull.outline(&face.view, [-0.5, 0.2], |y| shape.swell(y));
+    points.extend(over(&outline, points[24], points[0]));
+    let tone = hair.tone(face);
+    let top = face.view.at(vec3(face.light * 0.2, -0.5, 0.1));
+    let low = face.view.at(vec3(-face.light * 0.3, 0.15, 0.0));
+    let ink = Ink::Gradient {
+        from: (top, tone.lit(1.12)),
+        to: (low, tone.lit(0.72)),
+    };
+    canvas.polygon(&points, ink);
+    curls(canvas, face, &shape, &outline, tone);
+    if shape.curl > 0.0 {
+        let radius = face.px(shape.curl * 0.7);
+        for point in &hairline[5..20] {
+            let up = face.view.at(vec3(0.0, -0.5, 0.0)) - *point;
+            let at = *point + up * (0.35 * radius / up.length().max(1.0));
+            canvas.ellipse(at, vec2(radius, radius), 0.0, tone.lit(0.96));
+        }
+    } else {
+        strands(canvas, face, &shape, tone);
+    }
+    if shape.length > 0.0 {
+        locks(canvas, face, &shape, tone);
+    }
+}
+
+/// Hair that hangs before the ears.
+fn locks(canvas: &mut Canvas, face: &Face<'_>, shape: &Shape, tone: Rgba) {
+    let width = face.who.skull.width;
+    let end = shape.length;
+    for side in [-1.0, 1.0] {
+        if face.view.depth(vec3(side * width, 0.0, 0.0)) < -0.16 {
+            continue;
+        }
+        let knots = [
+            (0.86, -0.24, 0.2),
+            (0.9, 0.0, 0.16),
+            (0.95, end * 0.5, 0.1),
+            (0.84, end * 0.96, 0.1),
+            (1.08, end, 0.0),
+            (1.26, end * 0.55, -0.06),
+            (1.18, 0.05, -0.08),
+            (1.08, -0.24, -0.02),
+        ];
+        let points = knots.map(|(x, y, z)| face.view.at(vec3(side * x * width, y, z)));
+        let lit = if side * face.light > 0.0 { 1.0 } else { 0.82 };
+        canvas.blob(&points, tone.lit(lit));
+        let strand = [(1.0, -0.1), (1.1, end * 0.4), (1.0, end * 0.9)]
+            .map(|(x, y)| face.view.at(vec3(side * x * width, y, 0.06)));
+        canvas.curve(strand, face.px(0.012), tone.lit(0.68).faded(0.6));
+    }
+}
+
+/// Lines along the hair, and a soft shine.
+fn strands(canvas: &mut Canvas, face: &Face<'_>, shape: &Shape, tone: Rgba) {
+    let skull = &face.who.skull;
+    let place = |angle: f32, y: f32| {
+        let point = skull.around(angle, y);
+        let more = shape.swell(y) * 0.99;
+        face.view.at(vec3(point.x * more, point.y * more, point.z * more))
+    };
+    let centre = -face.view.yaw;
+    for step in -3..=3 {
+        let angle = centre + step as f32 * 21.0;
+        let low = shape.line(angle, face.who.hair.parting).min(-0.1);
+        let part = face.who.hair.parting * 14.0;
+        let line = [
+            place(angle * 0.5 + part, -0.475),
+            place(angle, (low - 0.47) / 2.0),
+            place(angle, low - 0.02),
+        ];
+        let shade = if step % 2 == 0 { 0.74 } else { 1.25 };
+        canvas.curve(line, face.px(0.01), tone.lit(shade).faded(0.5));
+    }
+}
+
+fn curls(canvas: &mut Canvas, face: &Face<'_>, shape: &Shape, outline: &[Vec2], tone: Rgba) {
+    if shape.curl <= 0.0 {
+        return;
+    }
+    let radius = face.px(shape.curl);
+    let middle = face.view.at(vec3(0.0, -0.1, 0.0));
+    let mut last = middle;
+    for (index, point) in outline.iter().enumerate() {
+        if (*point - last).length() > radius * 0.8 {
+            let at = point.towards(middle, 0.06);
+            let lit = 0.92 + 0.05 * (index % 4) as f32;
+            canvas.ellipse(at, vec2(radius, radius), 0.0, tone.lit(lit));
+            last = *point;
+        }
+    }
+}
+
+/// The upper part of a closed outline, from the point nearest to `from` to that nearest to `to`.
+fn over(outline: &[Vec2], from: Vec2, to: Vec2) -> Vec<Vec2> {
+    let nearest = |place: Vec2| {
+        let far = |index: &usize| (outline[*index] - place).length();
+        (0..outline.len()).min_by(|a, b| far(a).total_cmp(&far(b)))
+    };
+    let (Some(from), Some(to)) = (nearest(from), nearest(to)) else {
+        return Vec::new();
+    };
+    let count = outline.len();
+    let way = |step: usize| -> Vec<Vec2> {
+        let mut at = from;
+        let mut points = vec![outline[at]];
+        while at != to {
+            at = (at + step) % count;
+            points.push(outline[at]);
+        }
+        points
+    };
+    let (one, other) = (way(1), way(count - 1));
+    let highest = |points: &[Vec2]| points.iter().map(|point| point.y).fold(f32::INFINITY, f32::min);
+    if highest(&one) <= highest(&other) {
+        one
+    } else {
+        other
+    }
+}

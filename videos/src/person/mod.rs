@@ -1,0 +1,24 @@
+//! People, drawn: who they are, how they look, stand and walk.
+//!
+//! An [`Identity`] says what stays: skin, face, hair, clothes. A [`Head`] or a [`Figure`] says what changes: where, which
+//! way, with which expression and gesture. Nobody is modelled on anybody: all comes from seeds.
+//!
+//! Sizes of a head are told in its own height, chin to crown; those of a body in its own, sole to crown. Directions are
+//! as the camera sees them: yaw to the right of the picture, pitch up, in degrees.
+
+mod body;
+mod clothes;
+mod expression;
+mod face;
+mod features;
+mod figure;
+mod hair;
+mod head;
+mod identity;
+mod skull;
+
+pub use body::{Arms, Gesture};
+pub use expression::Expression;
+pub use figure::{Figure, FigureSeen, draw_figure};
+pub use head::{Head, HeadSeen, direction, draw_head, draw_head_from_behind};
+pub use identity::Identity;

@@ -1,0 +1,148 @@
+//! A crossing, seen from a fixed camera.
+//!
+//! The street is solid: everything stands in metres on the ground and is seen through a pinhole. What hides what is
+//! decided by where things stand; how much of each is hidden, by a picture of identities painted beside the canvas.
+
+mod bicycle;
+mod body;
+mod cover;
+mod crowd;
+mod fleet;
+mod ground;
+mod houses;
+mod layout;
+mod light;
+mod order;
+mod people;
+mod place;
+mod plate;
+mod props;
+mod scene;
+mod shadows;
+mod sight;
+mod stage;
+mod still;
+mod traffic;
+mod vehicle;
+mod walkers;
+
+use rand::RngExt;
+
+use self::bicycle::Riding;
+use self::crowd::Crowd;
+use self::people::Somebody;
+use self::place::Place;
+use self::scene::Item;
+use self::stage::Pose;
+use self::traffic::{Lane, Thing};
+use crate::World;
+use crate::canvas::Picture;
+use crate::geometry::{Camera, vec2, vec3};
+use crate::lens::exposed;
+use crate::seed::Seed;
+use crate::truth::{FrameTruth, TruthObject};
+
+pub use self::light::Light;
+pub use self::still::still;
+
+/// Width and height of a frame in pixels.
+const SIZE: (u32, u32) = (960, 540);
+/// Seconds that a frame is exposed.
+const SHUTTER: f32 = 0.004;
+
+/// A crossing with its traffic.
+pub struct Street {
+    seed: Seed,
+    place: Place,
+    lanes: Vec<Lane>,
+    crowd: Crowd,
+}
+
+impl Street {
+    /// The crossing of that seed, by day or at dusk.
+    #[must_use]
+    pub fn new(seed: Seed, light: Light) -> Self {
+        let mut rng = seed.rng("camera");
+        let camera = Camera {
+            eye: vec3(rng.random_range(-3.3..-2.3), 0.0, rng.random_range(3.2..3.8)),
+            yaw: rng.random_range(0.0..0.05),
+            pitch: rng.random_range(0.175..0.205),
+            focal: rng.random_range(960.0..1060.0),
+            centre: vec2(SIZE.0 as f32 / 2.0, SIZE.1 as f32 / 2.0),
+        };
+        Self {
+            seed,
+            place: Place::new(seed, light, camera),
+            lanes: traffic::lanes(seed),
+            crowd: Crowd::new(seed.part),
+        }
+    }
+
+    /// Whether something near is fast enough to be smeared.
+    fn hurries(&self, seconds: f32) -> bool {
+        let travelling = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds));
+        travelling.into_iter().any(|it| !it.still && (-6.0..26.0).contains(&it.at.y) && it.at.x.abs() < 14.0)
+    }
+
+    fn draw(&self, seconds: f32) -> (Picture, Vec<TruthObject>) {
+        let travelling: Vec<_> = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds)).collect();
+        let mut items = Vec::new();
+        for it in &travelling {
+            let pose = Pose { at: vec3(it.at.x, it.at.y, 0.0), forward: it.forward };
+            match &it.thing {
+                Thing::Vehicle(vehicle) => items.push(Item::Vehicle {
+                    id: it.id,
+                    vehicle,
+                    pose,
+                    way: it.way,
+                    brakes: it.brakes || it.still,
+                }),
+                Thing::Bicycle(number) => items.push(Item::Bicycle {
+                    id: it.id,
+                    riding: Riding {
+                        who: self.crowd.rider(*number),
+                        number: *number,
+                        pose,
+                        way: it.way,
+                    },
+                }),
+            }
+        }
+        for walker in walkers::at(self.seed, seconds) {
+            let (who, name) = self.crowd.walker(walker.who);
+            let height = Crowd::height(walker.who);
+            let phase = walker.way / (0.42 * height) * std::f32::consts::PI;
+            let glance = (walker.way * 0.35 + walker.who as f32).sin();
+            let somebody = Somebody {
+                who,
+                name,
+                height,
+                at: walker.at,
+                forward: walker.forward,
+                stride: phase,
+                pace: (walker.speed - 0.6).clamp(0.4, 0.9),
+                head: [14.0 * glance, -2.0, 0.0],
+            };
+            items.push(Item::Person { id: walker.id, somebody });
+        }
+        self.place.draw(items, seconds)
+    }
+}
+
+impl World for Street {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
+    fn at(&self, seconds: f32) -> (Picture, FrameTruth) {
+        let (picture, objects) = self.draw(seconds);
+        let key = self.seed.key("grain") ^ u64::from(seconds.to_bits());
+        let mut pictures = vec![picture];
+        if self.hurries(seconds) {
+            pictures.extend([-0.5, 0.5].map(|part| self.draw(seconds + part * SHUTTER).0));
+        }
+        let picture = exposed(&pictures).unwrap_or_else(|| pictures.swap_remove(0));
+        let picture = self.place.lens.seen(picture, key);
+        (picture, FrameTruth { objects, ..FrameTruth::default() })
+    }
+}

@@ -1,0 +1,84 @@
+//! What does not move: the place, its light, the camera.
+
+use rand::RngExt;
+
+use super::cover::Cover;
+use super::houses::{self, House};
+use super::light::{Illumination, Light};
+use super::props::{self, Prop};
+use super::scene::{self, Item};
+use super::sight::Sight;
+use super::stage::Stage;
+use super::{SIZE, ground, shadows};
+use crate::canvas::{Canvas, Picture, rgb};
+use crate::geometry::Camera;
+use crate::lens::Lens;
+use crate::seed::Seed;
+use crate::truth::TruthObject;
+
+/// A street without anybody in it.
+pub(super) struct Place {
+    sight: Sight,
+    light: Illumination,
+    empty: Canvas,
+    blocks: [Vec<House>; 2],
+    props: Vec<Prop>,
+    pub(super) lens: Lens,
+}
+
+impl Place {
+    pub(super) fn new(seed: Seed, light: Light, camera: Camera) -> Self {
+        let light = Illumination::drawn(light, &mut seed.rng("light"));
+        let mut stage = Stage {
+            canvas: Canvas::new(SIZE.0, SIZE.1, rgb(0)),
+            cover: Cover::new(SIZE),
+            sight: Sight::new(camera),
+            light,
+        };
+        ground::draw(&mut stage, &mut seed.rng("ground"), seed.key("texture"));
+        let props = props::drawn(&mut seed.rng("props"));
+        if light.lamps {
+            for at in props.iter().filter_map(Prop::shines_at) {
+                shadows::pool(&mut stage, at);
+            }
+        }
+        let mut rng = seed.rng("houses");
+        let (far, blocks) = houses::drawn(&mut rng);
+        houses::closing(&mut stage, &mut rng);
+        houses::draw(&mut stage, &far);
+        for block in &blocks {
+            houses::draw(&mut stage, block);
+        }
+        let mut rng = seed.rng("lens");
+        let dusk = if light.lamps { 1.0 } else { 0.0 };
+        Self {
+            sight: stage.sight,
+            light,
+            empty: stage.canvas,
+            blocks,
+            props,
+            lens: Lens {
+                grain: rng.random_range(1.5..3.5) + dusk * rng.random_range(1.0..3.0),
+                gain: rng.random_range(0.96..1.06),
+                vignette: rng.random_range(0.10..0.24),
+                blur: 0.0,
+            },
+        }
+    }
+
+    /// Draws the place with what is in it, without the lens.
+    pub(super) fn draw<'a>(&'a self, mut items: Vec<Item<'a>>, seconds: f32) -> (Picture, Vec<TruthObject>) {
+        let mut stage = Stage {
+            canvas: self.empty.clone(),
+            cover: Cover::new(SIZE),
+            sight: self.sight,
+            light: self.light,
+        };
+        items.extend(self.props.iter().map(Item::Prop));
+        for (side, block) in [-1.0, 1.0].into_iter().zip(&self.blocks) {
+            items.push(Item::Block(side, block));
+        }
+        let objects = scene::draw(&mut stage, &items, seconds);
+        (stage.canvas.picture(), objects)
+    }
+}

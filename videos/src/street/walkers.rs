@@ -1,0 +1,149 @@
+//! Who walks where, and when: routes over the pavements and the zebra crossings, in closed form.
+//!
+//! A route may cross a street; who takes it sets out so that the light lets them cross.
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+use super::traffic::CYCLE;
+use crate::geometry::{Vec2, vec2};
+use crate::seed::Seed;
+
+/// Those of the gallery who set out in a cycle, and those who are in no gallery.
+const NAMED: u64 = 8;
+const STRANGERS: u64 = 3;
+/// How many are in the gallery.
+pub(super) const GALLERY: u64 = 20;
+/// The shortest wait of traffic: when walkers may step onto the main street, and onto the other, and for how long.
+const OVER_MAIN: (f32, f32) = (12.8, 2.2);
+const OVER_SIDE: (f32, f32) = (24.6, 8.0);
+
+/// A way through the street.
+struct Route {
+    points: &'static [(f32, f32)],
+    /// Metres from its start to the kerb that it crosses, and when that may be.
+    gate: Option<(f32, (f32, f32))>,
+}
+
+/// How far from the middle of the street people walk.
+const ROUTES: [Route; 11] = [
+    // Along the pavements, over the other street.
+    Route { points: &[(-6.6, 62.0), (-6.6, -3.0)], gate: Some((32.3, OVER_SIDE)) },
+    Route { points: &[(-6.6, -3.0), (-6.6, 62.0)], gate: Some((25.5, OVER_SIDE)) },
+    Route { points: &[(6.6, 62.0), (6.6, -3.0)], gate: Some((32.3, OVER_SIDE)) },
+    Route { points: &[(6.6, -3.0), (6.6, 62.0)], gate: Some((25.5, OVER_SIDE)) },
+    // Round the corner, towards the camera and away.
+    Route { points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)], gate: None },
+    Route { points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)], gate: None },
+    Route { points: &[(-6.9, -3.0), (-6.9, 20.4), (-38.0, 20.4)], gate: None },
+    // Over the zebra crossings.
+    Route { points: &[(34.0, 20.4), (6.6, 20.4), (6.2, 17.5), (-6.2, 17.5), (-6.2, -3.0)], gate: Some((31.7, OVER_MAIN)) },
+    Route { points: &[(6.4, -3.0), (6.4, 17.5), (-6.4, 17.5), (-6.2, -3.0)], gate: Some((22.1, OVER_MAIN)) },
+    Route { points: &[(-6.4, -3.0), (-6.4, 17.5), (6.4, 17.5), (6.6, -3.0)], gate: Some((22.1, OVER_MAIN)) },
+    Route { points: &[(-6.4, 60.0), (-6.4, 34.5), (6.4, 34.5), (6.4, 60.0)], gate: Some((27.1, OVER_MAIN)) },
+];
+
+/// Somebody on their way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Walker {
+    /// The same through the clip; the lowest byte is nought.
+    pub(super) id: u64,
+    pub(super) at: Vec2,
+    /// Where they go, of length one.
+    pub(super) forward: Vec2,
+    /// Metres they have gone.
+    pub(super) way: f32,
+    /// Metres per second.
+    pub(super) speed: f32,
+    /// Their number among people: below [`GALLERY`], those of the gallery.
+    pub(super) who: u64,
+}
+
+/// Everybody who is on their way at that time.
+pub(super) fn at(seed: Seed, seconds: f32) -> Vec<Walker> {
+    let now = (seconds / CYCLE).floor() as i64;
+    let setting_out = (now - 4..=now + 2).flat_map(|cycle| cycle_at(seed, cycle, seconds));
+    setting_out.collect()
+}
+
+fn cycle_at(seed: Seed, cycle: i64, seconds: f32) -> Vec<Walker> {
+    let mut rng = seed.rng(&format!("walkers {cycle}"));
+    let mut order: Vec<u64> = (0..NAMED + STRANGERS).collect();
+    order.shuffle(&mut rng);
+    let mut walkers = Vec::new();
+    for (index, ordinal) in order.into_iter().enumerate() {
+        let route = &ROUTES[index % ROUTES.len()];
+        let speed = rng.random_range(1.2..1.55);
+        let (wait, aside) = (rng.random_range(0.0..1.0_f32), rng.random_range(-0.9..0.9));
+        let stranger = GALLERY + rng.random_range(0..400);
+        // Of the gallery everybody comes in turn, so that nobody is in two places.
+        let named = (cycle.rem_euclid(GALLERY as i64) as u64 * NAMED + ordinal) % GALLERY;
+        let start = cycle as f32 * CYCLE;
+        let leaves = match route.gate {
+            Some((metres, (from, span))) => start + from + wait * span - metres / speed,
+            None => start + wait * CYCLE - 10.0,
+        };
+        let way = (seconds - leaves) * speed;
+        let Some((at, forward)) = place(route.points, way) else { continue };
+        // Shifted to their right: both ways along a pavement are apart, and so are the sides of a zebra crossing.
+        let shift = vec2(forward.y, -forward.x) * (0.35 + 0.5 * aside);
+        walkers.push(Walker {
+            id: (64 + index as u64) << 32 | ((cycle + 4096) as u64) << 16,
+            at: at + shift,
+            forward,
+            way,
+            speed,
+            who: if ordinal < NAMED { named } else { stranger },
+        });
+    }
+    walkers
+}
+
+/// The point of a route after so many metres, and the direction there; none before it begins or after it ends.
+fn place(points: &[(f32, f32)], way: f32) -> Option<(Vec2, Vec2)> {
+    let point = |way: f32| -> Option<Vec2> {
+        let mut left = way;
+        for pair in points.windows(2) {
+            let (from, to) = (vec2(pair[0].0, pair[0].1), vec2(pair[1].0, pair[1].1));
+            let length = (to - from).length();
+            if left <= length {
+                return (left >= 0.0).then(|| from.towards(to, left / length));
+            }
+            left -= length;
+        }
+        None
+    };
+    // Corners are cut a little: the place is the mean of a step before and one after.
+    let (before, after) = (point(way - 0.7)?, point(way + 0.7)?);
+    let along = after - before;
+    Some((before.towards(after, 0.5), along * (1.0 / along.length().max(1e-3))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::traffic::{self, lanes};
+    use super::*;
+    use crate::seed::Part;
+
+    #[test]
+    fn nobody_walks_into_traffic() {
+        for number in 0..8 {
+            let seed = Seed::new(Part::Clip, number);
+            let lanes = lanes(seed);
+            for step in 0..260 {
+                let seconds = step as f32 * 0.3;
+                let traffic: Vec<traffic::Travelling> =
+                    lanes.iter().flat_map(|lane| lane.at(seed, seconds)).collect();
+                for walker in at(seed, seconds) {
+                    for it in &traffic {
+                        let to = walker.at - it.at;
+                        let along = (to.x * it.forward.x + to.y * it.forward.y).abs();
+                        let aside = (to.x * it.forward.y - to.y * it.forward.x).abs();
+                        let clear = along > it.thing.half_length() + 0.2 || aside > 0.9;
+                        assert!(clear, "seed {number} at {seconds}: {walker:?}, {it:?}");
+                    }
+                }
+            }
+        }
+    }
+}
