@@ -10,6 +10,7 @@ pub mod game;
 pub mod geometry;
 mod image_file;
 pub mod lens;
+pub mod live;
 pub mod person;
 pub mod seed;
 pub mod street;
