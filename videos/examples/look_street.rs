@@ -20,13 +20,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for index in 0..8 {
         let (picture, truth) = still(Seed::new(Part::Train, number * 100 + index));
         write(&picture, &folder.join(format!("still-{index}.png")))?;
-        std::fs::write(folder.join(format!("still-{index}.json")), serde_json::to_string(&truth)?)?;
+        std::fs::write(
+            folder.join(format!("still-{index}.json")),
+            serde_json::to_string(&truth)?,
+        )?;
     }
     Ok(())
 }
 
 fn write(picture: &Picture, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let size = (picture.width, picture.height);
-    let image = image::RgbImage::from_raw(size.0, size.1, picture.rgb.clone()).ok_or("a picture of its size")?;
+    let image =
+        image::RgbImage::from_raw(size.0, size.1, picture.rgb.clone()).ok_or("a picture of its size")?;
     Ok(image.save(path)?)
 }

@@ -225,7 +225,9 @@ impl Canvas {
     /// The opacity of a pixel, 0 to 1; nought outside.
     #[must_use]
     pub fn opacity(&self, x: u32, y: u32) -> f32 {
-        self.pixmap.pixel(x, y).map_or(0.0, |pixel| f32::from(pixel.alpha()) / 255.0)
+        self.pixmap
+            .pixel(x, y)
+            .map_or(0.0, |pixel| f32::from(pixel.alpha()) / 255.0)
     }
 
     /// The finished picture.

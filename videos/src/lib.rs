@@ -19,6 +19,7 @@ pub mod truth;
 
 pub use canvas::{Canvas, Ink, Picture};
 pub use seed::{Part, Seed};
+pub use street::Light;
 pub use truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
 
 /// Width and height of the frames of all worlds in pixels.
@@ -45,15 +46,6 @@ pub enum WorldKind {
     Game,
     /// A test card.
     Card,
-}
-
-/// The light on a street.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Light {
-    /// A day with shadows.
-    Day,
-    /// After sunset, with lamps.
-    Dusk,
 }
 
 impl Light {
@@ -92,24 +84,25 @@ impl WorldKind {
     }
 }
 
-/// The world of that kind and seed; `light` is for streets. None where this build has no such kind.
+/// The world of that kind and seed; `light` is for streets.
 #[must_use]
-pub fn world(kind: WorldKind, seed: Seed, _light: Light) -> Option<Box<dyn World>> {
+pub fn world(kind: WorldKind, seed: Seed, light: Light) -> Box<dyn World> {
     match kind {
-        WorldKind::Card => Some(Box::new(test_card::Card::new(seed))),
-        WorldKind::Game => Some(Box::new(game::Game::new(seed))),
-        WorldKind::Street | WorldKind::Live => None,
+        WorldKind::Street => Box::new(street::Street::new(seed, light)),
+        WorldKind::Live => Box::new(live::Live::new(seed)),
+        WorldKind::Game => Box::new(game::Game::new(seed)),
+        WorldKind::Card => Box::new(test_card::Card::new(seed)),
     }
 }
 
-/// One picture of a world of that kind, varied more widely than clips are, to learn from. None where this build has no
-/// such kind.
+/// One picture of a world of that kind, varied more widely than clips are, to learn from.
 #[must_use]
-pub fn still(kind: WorldKind, seed: Seed) -> Option<(Picture, FrameTruth)> {
+pub fn still(kind: WorldKind, seed: Seed) -> (Picture, FrameTruth) {
     match kind {
-        WorldKind::Card => Some(test_card::still(seed)),
-        WorldKind::Game => Some(game::still(seed)),
-        WorldKind::Street | WorldKind::Live => None,
+        WorldKind::Street => street::still(seed),
+        WorldKind::Live => live::still(seed),
+        WorldKind::Game => game::still(seed),
+        WorldKind::Card => test_card::still(seed),
     }
 }
 
@@ -117,11 +110,4 @@ pub fn still(kind: WorldKind, seed: Seed) -> Option<(Picture, FrameTruth)> {
 pub const GALLERY: u64 = 20;
 
 /// Pictures of each of them.
-pub const GALLERY_VIEWS: u64 = 2;
-
-/// The face of the gallery's person `number`, from nought, in one of several views. None where this build has no live
-/// world.
-#[must_use]
-pub fn gallery_face(_number: u64, _view: u64) -> Option<Picture> {
-    None
-}
+pub const GALLERY_VIEWS: u32 = 2;

@@ -199,7 +199,7 @@ fn the_colours_that_are_read_are_those_of_the_truth() {
     weir_operators::pixels::Sampler::new().rgb(&frame.image, &mut seen);
     let kind = weir_videos::WorldKind::Card;
     let seed = weir_videos::Seed::new(weir_videos::Part::Clip, 2);
-    let world = weir_videos::world(kind, seed, weir_videos::Light::Day).unwrap();
+    let world = weir_videos::world(kind, seed, weir_videos::Light::Day);
     let (drawn, _) = world.at(0.0);
     let [x0, y0, x1, y1] = truth.frames[0].objects[0].r#box;
     let centre = ((y0 + y1) as usize / 2 * 960 + (x0 + x1) as usize / 2) * 3;

@@ -28,9 +28,12 @@ pub(super) struct Riding<'a> {
     pub(super) way: f32,
 }
 
-const FRAMES: [u32; 6] = [0xb0_20_28, 0x1d_5a_a0, 0x22_24_28, 0x2f_7a_50, 0xd8_d8_d4, 0xd8_8a_20];
-const JACKETS: [u32; 8] =
-    [0xc8_30_30, 0x2a_58_98, 0xe0_c0_30, 0x3a_3e_46, 0x4a_80_58, 0xd8_d4_cc, 0x7a_48_80, 0xe0_78_30];
+const FRAMES: [u32; 6] = [
+    0xb0_20_28, 0x1d_5a_a0, 0x22_24_28, 0x2f_7a_50, 0xd8_d8_d4, 0xd8_8a_20,
+];
+const JACKETS: [u32; 8] = [
+    0xc8_30_30, 0x2a_58_98, 0xe0_c0_30, 0x3a_3e_46, 0x4a_80_58, 0xd8_d4_cc, 0x7a_48_80, 0xe0_78_30,
+];
 const TROUSERS: [u32; 4] = [0x24_2a_3a, 0x3c_4c_68, 0x4a_44_3c, 0x1e_1e_22];
 
 fn pick(colours: &[u32], number: u64, salt: u64) -> Rgba {
@@ -58,11 +61,21 @@ impl Riding<'_> {
         covers.push(stage.sight.polygon(&frame));
         let wide = vec3(0.0, 0.28, 0.0);
         let low = vec3(0.0, 0.0, 0.04);
-        let bar = [BAR - wide - low, BAR + wide - low, BAR + wide + low, BAR - wide + low];
+        let bar = [
+            BAR - wide - low,
+            BAR + wide - low,
+            BAR + wide + low,
+            BAR - wide + low,
+        ];
         covers.push(stage.sight.polygon(&bar.map(|point| self.at(point))));
         // Seen from before, a wheel is as wide as its tyre.
         for u in [AXLES.0, AXLES.1] {
-            let tyre = [(-0.03, 0.0), (0.03, 0.0), (0.03, 2.0 * WHEEL), (-0.03, 2.0 * WHEEL)];
+            let tyre = [
+                (-0.03, 0.0),
+                (0.03, 0.0),
+                (0.03, 2.0 * WHEEL),
+                (-0.03, 2.0 * WHEEL),
+            ];
             covers.push(stage.sight.polygon(&tyre.map(|(v, z)| self.at(vec3(u, v, z)))));
         }
         covers.retain(|cover| cover.len() > 2);
@@ -92,14 +105,39 @@ impl Riding<'_> {
         };
         let (rear, front) = (vec3(AXLES.0, 0.0, WHEEL), vec3(AXLES.1, 0.0, WHEEL));
         let seat = vec3(-0.18, 0.0, 0.80);
-        for (a, b) in [(rear, CRANK), (rear, seat), (CRANK, seat), (CRANK, HEAD_TUBE), (seat, HEAD_TUBE), (HEAD_TUBE, front)] {
+        for (a, b) in [
+            (rear, CRANK),
+            (rear, seat),
+            (CRANK, seat),
+            (CRANK, HEAD_TUBE),
+            (seat, HEAD_TUBE),
+            (HEAD_TUBE, front),
+        ] {
             tube(stage, a, b, 0.04, paint);
         }
         tube(stage, HEAD_TUBE, BAR, 0.035, steel);
-        tube(stage, BAR - vec3(0.0, 0.28, 0.0), BAR + vec3(0.0, 0.28, 0.0), 0.035, black);
+        tube(
+            stage,
+            BAR - vec3(0.0, 0.28, 0.0),
+            BAR + vec3(0.0, 0.28, 0.0),
+            0.035,
+            black,
+        );
         tube(stage, seat, SADDLE, 0.03, steel);
-        tube(stage, SADDLE - vec3(0.12, 0.0, 0.0), SADDLE + vec3(0.12, 0.0, 0.0), 0.09, black);
-        tube(stage, rear + vec3(-0.1, 0.0, 0.42), rear + vec3(0.32, 0.0, 0.38), 0.03, black);
+        tube(
+            stage,
+            SADDLE - vec3(0.12, 0.0, 0.0),
+            SADDLE + vec3(0.12, 0.0, 0.0),
+            0.09,
+            black,
+        );
+        tube(
+            stage,
+            rear + vec3(-0.1, 0.0, 0.42),
+            rear + vec3(0.32, 0.0, 0.38),
+            0.03,
+            black,
+        );
         self.lights(stage, dot(side, side));
     }
 
@@ -128,7 +166,10 @@ impl Riding<'_> {
         let shoulder = |left: f32| vec3(0.08, 0.19 * left, 1.47);
         let hand = |left: f32| vec3(0.41, 0.26 * left, 1.10);
         let lit = |colour: Rgba| stage.light.shade(colour, vec3(0.0, 0.0, 1.0)).lit(0.92);
-        let (jacket, trousers) = (lit(pick(&JACKETS, self.number, 2)), lit(pick(&TROUSERS, self.number, 3)));
+        let (jacket, trousers) = (
+            lit(pick(&JACKETS, self.number, 2)),
+            lit(pick(&TROUSERS, self.number, 3)),
+        );
         let shoe = lit(rgb(0x20_20_24));
         let eye = stage.sight.eye();
         let left_near = dot(eye - self.pose.at, self.pose.direction(vec3(0.0, 1.0, 0.0))) > 0.0;
@@ -145,14 +186,36 @@ impl Riding<'_> {
             let foot = CRANK + vec3(turn.cos() * 0.17, 0.12 * left, turn.sin() * 0.17);
             let knee = bent(hip(left), foot, 0.46, 0.48);
             limb(stage, hip(left), knee, 0.16, trousers.lit(shade));
-            limb(stage, knee, foot + vec3(0.0, 0.0, 0.06), 0.11, trousers.lit(shade));
-            limb(stage, foot + vec3(-0.06, 0.0, 0.02), foot + vec3(0.14, 0.0, 0.0), 0.08, shoe);
+            limb(
+                stage,
+                knee,
+                foot + vec3(0.0, 0.0, 0.06),
+                0.11,
+                trousers.lit(shade),
+            );
+            limb(
+                stage,
+                foot + vec3(-0.06, 0.0, 0.02),
+                foot + vec3(0.14, 0.0, 0.0),
+                0.08,
+                shoe,
+            );
             if left == far {
-                arm(&mut limb, stage, shoulder(left), hand(left), jacket.lit(shade), shoe);
+                arm(
+                    &mut limb,
+                    stage,
+                    shoulder(left),
+                    hand(left),
+                    jacket.lit(shade),
+                    shoe,
+                );
             }
         }
         let trunk = [hip(1.0), hip(-1.0), shoulder(-1.0), shoulder(1.0)];
-        let spine = (between(hip(1.0), hip(-1.0), 0.5), between(shoulder(1.0), shoulder(-1.0), 0.5));
+        let spine = (
+            between(hip(1.0), hip(-1.0), 0.5),
+            between(shoulder(1.0), shoulder(-1.0), 0.5),
+        );
         limb(stage, spine.0, spine.1 - vec3(0.0, 0.0, 0.06), 0.27, jacket);
         let outline = trunk.map(|point| self.at(point));
         let normal = outward(&outline, self.at(vec3(0.1, 0.0, 1.0)));
@@ -168,7 +231,11 @@ impl Riding<'_> {
         covers.retain(|cover| cover.len() > 2);
         let person = extent(&covers)?.with(&all);
         covers.extend(runs);
-        Some(SomebodySeen { person, face, runs: covers })
+        Some(SomebodySeen {
+            person,
+            face,
+            runs: covers,
+        })
     }
 
     /// The head and its helmet; where it is, its face, its cover.
@@ -261,7 +328,16 @@ fn capsule(stage: &Stage, a: Vec3, b: Vec3, width: f32) -> Option<Vec<Vec2>> {
     let half = width * stage.sight.scale(a) / 2.0;
     let along = to - from;
     let length = along.length();
-    let along = if length > 0.01 { along * (half / length) } else { vec2(half, 0.0) };
+    let along = if length > 0.01 {
+        along * (half / length)
+    } else {
+        vec2(half, 0.0)
+    };
     let across = vec2(-along.y, along.x);
-    Some(vec![from - along - across, from - along + across, to + along + across, to + along - across])
+    Some(vec![
+        from - along - across,
+        from - along + across,
+        to + along + across,
+        to + along - across,
+    ])
 }

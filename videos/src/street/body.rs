@@ -5,7 +5,13 @@ use crate::geometry::{Vec3, vec3};
 
 /// A section's points on one side (`left` one or less one): sill, waist, deck.
 fn corners(section: &Section, left: f32) -> [Vec3; 3] {
-    let Section { u, sill, waist, deck, half } = *section;
+    let Section {
+        u,
+        sill,
+        waist,
+        deck,
+        half,
+    } = *section;
     [
         vec3(u, half * 0.97 * left, sill),
         vec3(u, half * left, waist),
@@ -29,7 +35,10 @@ pub(super) fn lower(shape: &Shape) -> Vec<Vec<Vec3>> {
             faces.push(vec![a, b, d, c]);
         }
     }
-    for end in [shape.sections.first(), shape.sections.last()].into_iter().flatten() {
+    for end in [shape.sections.first(), shape.sections.last()]
+        .into_iter()
+        .flatten()
+    {
         let (a, b) = (corners(end, 1.0), corners(end, -1.0));
         faces.push(vec![a[0], b[0], b[1], a[1]]);
         faces.push(vec![a[1], b[1], b[2], a[2]]);
@@ -53,11 +62,20 @@ pub(super) fn cabin(cabin: &Cabin) -> [(Pane, [Vec3; 4]); 5] {
     let ((r, f), (rr, rf)) = (cabin.base, cabin.roof);
     let side = |left: f32| [base(r, left), base(f, left), roof(rf, left), roof(rr, left)];
     [
-        (Pane::Rear, [base(r, 1.0), base(r, -1.0), roof(rr, -1.0), roof(rr, 1.0)]),
+        (
+            Pane::Rear,
+            [base(r, 1.0), base(r, -1.0), roof(rr, -1.0), roof(rr, 1.0)],
+        ),
         (Pane::Side, side(1.0)),
         (Pane::Side, side(-1.0)),
-        (Pane::Front, [base(f, 1.0), base(f, -1.0), roof(rf, -1.0), roof(rf, 1.0)]),
-        (Pane::Roof, [roof(rr, 1.0), roof(rf, 1.0), roof(rf, -1.0), roof(rr, -1.0)]),
+        (
+            Pane::Front,
+            [base(f, 1.0), base(f, -1.0), roof(rf, -1.0), roof(rf, 1.0)],
+        ),
+        (
+            Pane::Roof,
+            [roof(rr, 1.0), roof(rf, 1.0), roof(rf, -1.0), roof(rr, -1.0)],
+        ),
     ]
 }
 
@@ -68,7 +86,12 @@ pub(super) fn within(face: &[Vec3; 4], along: (f32, f32), up: (f32, f32)) -> Vec
         let high = face[3] + (face[2] - face[3]) * a;
         low + (high - low) * b
     };
-    vec![at(along.0, up.0), at(along.1, up.0), at(along.1, up.1), at(along.0, up.1)]
+    vec![
+        at(along.0, up.0),
+        at(along.1, up.0),
+        at(along.1, up.1),
+        at(along.0, up.1),
+    ]
 }
 
 /// A wheel's circle at `u`, `v` with that part of its radius; `turn` radians at the first point.

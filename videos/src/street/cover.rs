@@ -60,7 +60,10 @@ impl Cover {
 
     /// Which part of what was marked is still to be seen, 0 to 1; what had no cell is not.
     pub(super) fn visible(&self, mark: &Mark) -> f32 {
-        let kept = mark.cells.iter().filter(|index| self.cells[**index as usize] == mark.owner);
+        let kept = mark
+            .cells
+            .iter()
+            .filter(|index| self.cells[**index as usize] == mark.owner);
         kept.count() as f32 / mark.cells.len().max(1) as f32
     }
 
@@ -97,7 +100,12 @@ mod tests {
     use crate::geometry::vec2;
 
     fn square(x: f32, y: f32, side: f32) -> Vec<Vec2> {
-        vec![vec2(x, y), vec2(x + side, y), vec2(x + side, y + side), vec2(x, y + side)]
+        vec![
+            vec2(x, y),
+            vec2(x + side, y),
+            vec2(x + side, y + side),
+            vec2(x, y + side),
+        ]
     }
 
     #[test]

@@ -18,7 +18,12 @@ impl Crowd {
         let gallery = (0..walkers::GALLERY).map(|number| Identity::of(part, number));
         let others = (0..Self::OTHERS).map(|number| Identity::of(part, walkers::GALLERY + number));
         Self {
-            gallery: gallery.map(|who| { let name = who.name(); (who, name) }).collect(),
+            gallery: gallery
+                .map(|who| {
+                    let name = who.name();
+                    (who, name)
+                })
+                .collect(),
             others: others.collect(),
         }
     }

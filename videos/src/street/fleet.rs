@@ -84,8 +84,9 @@ pub(super) struct Vehicle {
 }
 
 const PAINTS: [u32; 18] = [
-    0xe9_ea_ea, 0xe9_ea_ea, 0x1b_1d_21, 0x26_2a_30, 0xa9_ae_b3, 0xbf_c3_c6, 0x6d_74_7c, 0x54_5b_63, 0xb0_1c_22,
-    0x8c_14_1c, 0x1d_4e_9a, 0x1a_2c_57, 0x2f_7f_b8, 0x1f_5a_40, 0xd9_a5_1c, 0xd2_62_1e, 0x7c_5a_3c, 0xc9_bb_9c,
+    0xe9_ea_ea, 0xe9_ea_ea, 0x1b_1d_21, 0x26_2a_30, 0xa9_ae_b3, 0xbf_c3_c6, 0x6d_74_7c, 0x54_5b_63,
+    0xb0_1c_22, 0x8c_14_1c, 0x1d_4e_9a, 0x1a_2c_57, 0x2f_7f_b8, 0x1f_5a_40, 0xd9_a5_1c, 0xd2_62_1e,
+    0x7c_5a_3c, 0xc9_bb_9c,
 ];
 const LIVERIES: [(u32, u32); 6] = [
     (0xc8_20_26, 0xf2_ee_e4),
@@ -112,7 +113,9 @@ impl Vehicle {
                 let (paint, stripe) = LIVERIES[rng.random_range(0..LIVERIES.len())];
                 (rgb(paint), Some(rgb(stripe)))
             }
-            Make::Van if rng.random_bool(0.55) => (rgb(0xe6_e7_e6), rng.random_bool(0.4).then(|| any(&PAINTS, rng))),
+            Make::Van if rng.random_bool(0.55) => {
+                (rgb(0xe6_e7_e6), rng.random_bool(0.4).then(|| any(&PAINTS, rng)))
+            }
             _ => (any(&PAINTS, rng), None),
         };
         Self {
@@ -134,7 +137,11 @@ impl Vehicle {
 
     /// Half its width in metres.
     pub(super) fn half_width(&self) -> f32 {
-        self.shape.sections.iter().map(|section| section.half).fold(0.0, f32::max)
+        self.shape
+            .sections
+            .iter()
+            .map(|section| section.half)
+            .fold(0.0, f32::max)
     }
 }
 

@@ -23,15 +23,30 @@ pub(super) fn draw(stage: &mut Stage, rng: &mut Pcg64, key: u64) {
     let grey = rng.random_range(0.36..0.47);
     let tint = rng.random_range(-0.015..0.025);
     let level = |colour: Rgba, stage: &Stage| stage.light.level(colour);
-    let of = |value: f32, warm: f32| Rgba { r: value + warm, g: value, b: value - warm, a: 1.0 };
+    let of = |value: f32, warm: f32| Rgba {
+        r: value + warm,
+        g: value,
+        b: value - warm,
+        a: 1.0,
+    };
     let asphalt = of(grey, tint);
     let red_lanes = rng.random_bool(0.45);
     let colours = Colours {
         asphalt: level(asphalt, stage),
-        pavement: level(of(rng.random_range(0.50..0.64), rng.random_range(0.0..0.05)), stage),
+        pavement: level(
+            of(rng.random_range(0.50..0.64), rng.random_range(0.0..0.05)),
+            stage,
+        ),
         kerb: level(of(0.70, 0.01), stage),
         marking: level(of(0.90, 0.01), stage),
-        cycles: level(if red_lanes { asphalt.mixed(rgb(0x94_40_38), 0.55) } else { asphalt }, stage),
+        cycles: level(
+            if red_lanes {
+                asphalt.mixed(rgb(0x94_40_38), 0.55)
+            } else {
+                asphalt
+            },
+            stage,
+        ),
     };
     sky(stage);
     streets(stage, &colours);
@@ -43,7 +58,10 @@ pub(super) fn draw(stage: &mut Stage, rng: &mut Pcg64, key: u64) {
 fn sky(stage: &mut Stage) {
     let (width, height) = stage.canvas.size();
     let (top, low) = stage.light.sky;
-    let horizon = stage.sight.point(stage.sight.eye() + vec3(0.0, 900.0, 0.0)).map_or(60.0, |at| at.y);
+    let horizon = stage
+        .sight
+        .point(stage.sight.eye() + vec3(0.0, 900.0, 0.0))
+        .map_or(60.0, |at| at.y);
     let ink = Ink::Gradient {
         from: (vec2(0.0, (horizon - 230.0).min(-10.0)), top),
         to: (vec2(0.0, horizon), low),
@@ -52,16 +70,27 @@ fn sky(stage: &mut Stage) {
 }
 
 fn flat(x0: f32, y0: f32, x1: f32, y1: f32) -> [Vec3; 4] {
-    [vec3(x0, y0, 0.0), vec3(x1, y0, 0.0), vec3(x1, y1, 0.0), vec3(x0, y1, 0.0)]
+    [
+        vec3(x0, y0, 0.0),
+        vec3(x1, y0, 0.0),
+        vec3(x1, y1, 0.0),
+        vec3(x0, y1, 0.0),
+    ]
 }
 
 /// The quarter of a disc at a corner of the pavement.
 fn bend(centre: Vec2, radius: f32, towards: Vec2) -> Vec<Vec3> {
     let arc = (0..=8).map(|step| {
         let (sin, cos) = (std::f32::consts::FRAC_PI_2 * step as f32 / 8.0).sin_cos();
-        vec3(centre.x + cos * radius * towards.x, centre.y + sin * radius * towards.y, 0.0)
+        vec3(
+            centre.x + cos * radius * towards.x,
+            centre.y + sin * radius * towards.y,
+            0.0,
+        )
     });
-    std::iter::once(vec3(centre.x, centre.y, 0.0)).chain(arc).collect()
+    std::iter::once(vec3(centre.x, centre.y, 0.0))
+        .chain(arc)
+        .collect()
 }
 
 fn streets(stage: &mut Stage, colours: &Colours) {
@@ -92,10 +121,13 @@ fn streets(stage: &mut Stage, colours: &Colours) {
 
 fn markings(stage: &mut Stage, colours: &Colours) {
     let paint = colours.marking.mixed(colours.asphalt, 0.12);
-    let dash = |stage: &mut Stage, x0: f32, y0: f32, x1: f32, y1: f32| stage.fill(&flat(x0, y0, x1, y1), paint);
+    let dash =
+        |stage: &mut Stage, x0: f32, y0: f32, x1: f32, y1: f32| stage.fill(&flat(x0, y0, x1, y1), paint);
     let mut y = -8.0;
     while y < 130.0 {
-        let free = ZEBRAS.iter().all(|(from, to)| y + 3.0 < *from - 1.2 || y > *to + 1.2);
+        let free = ZEBRAS
+            .iter()
+            .all(|(from, to)| y + 3.0 < *from - 1.2 || y > *to + 1.2);
         if free && (y + 3.0 < ACROSS.0 - 1.0 || y > ACROSS.1 + 1.0) {
             dash(stage, -0.07, y, 0.07, y + 3.0);
         }
@@ -114,8 +146,20 @@ fn markings(stage: &mut Stage, colours: &Colours) {
     dash(stage, 0.1, STOPS.0, KERB - 0.1, STOPS.0 + 0.4);
     dash(stage, -KERB + 0.1, STOPS.1 - 0.4, -0.1, STOPS.1);
     let middle = (ACROSS.0 + ACROSS.1) / 2.0;
-    dash(stage, -STOP_ACROSS, ACROSS.0 + 0.1, -STOP_ACROSS + 0.4, middle - 0.1);
-    dash(stage, STOP_ACROSS - 0.4, middle + 0.1, STOP_ACROSS, ACROSS.1 - 0.1);
+    dash(
+        stage,
+        -STOP_ACROSS,
+        ACROSS.0 + 0.1,
+        -STOP_ACROSS + 0.4,
+        middle - 0.1,
+    );
+    dash(
+        stage,
+        STOP_ACROSS - 0.4,
+        middle + 0.1,
+        STOP_ACROSS,
+        ACROSS.1 - 0.1,
+    );
     for (from, to) in ZEBRAS {
         let mut x = -KERB + 0.3;
         while x < KERB - 0.4 {
@@ -156,7 +200,10 @@ fn texture(stage: &mut Stage, key: u64) {
     for (row, line) in picture.rgb.chunks_exact_mut(width * 3).enumerate() {
         let y = row as f32 + 0.5;
         // The camera is not rolled: a row has one slope, and its points lie on one line.
-        let (from, to) = (stage.sight.ray(vec2(0.5, y)), stage.sight.ray(vec2(width as f32 - 0.5, y)));
+        let (from, to) = (
+            stage.sight.ray(vec2(0.5, y)),
+            stage.sight.ray(vec2(width as f32 - 0.5, y)),
+        );
         if from.z < -0.012 {
             let reach = -eye.z / from.z;
             let start = vec2(eye.x + from.x * reach, eye.y + from.y * reach);
@@ -171,7 +218,8 @@ fn texture(stage: &mut Stage, key: u64) {
             for (column, pixel) in line.chunks_exact_mut(3).enumerate() {
                 let part = column as f32 / width as f32;
                 let at = vec2(from.x + (to.x - from.x) * part, from.y) * (1.0 / (from.z + 0.12));
-                let cover = (smooth(at * 1.3, key) * 0.6 + smooth(at * 3.7, key ^ 1) * 0.4 - 1.0 + clouds) * 2.0;
+                let cover =
+                    (smooth(at * 1.3, key) * 0.6 + smooth(at * 3.7, key ^ 1) * 0.4 - 1.0 + clouds) * 2.0;
                 let cover = cover.clamp(0.0, 0.8);
                 for (value, light) in pixel.iter_mut().zip([cloud.r, cloud.g, cloud.b]) {
                     *value = (f32::from(*value) * (1.0 - cover) + light * 255.0 * cover) as u8;
@@ -209,7 +257,8 @@ fn surface(at: Vec2, pixel: f32, key: u64) -> f32 {
 }
 
 fn unit(x: i64, y: i64, key: u64) -> f32 {
-    let bits = (x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (y as u64).wrapping_mul(0xc2b2_ae3d_27d4_eb4f) ^ key;
+    let bits =
+        (x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (y as u64).wrapping_mul(0xc2b2_ae3d_27d4_eb4f) ^ key;
     (mix(bits) >> 40) as f32 / 16_777_216.0
 }
 

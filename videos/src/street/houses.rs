@@ -11,8 +11,8 @@ use crate::canvas::{Rgba, rgb};
 use crate::geometry::{Vec2, Vec3, vec2, vec3};
 
 const WALLS: [u32; 12] = [
-    0xd8_c8_a8, 0xc9_a0_7c, 0xb8_6a_50, 0xe4_dc_cc, 0xa8_b0_b4, 0xc8_b4_9c, 0x9a_5a_48, 0xdc_b8_8c, 0xb4_bc_a8,
-    0xcf_c4_b8, 0xe0_cf_9e, 0x94_8c_84,
+    0xd8_c8_a8, 0xc9_a0_7c, 0xb8_6a_50, 0xe4_dc_cc, 0xa8_b0_b4, 0xc8_b4_9c, 0x9a_5a_48, 0xdc_b8_8c,
+    0xb4_bc_a8, 0xcf_c4_b8, 0xe0_cf_9e, 0x94_8c_84,
 ];
 const ROOFS: [u32; 4] = [0x8a_48_38, 0x5a_50_4c, 0x6e_3c_30, 0x48_4c_54];
 
@@ -71,7 +71,9 @@ fn plots(from: f32, to: f32, rng: &mut Pcg64) -> Vec<(f32, f32, u64)> {
 
 /// Draws the houses in that order, and says which polygons cover them.
 pub(super) fn draw(stage: &mut Stage, houses: &[House]) -> Vec<Vec<Vec2>> {
-    let covers = houses.iter().map(|house| self::house(stage, house, &mut Pcg64::seed_from_u64(house.key)));
+    let covers = houses
+        .iter()
+        .map(|house| self::house(stage, house, &mut Pcg64::seed_from_u64(house.key)));
     covers.filter(|cover| cover.len() > 2).collect()
 }
 
@@ -84,7 +86,12 @@ pub(super) fn closing(stage: &mut Stage, rng: &mut Pcg64) {
         if let Some(middle) = stage.sight.point(at) {
             let scale = stage.sight.scale(at);
             let radius = rng.random_range(3.0..5.5) * scale;
-            stage.canvas.ellipse(middle, vec2(radius, radius), 0.0, colour.lit(rng.random_range(0.93..1.05)));
+            stage.canvas.ellipse(
+                middle,
+                vec2(radius, radius),
+                0.0,
+                colour.lit(rng.random_range(0.93..1.05)),
+            );
         }
     }
 }
@@ -104,7 +111,10 @@ fn house(stage: &mut Stage, front: &House, rng: &mut Pcg64) -> Vec<Vec2> {
     let paint = rgb(WALLS[rng.random_range(0..WALLS.len())]).lit(rng.random_range(0.85..1.05));
     let roof = rgb(ROOFS[rng.random_range(0..ROOFS.len())]);
     let trim = paint.mixed(rgb(0xf4_f0_e8), 0.6);
-    let (bays, shop) = ((length / rng.random_range(2.1..2.9)).max(2.0) as u32, rng.random_bool(0.4));
+    let (bays, shop) = (
+        (length / rng.random_range(2.1..2.9)).max(2.0) as u32,
+        rng.random_bool(0.4),
+    );
     if !stage.faces(&wall, front.normal) || stage.sight.polygon(&wall).len() < 3 {
         return Vec::new();
     }
@@ -130,7 +140,14 @@ fn house(stage: &mut Stage, front: &House, rng: &mut Pcg64) -> Vec<Vec2> {
             let half = 0.52 / length;
             let low = (floor as f32 * storey + if door { 0.05 } else { 1.0 }) / height;
             let high = (floor as f32 * storey + 2.45) / height;
-            opening(stage, &wall, front.normal, [middle - half, middle + half, low, high], (door, lit, tone), trim);
+            opening(
+                stage,
+                &wall,
+                front.normal,
+                [middle - half, middle + half, low, high],
+                (door, lit, tone),
+                trim,
+            );
         }
     }
     stage.sight.polygon(&[wall[0], wall[1], slope[2], slope[3]])
@@ -174,14 +191,23 @@ fn opening(
         return;
     }
     if stage.light.lamps && lit {
-        let warm = stage.light.hazed(rgb(0xf4_c8_78).lit(tone), stage.distance(&pane) * 0.6);
+        let warm = stage
+            .light
+            .hazed(rgb(0xf4_c8_78).lit(tone), stage.distance(&pane) * 0.6);
         stage.fill(&pane, warm);
     } else {
-        let glass = stage.light.shade(rgb(0x3a_46_50), normal).mixed(stage.light.sky.0, 0.22);
+        let glass = stage
+            .light
+            .shade(rgb(0x3a_46_50), normal)
+            .mixed(stage.light.sky.0, 0.22);
         stage.fill(&pane, stage.light.hazed(glass.lit(tone), stage.distance(&pane)));
     }
     if pixels > 14.0 {
-        let bar = within(wall, ((x0 + x1) / 2.0 - edge_x * 0.3, (x0 + x1) / 2.0 + edge_x * 0.3), (low, high));
+        let bar = within(
+            wall,
+            ((x0 + x1) / 2.0 - edge_x * 0.3, (x0 + x1) / 2.0 + edge_x * 0.3),
+            (low, high),
+        );
         stage.surface(&bar, normal, trim);
     }
 }
@@ -193,7 +219,10 @@ fn shopfront(stage: &mut Stage, wall: &[Vec3; 4], normal: Vec3, height: f32, rng
     let glass = if stage.light.lamps {
         rgb(0xf0_d8_a0).lit(rng.random_range(0.7..1.0))
     } else {
-        stage.light.shade(rgb(0x44_50_58), normal).mixed(stage.light.sky.0, 0.25)
+        stage
+            .light
+            .shade(rgb(0x44_50_58), normal)
+            .mixed(stage.light.sky.0, 0.25)
     };
     for part in 0..3 {
         let from = 0.05 + part as f32 * 0.31;
@@ -206,5 +235,9 @@ fn shopfront(stage: &mut Stage, wall: &[Vec3; 4], normal: Vec3, height: f32, rng
     let edge = within(wall, (0.03, 0.97), (2.0 / height, 2.4 / height));
     let out = normal * 0.9;
     let awning = [edge[0] + out, edge[1] + out, edge[2], edge[3]];
-    stage.surface(&awning, normal * 0.6 + vec3(0.0, 0.0, 0.8), band.mixed(rgb(0xff_ff_ff), 0.2));
+    stage.surface(
+        &awning,
+        normal * 0.6 + vec3(0.0, 0.0, 0.8),
+        band.mixed(rgb(0xff_ff_ff), 0.2),
+    );
 }

@@ -37,7 +37,12 @@ impl Illumination {
     pub(super) fn drawn(light: Light, rng: &mut Pcg64) -> Self {
         let azimuth = rng.random_range(0.0..std::f32::consts::TAU);
         match light {
-            Light::Day => Self::day(azimuth, rng.random_range(0.45..0.95), rng.random_range(0.0..1.0), rng),
+            Light::Day => Self::day(
+                azimuth,
+                rng.random_range(0.45..0.95),
+                rng.random_range(0.0..1.0),
+                rng,
+            ),
             Light::Dusk => Self::dusk(azimuth, rng),
         }
     }
@@ -109,5 +114,9 @@ impl Illumination {
 
 fn towards(azimuth: f32, elevation: f32) -> Vec3 {
     let (sin, cos) = azimuth.sin_cos();
-    unit(vec3(cos * elevation.cos(), sin * elevation.cos(), elevation.sin()))
+    unit(vec3(
+        cos * elevation.cos(),
+        sin * elevation.cos(),
+        elevation.sin(),
+    ))
 }

@@ -81,14 +81,23 @@ impl Street {
     /// Whether something near is fast enough to be smeared.
     fn hurries(&self, seconds: f32) -> bool {
         let travelling = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds));
-        travelling.into_iter().any(|it| !it.still && (-6.0..26.0).contains(&it.at.y) && it.at.x.abs() < 14.0)
+        travelling
+            .into_iter()
+            .any(|it| !it.still && (-6.0..26.0).contains(&it.at.y) && it.at.x.abs() < 14.0)
     }
 
     fn draw(&self, seconds: f32) -> (Picture, Vec<TruthObject>) {
-        let travelling: Vec<_> = self.lanes.iter().flat_map(|lane| lane.at(self.seed, seconds)).collect();
+        let travelling: Vec<_> = self
+            .lanes
+            .iter()
+            .flat_map(|lane| lane.at(self.seed, seconds))
+            .collect();
         let mut items = Vec::new();
         for it in &travelling {
-            let pose = Pose { at: vec3(it.at.x, it.at.y, 0.0), forward: it.forward };
+            let pose = Pose {
+                at: vec3(it.at.x, it.at.y, 0.0),
+                forward: it.forward,
+            };
             match &it.thing {
                 Thing::Vehicle(vehicle) => items.push(Item::Vehicle {
                     id: it.id,
@@ -123,7 +132,10 @@ impl Street {
                 pace: (walker.speed - 0.6).clamp(0.4, 0.9),
                 head: [14.0 * glance, -2.0, 0.0],
             };
-            items.push(Item::Person { id: walker.id, somebody });
+            items.push(Item::Person {
+                id: walker.id,
+                somebody,
+            });
         }
         self.place.draw(items, seconds)
     }
@@ -143,6 +155,12 @@ impl World for Street {
         }
         let picture = exposed(&pictures).unwrap_or_else(|| pictures.swap_remove(0));
         let picture = self.place.lens.seen(picture, key);
-        (picture, FrameTruth { objects, ..FrameTruth::default() })
+        (
+            picture,
+            FrameTruth {
+                objects,
+                ..FrameTruth::default()
+            },
+        )
     }
 }

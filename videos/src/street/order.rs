@@ -35,7 +35,10 @@ impl Footprint {
             from.x * normal.x + from.y * normal.y
         };
         edges.iter().find_map(|(normal, reach)| {
-            let parts = other.corners().iter().all(|corner| along(*corner, *normal) >= *reach - 0.02);
+            let parts = other
+                .corners()
+                .iter()
+                .all(|corner| along(*corner, *normal) >= *reach - 0.02);
             // The other lies beyond this edge: it is the nearer one if the eye is beyond it too.
             parts.then(|| along(eye, *normal) < *reach)
         })
@@ -53,7 +56,9 @@ pub(super) fn back_to_front(footprints: &[Footprint], sight: &Sight) -> Vec<usiz
         let others = by_distance.iter().copied().filter(|other| *other != index);
         let hidden = others.filter(|other| {
             let two = &footprints[*other];
-            let before = one.before(two, eye).or_else(|| two.before(one, eye).map(|before| !before));
+            let before = one
+                .before(two, eye)
+                .or_else(|| two.before(one, eye).map(|before| !before));
             before.unwrap_or_else(|| far(&index) < far(other)) && near_in_angle(one, two, eye)
         });
         hidden.collect()
@@ -81,7 +86,10 @@ fn near_in_angle(one: &Footprint, two: &Footprint, eye: Vec2) -> bool {
     let span = |it: &Footprint| {
         let to = it.at - eye;
         let away = to.length().max(0.1);
-        (to * (1.0 / away), ((it.half.length() + 0.3) / away).min(1.0).asin())
+        (
+            to * (1.0 / away),
+            ((it.half.length() + 0.3) / away).min(1.0).asin(),
+        )
     };
     let ((a, wide), (b, other)) = (span(one), span(two));
     let angle = (a.x * b.y - a.y * b.x).atan2(a.x * b.x + a.y * b.y).abs();
@@ -103,10 +111,21 @@ mod tests {
             centre: vec2(480.0, 270.0),
         });
         let forward = vec2(0.0, 1.0);
-        let bus = Footprint { at: vec2(2.0, 16.0), forward, half: vec2(6.0, 1.25) };
-        let car = Footprint { at: vec2(5.0, 14.0), forward, half: vec2(2.0, 0.9) };
+        let bus = Footprint {
+            at: vec2(2.0, 16.0),
+            forward,
+            half: vec2(6.0, 1.25),
+        };
+        let car = Footprint {
+            at: vec2(5.0, 14.0),
+            forward,
+            half: vec2(2.0, 0.9),
+        };
         assert_eq!(back_to_front(&[bus, car], &sight), [1, 0]);
-        let car = Footprint { at: vec2(-1.0, 19.0), ..car };
+        let car = Footprint {
+            at: vec2(-1.0, 19.0),
+            ..car
+        };
         assert_eq!(back_to_front(&[car, bus], &sight), [1, 0]);
     }
 }

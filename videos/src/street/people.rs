@@ -63,7 +63,12 @@ impl Cutout {
     /// The box in the picture.
     pub(super) fn outside(&self, bounds: &Bounds) -> Bounds {
         let (x, y) = (self.left as f32, self.top as f32);
-        Bounds { x0: bounds.x0 + x, y0: bounds.y0 + y, x1: bounds.x1 + x, y1: bounds.y1 + y }
+        Bounds {
+            x0: bounds.x0 + x,
+            y0: bounds.y0 + y,
+            x1: bounds.x1 + x,
+            y1: bounds.y1 + y,
+        }
     }
 
     /// Lays it over the picture, and says where it is opaque: runs of rows two pixels high.

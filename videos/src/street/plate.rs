@@ -13,7 +13,13 @@ const ASLANT: f32 = 0.25;
 
 /// Draws a plate at `middle` of the vehicle's frame, looking along its forward axis (`ahead` one) or back (less one).
 /// Returns the corners where it faces the camera and can be seen whole.
-pub(super) fn draw(stage: &mut Stage, pose: &Pose, middle: Vec3, ahead: f32, text: &str) -> Option<Vec<Vec2>> {
+pub(super) fn draw(
+    stage: &mut Stage,
+    pose: &Pose,
+    middle: Vec3,
+    ahead: f32,
+    text: &str,
+) -> Option<Vec<Vec2>> {
     let normal = pose.direction(vec3(ahead, 0.0, 0.0));
     let to_eye = unit(stage.sight.eye() - pose.point(middle));
     let facing = dot(normal, to_eye);
@@ -22,7 +28,9 @@ pub(super) fn draw(stage: &mut Stage, pose: &Pose, middle: Vec3, ahead: f32, tex
     }
     // Forward is u and left is v: seen from the front, a text runs to the left of the vehicle.
     let corner = |along: f32, up: f32| pose.point(middle + vec3(0.0, along * ahead, up));
-    let quad = |half: (f32, f32)| [(-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0)].map(|(a, b)| corner(a * half.0, b * half.1));
+    let quad = |half: (f32, f32)| {
+        [(-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0)].map(|(a, b)| corner(a * half.0, b * half.1))
+    };
     let outline: Option<Vec<Vec2>> = quad(HALF).iter().map(|point| stage.sight.point(*point)).collect();
     let outline = outline?;
     // Plates throw light back: they are brighter than what is about them.

@@ -39,19 +39,41 @@ pub(super) fn drawn(rng: &mut Pcg64) -> Vec<Prop> {
         let mut y = rng.random_range(10.5..13.0);
         while y < 120.0 {
             if (y > 42.0 || (side > 0.0 && y < 14.0)) && rng.random_bool(0.7) {
-                props.push(Prop { at: vec2(side * 7.9, y), kind: tree(rng) });
+                props.push(Prop {
+                    at: vec2(side * 7.9, y),
+                    kind: tree(rng),
+                });
             }
             y += rng.random_range(8.0..14.0);
         }
         for y in [13.0, 40.0, 66.0, 92.0] {
-            props.push(Prop { at: vec2(side * (KERB + 0.5), y + side * 1.5), kind: Kind::Lamp { arm: -side } });
+            props.push(Prop {
+                at: vec2(side * (KERB + 0.5), y + side * 1.5),
+                kind: Kind::Lamp { arm: -side },
+            });
         }
-        let (y, facing) = if side > 0.0 { (STOPS.0 + 0.6, -1.0) } else { (STOPS.1 - 0.6, 1.0) };
-        let kind = Kind::Signal { facing: vec2(0.0, facing), green: MAIN };
-        props.push(Prop { at: vec2(side * (KERB + 0.4), y), kind });
-        let kind = Kind::Signal { facing: vec2(side, 0.0), green: SIDE };
+        let (y, facing) = if side > 0.0 {
+            (STOPS.0 + 0.6, -1.0)
+        } else {
+            (STOPS.1 - 0.6, 1.0)
+        };
+        let kind = Kind::Signal {
+            facing: vec2(0.0, facing),
+            green: MAIN,
+        };
+        props.push(Prop {
+            at: vec2(side * (KERB + 0.4), y),
+            kind,
+        });
+        let kind = Kind::Signal {
+            facing: vec2(side, 0.0),
+            green: SIDE,
+        };
         let y = if side < 0.0 { 21.8 } else { 30.5 };
-        props.push(Prop { at: vec2(side * STOP_ACROSS * 0.93, y), kind });
+        props.push(Prop {
+            at: vec2(side * STOP_ACROSS * 0.93, y),
+            kind,
+        });
     }
     props
 }
@@ -66,7 +88,11 @@ fn tree(rng: &mut Pcg64) -> Kind {
             rng.random_range(-out..out),
             high - 1.1 + lift * 2.4,
         );
-        (at, rng.random_range(0.6..1.05), 0.66 + lift * 0.42 + rng.random_range(-0.06..0.06))
+        (
+            at,
+            rng.random_range(0.6..1.05),
+            0.66 + lift * 0.42 + rng.random_range(-0.06..0.06),
+        )
     });
     Kind::Tree(balls.collect())
 }
@@ -88,10 +114,17 @@ impl Prop {
         let mut middles = Vec::new();
         let depth = stage.distance(&[foot]);
         for (at, radius, bright) in balls {
-            let Some(middle) = stage.sight.point(foot + *at) else { continue };
+            let Some(middle) = stage.sight.point(foot + *at) else {
+                continue;
+            };
             let reach = radius * stage.sight.scale(foot + *at);
             let leaf = stage.light.level(rgb(0x55_78_36).lit(*bright));
-            stage.canvas.ellipse(middle, vec2(reach, reach * 0.9), 0.0, stage.light.hazed(leaf, depth));
+            stage.canvas.ellipse(
+                middle,
+                vec2(reach, reach * 0.9),
+                0.0,
+                stage.light.hazed(leaf, depth),
+            );
             let around = (0..6).map(|step| middle + vec2(reach, 0.0).turned(step as f32 * 1.047));
             middles.extend(around);
         }
@@ -111,7 +144,12 @@ impl Prop {
         let tip = head + vec3(arm * 0.45, 0.0, 0.0);
         stage.bar(&[head, tip], 0.16, lit);
         if stage.light.lamps {
-            stage.glow((head + tip) * 0.5 - vec3(0.0, 0.0, 0.08), 0.17, rgb(0xff_d8_98), 0.9);
+            stage.glow(
+                (head + tip) * 0.5 - vec3(0.0, 0.0, 0.08),
+                0.17,
+                rgb(0xff_d8_98),
+                0.9,
+            );
         }
         covers
     }
@@ -121,7 +159,12 @@ impl Prop {
 fn post(stage: &mut Stage, foot: Vec3, height: f32, half: f32, paint: Rgba) -> Vec<Vec<Vec2>> {
     let across = vec3(half, 0.0, 0.0);
     let up = vec3(0.0, 0.0, height);
-    let quad = [foot - across, foot + across, foot + across + up, foot - across + up];
+    let quad = [
+        foot - across,
+        foot + across,
+        foot + across + up,
+        foot - across + up,
+    ];
     stage.surface(&quad, vec3(0.0, -1.0, 0.0), paint);
     vec![stage.sight.polygon(&quad)]
 }
@@ -149,7 +192,9 @@ fn signal(stage: &mut Stage, foot: Vec3, facing: Vec2, green: (f32, f32), second
     let lamps = [rgb(0xff_3a_2a), rgb(0xff_c0_30), rgb(0x40_f0_90)];
     for (index, lamp) in lamps.into_iter().enumerate() {
         let middle = at(0.0, 3.08 - index as f32 * 0.3) + normal * 0.02;
-        let Some(seen) = stage.sight.point(middle) else { continue };
+        let Some(seen) = stage.sight.point(middle) else {
+            continue;
+        };
         let reach = 0.11 * stage.sight.scale(middle);
         let colour = if index == shown { lamp } else { lamp.lit(0.18) };
         stage.canvas.ellipse(seen, vec2(reach, reach), 0.0, colour);

@@ -64,7 +64,11 @@ impl Item<'_> {
                 forward: somebody.forward,
                 half: vec2(0.25, 0.25),
             },
-            Self::Prop(prop) => Footprint { at: prop.at, forward: vec2(0.0, 1.0), half: vec2(0.15, 0.15) },
+            Self::Prop(prop) => Footprint {
+                at: prop.at,
+                forward: vec2(0.0, 1.0),
+                half: vec2(0.15, 0.15),
+            },
             Self::Block(side, _) => {
                 let (from, to) = (-20.0, CORNERS.0);
                 Footprint {
@@ -84,11 +88,17 @@ impl Item<'_> {
                 shadows::cast(stage, &footprint, vehicle.shape.cabin.height.1);
             }
             Self::Bicycle { .. } => {
-                let narrow = Footprint { half: vec2(0.7, 0.12), ..footprint };
+                let narrow = Footprint {
+                    half: vec2(0.7, 0.12),
+                    ..footprint
+                };
                 shadows::cast(stage, &narrow, 1.5);
             }
             Self::Person { somebody, .. } => {
-                let narrow = Footprint { half: vec2(0.14, 0.16), ..footprint };
+                let narrow = Footprint {
+                    half: vec2(0.14, 0.16),
+                    ..footprint
+                };
                 shadows::cast(stage, &narrow, somebody.height);
             }
             Self::Prop(_) | Self::Block(..) => {}
@@ -103,14 +113,27 @@ impl Item<'_> {
 
     fn draw(&self, stage: &mut Stage, owner: u32, seconds: f32) -> Vec<Drawn> {
         match self {
-            Self::Vehicle { id, vehicle, pose, way, brakes } => {
-                let moving = Moving { vehicle, pose: *pose, way: *way, brakes: *brakes };
+            Self::Vehicle {
+                id,
+                vehicle,
+                pose,
+                way,
+                brakes,
+            } => {
+                let moving = Moving {
+                    vehicle,
+                    pose: *pose,
+                    way: *way,
+                    brakes: *brakes,
+                };
                 draw_vehicle(stage, owner, *id, &moving)
             }
             Self::Bicycle { id, riding } => draw_bicycle(stage, owner, *id, riding),
             Self::Person { id, somebody } => {
                 let seen = people::draw(stage, somebody);
-                seen.map_or_else(Vec::new, |seen| person(stage, owner, (*id, *id + 1), seen, somebody.name))
+                seen.map_or_else(Vec::new, |seen| {
+                    person(stage, owner, (*id, *id + 1), seen, somebody.name)
+                })
             }
             Self::Prop(prop) => {
                 let cover = prop.draw(stage, seconds);
@@ -265,7 +288,11 @@ impl Drawn {
     fn truth(self, stage: &Stage, size: (u32, u32)) -> TruthObject {
         let within = self.extent.within(size);
         let visible = stage.cover.visible(&self.mark);
-        let side = if self.by_height { within.height() } else { within.width().min(within.height()) };
+        let side = if self.by_height {
+            within.height()
+        } else {
+            within.width().min(within.height())
+        };
         let cut = within.area() < 0.5 * self.extent.area();
         TruthObject {
             r#box: within.array(),

@@ -31,17 +31,26 @@ pub(super) fn cast(stage: &mut Stage, footprint: &Footprint, height: f32) {
 
 /// Fills the hull of the points with darkness that ends softly, `edge` metres wide.
 fn soft(stage: &mut Stage, points: &[Vec3], scale: f32, edge: f32, darkness: f32) {
-    let seen: Vec<Vec2> = points.iter().filter_map(|point| stage.sight.point(*point)).collect();
+    let seen: Vec<Vec2> = points
+        .iter()
+        .filter_map(|point| stage.sight.point(*point))
+        .collect();
     if seen.len() < points.len() || scale <= 0.0 {
         let outline = hull(stage.sight.polygon(points));
-        stage.canvas.polygon(&outline, rgb(0x06_08_10).faded(darkness * 0.8));
+        stage
+            .canvas
+            .polygon(&outline, rgb(0x06_08_10).faded(darkness * 0.8));
         return;
     }
     let outline = hull(seen);
     let part = 1.0 - (1.0 - darkness).powf(1.0 / LAYERS as f32);
     for layer in 0..LAYERS {
         let by = edge * scale * (layer as f32 / (LAYERS - 1) as f32 * 2.0 - 1.0);
-        let grown = if by >= 0.0 { swollen(outline.clone(), by) } else { shrunk(&outline, -by) };
+        let grown = if by >= 0.0 {
+            swollen(outline.clone(), by)
+        } else {
+            shrunk(&outline, -by)
+        };
         stage.canvas.polygon(&grown, rgb(0x06_08_10).faded(part));
     }
 }

@@ -55,7 +55,11 @@ impl Sight {
     /// Pixels that a metre has there; nought behind the camera.
     pub(super) fn scale(&self, point: Vec3) -> f32 {
         let depth = self.depth(point);
-        if depth < NEAR { 0.0 } else { self.camera.focal / depth }
+        if depth < NEAR {
+            0.0
+        } else {
+            self.camera.focal / depth
+        }
     }
 
     /// Where the point is seen; none where it is too near or behind.
@@ -89,7 +93,10 @@ impl Sight {
     /// The direction of the ray through a pixel, of no particular length.
     pub(super) fn ray(&self, at: Vec2) -> Vec3 {
         let focal = self.camera.focal;
-        let (right, up) = ((at.x - self.camera.centre.x) / focal, (self.camera.centre.y - at.y) / focal);
+        let (right, up) = (
+            (at.x - self.camera.centre.x) / focal,
+            (self.camera.centre.y - at.y) / focal,
+        );
         let ((sin, cos), (sin_pitch, cos_pitch)) = (self.yaw, self.pitch);
         let ahead = cos_pitch + up * sin_pitch;
         vec3(
@@ -149,7 +156,8 @@ pub(super) fn hull(mut points: Vec<Vec2>) -> Vec<Vec2> {
 
 /// The polygon, larger by about `by` pixels all round its middle: neighbours then leave no seam.
 pub(super) fn swollen(mut points: Vec<Vec2>, by: f32) -> Vec<Vec2> {
-    let middle = points.iter().fold(Vec2::default(), |sum, point| sum + *point) * (1.0 / points.len().max(1) as f32);
+    let middle =
+        points.iter().fold(Vec2::default(), |sum, point| sum + *point) * (1.0 / points.len().max(1) as f32);
     for point in &mut points {
         let out = *point - middle;
         *point = *point + out * (by / out.length().max(by));

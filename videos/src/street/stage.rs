@@ -60,7 +60,9 @@ impl Stage {
 
     /// Whether the eye is on the side of the polygon that `normal` points to.
     pub(super) fn faces(&self, points: &[Vec3], normal: Vec3) -> bool {
-        points.first().is_some_and(|point| dot(self.sight.eye() - *point, normal) > 0.0)
+        points
+            .first()
+            .is_some_and(|point| dot(self.sight.eye() - *point, normal) > 0.0)
     }
 
     /// A line of the world, `width` metres wide.
@@ -74,24 +76,35 @@ impl Stage {
 
     /// A light that shines into the lens: a bright middle and a halo, `radius` metres.
     pub(super) fn glow(&mut self, at: Vec3, radius: f32, colour: Rgba, strength: f32) {
-        let Some(middle) = self.sight.point(at) else { return };
+        let Some(middle) = self.sight.point(at) else {
+            return;
+        };
         let pixels = radius * self.sight.scale(at);
         // Many thin layers, so that no ring is seen.
         for layer in 0..14 {
             let reach = pixels * (1.3 + 6.0 * (1.0 - layer as f32 / 13.0).powi(2));
             let part = 0.016 + 0.004 * layer as f32;
-            self.canvas.ellipse(middle, vec2(reach, reach), 0.0, colour.faded(part * strength));
+            self.canvas
+                .ellipse(middle, vec2(reach, reach), 0.0, colour.faded(part * strength));
         }
-        let white = colour.mixed(crate::canvas::rgb(0xff_ff_ff), 0.7).faded(strength.min(1.0));
+        let white = colour
+            .mixed(crate::canvas::rgb(0xff_ff_ff), 0.7)
+            .faded(strength.min(1.0));
         self.canvas.ellipse(middle, vec2(pixels, pixels), 0.0, white);
     }
 }
 
 /// The normal of a flat polygon, pointing away from `inside`.
 pub(super) fn outward(points: &[Vec3], inside: Vec3) -> Vec3 {
-    let [a, b, .., d] = points else { return Vec3::default() };
+    let [a, b, .., d] = points else {
+        return Vec3::default();
+    };
     let normal = unit(cross(*b - *a, *d - *a));
-    if dot(normal, *a - inside) < 0.0 { normal * -1.0 } else { normal }
+    if dot(normal, *a - inside) < 0.0 {
+        normal * -1.0
+    } else {
+        normal
+    }
 }
 
 /// A box about what of the polygons is seen.

@@ -25,9 +25,22 @@ const PEOPLE: u64 = 600;
 
 /// Somebody or something that was put somewhere.
 enum Put {
-    Vehicle { vehicle: Vehicle, brakes: bool },
-    Bicycle { who: Identity, number: u64 },
-    Person { who: Identity, name: Option<String>, height: f32, stride: f32, pace: f32, head: [f32; 3] },
+    Vehicle {
+        vehicle: Vehicle,
+        brakes: bool,
+    },
+    Bicycle {
+        who: Identity,
+        number: u64,
+    },
+    Person {
+        who: Identity,
+        name: Option<String>,
+        height: f32,
+        stride: f32,
+        pace: f32,
+        head: [f32; 3],
+    },
 }
 
 /// Where it was put, and how far it goes while the picture is exposed.
@@ -43,14 +56,29 @@ struct Placed {
 #[must_use]
 pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     let mut rng = seed.rng("still");
-    let light = if rng.random_bool(0.62) { Light::Day } else { Light::Dusk };
+    let light = if rng.random_bool(0.62) {
+        Light::Day
+    } else {
+        Light::Dusk
+    };
     let mut place = Place::new(seed, light, camera(&mut rng));
     place.lens.gain *= rng.random_range(0.84..1.14);
-    place.lens.blur = if rng.random_bool(0.45) { rng.random_range(0.25..0.7) } else { 0.0 };
+    place.lens.blur = if rng.random_bool(0.45) {
+        rng.random_range(0.25..0.7)
+    } else {
+        0.0
+    };
     let tint = [0; 3].map(|_: i32| rng.random_range(0.93..1.07_f32));
     let all = fill(seed, &mut rng);
-    let exposures: &[f32] = if rng.random_bool(0.35) { &[0.0, -0.5, 0.5] } else { &[0.0] };
-    let mut drawn: Vec<_> = exposures.iter().map(|part| place.draw(items(&all, *part), 0.0)).collect();
+    let exposures: &[f32] = if rng.random_bool(0.35) {
+        &[0.0, -0.5, 0.5]
+    } else {
+        &[0.0]
+    };
+    let mut drawn: Vec<_> = exposures
+        .iter()
+        .map(|part| place.draw(items(&all, *part), 0.0))
+        .collect();
     let objects = std::mem::take(&mut drawn[0].1);
     let pictures: Vec<Picture> = drawn.into_iter().map(|(picture, _)| picture).collect();
     let mut picture = exposed(&pictures).unwrap_or_else(|| pictures[0].clone());
@@ -60,7 +88,13 @@ pub fn still(seed: Seed) -> (Picture, FrameTruth) {
         }
     }
     let picture = place.lens.seen(picture, seed.key("grain"));
-    (picture, FrameTruth { objects, ..FrameTruth::default() })
+    (
+        picture,
+        FrameTruth {
+            objects,
+            ..FrameTruth::default()
+        },
+    )
 }
 
 fn camera(rng: &mut Pcg64) -> Camera {
@@ -80,7 +114,10 @@ fn items(all: &[Placed], exposed: f32) -> Vec<Item<'_>> {
     for (index, placed) in all.iter().enumerate() {
         let id = (index as u64 + 1) << 8;
         let at = placed.at + placed.forward * (placed.smear * exposed);
-        let pose = Pose { at: vec3(at.x, at.y, 0.0), forward: placed.forward };
+        let pose = Pose {
+            at: vec3(at.x, at.y, 0.0),
+            forward: placed.forward,
+        };
         items.push(match &placed.put {
             Put::Vehicle { vehicle, brakes } => Item::Vehicle {
                 id,
@@ -91,9 +128,21 @@ fn items(all: &[Placed], exposed: f32) -> Vec<Item<'_>> {
             },
             Put::Bicycle { who, number } => Item::Bicycle {
                 id,
-                riding: Riding { who, number: *number, pose, way: placed.way },
+                riding: Riding {
+                    who,
+                    number: *number,
+                    pose,
+                    way: placed.way,
+                },
             },
-            Put::Person { who, name, height, stride, pace, head } => Item::Person {
+            Put::Person {
+                who,
+                name,
+                height,
+                stride,
+                pace,
+                head,
+            } => Item::Person {
                 id,
                 somebody: Somebody {
                     who,
@@ -119,12 +168,26 @@ fn fill(seed: Seed, rng: &mut Pcg64) -> Vec<Placed> {
     let crossing = (ACROSS.0 - 2.0, ACROSS.1 + 2.0);
     for (x, away) in [(LANE, 1.0), (-LANE, -1.0)] {
         let first = first(away, rng);
-        lane(&mut all, rng, busy, (first, 85.0), |y| (vec2(x, y), vec2(0.0, away)), across.then_some(crossing));
+        lane(
+            &mut all,
+            rng,
+            busy,
+            (first, 85.0),
+            |y| (vec2(x, y), vec2(0.0, away)),
+            across.then_some(crossing),
+        );
     }
     let (near, far) = (ACROSS.0 + 1.8, ACROSS.1 - 1.8);
     for (y, right) in [(near, 1.0), (far, -1.0)] {
         let free = (!across).then_some((-STOP_ACROSS, STOP_ACROSS));
-        lane(&mut all, rng, busy * 0.8, (-34.0, 38.0), |x| (vec2(x, y), vec2(right, 0.0)), free);
+        lane(
+            &mut all,
+            rng,
+            busy * 0.8,
+            (-34.0, 38.0),
+            |x| (vec2(x, y), vec2(right, 0.0)),
+            free,
+        );
     }
     for (x, away) in [(CYCLE_LANE, 1.0), (-CYCLE_LANE, -1.0)] {
         bicycles(&mut all, seed, rng, (x, away), across.then_some(crossing));
@@ -139,7 +202,11 @@ fn fill(seed: Seed, rng: &mut Pcg64) -> Vec<Placed> {
 
 /// Where the nearest vehicle of a lane may begin: plates of those who drive away are seen from farther on.
 fn first(away: f32, rng: &mut Pcg64) -> f32 {
-    if away > 0.0 { rng.random_range(4.0..12.0) } else { rng.random_range(4.6..11.0) }
+    if away > 0.0 {
+        rng.random_range(4.0..12.0)
+    } else {
+        rng.random_range(4.6..11.0)
+    }
 }
 
 /// Fills a lane with vehicles, but for what lies between `free`.
@@ -161,7 +228,10 @@ fn lane(
             let forward = forward.turned(rng.random_range(-0.03..0.03));
             let side = vec2(-forward.y, forward.x) * rng.random_range(-0.25..0.25);
             all.push(Placed {
-                put: Put::Vehicle { vehicle, brakes: rng.random_bool(0.3) },
+                put: Put::Vehicle {
+                    vehicle,
+                    brakes: rng.random_bool(0.3),
+                },
                 at: middle + side,
                 forward,
                 way: rng.random_range(0.0..9.0),
@@ -173,14 +243,23 @@ fn lane(
     }
 }
 
-fn bicycles(all: &mut Vec<Placed>, seed: Seed, rng: &mut Pcg64, (x, away): (f32, f32), free: Option<(f32, f32)>) {
+fn bicycles(
+    all: &mut Vec<Placed>,
+    seed: Seed,
+    rng: &mut Pcg64,
+    (x, away): (f32, f32),
+    free: Option<(f32, f32)>,
+) {
     let mut y = rng.random_range(3.5..12.0);
     while y < 50.0 {
         let crosses = free.is_some_and(|(low, high)| y < high + 1.0 && y > low - 1.0);
         if rng.random_bool(0.62) && !crosses {
             let (who, _) = identity(seed.part, rng);
             all.push(Placed {
-                put: Put::Bicycle { who, number: rng.random() },
+                put: Put::Bicycle {
+                    who,
+                    number: rng.random(),
+                },
                 at: vec2(x + rng.random_range(-0.3..0.3), y),
                 forward: vec2(0.0, away).turned(rng.random_range(-0.12..0.12)),
                 way: rng.random_range(0.0..9.0),
@@ -216,7 +295,11 @@ fn person(all: &[Placed], seed: Seed, rng: &mut Pcg64) -> Option<Placed> {
         return None;
     }
     let towards = rng.random_bool(0.6);
-    let turn = if towards { rng.random_range(-0.9..0.9) } else { rng.random_range(0.0..std::f32::consts::TAU) };
+    let turn = if towards {
+        rng.random_range(-0.9..0.9)
+    } else {
+        rng.random_range(0.0..std::f32::consts::TAU)
+    };
     let (who, name) = identity(seed.part, rng);
     let standing = rng.random_bool(0.2);
     Some(Placed {
@@ -226,7 +309,11 @@ fn person(all: &[Placed], seed: Seed, rng: &mut Pcg64) -> Option<Placed> {
             name,
             stride: rng.random_range(0.0..std::f32::consts::TAU),
             pace: if standing { 0.0 } else { rng.random_range(0.4..1.0) },
-            head: [rng.random_range(-28.0..28.0), rng.random_range(-10.0..8.0), rng.random_range(-5.0..5.0)],
+            head: [
+                rng.random_range(-28.0..28.0),
+                rng.random_range(-10.0..8.0),
+                rng.random_range(-5.0..5.0),
+            ],
         },
         at,
         forward: vec2(0.0, -1.0).turned(turn),

@@ -83,7 +83,9 @@ impl Course {
     /// Where its front is, past the line, and whether it brakes, and stands.
     fn front(self, speed: f32, seconds: f32) -> (f32, bool, bool) {
         let Self::Halts { at, from, to } = self else {
-            let Self::Through(passes) = self else { return (0.0, false, false) };
+            let Self::Through(passes) = self else {
+                return (0.0, false, false);
+            };
             return (speed * (seconds - passes), false, false);
         };
         if seconds >= to {
@@ -112,16 +114,37 @@ impl Course {
 /// The lanes of the crossing.
 pub(super) fn lanes(seed: Seed) -> Vec<Lane> {
     let mut rng = seed.rng("lanes");
-    let (near, far) = (ACROSS.0 * 0.75 + ACROSS.1 * 0.25, ACROSS.0 * 0.25 + ACROSS.1 * 0.75);
+    let (near, far) = (
+        ACROSS.0 * 0.75 + ACROSS.1 * 0.25,
+        ACROSS.0 * 0.25 + ACROSS.1 * 0.75,
+    );
     let fast = rng.random_range(8.5..11.0);
     let slow = rng.random_range(4.4..5.2);
     let plan = [
         (vec2(LANE, STOPS.0), vec2(0.0, 1.0), MAIN, false, (22.0, 110.0)),
         (vec2(-LANE, STOPS.1), vec2(0.0, -1.0), MAIN, false, (95.0, 44.0)),
-        (vec2(-STOP_ACROSS, near), vec2(1.0, 0.0), SIDE, false, (32.0, 62.0)),
+        (
+            vec2(-STOP_ACROSS, near),
+            vec2(1.0, 0.0),
+            SIDE,
+            false,
+            (32.0, 62.0),
+        ),
         (vec2(STOP_ACROSS, far), vec2(-1.0, 0.0), SIDE, false, (42.0, 62.0)),
-        (vec2(CYCLE_LANE, STOPS.0), vec2(0.0, 1.0), MAIN, true, (18.0, 70.0)),
-        (vec2(-CYCLE_LANE, STOPS.1), vec2(0.0, -1.0), MAIN, true, (50.0, 40.0)),
+        (
+            vec2(CYCLE_LANE, STOPS.0),
+            vec2(0.0, 1.0),
+            MAIN,
+            true,
+            (18.0, 70.0),
+        ),
+        (
+            vec2(-CYCLE_LANE, STOPS.1),
+            vec2(0.0, -1.0),
+            MAIN,
+            true,
+            (50.0, 40.0),
+        ),
     ];
     let lanes = plan.into_iter().enumerate();
     lanes
@@ -183,7 +206,11 @@ impl Lane {
         let green = cycle as f32 * CYCLE + self.green.0;
         let red = CYCLE - self.green.1;
         let mut passing: Vec<(Thing, Course)> = Vec::new();
-        let (queue, most) = if self.cycles { (rng.random_range(0..2), 2) } else { (rng.random_range(0..4), 7) };
+        let (queue, most) = if self.cycles {
+            (rng.random_range(0..2), 2)
+        } else {
+            (rng.random_range(0..4), 7)
+        };
         let mut at = -rng.random_range(0.4..1.2);
         // The last of the cycle before passes while it is green still; nobody is nearer to it than two lengths.
         let mut from = green - red + self.speed / BRAKES / 2.0 + 3.4 + rng.random_range(0.0..2.0);
@@ -242,7 +269,10 @@ mod tests {
                         .collect();
                     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
                     for pair in spans.windows(2) {
-                        assert!(pair[0].1 + 0.5 < pair[1].0, "seed {number} at {seconds}: {pair:?} in {lane:?}");
+                        assert!(
+                            pair[0].1 + 0.5 < pair[1].0,
+                            "seed {number} at {seconds}: {pair:?} in {lane:?}"
+                        );
                     }
                 }
             }

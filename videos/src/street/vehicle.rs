@@ -40,10 +40,17 @@ pub(super) fn outlines(sight: &Sight, moving: &Moving<'_>) -> Vec<Vec<Vec2>> {
     };
     let world = |faces: Vec<Vec<Vec3>>| -> Vec<Vec<Vec3>> {
         let faces = faces.into_iter();
-        faces.map(|face| face.into_iter().map(|point| pose.point(point)).collect()).collect()
+        faces
+            .map(|face| face.into_iter().map(|point| pose.point(point)).collect())
+            .collect()
     };
     let lower = world(body::lower(shape));
-    let cabin = world(body::cabin(&shape.cabin).iter().map(|(_, face)| face.to_vec()).collect());
+    let cabin = world(
+        body::cabin(&shape.cabin)
+            .iter()
+            .map(|(_, face)| face.to_vec())
+            .collect(),
+    );
     let mut outlines = vec![
         hull_of(&mut std::iter::empty(), &lower),
         hull_of(&mut std::iter::empty(), &cabin),
@@ -62,8 +69,15 @@ fn wheels(moving: &Moving<'_>) -> Vec<Vec<Vec3>> {
     let mut wheels = Vec::new();
     for u in [shape.axles.0, shape.axles.1] {
         for left in [half, -half] {
-            let discs = [left, left * 0.76].map(|v| body::circle(vec3(u, v, shape.wheel), shape.wheel, 12, 0.0));
-            wheels.push(discs.concat().into_iter().map(|point| moving.pose.point(point)).collect());
+            let discs =
+                [left, left * 0.76].map(|v| body::circle(vec3(u, v, shape.wheel), shape.wheel, 12, 0.0));
+            wheels.push(
+                discs
+                    .concat()
+                    .into_iter()
+                    .map(|point| moving.pose.point(point))
+                    .collect(),
+            );
         }
     }
     wheels
@@ -73,7 +87,10 @@ fn wheels(moving: &Moving<'_>) -> Vec<Vec<Vec3>> {
 pub(super) fn draw(stage: &mut Stage, moving: &Moving<'_>) -> VehicleSeen {
     let outlines = outlines(&stage.sight, moving);
     for wheel in wheels(moving) {
-        let seen: Vec<Vec2> = wheel.iter().filter_map(|point| stage.sight.point(*point)).collect();
+        let seen: Vec<Vec2> = wheel
+            .iter()
+            .filter_map(|point| stage.sight.point(*point))
+            .collect();
         stage.canvas.polygon(&hull(seen), stage.light.level(BLACK));
     }
     // From behind, the mirrors stand behind the body.
@@ -127,15 +144,28 @@ fn sides(stage: &mut Stage, moving: &Moving<'_>) {
         let middle = shape.sections[shape.sections.len() / 2];
         if let Some(stripe) = vehicle.stripe {
             let (low, high) = (middle.waist - 0.14, middle.waist + 0.10);
-            stage.surface(&[at(rear, low), at(front, low), at(front, high), at(rear, high)], normal, stripe);
+            stage.surface(
+                &[at(rear, low), at(front, low), at(front, high), at(rear, high)],
+                normal,
+                stripe,
+            );
         }
         let dark = stage.light.shade(vehicle.paint.lit(0.62), normal);
-        let sill = [at(rear, middle.sill), at(front, middle.sill), at(front, middle.sill + 0.1), at(rear, middle.sill + 0.1)];
+        let sill = [
+            at(rear, middle.sill),
+            at(front, middle.sill),
+            at(front, middle.sill + 0.1),
+            at(rear, middle.sill + 0.1),
+        ];
         stage.surface(&sill, normal, BLACK.mixed(vehicle.paint, 0.25));
         for u in doors(vehicle) {
             stage.bar(&[at(u, middle.sill + 0.08), at(u, middle.deck)], 0.018, dark);
             if vehicle.make != Make::Bus {
-                stage.bar(&[at(u + 0.12, middle.waist + 0.2), at(u + 0.3, middle.waist + 0.2)], 0.035, dark);
+                stage.bar(
+                    &[at(u + 0.12, middle.waist + 0.2), at(u + 0.3, middle.waist + 0.2)],
+                    0.035,
+                    dark,
+                );
             }
         }
         for u in [shape.axles.0, shape.axles.1] {
@@ -168,8 +198,14 @@ fn wheel(stage: &mut Stage, moving: &Moving<'_>, u: f32, left: f32, normal: Vec3
     }
     let arch: Vec<Vec3> = arch.into_iter().map(|point| moving.pose.point(point)).collect();
     stage.fill(&arch, stage.light.shade(rgb(0x0c_0c_0e), normal));
-    stage.fill(&disc(half - 0.03, radius, 18, 0.0), stage.light.shade(rgb(0x1d_1e_21), normal));
-    stage.fill(&disc(half - 0.02, radius * 0.66, 14, 0.0), stage.light.shade(vehicle.rim, normal));
+    stage.fill(
+        &disc(half - 0.03, radius, 18, 0.0),
+        stage.light.shade(rgb(0x1d_1e_21), normal),
+    );
+    stage.fill(
+        &disc(half - 0.02, radius * 0.66, 14, 0.0),
+        stage.light.shade(vehicle.rim, normal),
+    );
     if stage.sight.scale(moving.pose.at) * radius > 9.0 {
         let dark = stage.light.shade(vehicle.rim.lit(0.45), normal);
         let centre = disc(half - 0.015, 0.0, 1, 0.0);
@@ -212,16 +248,33 @@ fn ends(stage: &mut Stage, moving: &Moving<'_>) -> Option<Vec<Vec2>> {
 /// Grille and air intake.
 fn nose(stage: &mut Stage, moving: &Moving<'_>, end: &Section, normal: Vec3) {
     let quad = |half: f32, low: f32, high: f32| {
-        [(-half, low), (half, low), (half * 0.94, high), (-half * 0.94, high)]
-            .map(|(v, z)| moving.pose.point(vec3(end.u + 0.01, v, z)))
+        [
+            (-half, low),
+            (half, low),
+            (half * 0.94, high),
+            (-half * 0.94, high),
+        ]
+        .map(|(v, z)| moving.pose.point(vec3(end.u + 0.01, v, z)))
     };
     let dark = rgb(0x1a_1b_1f);
-    stage.surface(&quad(end.half * 0.86, end.sill + 0.02, end.sill + 0.12), normal, dark);
+    stage.surface(
+        &quad(end.half * 0.86, end.sill + 0.02, end.sill + 0.12),
+        normal,
+        dark,
+    );
     let (low, high) = (end.waist + 0.015, end.deck - 0.015);
-    let (low, high) = if moving.vehicle.make == Make::Bus { (end.waist - 0.1, end.waist + 0.05) } else { (low, high) };
+    let (low, high) = if moving.vehicle.make == Make::Bus {
+        (end.waist - 0.1, end.waist + 0.05)
+    } else {
+        (low, high)
+    };
     stage.surface(&quad(end.half * 0.52, low, high), normal, dark);
     let chrome = stage.light.shade(rgb(0xb8_bc_c0), normal);
-    let bar = [-0.5, 0.5].map(|part| moving.pose.point(vec3(end.u + 0.015, end.half * part, (low + high) / 2.0)));
+    let bar = [-0.5, 0.5].map(|part| {
+        moving
+            .pose
+            .point(vec3(end.u + 0.015, end.half * part, (low + high) / 2.0))
+    });
     stage.bar(&bar, 0.018, chrome);
 }
 
@@ -232,7 +285,13 @@ fn bumper(stage: &mut Stage, moving: &Moving<'_>, end: &Section, normal: Vec3) {
 }
 
 /// The two lamps at one end.
-fn lamps(stage: &mut Stage, moving: &Moving<'_>, ahead: f32, (end, next): (&Section, &Section), normal: Vec3) {
+fn lamps(
+    stage: &mut Stage,
+    moving: &Moving<'_>,
+    ahead: f32,
+    (end, next): (&Section, &Section),
+    normal: Vec3,
+) {
     let tall = ahead < 0.0 && matches!(moving.vehicle.make, Make::Van | Make::Bus);
     for left in [1.0, -1.0] {
         let local = |u: f32, v: f32, z: f32| moving.pose.point(vec3(u + 0.008 * ahead, v * left, z));
@@ -253,7 +312,11 @@ fn lamps(stage: &mut Stage, moving: &Moving<'_>, ahead: f32, (end, next): (&Sect
                 local(end.u, end.half * 0.93, end.deck - 0.015),
             ]
         };
-        let middle = local(end.u + 0.03 * ahead, end.half * 0.78, (end.waist + end.deck) / 2.0);
+        let middle = local(
+            end.u + 0.03 * ahead,
+            end.half * 0.78,
+            (end.waist + end.deck) / 2.0,
+        );
         light_up(stage, moving, ahead, &lamp, middle, normal);
     }
 }
@@ -304,7 +367,9 @@ fn cabin(stage: &mut Stage, moving: &Moving<'_>) {
 /// Glass mirrors the sky at its top and is dark below.
 fn glass(stage: &mut Stage, points: &[Vec3], normal: Vec3) {
     let outline = stage.sight.polygon(points);
-    let Some(bounds) = crate::geometry::Bounds::about(outline.iter().copied()) else { return };
+    let Some(bounds) = crate::geometry::Bounds::about(outline.iter().copied()) else {
+        return;
+    };
     let sky = stage.light.sky.0.mixed(stage.light.sky.1, 0.5);
     let dark = stage.light.shade(rgb(0x1a_22_2a), normal);
     let depth = stage.distance(points);
@@ -329,7 +394,11 @@ fn side_windows(stage: &mut Stage, vehicle: &Vehicle, face: &[Vec3; 4], normal: 
 }
 
 fn front_window(stage: &mut Stage, vehicle: &Vehicle, face: &[Vec3; 4], normal: Vec3) {
-    let up = if vehicle.make == Make::Bus { (0.03, 0.76) } else { (0.05, 0.92) };
+    let up = if vehicle.make == Make::Bus {
+        (0.03, 0.76)
+    } else {
+        (0.05, 0.92)
+    };
     glass(stage, &body::within(face, (0.05, 0.95), up), normal);
     let dark = stage.light.shade(BLACK, normal);
     for (from, to) in [(0.12, 0.45), (0.52, 0.85)] {
@@ -377,7 +446,11 @@ fn mirrors(stage: &mut Stage, moving: &Moving<'_>) {
     let vehicle = moving.vehicle;
     let shape = &vehicle.shape.cabin;
     let bus = vehicle.make == Make::Bus;
-    let (u, z) = if bus { (shape.base.1 + 0.1, 2.2) } else { (shape.base.1 - 0.35, shape.height.0 + 0.09) };
+    let (u, z) = if bus {
+        (shape.base.1 + 0.1, 2.2)
+    } else {
+        (shape.base.1 - 0.35, shape.height.0 + 0.09)
+    };
     let (tall, wide) = if bus { (0.24, 0.10) } else { (0.09, 0.11) };
     for left in [1.0, -1.0] {
         let v = (shape.half.0 + if bus { 0.16 } else { 0.12 }) * left;

@@ -28,19 +28,52 @@ struct Route {
 /// How far from the middle of the street people walk.
 const ROUTES: [Route; 11] = [
     // Along the pavements, over the other street.
-    Route { points: &[(-6.6, 62.0), (-6.6, -3.0)], gate: Some((32.3, OVER_SIDE)) },
-    Route { points: &[(-6.6, -3.0), (-6.6, 62.0)], gate: Some((25.5, OVER_SIDE)) },
-    Route { points: &[(6.6, 62.0), (6.6, -3.0)], gate: Some((32.3, OVER_SIDE)) },
-    Route { points: &[(6.6, -3.0), (6.6, 62.0)], gate: Some((25.5, OVER_SIDE)) },
+    Route {
+        points: &[(-6.6, 62.0), (-6.6, -3.0)],
+        gate: Some((32.3, OVER_SIDE)),
+    },
+    Route {
+        points: &[(-6.6, -3.0), (-6.6, 62.0)],
+        gate: Some((25.5, OVER_SIDE)),
+    },
+    Route {
+        points: &[(6.6, 62.0), (6.6, -3.0)],
+        gate: Some((32.3, OVER_SIDE)),
+    },
+    Route {
+        points: &[(6.6, -3.0), (6.6, 62.0)],
+        gate: Some((25.5, OVER_SIDE)),
+    },
     // Round the corner, towards the camera and away.
-    Route { points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)], gate: None },
-    Route { points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)], gate: None },
-    Route { points: &[(-6.9, -3.0), (-6.9, 20.4), (-38.0, 20.4)], gate: None },
+    Route {
+        points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)],
+        gate: None,
+    },
+    Route {
+        points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)],
+        gate: None,
+    },
+    Route {
+        points: &[(-6.9, -3.0), (-6.9, 20.4), (-38.0, 20.4)],
+        gate: None,
+    },
     // Over the zebra crossings.
-    Route { points: &[(34.0, 20.4), (6.6, 20.4), (6.2, 17.5), (-6.2, 17.5), (-6.2, -3.0)], gate: Some((31.7, OVER_MAIN)) },
-    Route { points: &[(6.4, -3.0), (6.4, 17.5), (-6.4, 17.5), (-6.2, -3.0)], gate: Some((22.1, OVER_MAIN)) },
-    Route { points: &[(-6.4, -3.0), (-6.4, 17.5), (6.4, 17.5), (6.6, -3.0)], gate: Some((22.1, OVER_MAIN)) },
-    Route { points: &[(-6.4, 60.0), (-6.4, 34.5), (6.4, 34.5), (6.4, 60.0)], gate: Some((27.1, OVER_MAIN)) },
+    Route {
+        points: &[(34.0, 20.4), (6.6, 20.4), (6.2, 17.5), (-6.2, 17.5), (-6.2, -3.0)],
+        gate: Some((31.7, OVER_MAIN)),
+    },
+    Route {
+        points: &[(6.4, -3.0), (6.4, 17.5), (-6.4, 17.5), (-6.2, -3.0)],
+        gate: Some((22.1, OVER_MAIN)),
+    },
+    Route {
+        points: &[(-6.4, -3.0), (-6.4, 17.5), (6.4, 17.5), (6.6, -3.0)],
+        gate: Some((22.1, OVER_MAIN)),
+    },
+    Route {
+        points: &[(-6.4, 60.0), (-6.4, 34.5), (6.4, 34.5), (6.4, 60.0)],
+        gate: Some((27.1, OVER_MAIN)),
+    },
 ];
 
 /// Somebody on their way.
@@ -84,7 +117,9 @@ fn cycle_at(seed: Seed, cycle: i64, seconds: f32) -> Vec<Walker> {
             None => start + wait * CYCLE - 10.0,
         };
         let way = (seconds - leaves) * speed;
-        let Some((at, forward)) = place(route.points, way) else { continue };
+        let Some((at, forward)) = place(route.points, way) else {
+            continue;
+        };
         // Shifted to their right: both ways along a pavement are apart, and so are the sides of a zebra crossing.
         let shift = vec2(forward.y, -forward.x) * (0.35 + 0.5 * aside);
         walkers.push(Walker {
@@ -116,7 +151,10 @@ fn place(points: &[(f32, f32)], way: f32) -> Option<(Vec2, Vec2)> {
     // Corners are cut a little: the place is the mean of a step before and one after.
     let (before, after) = (point(way - 0.7)?, point(way + 0.7)?);
     let along = after - before;
-    Some((before.towards(after, 0.5), along * (1.0 / along.length().max(1e-3))))
+    Some((
+        before.towards(after, 0.5),
+        along * (1.0 / along.length().max(1e-3)),
+    ))
 }
 
 #[cfg(test)]

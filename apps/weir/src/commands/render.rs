@@ -11,13 +11,12 @@ use weir_flow::StopFlag;
 use weir_videos::{Light, WorldKind};
 
 use crate::args::Render;
-use crate::error::UserError;
 use crate::interrupt;
 
 /// Renders what was asked for. Ctrl-C ends it with nothing left behind.
 ///
 /// # Errors
-/// A world that this build does not have, and files that cannot be written.
+/// Arguments that do not go together, and files that cannot be written.
 pub(crate) fn render(args: &Render) -> anyhow::Result<()> {
     let stop = StopFlag::default();
     interrupt::watch_saying(&stop, "stopping: what was rendered is taken away")?;
@@ -35,10 +34,6 @@ pub(crate) fn render(args: &Render) -> anyhow::Result<()> {
 fn threads(said: Option<u32>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     said.map_or_else(cores, |threads| threads as usize)
-}
-
-fn missing(kind: WorldKind) -> anyhow::Error {
-    UserError::new(format!("this build has no world {}", kind.name())).into()
 }
 
 fn interrupted() -> anyhow::Error {

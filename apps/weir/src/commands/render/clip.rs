@@ -12,7 +12,7 @@ use weir_videos::{Light, Seed, World, WorldKind, world};
 use super::ordered::in_order;
 use super::timing::{Moment, steady, uneven};
 use super::unfinished::Unfinished;
-use super::{interrupted, missing, threads};
+use super::{interrupted, threads};
 use crate::args::{Clip, Codec};
 use crate::error::UserError;
 use crate::{output, progress};
@@ -23,7 +23,7 @@ const SHRUNK: f32 = 2.0 / 3.0;
 /// Renders a clip and writes its truth; both take their names when they are complete.
 pub(super) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) -> anyhow::Result<()> {
     let seed = Seed::new(args.part, args.seed);
-    let world = world(kind, seed, light).ok_or_else(|| missing(kind))?;
+    let world = world(kind, seed, light);
     let truth_path = checked(args)?;
     let moments = if args.variable_rate {
         uneven(args.seconds, args.fps, seed)

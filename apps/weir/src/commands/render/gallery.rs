@@ -3,28 +3,29 @@
 use std::fs;
 
 use weir_flow::StopFlag;
-use weir_videos::{GALLERY, GALLERY_VIEWS, WorldKind, gallery_face};
+use weir_videos::live::gallery_face;
+use weir_videos::{GALLERY, GALLERY_VIEWS};
 
 use super::ordered::in_order;
 use super::unfinished::Unfinished;
-use super::{interrupted, missing, threads};
+use super::{interrupted, threads};
 use crate::args::Gallery;
 use crate::output;
 
 /// Writes the pictures of all identities into a folder that takes its name when all are there.
 pub(super) fn gallery(args: &Gallery, stop: &StopFlag) -> anyhow::Result<()> {
     let folder = Unfinished::folder(&args.out)?;
-    let count = GALLERY * GALLERY_VIEWS;
-    let of = |index: u64| (index / GALLERY_VIEWS, index % GALLERY_VIEWS);
+    let views = u64::from(GALLERY_VIEWS);
+    let of = |index: u64| (index / views, (index % views) as u32);
     let make = |index| {
         let (number, view) = of(index);
-        gallery_face(number, view).map(|picture| picture.png())
+        gallery_face(number, view).png()
     };
-    in_order(count, threads(None), make, |index, made| {
+    in_order(GALLERY * views, threads(None), make, |index, made| {
         if stop.raised() {
             return Err(interrupted());
         }
-        let picture = made.ok_or_else(|| missing(WorldKind::Live))??;
+        let picture = made?;
         let (number, view) = of(index);
         // A folder for each name: of a file called p01.png the gallery would take the letters for the name.
         let person = folder.part().join(format!("p{:02}", number + 1));

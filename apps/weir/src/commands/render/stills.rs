@@ -4,12 +4,12 @@ use std::fs;
 use std::io::BufWriter;
 
 use weir_flow::StopFlag;
-use weir_videos::truth::{Clip, FrameTruth, TruthWriter};
+use weir_videos::truth::{Clip, TruthWriter};
 use weir_videos::{SIZE, Seed, still};
 
 use super::ordered::in_order;
 use super::unfinished::Unfinished;
-use super::{interrupted, missing, threads};
+use super::{interrupted, threads};
 use crate::args::Stills;
 use crate::{output, progress};
 
@@ -18,10 +18,6 @@ const QUALITY: u8 = 90;
 
 /// Renders `count` stills into a folder that takes its name when all are there.
 pub(super) fn stills(args: &Stills, stop: &StopFlag) -> anyhow::Result<()> {
-    let first = Seed::new(args.part, args.first);
-    if still(args.world, first).is_none() {
-        return Err(missing(args.world));
-    }
     let folder = Unfinished::folder(&args.out)?;
     let bar = progress::runs("rendering", args.count);
     let made = fill(args, &folder, stop, &|done| bar.set_position(done));
@@ -47,20 +43,24 @@ fn fill(args: &Stills, folder: &Unfinished, stop: &StopFlag, done: &dyn Fn(u64))
     let mut truth = TruthWriter::begin(BufWriter::new(file), &header).map_err(failed)?;
     let make = |index| {
         let number = args.first + index;
-        let (picture, mut seen) = still(args.world, Seed::new(args.part, number))?;
+        let (picture, mut seen) = still(args.world, Seed::new(args.part, number));
         seen.frame = number;
-        Some((picture.jpeg(QUALITY), seen))
+        (picture.jpeg(QUALITY), seen)
     };
-    in_order(args.count, threads(args.threads), make, |index, made| {
-        if stop.raised() {
-            return Err(interrupted());
-        }
-        let (picture, seen): (_, FrameTruth) = made.ok_or_else(|| missing(args.world))?;
-        let name = format!("{:06}.jpg", seen.frame);
-        fs::write(folder.part().join(name), picture?).map_err(failed)?;
-        truth.frame(&seen).map_err(failed)?;
-        done(index + 1);
-        Ok(())
-    })?;
+    in_order(
+        args.count,
+        threads(args.threads),
+        make,
+        |index, (picture, seen)| {
+            if stop.raised() {
+                return Err(interrupted());
+            }
+            let name = format!("{:06}.jpg", seen.frame);
+            fs::write(folder.part().join(name), picture?).map_err(failed)?;
+            truth.frame(&seen).map_err(failed)?;
+            done(index + 1);
+            Ok(())
+        },
+    )?;
     truth.finish().map_err(failed)
 }
