@@ -106,8 +106,5 @@ pub fn still(kind: WorldKind, seed: Seed) -> (Picture, FrameTruth) {
     }
 }
 
-/// People whom the gallery of live clips knows.
-pub const GALLERY: u64 = 20;
-
-/// Pictures of each of them.
+/// Pictures of each person of the gallery.
 pub const GALLERY_VIEWS: u32 = 2;

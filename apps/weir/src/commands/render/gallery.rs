@@ -3,8 +3,8 @@
 use std::fs;
 
 use weir_flow::StopFlag;
-use weir_videos::live::gallery_face;
-use weir_videos::{GALLERY, GALLERY_VIEWS};
+use weir_videos::GALLERY_VIEWS;
+use weir_videos::live::{GALLERY, gallery_face};
 
 use super::ordered::in_order;
 use super::unfinished::Unfinished;
