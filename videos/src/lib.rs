@@ -8,6 +8,7 @@ pub mod canvas;
 pub mod font;
 pub mod geometry;
 pub mod lens;
+pub mod live;
 pub mod person;
 pub mod seed;
 pub mod street;

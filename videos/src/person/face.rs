@@ -63,7 +63,7 @@ impl Face<'_> {
 
 /// A tone of skin or cloth in the shade: darker, and redder.
 pub(super) fn shaded(colour: Rgba, shade: f32) -> Rgba {
-    let warm = colour.lit(0.55).mixed(rgb(0x5a_20_20), 0.25);
+    let warm = colour.lit(0.55).mixed(rgb(0x5a2020), 0.25);
     colour.mixed(warm, shade)
 }
 

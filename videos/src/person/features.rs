@@ -70,18 +70,18 @@ impl Opening<'_> {
         let upper = self.along(|lids| lids.0);
         let mut white = upper.clone();
         white.extend(self.along(|lids| lids.1).into_iter().rev());
-        canvas.polygon(&white, rgb(0xf8_f5_f1).mixed(face.who.skin, 0.08));
+        canvas.polygon(&white, rgb(0xf8f5f1).mixed(face.who.skin, 0.08));
         if self.blink < 0.85 {
             let off = vec2(turn.0.to_radians().sin(), -turn.1.to_radians().sin()) * EYEBALL;
             let middle = self.centre() + off;
             canvas.polygon(&self.disc(middle, IRIS), eyes.colour.lit(0.62));
             canvas.polygon(&self.disc(middle, IRIS * 0.8), eyes.colour.lit(1.1));
-            canvas.polygon(&self.disc(middle, IRIS * 0.48), rgb(0x12_0e_0e));
+            canvas.polygon(&self.disc(middle, IRIS * 0.48), rgb(0x120e0e));
             let glint = middle + vec2(face.light.signum() * 0.016, -0.016);
-            canvas.polygon(&self.disc(glint, 0.011), rgb(0xff_ff_ff).faded(0.9));
+            canvas.polygon(&self.disc(glint, 0.011), rgb(0xffffff).faded(0.9));
         }
         let lash = if eyes.lashes { 0.021 } else { 0.013 };
-        let dark = rgb(0x22_16_14).mixed(face.shaded(1.0), if eyes.lashes { 0.0 } else { 0.3 });
+        let dark = rgb(0x221614).mixed(face.shaded(1.0), if eyes.lashes { 0.0 } else { 0.3 });
         canvas.line(&upper, face.px(lash), dark);
         if eyes.lashes {
             let (corner, _) = self.lids(0.9);
@@ -200,7 +200,7 @@ pub(super) fn nose(canvas: &mut Canvas, face: &Face<'_>) -> Vec2 {
         shine,
         vec2(0.013, 0.013) * face.view.scale,
         0.0,
-        rgb(0xff_ff_ff).faded(0.3),
+        rgb(0xffffff).faded(0.3),
     );
     tip
 }
@@ -239,18 +239,18 @@ pub(super) fn mouth(canvas: &mut Canvas, face: &Face<'_>, mimic: &Mimic) {
     canvas.polygon(&between(&|edges| edges[0], inner[0]), colour.lit(0.88));
     canvas.polygon(&between(inner[1], &|edges| edges[3]), colour.lit(1.05));
     if mimic.mouth > 0.003 {
-        canvas.polygon(&between(inner[0], inner[1]), rgb(0x4c_17_1c));
+        canvas.polygon(&between(inner[0], inner[1]), rgb(0x4c171c));
         let tongue = |edges: [f32; 4]| edges[2] - (edges[2] - edges[1]) * 0.35;
-        canvas.polygon(&between(&tongue, inner[1]), rgb(0xb8_55_58));
+        canvas.polygon(&between(&tongue, inner[1]), rgb(0xb85558));
         if mimic.teeth > 0.05 {
             let share = mimic.teeth * (0.55 + 0.4 * mimic.frown);
             let teeth = |edges: [f32; 4]| edges[1] + (edges[2] - edges[1]) * share;
-            canvas.polygon(&between(inner[0], &teeth), rgb(0xf6_f3_ee));
+            canvas.polygon(&between(inner[0], &teeth), rgb(0xf6f3ee));
         }
         if mimic.frown > 0.3 {
             let middle = |edges: [f32; 4]| (edges[1] + edges[2]) * 0.5;
             let line = between(&middle, &middle);
-            canvas.line(&line[2..15], face.px(0.008), rgb(0x8a_6a_66));
+            canvas.line(&line[2..15], face.px(0.008), rgb(0x8a6a66));
         }
     }
     let line = between(inner[0], inner[0]);

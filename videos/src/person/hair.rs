@@ -86,7 +86,7 @@ struct Shape {
 
 impl Hair {
     pub(super) fn brow_colour(&self) -> Rgba {
-        self.colour.mixed(rgb(0x2a_1c_16), 0.45)
+        self.colour.mixed(rgb(0x2a1c16), 0.45)
     }
 
     /// Whether it covers the ears.

@@ -236,13 +236,13 @@ fn skin(canvas: &mut Canvas, face: &Face<'_>, head: &Head) {
         to: (face.view.at(vec3(0.0, 0.5, 0.2)), dark.faded(0.3)),
     };
     canvas.polygon(&outline, fall);
-    let blush = face.who.skin.mixed(rgb(0xd8_40_40), 0.5).faded(0.1);
+    let blush = face.who.skin.mixed(rgb(0xd84040), 0.5).faded(0.1);
     for side in [-1.0, 1.0] {
         if face.faces_us(side * 0.19, 0.13) {
             face.spot(canvas, (side * 0.19, 0.14), vec2(0.085, 0.07), blush);
         }
     }
-    let shine = rgb(0xff_ff_ff).faded(0.05);
+    let shine = rgb(0xffffff).faded(0.05);
     if face.faces_us(0.0, -0.2) {
         face.spot(canvas, (face.light * 0.1, -0.2), vec2(0.14, 0.08), shine);
     }
@@ -254,7 +254,7 @@ fn few_features(canvas: &mut Canvas, face: &Face<'_>) {
     for side in [-1.0, 1.0] {
         if face.faces_us(side * who.eyes.spacing, who.eyes.y) {
             let at = face.at(side * who.eyes.spacing, who.eyes.y);
-            canvas.ellipse(at, vec2(0.06, 0.04) * face.view.scale, 0.0, rgb(0x2a_20_20));
+            canvas.ellipse(at, vec2(0.06, 0.04) * face.view.scale, 0.0, rgb(0x2a2020));
         }
     }
     if face.faces_us(0.0, 0.3) {
@@ -330,7 +330,7 @@ fn beard(canvas: &mut Canvas, face: &Face<'_>, mimic: &Mimic) {
 fn marks(canvas: &mut Canvas, face: &Face<'_>) {
     let who = face.who;
     if who.freckles {
-        let tone = face.shaded(0.7).mixed(rgb(0xa0_50_20), 0.4).faded(0.7);
+        let tone = face.shaded(0.7).mixed(rgb(0xa05020), 0.4).faded(0.7);
         let places = [
             (0.09, 0.1),
             (0.13, 0.13),
@@ -352,7 +352,7 @@ fn marks(canvas: &mut Canvas, face: &Face<'_>) {
             face.at(mole.x, mole.y),
             vec2(0.017, 0.016) * face.view.scale,
             0.0,
-            rgb(0x3a_20_18),
+            rgb(0x3a2018),
         );
     }
 }
@@ -376,7 +376,7 @@ fn glasses(canvas: &mut Canvas, face: &Face<'_>) {
                     face.out(cx + rx * stretched(cos), cy + ry * stretched(sin), 0.05)
                 })
                 .collect();
-            canvas.polygon(&rim, rgb(0xd8_ec_ff).faded(0.12));
+            canvas.polygon(&rim, rgb(0xd8ecff).faded(0.12));
             canvas.line(&rim, width, glasses.colour);
         }
         let hinge = face.out(side * (eyes.spacing + rx), cy - 0.02, 0.04);

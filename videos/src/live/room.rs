@@ -1,0 +1,369 @@
+//! Rooms that people stand in: a living room, an entrance, a studio; by day or in the evening.
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use super::SIZE;
+use crate::canvas::{Canvas, Ink, Rgba, rgb};
+use crate::geometry::{Vec2, vec2};
+
+/// A room, and what stands in it.
+#[derive(Debug, Clone)]
+pub(super) struct Room {
+    /// Whether it is dark outside.
+    pub(super) evening: bool,
+    wall: Rgba,
+    floor: Rgba,
+    /// Where the wall meets the floor.
+    edge: f32,
+    kind: Kind,
+    things: Vec<Thing>,
+    /// Left edge and width of the window.
+    window: Option<(f32, f32)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Living,
+    Entrance,
+    Studio,
+}
+
+/// Something that stands or hangs at a place along the wall, with a colour and a number that varies it.
+#[derive(Debug, Clone, Copy)]
+struct Thing {
+    what: What,
+    x: f32,
+    colour: Rgba,
+    variant: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Shelf,
+    Plant,
+    Frame,
+    Lamp,
+    Door,
+}
+
+const WALLS: [u32; 10] = [
+    0xd9cfc0, 0xc5d0d2, 0xb9c4a8, 0xe2d6c8, 0x9fb0bd, 0xd8b9a8, 0xc9c2d4, 0x8c9a90, 0xe6e4de, 0x6f7f8f,
+];
+const FLOORS: [u32; 5] = [0x8a6848, 0xa88660, 0x6d5844, 0x9a9690, 0x565a60];
+const COLOURS: [u32; 9] = [
+    0xc2554a, 0x3f6f9f, 0xd9a441, 0x5a8a5c, 0x7a5a94, 0xe8e2d4, 0x2f3b4c, 0xb87a4c, 0x4aa0a0,
+];
+
+impl Room {
+    pub(super) fn of(rng: &mut Pcg64) -> Self {
+        let evening = rng.random_bool(0.35);
+        let kind = [Kind::Living, Kind::Living, Kind::Entrance, Kind::Studio][rng.random_range(0..4)];
+        let kinds = match kind {
+            Kind::Living => [What::Shelf, What::Plant, What::Frame, What::Lamp],
+            Kind::Entrance => [What::Door, What::Plant, What::Frame, What::Plant],
+            Kind::Studio => [What::Lamp, What::Plant, What::Lamp, What::Shelf],
+        };
+        let window = rng
+            .random_bool(0.7)
+            .then(|| (rng.random_range(20.0..620.0), rng.random_range(190.0..320.0)));
+        let count = rng.random_range(3..=6);
+        let things = (0..count).map(|index: u32| Thing {
+            what: kinds[rng.random_range(0..kinds.len())],
+            x: (index as f32 + rng.random_range(0.15..0.85)) * 960.0 / count as f32,
+            colour: rgb(COLOURS[rng.random_range(0..COLOURS.len())]),
+            variant: rng.random_range(0..1000),
+        });
+        let things = things
+            .filter(|thing| {
+                window.is_none_or(|(x, wide)| {
+                    thing.x < x - 70.0 || thing.x > x + wide + 70.0 || thing.what == What::Plant
+                })
+            })
+            .collect();
+        Self {
+            evening,
+            wall: rgb(WALLS[rng.random_range(0..WALLS.len())]),
+            floor: rgb(FLOORS[rng.random_range(0..FLOORS.len())]),
+            edge: rng.random_range(370.0..450.0),
+            kind,
+            things,
+            window,
+        }
+    }
+
+    /// Where most light comes from: -1 left, 1 right.
+    pub(super) fn light(&self) -> f32 {
+        self.window
+            .map_or(0.2, |(x, wide)| ((x + wide / 2.0) / 480.0 - 1.0).clamp(-0.8, 0.8))
+    }
+
+    pub(super) fn draw(&self, canvas: &mut Canvas) {
+        let (width, height) = (SIZE.0 as f32, SIZE.1 as f32);
+        let dusk = if self.evening { 0.62 } else { 1.0 };
+        let (lit, dark) = (self.wall.lit(1.06 * dusk), self.wall.lit(0.8 * dusk));
+        let far = if self.light() < 0.0 {
+            [0.0, width]
+        } else {
+            [width, 0.0]
+        };
+        let wall = Ink::Gradient {
+            from: (vec2(far[0], 0.0), lit),
+            to: (vec2(far[1], height), dark),
+        };
+        canvas.rect([0.0, 0.0, width, self.edge], wall);
+        let floor = Ink::Gradient {
+            from: (vec2(0.0, self.edge), self.floor.lit(0.75 * dusk)),
+            to: (vec2(0.0, height), self.floor.lit(1.05 * dusk)),
+        };
+        canvas.rect([0.0, self.edge, width, height], floor);
+        self.boards(canvas, dusk);
+        let skirting = self.wall.lit(1.2 * dusk);
+        canvas.rect([0.0, self.edge - 10.0, width, self.edge], skirting);
+        canvas.rect(
+            [0.0, self.edge - 1.5, width, self.edge + 1.0],
+            self.floor.lit(0.5 * dusk),
+        );
+        if self.kind == Kind::Studio {
+            self.panels(canvas, dusk);
+        }
+        if let Some((x, wide)) = self.window {
+            self.window(canvas, x, wide);
+        }
+        for thing in &self.things {
+            thing.draw(canvas, self.edge, dusk, self.evening);
+        }
+    }
+
+    fn boards(&self, canvas: &mut Canvas, dusk: f32) {
+        for index in -8..=8 {
+            let from = vec2(480.0 + index as f32 * 70.0, self.edge);
+            let to = vec2(480.0 + index as f32 * 170.0, SIZE.1 as f32);
+            canvas.line(&[from, to], 1.5, self.floor.lit(0.62 * dusk).faded(0.6));
+        }
+    }
+
+    fn panels(&self, canvas: &mut Canvas, dusk: f32) {
+        for column in 0..8 {
+            let x = column as f32 * 120.0;
+            let tone = if column % 2 == 0 { 0.94 } else { 1.07 };
+            let ink = self.wall.lit(tone * dusk).faded(0.55);
+            canvas.rect([x, 0.0, x + 118.0, self.edge - 10.0], ink);
+        }
+    }
+
+    fn window(&self, canvas: &mut Canvas, x: f32, wide: f32) {
+        let (top, bottom) = (45.0, 255.0);
+        let frame = rgb(0xf0ece4).lit(if self.evening { 0.6 } else { 1.0 });
+        canvas.rect([x - 9.0, top - 9.0, x + wide + 9.0, bottom + 9.0], frame);
+        let (high, low) = if self.evening {
+            (rgb(0x1a2440), rgb(0x4a3a58))
+        } else {
+            (rgb(0x9cc8ee), rgb(0xeef4f6))
+        };
+        let sky = Ink::Gradient {
+            from: (vec2(x, top), high),
+            to: (vec2(x, bottom), low),
+        };
+        canvas.rect([x, top, x + wide, bottom], sky);
+        let hill = if self.evening {
+            rgb(0x1c2230)
+        } else {
+            rgb(0x8fb284)
+        };
+        let share = |part: f32, y: f32| vec2(x + wide * part, y);
+        let hills = [
+            share(0.0, 215.0),
+            share(0.2, 195.0),
+            share(0.45, 212.0),
+            share(0.7, 188.0),
+            share(1.0, 210.0),
+            share(1.0, bottom),
+            share(0.0, bottom),
+        ];
+        canvas.polygon(&hills, hill);
+        if self.evening {
+            for index in 0..7 {
+                let at = share(0.1 + 0.13 * index as f32, 222.0 + 9.0 * (index % 3) as f32);
+                canvas.rect([at.x, at.y, at.x + 4.0, at.y + 5.0], rgb(0xf0c870));
+            }
+        }
+        canvas.rect([x + wide / 2.0 - 4.0, top, x + wide / 2.0 + 4.0, bottom], frame);
+        canvas.rect([x, top + 75.0, x + wide, top + 81.0], frame);
+        canvas.rect(
+            [x - 18.0, bottom + 6.0, x + wide + 18.0, bottom + 16.0],
+            frame.lit(0.92),
+        );
+        let cloth = self
+            .wall
+            .mixed(rgb(0xf4ead8), 0.5)
+            .lit(if self.evening { 0.6 } else { 0.97 });
+        for (from, to) in [(x - 34.0, x + 22.0), (x + wide - 22.0, x + wide + 34.0)] {
+            canvas.rect([from, top - 22.0, to, bottom + 70.0], cloth);
+            for fold in 1..4 {
+                let at = from + (to - from) * fold as f32 / 4.0;
+                let line = [vec2(at, top - 20.0), vec2(at + 3.0, bottom + 70.0)];
+                canvas.line(&line, 3.0, cloth.lit(0.85));
+            }
+        }
+    }
+}
+
+impl Thing {
+    fn draw(&self, canvas: &mut Canvas, edge: f32, dusk: f32, evening: bool) {
+        match self.what {
+            What::Shelf => self.shelf(canvas, dusk),
+            What::Plant => self.plant(canvas, edge, dusk),
+            What::Frame => self.frame(canvas, dusk),
+            What::Lamp => self.lamp(canvas, edge, evening),
+            What::Door => self.door(canvas, edge, dusk),
+        }
+    }
+
+    /// The `index`th number from 0 to 1 of this thing's own.
+    fn chance(&self, index: u32) -> f32 {
+        let mixed = crate::seed::mix(u64::from(self.variant) * 977 + u64::from(index));
+        (mixed >> 40) as f32 / (1u64 << 24) as f32
+    }
+
+    fn shelf(&self, canvas: &mut Canvas, dusk: f32) {
+        let wood = rgb(0x7a5a3c).lit(dusk);
+        for board in 0..3 {
+            let y = 130.0 + board as f32 * 82.0;
+            let mut x = self.x - 62.0;
+            let mut book = board * 20;
+            while x < self.x + 48.0 {
+                let (wide, tall) = (7.0 + 9.0 * self.chance(book), 34.0 + 24.0 * self.chance(book + 1));
+                let pick = (self.chance(book + 2) * COLOURS.len() as f32) as usize;
+                let colour = rgb(COLOURS[pick.min(COLOURS.len() - 1)]).lit(0.85 * dusk);
+                if self.chance(book + 3) < 0.8 {
+                    canvas.rect([x, y - tall, x + wide, y], colour);
+                    canvas.rect(
+                        [x + 1.5, y - tall + 6.0, x + wide - 1.5, y - tall + 9.0],
+                        colour.lit(1.5),
+                    );
+                }
+                x += wide + 1.0;
+                book += 4;
+            }
+            canvas.rect([self.x - 70.0, y, self.x + 70.0, y + 7.0], wood);
+            canvas.rect(
+                [self.x - 70.0, y + 7.0, self.x + 70.0, y + 11.0],
+                wood.lit(0.6).faded(0.5),
+            );
+        }
+    }
+
+    fn plant(&self, canvas: &mut Canvas, edge: f32, dusk: f32) {
+        let foot = vec2(self.x, edge + 26.0);
+        let green = rgb(0x3f7a48).mixed(rgb(0x7aa050), self.chance(1)).lit(dusk);
+        canvas.ellipse(
+            foot + vec2(0.0, 6.0),
+            vec2(44.0, 9.0),
+            0.0,
+            rgb(0x000000).faded(0.25),
+        );
+        let size = 0.8 + 0.5 * self.chance(2);
+        for leaf in 0..11 {
+            let angle = -1.25 + 0.25 * leaf as f32 + 0.2 * (self.chance(leaf + 10) - 0.5);
+            let length = (95.0 + 70.0 * self.chance(leaf + 30)) * size;
+            let (root, tip) = (
+                foot - vec2(0.0, 48.0),
+                foot + vec2(0.0, -48.0) + vec2(0.0, -length).turned(angle),
+            );
+            let side = vec2(15.0 * size, 0.0).turned(angle);
+            let middle = root.towards(tip, 0.55);
+            let tone = green.lit(0.75 + 0.45 * self.chance(leaf + 50));
+            canvas.blob(&[root, middle + side, tip, middle - side], tone);
+            canvas.line(&[root, tip], 1.5, tone.lit(0.8));
+        }
+        let pot = [
+            vec2(-30.0, -52.0),
+            vec2(30.0, -52.0),
+            vec2(22.0, 4.0),
+            vec2(-22.0, 4.0),
+        ];
+        let ink = Ink::Gradient {
+            from: (foot - vec2(30.0, 0.0), self.colour.lit(1.05 * dusk)),
+            to: (foot + vec2(30.0, 0.0), self.colour.lit(0.65 * dusk)),
+        };
+        canvas.polygon(&pot.map(|corner| foot + corner), ink);
+    }
+
+    fn frame(&self, canvas: &mut Canvas, dusk: f32) {
+        let (wide, high) = (44.0 + 40.0 * self.chance(1), 40.0 + 34.0 * self.chance(2));
+        let (x, y) = (self.x, 110.0 + 60.0 * self.chance(3));
+        canvas.rect(
+            [x - wide + 4.0, y - high + 6.0, x + wide + 4.0, y + high + 6.0],
+            rgb(0x000000).faded(0.18),
+        );
+        canvas.rect([x - wide, y - high, x + wide, y + high], rgb(0x3a3028).lit(dusk));
+        let ground = self.colour.mixed(rgb(0xf4eee0), 0.55).lit(dusk);
+        canvas.rect(
+            [x - wide + 7.0, y - high + 7.0, x + wide - 7.0, y + high - 7.0],
+            ground,
+        );
+        let low = y + high - 7.0;
+        let hill = |left: f32, right: f32, top: f32| -> [Vec2; 3] {
+            [
+                vec2(x + left * (wide - 7.0), low),
+                vec2(x + (left + right) / 2.0 * (wide - 7.0), y + top * high),
+                vec2(x + right * (wide - 7.0), low),
+            ]
+        };
+        canvas.polygon(&hill(-1.0, 0.5, -0.1), self.colour.lit(0.9 * dusk));
+        canvas.polygon(&hill(-0.3, 1.0, 0.2), self.colour.lit(0.65 * dusk));
+        canvas.ellipse(
+            vec2(x + wide * 0.4, y - high * 0.4),
+            vec2(9.0, 9.0),
+            0.0,
+            rgb(0xf0c060).lit(dusk),
+        );
+    }
+
+    fn lamp(&self, canvas: &mut Canvas, edge: f32, evening: bool) {
+        let top = 150.0 + 40.0 * self.chance(1);
+        canvas.line(
+            &[vec2(self.x, top), vec2(self.x, edge + 14.0)],
+            5.0,
+            rgb(0x3a3634),
+        );
+        canvas.ellipse(vec2(self.x, edge + 14.0), vec2(30.0, 7.0), 0.0, rgb(0x2c2a28));
+        if evening {
+            for step in 1..9 {
+                let reach = 34.0 * step as f32;
+                let glow = rgb(0xffd890).faded(0.035);
+                canvas.ellipse(vec2(self.x, top), vec2(reach, reach), 0.0, glow);
+            }
+        }
+        let shade = [
+            vec2(-24.0, -34.0),
+            vec2(24.0, -34.0),
+            vec2(42.0, 26.0),
+            vec2(-42.0, 26.0),
+        ];
+        let tone = if evening {
+            rgb(0xffe6b0)
+        } else {
+            self.colour.mixed(rgb(0xf0e8da), 0.6)
+        };
+        canvas.polygon(&shade.map(|corner| vec2(self.x, top) + corner), tone);
+    }
+
+    fn door(&self, canvas: &mut Canvas, edge: f32, dusk: f32) {
+        let leaf = self.colour.mixed(rgb(0x8a7458), 0.5).lit(dusk);
+        let (x0, x1) = (self.x - 66.0, self.x + 66.0);
+        canvas.rect([x0 - 10.0, 56.0, x1 + 10.0, edge], rgb(0xe8e2d6).lit(dusk));
+        canvas.rect([x0, 66.0, x1, edge], leaf);
+        for (top, bottom) in [(86.0, 200.0), (222.0, edge - 24.0)] {
+            canvas.rect([x0 + 16.0, top, x1 - 16.0, bottom], leaf.lit(0.86));
+            canvas.rect([x0 + 20.0, top + 4.0, x1 - 16.0, bottom], leaf.lit(1.08));
+        }
+        canvas.ellipse(
+            vec2(x1 - 9.0, 235.0),
+            vec2(5.0, 5.0),
+            0.0,
+            rgb(0xd8c070).lit(dusk),
+        );
+    }
+}
