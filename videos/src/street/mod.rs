@@ -5,8 +5,11 @@
 
 mod bicycle;
 mod body;
+mod cabin;
 mod cover;
 mod crowd;
+mod ends;
+mod fill;
 mod fleet;
 mod ground;
 mod houses;
@@ -17,6 +20,7 @@ mod people;
 mod place;
 mod plate;
 mod props;
+mod rider;
 mod scene;
 mod shadows;
 mod sight;

@@ -117,7 +117,7 @@ pub(super) fn tint(stage: &Stage, at: Vec3) -> [f32; 3] {
     let to_eye = stage.sight.eye() - at;
     let normal = super::sight::unit(vec3(to_eye.x, to_eye.y, 2.0));
     let white = stage.light.shade(rgb(0xff_ff_ff), normal);
-    [white.r, white.g, white.b].map(|channel| 0.08 + 0.92 * channel)
+    [white.r, white.g, white.b].map(|channel| 0.13 + 0.90 * channel)
 }
 
 /// Where a direction on the ground points as the camera sees it from there: 0 towards it, 90 to the right, in degrees.

@@ -115,7 +115,9 @@ fn cycle_at(seed: Seed, cycle: i64, seconds: f32) -> Vec<Walker> {
     for (index, ordinal) in order.into_iter().enumerate() {
         let route = &ROUTES[index % ROUTES.len()];
         let speed = rng.random_range(1.2..1.55);
-        let (wait, aside) = (rng.random_range(0.0..1.0_f32), rng.random_range(-0.9..0.9));
+        let (wait, aside) = (rng.random_range(0.0..1.0_f32), rng.random_range(-0.12..0.12));
+        // Each route keeps to its own side of the pavement: who comes from elsewhere walks beside it.
+        let aside = aside - 0.8 + 1.6 * (index * 5 % ROUTES.len()) as f32 / ROUTES.len() as f32;
         let stranger = GALLERY + rng.random_range(0..400);
         // Of the gallery everybody comes in turn, so that nobody is in two places.
         let named = (cycle.rem_euclid(GALLERY as i64) as u64 * NAMED + ordinal) % GALLERY;
