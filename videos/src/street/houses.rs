@@ -81,11 +81,11 @@ pub(super) fn draw(stage: &mut Stage, houses: &[House]) -> Vec<Vec<Vec2>> {
 pub(super) fn closing(stage: &mut Stage, rng: &mut Pcg64) {
     let leaves = stage.light.level(rgb(0x4c_62_40));
     let colour = stage.light.hazed(leaves, 150.0);
-    for step in 0..40 {
-        let at = vec3(-60.0 + step as f32 * 3.1, 172.0, rng.random_range(1.0..7.0));
+    for step in 0..90 {
+        let at = vec3(-62.0 + step as f32 * 1.4, 172.0, rng.random_range(0.0..6.5));
         if let Some(middle) = stage.sight.point(at) {
             let scale = stage.sight.scale(at);
-            let radius = rng.random_range(3.0..5.5) * scale;
+            let radius = rng.random_range(1.6..3.2) * scale;
             stage.canvas.ellipse(
                 middle,
                 vec2(radius, radius),

@@ -5,8 +5,11 @@
 
 mod bicycle;
 mod body;
+mod cabin;
 mod cover;
 mod crowd;
+mod ends;
+mod fill;
 mod fleet;
 mod ground;
 mod houses;
@@ -17,14 +20,19 @@ mod people;
 mod place;
 mod plate;
 mod props;
+mod rider;
 mod scene;
 mod shadows;
 mod sight;
+mod soft;
 mod stage;
 mod still;
 mod traffic;
 mod vehicle;
 mod walkers;
+
+#[cfg(test)]
+mod tests;
 
 use rand::RngExt;
 
@@ -65,7 +73,7 @@ impl Street {
         let mut rng = seed.rng("camera");
         let camera = Camera {
             eye: vec3(rng.random_range(-3.3..-2.3), 0.0, rng.random_range(3.2..3.8)),
-            yaw: rng.random_range(0.0..0.05),
+            yaw: rng.random_range(-0.07..-0.02),
             pitch: rng.random_range(0.175..0.205),
             focal: rng.random_range(960.0..1060.0),
             centre: vec2(SIZE.0 as f32 / 2.0, SIZE.1 as f32 / 2.0),
@@ -75,6 +83,14 @@ impl Street {
             place: Place::new(seed, light, camera),
             lanes: traffic::lanes(seed),
             crowd: Crowd::new(seed.part),
+        }
+    }
+
+    #[cfg(test)]
+    fn truth(&self, seconds: f32) -> FrameTruth {
+        FrameTruth {
+            objects: self.draw(seconds).1,
+            ..FrameTruth::default()
         }
     }
 
@@ -154,7 +170,7 @@ impl World for Street {
             pictures.extend([-0.5, 0.5].map(|part| self.draw(seconds + part * SHUTTER).0));
         }
         let picture = exposed(&pictures).unwrap_or_else(|| pictures.swap_remove(0));
-        let picture = self.place.lens.seen(picture, key);
+        let picture = self.place.seen(&picture, key);
         (
             picture,
             FrameTruth {

@@ -8,6 +8,7 @@ use super::light::{Illumination, Light};
 use super::props::{self, Prop};
 use super::scene::{self, Item};
 use super::sight::Sight;
+use super::soft::softened;
 use super::stage::Stage;
 use super::{SIZE, ground, shadows};
 use crate::canvas::{Canvas, Picture, rgb};
@@ -24,6 +25,8 @@ pub(super) struct Place {
     blocks: [Vec<House>; 2],
     props: Vec<Prop>,
     pub(super) lens: Lens,
+    /// How soft the lens is: the part of a pixel's light that falls on either neighbour.
+    pub(super) softness: f32,
 }
 
 impl Place {
@@ -63,7 +66,13 @@ impl Place {
                 vignette: rng.random_range(0.10..0.24),
                 blur: 0.0,
             },
+            softness: rng.random_range(0.02..0.10),
         }
+    }
+
+    /// What the camera makes of a picture.
+    pub(super) fn seen(&self, picture: &Picture, key: u64) -> Picture {
+        self.lens.seen(softened(picture, self.softness), key)
     }
 
     /// Draws the place with what is in it, without the lens.

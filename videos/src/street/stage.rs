@@ -87,8 +87,10 @@ impl Stage {
             self.canvas
                 .ellipse(middle, vec2(reach, reach), 0.0, colour.faded(part * strength));
         }
+        // Only a white light is white in its middle.
+        let part = if colour.g > 0.5 { 0.7 } else { 0.2 };
         let white = colour
-            .mixed(crate::canvas::rgb(0xff_ff_ff), 0.7)
+            .mixed(crate::canvas::rgb(0xff_ff_ff), part)
             .faded(strength.min(1.0));
         self.canvas.ellipse(middle, vec2(pixels, pixels), 0.0, white);
     }
