@@ -42,11 +42,11 @@ bench-overhead: setup
 
 # PARD's evaluation, run again in the simulator: tables and figures into docs/reproduction/pard. Needs cargo alone.
 reproduce-pard:
-	@scripts/reproduce-pard.sh
+	@scripts/reproduce.sh pard
 
 # PPipe's evaluation, run again: tables and figures into docs/reproduction/ppipe. Needs cargo alone.
 reproduce-ppipe:
-	@scripts/reproduce-ppipe.sh
+	@scripts/reproduce.sh ppipe
 
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup

@@ -91,6 +91,21 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "operators/src",
         &["actix", "tokio", "weir_runtime", "weir_graph", "weir_policy"],
     ),
+    (
+        "videos/src",
+        &[
+            "tokio",
+            "ort",
+            "ffmpeg_next",
+            "std::fs",
+            "std::net",
+            "std::time",
+            "Instant",
+            "SystemTime",
+            "HashMap",
+            "HashSet",
+        ],
+    ),
 ];
 
 /// Which crates of ours each of ours may depend on.
@@ -105,6 +120,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         &["weir-policy", "weir-graph", "weir-flow", "weir-partition"],
     ),
     ("operators", &["weir-flow"]),
+    ("videos", &[]),
 ];
 
 /// Which crate alone may depend on a foreign one.

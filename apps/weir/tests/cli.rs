@@ -7,9 +7,12 @@
     reason = "a test that skips says so"
 )]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::{refuses, stderr, stdout};
 use tempfile::TempDir;
 
 /// Runs the program in an empty folder, with no settings of this machine.
@@ -36,26 +39,6 @@ fn weir_with(folder: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> 
         .envs(variables.iter().copied())
         .output()
         .expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// The program must fail as the user's mistake, with a complaint that has these words.
-fn refuses(output: &Output, words: &[&str]) {
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
-    for word in words {
-        assert!(
-            stderr(output).contains(word),
-            "\"{word}\" is not in\n{}",
-            stderr(output)
-        );
-    }
 }
 
 /// A folder with a graph on an emulated device, which needs neither models nor videos.
@@ -395,6 +378,13 @@ fn a_profile_of_blocks_is_added_to() {
     refuses(
         &profile(&["3", "--out", "made/fer.toml", "--full-precision"]),
         &["the precision"],
+    );
+    let mut bent = blocks.clone();
+    bent.layers[1] = 0;
+    std::fs::write(folder.path().join("bent.toml"), toml::to_string(&bent).unwrap()).unwrap();
+    refuses(
+        &profile(&["3", "--out", "bent.toml"]),
+        &["bent.toml", "do not ascend from 0", "another file"],
     );
     refuses(&profile(&["4000"]), &["at most", "lower --blocks"]);
 }

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::{stderr, stdout};
 use tempfile::TempDir;
 
 fn weir(arguments: &[&str]) -> Output {
@@ -14,14 +17,6 @@ fn weir(arguments: &[&str]) -> Output {
         .env_remove("RUST_LOG")
         .output()
         .expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 const PROFILE: &str = r#"
@@ -72,13 +67,9 @@ fn plan(problem: &Path, more: &[&str]) -> Output {
 
 /// The program must fail as the user's mistake, with one line of complaint that has these words, and print no plan.
 fn refuses(output: &Output, words: &[&str]) {
-    let complaint = stderr(output);
-    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    let complaint = common::refuses(output, words);
     assert_eq!(stdout(output), "");
     assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
-    for word in words {
-        assert!(complaint.contains(word), "\"{word}\" is not in\n{complaint}");
-    }
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod common;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
+use common::{refuses, stderr};
 use tempfile::TempDir;
 
 const EXPERIMENT: &str = r#"
@@ -36,10 +39,6 @@ fn weir(folder: &Path, arguments: &[&str]) -> Output {
     command.arg("simulate").args(arguments).current_dir(folder);
     command.env_remove("RUST_LOG").env_remove("WEIR_ASSETS");
     command.output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -98,11 +97,7 @@ fn what_the_user_can_mend_is_told_at_once_with_its_place_and_exit_code_2() {
     let refused = |arguments: &[&str], experiment: &str, words: &[&str]| {
         let folder = place(experiment);
         let output = weir(folder.path(), arguments);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        for word in words {
-            assert!(said.contains(word), "\"{word}\" is not in\n{said}");
-        }
+        let said = refuses(&output, words);
         assert!(!said.contains("panicked"), "{said}");
     };
     refused(&["nowhere.toml"], EXPERIMENT, &["nowhere.toml", "cannot be read"]);

@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 #![allow(clippy::disallowed_methods, reason = "a test hands the clock in")]
 
+mod common;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::refuses;
 use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
 use weir_operators::{Blocked, Layered, OnnxParts};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
@@ -58,9 +61,7 @@ fn started(mut command: Command) -> (Running, String) {
 
 fn refused(arguments: &[&str], word: &str) {
     let output = worker(arguments).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{complaint}");
-    assert!(complaint.contains(word), "{complaint}");
+    refuses(&output, &[word]);
     assert!(output.stdout.is_empty());
 }
 

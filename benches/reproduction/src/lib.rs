@@ -1,5 +1,6 @@
 //! Evaluations of published systems, run again in the simulator, as tables and plots.
 
+pub mod document;
 pub mod pard;
 pub mod plot;
 pub mod ppipe;

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use weir_graph::planning::load;
-use weir_policy::plan::solve;
+use weir_graph::planning::{load, plan_text, read_plan};
+use weir_policy::plan::{Plan, solve};
 
 #[test]
 fn the_example_can_be_planned() {
@@ -38,4 +38,21 @@ fn all_that_is_wrong_is_told_at_once() {
     ] {
         assert!(problems.contains(part), "{part} is not in\n{problems}");
     }
+}
+
+#[test]
+fn a_plan_that_was_changed_is_not_taken() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/plans/example.toml");
+    let problem = load(&path, &|_| None).unwrap();
+    let solution = solve(&problem).unwrap();
+    let mut plan = Plan { solution, problem };
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("plan.toml");
+    std::fs::write(&kept, plan_text(&plan).unwrap()).unwrap();
+    assert_eq!(read_plan(&kept).as_ref(), Ok(&plan));
+
+    plan.solution.models[0].pipelines[0].batch = 4_000_000_000;
+    std::fs::write(&kept, plan_text(&plan).unwrap()).unwrap();
+    let refused = read_plan(&kept).unwrap_err();
+    assert!(refused.contains("it cannot be run: the plan of model") && refused.contains("plan again"));
 }

@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::Span;
 use weir_policy::plan::{
-    BlockTimes, Blocks, Class, Objective, PlanError, Problem, Scheme, Served, Solution, solve,
+    BlockTimes, Blocks, Class, Objective, Plan, PlanError, Problem, Scheme, Served, Solution, solve,
 };
 
 fn class(name: &str, count: u32) -> Class {
@@ -133,6 +133,11 @@ fn uphold(problem: &Problem, solution: &Solution, seed: u64) {
         );
     }
     assert!(solution.bound >= solution.objective, "seed {seed}");
+    let plan = Plan {
+        solution: solution.clone(),
+        problem: problem.clone(),
+    };
+    assert_eq!(plan.check(), Ok(()), "seed {seed}");
 }
 
 #[test]

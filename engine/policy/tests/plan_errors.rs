@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_policy::Span;
-use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served, Solution, solve};
+use weir_policy::plan::{
+    BlockTimes, Blocks, Class, Objective, PipelinePlan, Plan, Problem, Scheme, Served, Solution, solve,
+};
 
 fn problem() -> Problem {
     let times = |class: &str, us: u64| BlockTimes {
@@ -77,6 +79,61 @@ fn what_is_wrong_is_said() {
         &|p| p.objective = Objective::Cost { rate: 1e9 },
         "cannot carry 1000000000",
     );
+}
+
+#[test]
+fn a_profile_of_numbers_that_nothing_has_is_told_of() {
+    let check = |change: &dyn Fn(&mut BlockTimes), part: &str| {
+        let mut problem = problem();
+        change(&mut problem.models[0].blocks.times[0]);
+        let error = solve(&problem).expect_err(part).to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    check(&|times| times.shares = 5_000, "more than 1024 shares");
+    check(&|times| times.batch[1] = u32::MAX, "batch size above 4096");
+    check(
+        &|times| times.us.iter_mut().for_each(|us| us[0] = u64::MAX / 2),
+        "for block 0 at a batch of 1; the most is 3600000000",
+    );
+}
+
+#[test]
+fn a_plan_that_was_changed_is_told_of() {
+    let whole = Plan {
+        solution: solve(&problem()).unwrap(),
+        problem: problem(),
+    };
+    assert_eq!(whole.check(), Ok(()));
+    let check = |change: &dyn Fn(&mut PipelinePlan), part: &str| {
+        let mut plan = whole.clone();
+        change(&mut plan.solution.models[0].pipelines[0]);
+        let error = plan.check().expect_err(part).to_string();
+        assert!(error.contains(part) && error.contains("plan again"), "{error}");
+    };
+    check(&|pipeline| pipeline.stages.clear(), "runs 0 of 3 blocks");
+    check(
+        &|pipeline| pipeline.stages[0].from = 1,
+        "where block 0 should follow",
+    );
+    check(&|pipeline| pipeline.stages[0].to = 0, "blocks 0..0");
+    check(&|pipeline| pipeline.batch = u32::MAX, "batches of 4294967295");
+    check(&|pipeline| pipeline.stages[0].shares = 7, "on 1/7 of a");
+    check(
+        &|pipeline| pipeline.stages[0].pool = 0,
+        "nothing to run blocks 0..",
+    );
+    check(
+        &|pipeline| pipeline.stages.iter_mut().for_each(|stage| stage.to = 4),
+        "4 of 3",
+    );
+    let mut plan = whole.clone();
+    plan.problem.models[0].blocks.times[0].us.pop();
+    let error = plan.check().expect_err("a hole").to_string();
+    assert!(error.contains("no times of block 2"), "{error}");
+    plan.problem.models[0].name = "other".into();
+    plan.problem.models[0].blocks = problem().models.remove(0).blocks;
+    let error = plan.check().expect_err("another model").to_string();
+    assert!(error.contains("does not name"), "{error}");
 }
 
 #[test]

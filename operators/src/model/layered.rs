@@ -12,6 +12,9 @@ use super::{Loaded, OnnxModel};
 
 /// Range of the inputs of models without a head.
 const UNKNOWN: (f32, f32) = (-1.0, 1.0);
+/// Bytes of an input, with as many items as the model always takes: no frame is so large, but what a file declares may
+/// be anything.
+const INPUT_MOST: usize = 1 << 30;
 
 /// A model as a chain of layers that can be asked how long they take and where it may be cut.
 pub struct Layered {
@@ -110,11 +113,14 @@ impl Layered {
                     .skip(1)
                     .map(|(size, _)| size.or(side))
                     .collect::<Option<_>>();
-                inputs.push((
-                    plug.name.clone(),
-                    element,
-                    sizes.ok_or_else(|| CutError::Free(plug.name.clone()))?,
-                ));
+                let sizes = sizes.ok_or_else(|| CutError::Free(plug.name.clone()))?;
+                let rows = plug.dims.first().and_then(|(size, _)| *size).unwrap_or(1);
+                let mut all = std::iter::once(&rows).chain(&sizes);
+                let bytes = all.try_fold(element.bytes(), |bytes, size| bytes.checked_mul(*size));
+                if bytes.is_none_or(|bytes| bytes > INPUT_MOST) {
+                    return Err(CutError::Large(plug.name.clone()));
+                }
+                inputs.push((plug.name.clone(), element, sizes));
             }
             let first = plugs.first().and_then(|plug| plug.dims.first()?.0);
             // Whether batches are right is only tried where there is one image; other models run as they are.

@@ -2,7 +2,6 @@
 //! figures and tables, and a document that shows them beside what the paper says.
 
 pub mod ablation;
-pub mod document;
 pub mod fixed;
 pub mod naming;
 pub mod outcome;
@@ -17,9 +16,7 @@ mod write;
 
 pub use write::write;
 
-use std::path::PathBuf;
-
-use crate::plot::PlotError;
+use crate::document::DocumentError;
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -27,18 +24,7 @@ pub enum ReproduceError {
     /// An experiment is not as it should be.
     #[error("{0}")]
     Experiment(String),
-    /// The template and what fills it do not fit each other.
-    #[error("the template: {0}; see template.md beside the document")]
-    Template(String),
-    /// A file or folder could not be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A figure could not be drawn.
+    /// The document cannot be written.
     #[error(transparent)]
-    Plot(#[from] PlotError),
+    Document(#[from] DocumentError),
 }

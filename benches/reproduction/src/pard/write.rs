@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::document::Filling;
 use super::studies::Studies;
 use super::study::Study;
 use super::{ReproduceError, ablation, fixed, over_time, paper, sensitivity, words};
+use crate::document::{self, Filling};
 use crate::plot::{Figure, markdown};
 
 /// Writes the figures (SVG and PNG) and `README.md`, by `template.md`, into `folder`.
@@ -13,20 +13,7 @@ use crate::plot::{Figure, markdown};
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.
 pub fn write(studies: &Studies, folder: &Path) -> Result<(), ReproduceError> {
-    let file = |name: &str| folder.join(name);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ReproduceError::File { path, source }
-    };
-    let path = file("template.md");
-    let template = std::fs::read_to_string(&path).map_err(failed(&path))?;
-    let mut filling = tables(studies);
-    for (name, figure) in figures(studies) {
-        figure.write(&file(name))?;
-        filling.add(name, format!("![{}]({name}.svg)", figure.title));
-    }
-    let path = file("README.md");
-    std::fs::write(&path, filling.fill(&template)?).map_err(failed(&path))
+    Ok(document::write(folder, tables(studies), &figures(studies))?)
 }
 
 fn figures(studies: &Studies) -> Vec<(&'static str, Figure)> {

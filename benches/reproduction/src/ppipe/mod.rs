@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use load_factor::LoadFactorError;
 use published::PublishedError;
 
-use crate::plot::PlotError;
+use crate::document::DocumentError;
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -43,18 +43,7 @@ pub enum ReproduceError {
         /// What is wrong.
         what: String,
     },
-    /// The template and what fills it do not fit each other.
+    /// The document cannot be written.
     #[error(transparent)]
-    Document(#[from] crate::pard::ReproduceError),
-    /// A file or folder could not be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A figure could not be drawn.
-    #[error(transparent)]
-    Plot(#[from] PlotError),
+    Document(#[from] DocumentError),
 }

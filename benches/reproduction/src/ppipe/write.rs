@@ -6,7 +6,7 @@ use super::clusters::{BURSTY_DART_R, BURSTY_NP, GAINS_DART_R, GAINS_NP};
 use super::studies::Studies;
 use super::verdicts::verdicts;
 use super::{ReproduceError, ablation, attainment, clusters, microscopic, scaling, sensitivity};
-use crate::pard::document::Filling;
+use crate::document::{self, Filling};
 use crate::plot::Figure;
 
 /// Writes the figures (SVG and PNG) and `README.md`, by `template.md`, into `folder`.
@@ -14,23 +14,7 @@ use crate::plot::Figure;
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.
 pub fn write(studies: &Studies, folder: &Path) -> Result<(), ReproduceError> {
-    let file = |name: &str| folder.join(name);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ReproduceError::File { path, source }
-    };
-    let path = file("template.md");
-    let template = std::fs::read_to_string(&path).map_err(failed(&path))?;
-    let mut filling = tables(studies);
-    for (name, figure) in figures(studies) {
-        figure.write(&file(name))?;
-        filling.add(name, format!("![{}]({name}.svg)", figure.title));
-    }
-    if studies.microscopic.is_none() {
-        filling.add("figure-12", NO_PLAN);
-    }
-    let path = file("README.md");
-    std::fs::write(&path, filling.fill(&template)?).map_err(failed(&path))
+    Ok(document::write(folder, tables(studies), &figures(studies))?)
 }
 
 const NO_PLAN: &str = "There is no plan for this model on this cluster.";
@@ -109,6 +93,9 @@ fn tables(studies: &Studies) -> Filling {
         "plan-factor",
         plan.map_or_else(String::new, |found| format!("{:.2}", found.factor)),
     );
+    if studies.microscopic.is_none() {
+        filling.add("figure-12", NO_PLAN);
+    }
     filling.add("sensitivity", sensitivity::table(&studies.sensitivity));
     filling.add("scaling", scaling::table(&studies.scaling));
     filling

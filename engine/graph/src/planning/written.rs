@@ -7,18 +7,25 @@ use weir_policy::plan::Plan;
 /// Reads a plan.
 ///
 /// # Errors
-/// Why it cannot be read, or is none.
+/// Why it cannot be read, is none, or is one that cannot be run.
 pub fn read(path: &Path) -> Result<Plan, String> {
     let text = crate::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error
-            .span()
-            .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+    let plan: Plan = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| {
+            1 + text
+                .bytes()
+                .take(span.start)
+                .filter(|byte| *byte == b'\n')
+                .count()
+        });
         format!(
             "it is no plan: line {line}: {}; write one by weir plan --out",
             error.message()
         )
-    })
+    })?;
+    plan.check()
+        .map_err(|error| format!("it cannot be run: {error}"))?;
+    Ok(plan)
 }
 
 /// The text of a plan, which [`read`] takes.

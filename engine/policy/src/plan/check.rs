@@ -3,6 +3,13 @@
 use super::error::PlanError;
 use super::problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme};
 
+/// The most parts of a device: a worker has no more shares.
+const SHARES_MAX: u32 = 1 << 10;
+/// The largest batch. Durations are tabled by size, and a table of what nobody runs would only fill memory.
+const BATCH_MAX: u32 = 1 << 12;
+/// The longest that a block may take: an hour. Sums over blocks stay far within their numbers.
+const BLOCK_US_MAX: u64 = 3_600_000_000;
+
 /// The first thing that is wrong with a problem.
 pub(super) fn check(problem: &Problem) -> Result<(), PlanError> {
     check_cluster(&problem.classes)?;
@@ -126,11 +133,17 @@ fn hole_of(times: &BlockTimes, blocks: usize) -> Option<String> {
     if times.shares == 0 {
         return Some("has 0 shares; 1 is the whole device".into());
     }
+    if times.shares > SHARES_MAX {
+        return Some(format!("has more than {SHARES_MAX} shares"));
+    }
     if times.batch.is_empty() {
         return Some("has no batch sizes".into());
     }
     if times.batch[0] == 0 || !times.batch.is_sorted_by(|a, b| a < b) {
         return Some("has batch sizes that do not ascend from 1".into());
+    }
+    if times.batch.last().is_some_and(|&batch| batch > BATCH_MAX) {
+        return Some(format!("has a batch size above {BATCH_MAX}"));
     }
     for block in 0..blocks.max(times.us.len()) {
         let Some(row) = times.us.get(block) else {
@@ -147,6 +160,11 @@ fn hole_of(times: &BlockTimes, blocks: usize) -> Option<String> {
             match row.get(k) {
                 None => return Some(format!("has no time of block {block} for a batch of {batch}")),
                 Some(0) => return Some(format!("has 0 us for block {block} at a batch of {batch}")),
+                Some(&us) if us > BLOCK_US_MAX => {
+                    return Some(format!(
+                        "has {us} us for block {block} at a batch of {batch}; the most is {BLOCK_US_MAX}"
+                    ));
+                }
                 Some(_) => {}
             }
         }

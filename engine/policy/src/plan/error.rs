@@ -39,6 +39,14 @@ pub enum PlanError {
         /// Which class, share, block and batch, and what is wrong.
         what: String,
     },
+    /// A plan that was changed, or is another problem's.
+    #[error("the plan of model \"{model}\" {what}; plan again")]
+    Unfit {
+        /// Whose plan.
+        model: String,
+        /// What is wrong.
+        what: String,
+    },
     /// No pipeline is fast enough.
     #[error(
         "model \"{model}\": no pipeline takes at most {budget} (its SLO of {slo} less the margin); the least latency on this \

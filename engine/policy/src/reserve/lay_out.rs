@@ -200,6 +200,15 @@ impl<'a> Layout<'a> {
                 model: model.to_owned(),
                 class: stage.class.clone(),
             })?;
+            // Whatever the others leave: shares that cannot be there are not even counted.
+            let (shares, count) = (stage.shares.max(1), self.problem.classes[class].count);
+            if u64::from(stage.pool) > u64::from(shares) * u64::from(count) {
+                return Err(LayOutError::TooFewDevices {
+                    class: stage.class.clone(),
+                    needed: stage.pool.div_ceil(shares),
+                    count,
+                });
+            }
             let pool = (0..stage.pool)
                 .map(|_| self.share(class, stage.shares, &mut open[class]))
                 .collect();

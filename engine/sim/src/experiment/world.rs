@@ -275,86 +275,25 @@ fn branches(entry: &Entry, reports: &mut Reports) -> Option<RawBranches> {
 impl Raw {
     /// Resolves names; `None` where something was reported.
     fn resolve(self, reports: &mut Reports) -> Option<WorldSpec> {
-        let names: Vec<&str> = self
-            .modules
-            .iter()
-            .map(|module| module.name.value.as_str())
-            .collect();
-        let find = |spot: &Spot<String>, reports: &mut Reports| {
-            let found = names.iter().position(|name| *name == spot.value);
-            if found.is_none() {
-                let hint = reading::hint(&spot.value, "modules", names.iter().copied());
-                reports.add_whole(spot.at, format!("there is no module \"{}\"", spot.value), hint);
-            }
-            found
-        };
-        let inputs: Vec<Vec<usize>> = self
-            .modules
-            .iter()
-            .map(|module| {
-                module
-                    .inputs
-                    .iter()
-                    .filter_map(|spot| find(spot, reports))
-                    .collect()
-            })
-            .collect();
+        let inputs = self.inputs(reports);
         let rank = ranks(&inputs).or_else(|| {
             let at = self.modules.first().map_or(0, |module| module.name.at);
             reports.add(at, "the modules wait for each other in a circle", None);
             None
         })?;
-        let mut demand = Demand::default();
-        for set in &self.branches {
-            let path = |(modules, share): &(Vec<Spot<String>>, f64)| {
-                let modules = modules.iter().filter_map(|spot| Some(rank[find(spot, reports)?]));
-                (modules.collect(), *share)
-            };
-            let branches = set.paths.iter().map(path).collect();
-            demand.branches.push(Branches {
-                branches,
-                persistence: set.persistence,
-            });
-        }
-        let mut first_slot = BTreeMap::new();
+        let demand = self.demand(&rank, reports);
+        let mut devices = BTreeMap::new();
         let mut slots = 0;
         for (name, count) in &self.devices {
-            first_slot.insert(name.as_str(), slots..slots + count);
+            devices.insert(name.as_str(), slots..slots + count);
             slots += count;
         }
         let mut plans: Vec<Option<ModulePlan>> = vec![None; self.modules.len()];
         for (index, module) in self.modules.iter().enumerate() {
-            if let Some(crops) = module.items {
-                demand.crops.push(Crops {
-                    module: rank[index],
-                    ..crops
-                });
-            }
-            let pool = module.pool(&first_slot, reports);
-            let profile = module.profile.clone();
-            let followers = (0..inputs.len()).filter(|&other| inputs[other].contains(&index));
-            let edge = |other: usize| Edge {
-                to: rank[other],
-                link: self.modules[other]
-                    .link
-                    .as_ref()
-                    .and_then(|spot| self.link(spot, reports)),
-            };
-            let mut next: Vec<Edge> = followers.map(edge).collect();
-            next.sort_by_key(|edge| edge.to);
-            plans[rank[index]] = profile.zip(pool).map(|(profile, pool)| ModulePlan {
-                name: module.name.value.clone(),
-                batch: module
-                    .batch
-                    .clone()
-                    .unwrap_or_else(|| profile.points().iter().map(|(size, _)| *size).collect()),
-                profile,
-                pool,
-                next,
-                weight: module.weight,
-            });
+            let pool = module.pool(&devices, reports);
+            let next = self.next(index, &inputs, &rank, reports);
+            plans[rank[index]] = module.plan(pool, next);
         }
-        demand.crops.sort_by_key(|crops| crops.module);
         let head = self.head?;
         Some(WorldSpec {
             slo: head.slo,
@@ -373,6 +312,67 @@ impl Raw {
         })
     }
 
+    /// By module, those whose output it takes.
+    fn inputs(&self, reports: &mut Reports) -> Vec<Vec<usize>> {
+        let mut inputs = Vec::with_capacity(self.modules.len());
+        for module in &self.modules {
+            let known = module.inputs.iter().filter_map(|spot| self.module(spot, reports));
+            inputs.push(known.collect());
+        }
+        inputs
+    }
+
+    /// What requests bring, by the ranks of modules.
+    fn demand(&self, rank: &[usize], reports: &mut Reports) -> Demand {
+        let mut demand = Demand::default();
+        for set in &self.branches {
+            let path = |(modules, share): &(Vec<Spot<String>>, f64)| {
+                let modules = modules
+                    .iter()
+                    .filter_map(|spot| Some(rank[self.module(spot, reports)?]));
+                (modules.collect(), *share)
+            };
+            demand.branches.push(Branches {
+                branches: set.paths.iter().map(path).collect(),
+                persistence: set.persistence,
+            });
+        }
+        for (module, &rank) in self.modules.iter().zip(rank) {
+            let crops = module.items.map(|crops| Crops {
+                module: rank,
+                ..crops
+            });
+            demand.crops.extend(crops);
+        }
+        demand.crops.sort_by_key(|crops| crops.module);
+        demand
+    }
+
+    /// Where the output of a module goes.
+    fn next(&self, index: usize, inputs: &[Vec<usize>], rank: &[usize], reports: &mut Reports) -> Vec<Edge> {
+        let followers = (0..inputs.len()).filter(|&other| inputs[other].contains(&index));
+        let edge = |other: usize| Edge {
+            to: rank[other],
+            link: self.modules[other]
+                .link
+                .as_ref()
+                .and_then(|spot| self.link(spot, reports)),
+        };
+        let mut next: Vec<Edge> = followers.map(edge).collect();
+        next.sort_by_key(|edge| edge.to);
+        next
+    }
+
+    fn module(&self, spot: &Spot<String>, reports: &mut Reports) -> Option<usize> {
+        let names = || self.modules.iter().map(|module| module.name.value.as_str());
+        let found = names().position(|name| name == spot.value);
+        if found.is_none() {
+            let hint = reading::hint(&spot.value, "modules", names());
+            reports.add_whole(spot.at, format!("there is no module \"{}\"", spot.value), hint);
+        }
+        found
+    }
+
     fn link(&self, spot: &Spot<String>, reports: &mut Reports) -> Option<usize> {
         let found = self.links.iter().position(|(name, _)| *name == spot.value);
         if found.is_none() {
@@ -388,6 +388,20 @@ impl Raw {
 }
 
 impl RawModule {
+    /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
+    fn plan(&self, pool: Option<PoolPlan>, next: Vec<Edge>) -> Option<ModulePlan> {
+        let profile = self.profile.clone()?;
+        let measured = || profile.points().iter().map(|(size, _)| *size).collect();
+        Some(ModulePlan {
+            name: self.name.value.clone(),
+            batch: self.batch.clone().unwrap_or_else(measured),
+            profile,
+            pool: pool?,
+            next,
+            weight: self.weight,
+        })
+    }
+
     fn pool(
         &self,
         devices: &BTreeMap<&str, std::ops::Range<u32>>,

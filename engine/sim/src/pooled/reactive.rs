@@ -2,6 +2,7 @@
 //! the next pool for which the fewest items are bound, over links that carry one transfer after the other.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::slice::Iter;
 
 use weir_policy::reserve::{PipelineSpec, Reaction, ShareId, parts, react};
 use weir_policy::{Span, Timestamp};
@@ -27,8 +28,8 @@ struct Place {
 
 pub(super) struct World<'a> {
     spec: &'a PooledSpec,
-    arrivals: &'a [Vec<Timestamp>],
-    arrived: Vec<usize>,
+    /// What is still to arrive on each stream.
+    arrivals: Vec<Iter<'a, Timestamp>>,
     agenda: Agenda<Happens>,
     /// By pipeline: when items must be out of each stage, and items that it was given.
     parts: Vec<Vec<Span>>,
@@ -66,7 +67,6 @@ impl<'a> World<'a> {
         }
         let shares = cluster.shares.len();
         Self {
-            arrived: vec![0; spec.streams.len()],
             agenda: Agenda::default(),
             parts: cluster.pipelines.iter().map(parts_of).collect(),
             given: vec![0; cluster.pipelines.len()],
@@ -81,7 +81,7 @@ impl<'a> World<'a> {
                 ..PooledRun::default()
             },
             spec,
-            arrivals,
+            arrivals: arrivals.iter().map(|all| all.iter()).collect(),
         }
     }
 
@@ -106,19 +106,15 @@ impl<'a> World<'a> {
         self.run
     }
 
+    /// Notes the next arrival of a stream.
     fn expect(&mut self, stream: usize) {
-        if let Some(&at) = self
-            .arrivals
-            .get(stream)
-            .and_then(|all| all.get(self.arrived[stream]))
-        {
+        if let Some(&at) = self.arrivals.get_mut(stream).and_then(Iterator::next) {
             self.agenda.note(at, Happens::Arrived { stream });
         }
     }
 
     /// Gives an item to the pipeline that has had the least for what it can run.
     fn arrive(&mut self, stream: usize, now: Timestamp) {
-        self.arrived[stream] += 1;
         self.run.streams[stream].arrived += 1;
         self.expect(stream);
         let module = self.spec.streams[stream].module;

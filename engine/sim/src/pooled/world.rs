@@ -1,6 +1,7 @@
 //! The loop: what happens at one instant is told to the reservations together, and what they want is done.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::slice::Iter;
 
 use weir_policy::reserve::{Ask, BookingId, Leg, Reservations, ReserveEffect, ReserveEvent, ShareId, Use};
 use weir_policy::{ModuleId, Timestamp};
@@ -26,13 +27,12 @@ struct Batch {
 
 pub(super) struct World<'a> {
     spec: &'a PooledSpec,
-    arrivals: &'a [Vec<Timestamp>],
+    /// What is still to arrive on each stream.
+    arrivals: Vec<Iter<'a, Timestamp>>,
     reservations: Reservations,
     real: Real,
     agenda: Agenda<Happens>,
     queues: Vec<VecDeque<Timestamp>>,
-    /// Items of each stream that have arrived.
-    arrived: Vec<usize>,
     batches: BTreeMap<BookingId, Batch>,
     /// Device part of each share.
     parts: Vec<f64>,
@@ -54,7 +54,6 @@ impl<'a> World<'a> {
             real: Real::new(&spec.reserve.cluster, spec.noise, spec.seed),
             agenda: Agenda::default(),
             queues: vec![VecDeque::new(); streams],
-            arrived: vec![0; streams],
             batches: BTreeMap::new(),
             parts: shares.iter().map(|share| part(share.device)).collect(),
             events: Vec::new(),
@@ -63,7 +62,7 @@ impl<'a> World<'a> {
                 ..PooledRun::default()
             },
             spec,
-            arrivals,
+            arrivals: arrivals.iter().map(|all| all.iter()).collect(),
         }
     }
 
@@ -119,11 +118,7 @@ impl<'a> World<'a> {
 
     /// Notes the next arrival of a stream.
     fn expect(&mut self, stream: usize) {
-        if let Some(&at) = self
-            .arrivals
-            .get(stream)
-            .and_then(|all| all.get(self.arrived[stream]))
-        {
+        if let Some(&at) = self.arrivals.get_mut(stream).and_then(Iterator::next) {
             self.agenda.note(at, Happens::Arrived { stream });
         }
     }
@@ -131,7 +126,6 @@ impl<'a> World<'a> {
     fn happen(&mut self, what: Happens, now: Timestamp) {
         match what {
             Happens::Arrived { stream } => {
-                self.arrived[stream] += 1;
                 self.run.streams[stream].arrived += 1;
                 self.queues[stream].push_back(now);
                 self.ask(stream);

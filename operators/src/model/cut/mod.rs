@@ -80,6 +80,9 @@ pub enum CutError {
     /// An input's size is not known.
     #[error("input {0} leaves sizes free besides the batch; say by a head or a side how large it is to be")]
     Free(String),
+    /// An input would fill the memory.
+    #[error("input {0} takes more than 1 GiB at once; the file declares it so, or the side is too large")]
+    Large(String),
     /// What the runtime says.
     #[error("{0}")]
     Runtime(String),

@@ -206,6 +206,10 @@ fn read(path: &Path, name: &str, blocks: usize) -> Result<Blocks, UserError> {
     if profile.layers.len() != blocks || profile.layers.is_empty() {
         return Err(wrong(format!("it has {} blocks", profile.layers.len())));
     }
+    if profile.layers[0] != 0 || !profile.layers.is_sorted_by(|a, b| a < b) {
+        let layers = &profile.layers;
+        return Err(wrong(format!("its layers, {layers:?}, do not ascend from 0")));
+    }
     Ok(profile)
 }
 

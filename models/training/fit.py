@@ -1,0 +1,45 @@
+"""The one training loop: AdamW, a rate that rises and falls once, and the mean of late weights, which is what is kept."""
+
+import copy
+import time
+
+import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+
+def fit(name, model, count, loss_of, steps, batch=32, rate=2e-3, seed=1, decay=0.998, weight_decay=0.02):
+    """Trains `model` on samples 0..count: `loss_of(model, indices)` gives the loss of a batch. Returns the averaged
+    model, ready to be exported."""
+    torch.manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=weight_decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.15)
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+    draws = torch.Generator().manual_seed(seed)
+    order, begun, smooth = torch.empty(0, dtype=torch.long), time.monotonic(), None
+    model.train()
+    for step in range(steps):
+        while len(order) < batch:
+            order = torch.cat([order, torch.randperm(count, generator=draws)])
+        indices, order = order[:batch], order[batch:]
+        loss = loss_of(model, indices)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+        optimizer.step()
+        schedule.step()
+        average.update_parameters(model)
+        smooth = loss.item() if smooth is None else 0.98 * smooth + 0.02 * loss.item()
+        if (step + 1) % max(1, steps // 10) == 0:
+            print(f"{name}: {step + 1}/{steps} loss {smooth:.4f} after {time.monotonic() - begun:.0f} s", flush=True)
+    return copy.deepcopy(average.module).eval()
+
+
+def relit(x, generator=None):
+    """Bytes to 0..1 under a light of chance: brightness, contrast and tint differ a little from sample to sample."""
+    x = x.float() / 255
+    n, channels = x.shape[:2]
+    draw = lambda *shape: torch.rand(*shape, generator=generator) * 2 - 1
+    mean = x.mean((1, 2, 3), keepdim=True)
+    x = (x - mean) * (1 + 0.25 * draw(n, 1, 1, 1)) + mean * (1 + 0.2 * draw(n, 1, 1, 1))
+    x = x * (1 + 0.06 * draw(n, channels, 1, 1)) + 0.02 * torch.randn(x.shape, generator=generator)
+    return x.clamp(0, 1)

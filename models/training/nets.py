@@ -1,0 +1,67 @@
+"""The nets that ship: what each looks at, how it is fed, how long it learns."""
+
+from dataclasses import dataclass, field
+
+PLATES = "0123456789ABCDEFGHJKLMNPRSTUVWXYZ"
+DIGITS = "0123456789"
+EXPRESSIONS = ("neutral", "happy", "sad", "angry", "surprised")
+ICONS = (
+    "pistol", "rifle", "shotgun", "sniper", "smg", "knife", "grenade",
+    "smoke", "medkit", "armour", "helmet", "ammo", "scope",
+)
+
+
+@dataclass(frozen=True)
+class Net:
+    """One net. A detector sees whole frames; all others see crops of the objects of class `of`, made wider and higher by
+    the part `widen` as the module of the graph does, and learn their `attribute`."""
+
+    name: str
+    world: str
+    task: str
+    width: int
+    height: int
+    labels: tuple = ()
+    of: str = ""
+    attribute: str = ""
+    widen: float = 0.0
+    channels: int = 3
+    widths: tuple = (24, 48, 72, 96)
+    steps: int = 1500
+    batch: int = 64
+    rate: float = 2e-3
+    copies: int = 1
+    jitter: float = 0.06
+    at_least: float = 0.0
+
+    def wants(self, seen):
+        """Whether an object can be learned from."""
+        known = seen.get("attributes", {}).get(self.attribute)
+        return known is not None and (self.task != "identity" or known.get("match") is not None)
+
+
+FACE = {"of": "face", "widen": 0.1}
+
+NETS = {
+    net.name: net
+    for net in (
+        Net("street-detector", "street", "detect", 448, 256, steps=3000, batch=16,
+            labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
+        Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, copies=2, at_least=28,
+            jitter=0.08),
+        Net("street-faces", "street", "identity", 48, 48, attribute="identity", copies=2, at_least=16, **FACE),
+        Net("live-detector", "live", "detect", 320, 192, steps=2200, batch=16, labels=("person", "face")),
+        Net("live-faces", "live", "identity", 64, 64, attribute="identity", copies=2, at_least=24, **FACE),
+        Net("expression", "live", "class", 64, 64, EXPRESSIONS, attribute="expression", channels=1, copies=1, **FACE),
+        Net("gaze", "live", "direction", 64, 64, attribute="gaze", copies=1, **FACE),
+        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, copies=1, steps=2500,
+            batch=32, jitter=0.04),
+        Net("game-detector", "game", "detect", 448, 256, steps=2200, batch=16,
+            labels=("player", "vehicle", "crate", "kills", "alive", "health", "icon")),
+        Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, copies=2, steps=1000),
+        Net("alive-count", "game", "text", 64, 32, DIGITS, "alive", "alive", 0.06, copies=2, steps=1000),
+        Net("health", "game", "gauge", 96, 24, (), "health", "health", 0.06, copies=2, widths=(16, 32, 48),
+            jitter=0.04),
+        Net("icon", "game", "class", 48, 48, ICONS, "icon", "icon", 0.06, widths=(24, 48, 72), steps=800),
+    )
+}

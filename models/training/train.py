@@ -1,0 +1,112 @@
+"""Trains nets from scratch on rendered stills, and writes each as ONNX with its card.
+
+    python train.py --stills DIR --out DIR [NET ...]
+
+DIR holds folders of stills as `scripts/train-models.sh` renders them: street-train, street-validation and so on.
+"""
+
+import argparse
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import torch
+
+import detector
+from fit import fit, relit
+from nets import NETS
+from readers import TASKS
+from stills import Stills, crops, frames
+
+SEED = 20
+
+
+def train_detector(net, learn, check):
+    pictures, boxes = frames(learn, (net.width, net.height), net.labels)
+    model = detector.Detector(net.labels, (net.width, net.height))
+
+    def loss(model, indices):
+        x, truth = relit(pictures[indices]), detector.padded([boxes[i] for i in indices.tolist()])
+        if net.world != "game" and torch.rand(()) < 0.5:
+            x, truth = detector.mirrored(x, truth)
+        return detector.loss(model, x, truth)
+
+    model = fit(net.name, model, len(pictures), loss, net.steps, net.batch, net.rate, SEED)
+    figures = detector.precision(model, *frames(check, (net.width, net.height), net.labels), net.labels)
+    return detector.Export(model), {f"ap_{label}": value for label, value in figures.items()}, len(pictures)
+
+
+def train_reader(net, learn, check):
+    task = TASKS[net.task](net)
+    x, about = crops(learn, net, net.jitter, net.copies, SEED, net.at_least)
+    model, truth = task.model(about), task.truth(about)
+    some = (lambda indices: [truth[i] for i in indices.tolist()]) if isinstance(truth, list) else truth.__getitem__
+    loss = lambda model, indices: task.loss(model, x[indices], some(indices))
+    model = fit(net.name, model, len(x), loss, net.steps, net.batch, net.rate, SEED)
+    with torch.no_grad():
+        # A detector's boxes are a little off, too.
+        figures = task.score(model, *crops(check, net, 0.03, 1, SEED, net.at_least))
+    return task.export(model).eval(), figures, len(x)
+
+
+def export(model, net, path):
+    """Writes the net with a free batch."""
+    blank = torch.zeros(2, net.channels, net.height, net.width)
+    torch.onnx.export(model, (blank,), str(path), dynamo=False, opset_version=17, input_names=["input"],
+                      output_names=["output"], dynamic_axes={"input": {0: "n"}, "output": {0: "n"}})
+
+
+def train(name, stills, out):
+    """Trains one net on one core: several nets at a time use a machine better than one net on all of it."""
+    torch.set_num_threads(1)
+    torch.manual_seed(SEED)
+    net, begun = NETS[name], time.monotonic()
+    folders = (Stills(stills / f"{net.world}-{part}") for part in ("train", "validation"))
+    model, figures, samples = (train_detector if net.task == "detect" else train_reader)(net, *folders)
+    export(model, net, out / f"{name}.onnx")
+    minutes = round((time.monotonic() - begun) / 60, 1)
+    (out / "cards" / f"{name}.md").write_text(card(net, model, samples, minutes, figures))
+    return f"{name}: {minutes} min, " + ", ".join(f"{figure} {value:.4f}" for figure, value in figures.items())
+
+
+def card(net, model, samples, minutes, figures):
+    """What is to be known of a net, as its card says it."""
+    sees = "whole frames, letterboxed" if net.task == "detect" else f"crops of `{net.of}`, wider and higher by {net.widen:g}"
+    parameters = sum(each.numel() for each in model.parameters())
+    rows = "\n".join(f"| {figure} | {value:.4f} |" for figure, value in figures.items())
+    labels = f"Labels, in order: {', '.join(net.labels)}.\n" if net.labels else ""
+    return f"""# {net.name}
+
+Looks at {sees}; {net.channels} x {net.height} x {net.width}. Task: {net.task}{f", attribute `{net.attribute}`" if net.attribute else ""}.
+{labels}
+Trained from scratch on rendered stills of the world `{net.world}` and on nothing else; it knows that world only.
+{parameters} parameters, {samples} samples, {net.steps} steps of {net.batch}, {minutes} minutes on one core of two in use.
+
+On stills of seeds that it was not trained on:
+
+| figure | value |
+|---|---|
+{rows}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stills", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("nets", nargs="*", default=list(NETS), metavar="NET")
+    args = parser.parse_args()
+    unknown = set(args.nets) - set(NETS)
+    if unknown:
+        parser.error(f"there is no net {', '.join(sorted(unknown))}; there are {', '.join(NETS)}")
+    (args.out / "cards").mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        trained = [pool.submit(train, name, args.stills, args.out) for name in args.nets]
+        for net in trained:
+            print(net.result(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Trains the models that ship, from scratch: train-models.sh [NET ...]; all where none is named.
+# Stills are rendered into out/training, the nets and their cards go into models/. PyTorch comes by pip into a virtual
+# environment of its own; nothing at run time needs it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/say.sh
+
+work=out/training
+python=$work/python/bin/python
+if [ ! -x "$python" ]; then
+    say "Python with PyTorch into $work/python"
+    mkdir -p "$work"
+    python3 -m venv "$work/python" || fail "a virtual environment cannot be made; Debian has it in python3-venv"
+    "$work/python/bin/pip" install --quiet --requirement models/training/requirements.txt
+fi
+
+weir=${CARGO_TARGET_DIR:-target}/release/weir
+stills() {
+    local folder=$work/$1-$2
+    [ -f "$folder/truth.jsonl" ] && return
+    say "$3 stills of the world $1, part $2"
+    "$weir" render stills "$1" --part "$2" --count "$3" --out "$folder"
+}
+stills street train 4000
+stills street validation 500
+stills live train 4000
+stills live validation 500
+stills game train 3000
+stills game validation 400
+
+"$python" models/training/train.py --stills "$work" --out models "$@"
