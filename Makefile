@@ -1,8 +1,8 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# compare-live, reproduce-pard, reproduce-ppipe, docs, clean. Every target sets up what it needs.
+# compare-live, reproduce-pard, reproduce-ppipe, docs, clips, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned compare-live \
-	reproduce-pard reproduce-ppipe docs clean
+	reproduce-pard reproduce-ppipe docs clips clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -66,6 +66,10 @@ bench-partitioned: setup
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+# The clips and the gallery in videos/, rendered again with their truth.
+clips: setup
+	@scripts/render-clips.sh
 
 clean:
 	$(CARGO) clean

@@ -7,7 +7,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
-def fit(name, model, count, loss_of, steps, batch=32, rate=2e-3, seed=1, decay=0.998, weight_decay=0.02):
+def fit(name, model, count, loss_of, steps, batch=32, rate=2e-3, seed=1, decay=0.995, weight_decay=0.02):
     """Trains `model` on samples 0..count: `loss_of(model, indices)` gives the loss of a batch. Returns the averaged
     model, ready to be exported."""
     torch.manual_seed(seed)

@@ -8,16 +8,22 @@ pub mod canvas;
 pub mod font;
 pub mod game;
 pub mod geometry;
+mod image_file;
 pub mod lens;
 pub mod live;
 pub mod person;
 pub mod seed;
 pub mod street;
+pub mod test_card;
 pub mod truth;
 
 pub use canvas::{Canvas, Ink, Picture};
 pub use seed::{Part, Seed};
+pub use street::Light;
 pub use truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
+
+/// Width and height of the frames of all worlds in pixels.
+pub const SIZE: (u32, u32) = (960, 540);
 
 /// A scene that moves, drawn frame by frame in any order.
 pub trait World: Send + Sync {
@@ -38,14 +44,29 @@ pub enum WorldKind {
     Live,
     /// A game with its display.
     Game,
+    /// A test card.
+    Card,
+}
+
+impl Light {
+    /// All, by name.
+    pub const ALL: [(&'static str, Self); 2] = [("day", Self::Day), ("dusk", Self::Dusk)];
+
+    /// The light of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, light)| *light)
+    }
 }
 
 impl WorldKind {
     /// All kinds, by name.
-    pub const ALL: [(&'static str, Self); 3] = [
+    pub const ALL: [(&'static str, Self); 4] = [
         ("street", Self::Street),
         ("live", Self::Live),
         ("game", Self::Game),
+        ("card", Self::Card),
     ];
 
     /// The kind of that name.
@@ -54,4 +75,36 @@ impl WorldKind {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, kind)| *kind)
     }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        found.map_or("", |(name, _)| name)
+    }
 }
+
+/// The world of that kind and seed; `light` is for streets.
+#[must_use]
+pub fn world(kind: WorldKind, seed: Seed, light: Light) -> Box<dyn World> {
+    match kind {
+        WorldKind::Street => Box::new(street::Street::new(seed, light)),
+        WorldKind::Live => Box::new(live::Live::new(seed)),
+        WorldKind::Game => Box::new(game::Game::new(seed)),
+        WorldKind::Card => Box::new(test_card::Card::new(seed)),
+    }
+}
+
+/// One picture of a world of that kind, varied more widely than clips are, to learn from.
+#[must_use]
+pub fn still(kind: WorldKind, seed: Seed) -> (Picture, FrameTruth) {
+    match kind {
+        WorldKind::Street => street::still(seed),
+        WorldKind::Live => live::still(seed),
+        WorldKind::Game => game::still(seed),
+        WorldKind::Card => test_card::still(seed),
+    }
+}
+
+/// Pictures of each person of the gallery.
+pub const GALLERY_VIEWS: u32 = 2;

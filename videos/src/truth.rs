@@ -168,14 +168,83 @@ impl Truth {
     ///
     /// # Errors
     /// Those of `to`.
-    pub fn write(&self, mut to: impl Write) -> std::io::Result<()> {
-        serde_json::to_writer(&mut to, &self.clip)?;
-        to.write_all(b"\n")?;
+    pub fn write(&self, to: impl Write) -> std::io::Result<()> {
+        let mut lines = TruthWriter::begin(to, &self.clip)?;
         for frame in &self.frames {
-            serde_json::to_writer(&mut to, frame)?;
-            to.write_all(b"\n")?;
+            lines.frame(frame)?;
         }
-        to.flush()
+        lines.finish()
+    }
+}
+
+/// Writes a truth file frame by frame, for clips of any length.
+pub struct TruthWriter<W>(W);
+
+impl<W: Write> TruthWriter<W> {
+    /// Writes the first line.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub fn begin(to: W, clip: &Clip) -> std::io::Result<Self> {
+        let mut lines = Self(to);
+        lines.line(clip)?;
+        Ok(lines)
+    }
+
+    /// Writes the line of the next frame.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn frame(&mut self, frame: &FrameTruth) -> std::io::Result<()> {
+        self.line(frame)
+    }
+
+    /// Writes what is still held in memory.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn finish(mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
+        serde_json::to_writer(&mut self.0, line)?;
+        self.0.write_all(b"\n")
+    }
+}
+
+impl FrameTruth {
+    /// What is true of the frame at `factor` of its size. What gets too small to ask for is ignored.
+    #[must_use]
+    pub fn scaled(mut self, factor: f32) -> Self {
+        for object in &mut self.objects {
+            object.r#box = object.r#box.map(|side| side * factor);
+            object.ignore |= object.is_too_small();
+            for attribute in object.attributes.values_mut() {
+                let TruthAttribute::Points(points) = attribute else {
+                    continue;
+                };
+                for point in points {
+                    (point.x, point.y) = (point.x * factor, point.y * factor);
+                }
+            }
+        }
+        self
+    }
+}
+
+impl TruthObject {
+    /// Whether nobody can be asked to find something of this size: plates less than 6 pixels high, faces whose shorter
+    /// side is less than 14 pixels, and others where it is less than 12.
+    #[must_use]
+    pub fn is_too_small(&self) -> bool {
+        let [x0, y0, x1, y1] = self.r#box;
+        let (width, height) = (x1 - x0, y1 - y0);
+        match self.class.as_str() {
+            "plate" => height < 6.0,
+            "face" => width.min(height) < 14.0,
+            _ => width.min(height) < 12.0,
+        }
     }
 }
 
@@ -253,5 +322,19 @@ mod tests {
         file.extend_from_slice(b"{\"frame\": 1}\n");
         let error = Truth::read(file.as_slice()).expect_err("a line lacks keys");
         assert!(error.to_string().starts_with("line 3: "), "{error}");
+    }
+
+    #[test]
+    fn at_half_the_size_all_is_half_as_large_and_what_gets_too_small_is_ignored() {
+        let mut frame = example().frames.remove(0);
+        frame.objects[0].r#box = [10.0, 20.0, 40.0, 44.0];
+        let half = frame.clone().scaled(0.5);
+        assert_eq!(half.objects[0].r#box, [5.0, 10.0, 20.0, 22.0]);
+        assert!(!half.objects[0].ignore);
+        let TruthAttribute::Points(points) = &half.objects[0].attributes["keypoints"] else {
+            panic!("no points");
+        };
+        assert_eq!((points[0].x, points[0].y), (0.5, 1.0));
+        assert!(frame.scaled(0.4).objects[0].ignore);
     }
 }

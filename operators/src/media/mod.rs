@@ -1,23 +1,29 @@
-//! Sources: videos, streams and folders of images, decoded into frames that keep their decoder's own planes.
+//! Videos, read and written. Sources: videos, streams and folders of images, decoded into frames that keep their
+//! decoder's own planes; and [`VideoFile`], which encodes pictures.
 //!
 //! [`source`] chooses by what the URI names. Everything that FFmpeg opens is read by it; folders and single images
 //! are read one file at a time. Nothing here paces, drops or counts time: a recorded video comes as fast as it is asked for.
 
+mod encoder;
 mod ffi;
 mod ffmpeg;
 mod images;
 mod open;
 mod picture;
 mod timeline;
+mod video_file;
 
 use std::path::{Path, PathBuf};
 
 use weir_flow::{Source, SourceError, SourceFactory, StopFlag};
 
+pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
 pub(crate) use open::prepare;
+pub(crate) use video_file::part_of;
+pub use video_file::{Rgb, VideoFile};
 
 /// Frames a second where neither the stream nor the user says.
 pub const DEFAULT_FPS: f64 = 25.0;

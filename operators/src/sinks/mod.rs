@@ -7,7 +7,7 @@ mod event;
 mod jsonl;
 mod mp4;
 mod null;
-mod target;
+pub(crate) mod target;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 

@@ -80,7 +80,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), SinkError> {
 }
 
 /// Looks whether `path` can become a file, by way of `part` beside it; leaves nothing behind.
-pub(super) fn look_whether_file(path: &Path, part: &Path) -> Result<(), SinkError> {
+pub(crate) fn look_whether_file(path: &Path, part: &Path) -> Result<(), SinkError> {
     make_folder(path)?;
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(failed(
@@ -100,7 +100,7 @@ pub(super) fn look_whether_file(path: &Path, part: &Path) -> Result<(), SinkErro
 }
 
 /// The error of a file that cannot be written.
-pub(super) fn failed(path: &Path, reason: impl Display) -> SinkError {
+pub(crate) fn failed(path: &Path, reason: impl Display) -> SinkError {
     SinkError {
         target: if path.as_os_str() == STANDARD_OUTPUT {
             "to standard output".to_owned()

@@ -37,18 +37,21 @@ pub(super) fn shot(canvas: &mut Canvas, muzzle: Vec2, target: Vec2, since: f32, 
     );
 }
 
-/// A cloud that grows and fades within its part of `age` 0 to 1; it hides what is beneath it. Returns what it covers.
+/// A cloud that grows and fades within its part of `age` 0 to 1; it hides what is beneath it.
 pub(super) fn cloud(canvas: &mut Canvas, at: Vec2, radius: f32, age: f32, key: u64) {
     let grown = radius * (0.5 + 0.5 * (age * 3.0).min(1.0));
     let fade = ((1.0 - age) * 2.5).clamp(0.0, 1.0);
-    for index in 0..9_u64 {
+    for index in 0..16_u64 {
         let chance = mix(key.wrapping_add(index));
         let part = |shift: u32| ((chance >> shift) & 0xff) as f32 / 255.0;
-        let angle = part(0) * 6.28 + age * 0.6;
+        let angle = part(0) * std::f32::consts::TAU + age * 0.6;
         let off = vec2(angle.cos(), angle.sin()) * (grown * part(8) * 0.75);
-        let size = grown * (0.35 + 0.3 * part(16));
-        let ink = rgb(0xdc_e0_e4).lit(0.82 + 0.2 * part(24)).faded(0.42 * fade);
-        canvas.ellipse(at + off, vec2(size, size), 0.0, ink);
+        let size = grown * (0.3 + 0.3 * part(16));
+        let ink = rgb(0xdc_e0_e4).lit(0.86 + 0.16 * part(24));
+        for (reach, opacity) in [(1.0, 0.16), (0.8, 0.16), (0.55, 0.16)] {
+            let radii = vec2(size, size) * reach;
+            canvas.ellipse(at + off, radii, 0.0, ink.faded(opacity * fade));
+        }
     }
 }
 

@@ -39,12 +39,12 @@ pub(super) fn player(outfit: &Outfit, stride: f32, hurry: f32) -> Sketch {
         sketch.oval([reach * 0.5, side * 5.8, 6.0, 4.6], outfit.cloth.lit(0.7));
     }
     if outfit.pack {
-        sketch.bar([-13.0, -7.5, -3.0, 7.5], outfit.cloth.lit(0.55));
-        sketch.bar([-11.5, -5.0, -6.0, 5.0], outfit.cloth.lit(0.8));
+        sketch.bar([-15.0, -8.0, -3.0, 8.0], outfit.cloth.lit(0.5));
+        sketch.bar([-13.4, -6.0, -7.0, 6.0], outfit.cloth.lit(0.95));
     }
     sketch.oval([0.0, 0.0, 9.5, 15.5], dark);
-    sketch.oval([0.0, sway, 8.2, 14.2], outfit.cloth);
-    sketch.oval([0.0, sway, 7.8, 10.4], outfit.team);
+    sketch.oval([0.0, sway, 8.2, 14.2], outfit.team.lit(0.8));
+    sketch.oval([0.6, sway, 6.6, 12.6], outfit.team);
     sketch.line(
         &[(1.0, 12.5), (8.0, 11.5), (12.0, 5.0)],
         6.2,
@@ -60,14 +60,14 @@ pub(super) fn player(outfit: &Outfit, stride: f32, hurry: f32) -> Sketch {
     sketch.line(&[(9.0, aside), (end - 1.6, aside)], 2.0, rgb(0x5c_60_66));
     sketch.oval([12.5, 4.6, 3.2, 3.0], skin);
     sketch.oval([17.5, 3.0, 3.2, 3.0], skin);
-    sketch.oval([0.5, 0.0, 8.4, 8.0], dark);
+    sketch.oval([0.5, 0.0, 7.6, 7.2], dark);
     if outfit.helmet {
-        sketch.oval([0.5, 0.0, 7.4, 7.0], outfit.head);
-        sketch.oval([-0.8, -1.6, 3.6, 3.0], outfit.head.lit(1.3));
-        sketch.line(&[(6.2, -3.4), (7.0, 0.0), (6.2, 3.4)], 1.8, outfit.head.lit(0.5));
+        sketch.oval([0.5, 0.0, 6.6, 6.2], outfit.head);
+        sketch.oval([-0.6, -1.4, 3.2, 2.6], outfit.head.lit(1.3));
+        sketch.line(&[(5.4, -3.0), (6.2, 0.0), (5.4, 3.0)], 1.7, outfit.head.lit(0.5));
     } else {
-        sketch.oval([1.2, 0.0, 6.6, 6.2], skin);
-        sketch.oval([-0.8, 0.0, 6.2, 6.8], outfit.head);
+        sketch.oval([1.2, 0.0, 5.8, 5.4], skin);
+        sketch.oval([-0.8, 0.0, 5.6, 6.2], outfit.head);
     }
     sketch
 }

@@ -74,6 +74,10 @@ pub(super) struct Map {
     pub(super) coast: Vec<Vec2>,
     pub(super) patches: Vec<(Vec<Vec2>, bool)>,
     pub(super) lakes: Vec<Vec<Vec2>>,
+    /// Middle of the ring road, closed.
+    pub(super) ring_line: Vec<Vec2>,
+    /// Circles about what stands fast: houses, waters, rocks.
+    fast: Vec<(Vec2, f32)>,
     pub(super) ring: RingRoad,
     pub(super) lanes: Vec<[Vec2; 3]>,
     pub(super) trees: Vec<Round>,
@@ -128,16 +132,30 @@ fn outline(about: Vec2, reach: Vec2, unevenness: f32, rng: &mut Pcg64) -> Vec<Ve
 }
 
 impl Map {
+    /// Whether nothing that stands fast is within `reach` of a point: no house, water or rock.
+    pub(super) fn clear(&self, at: Vec2, reach: f32) -> bool {
+        self.fast
+            .iter()
+            .all(|(middle, radius)| (*middle - at).length() > radius + reach)
+    }
+
+    /// How far a point is from the middle of the ring road.
+    pub(super) fn off_road(&self, at: Vec2) -> f32 {
+        let lengths = self.ring_line.iter().map(|on| (*on - at).length());
+        lengths.fold(f32::INFINITY, f32::min)
+    }
+
     /// The island of `seed`; houses and waters keep out of the way that the hero goes.
     pub(super) fn new(seed: Seed, hero: &Course) -> Self {
         let rng = &mut seed.rng("map");
         let palette = PALETTES[rng.random_range(0..PALETTES.len())];
         let ring = RingRoad::new(rng);
         let lanes: Vec<[Vec2; 3]> = (0..3).map(|_| lane(&ring, rng)).collect();
-        let mut taken = Taken(ring.line().iter().map(|at| (*at, 46.0)).collect());
+        let ring_line = ring.line();
+        let mut taken = Taken(ring_line.iter().map(|at| (*at, 46.0)).collect());
         taken
             .0
-            .extend((0..1200_u16).map(|step| (hero.at(f32::from(step) * 0.2), 16.0)));
+            .extend((0..800_u16).map(|step| (hero.at(f32::from(step) * 0.3), 22.0)));
         for [from, pull, to] in &lanes {
             taken.0.extend((0..=20_u16).map(|step| {
                 let part = f32::from(step) / 20.0;
@@ -151,15 +169,18 @@ impl Map {
             (outline(somewhere(0.85, rng), reach, 0.3, rng), sandy)
         });
         let patches = patches.collect();
-        let mut lakes = Vec::new();
+        let (mut lakes, mut fast) = (Vec::new(), Vec::new());
         for _ in 0..7 {
             let radius = rng.random_range(70.0..150.0);
             if let Some(at) = taken.find(radius, rng) {
+                fast.push((at, radius * 1.13));
                 lakes.push(outline(at, vec2(radius, radius * 0.8), 0.15, rng));
             }
         }
-        let houses = (0..18).filter_map(|_| house(&mut taken, rng)).collect();
+        let houses: Vec<House> = (0..18).filter_map(|_| house(&mut taken, rng)).collect();
+        fast.extend(houses.iter().map(|house| (house.at, house.half.length() * 0.85)));
         let rocks = scattered(70, 12.0..30.0, &mut taken, rng);
+        fast.extend(rocks.iter().map(|rock| (rock.at, rock.radius * 0.6)));
         let trees = woods(&mut taken, rng);
         let bushes = scattered(90, 10.0..19.0, &mut taken, rng);
         let coast = outline(vec2(0.0, 0.0), REACH, 0.06, rng);
@@ -168,6 +189,8 @@ impl Map {
             coast,
             patches,
             lakes,
+            ring_line,
+            fast,
             ring,
             lanes,
             trees,

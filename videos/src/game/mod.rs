@@ -4,6 +4,7 @@
 //! Nothing is stepped: where somebody is and what the display says are closed forms of the time.
 
 mod cast;
+mod casting;
 mod course;
 mod effects;
 mod figures;
@@ -52,9 +53,9 @@ impl Game {
     /// The match of `seed`.
     #[must_use]
     pub fn new(seed: Seed) -> Self {
-        let course = cast::hero_course(seed);
+        let course = casting::hero_course(seed);
         let map = Map::new(seed, &course);
-        let mut cast = Cast::new(seed, course, &map.ring);
+        let mut cast = Cast::new(seed, course, &map);
         let story = Story::new(seed, &mut cast);
         Self {
             map,
@@ -84,7 +85,7 @@ pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     let rng = &mut seed.rng("still");
     let game = Game::new(seed);
     let (picture, truth) = game.moment(rng.random_range(0.0..150.0), &Values::any(seed));
-    let blur: f32 = rng.random_range(-0.6..0.8);
+    let blur: f32 = rng.random_range(-2.0..0.5);
     let lens = Lens {
         grain: rng.random_range(0.0..4.0),
         gain: rng.random_range(0.85..1.1),

@@ -48,6 +48,9 @@ impl Game {
         things.extend(players.into_iter().rev());
         for thing in &things {
             shadow(&mut canvas, thing);
+            if thing.id == self.cast.hero.id {
+                mark(&mut canvas, thing);
+            }
             thing.sketch.draw(&mut canvas, &thing.stand);
         }
         for (from, to, since) in shots {
@@ -89,7 +92,7 @@ impl Game {
 
     fn vehicles(&self, view: &View, seconds: f32) -> Vec<Thing> {
         let things = self.cast.cars.iter().filter_map(|car| {
-            let (at, turn) = car.at(seconds, &self.map.ring);
+            let (at, turn) = car.drive.at(seconds, &self.map.ring);
             if !view.sees(at, 80.0) {
                 return None;
             }
@@ -152,7 +155,7 @@ impl Game {
             turn_to(hero, near * 0.9);
             // A row of shots now and then, one in four times.
             let (count, since) = row(seconds + actor.mood, 3.5);
-            if since < 0.8 && near > 0.6 && mix(count ^ actor.id) % 4 == 0 {
+            if since < 0.8 && near > 0.6 && mix(count ^ actor.id).is_multiple_of(4) {
                 let wide = vec2(30.0, -26.0);
                 shooting = Some((hero + wide, since));
             }
@@ -188,23 +191,30 @@ impl Game {
     /// Clouds of smoke and blasts; what the clouds hide.
     fn weather(&self, canvas: &mut Canvas, view: &View, seconds: f32) -> Vec<Cover> {
         let mut covers = Vec::new();
+        for actor in &self.cast.others {
+            let gone = actor.falls.map_or(-1.0, |at| seconds - at);
+            if (0.0..0.7).contains(&gone) {
+                let at = view.place(actor.course.at(seconds - gone));
+                effects::cloud(canvas, at, 34.0 * view.zoom, gone / 0.7, actor.id);
+            }
+        }
         for lane in 0..3_u64 {
             let (count, since) = row(seconds + lane as f32 * 2.4, CLOUD_S);
             let chance = mix(self.key ^ mix(count * 4 + lane));
             let at = self.beside_hero(chance, seconds - since);
-            if chance % 3 != 0 && view.sees(at, 120.0) {
+            if !chance.is_multiple_of(3) && view.sees(at, 120.0) {
                 let (radius, age) = ((50.0 + (chance % 30) as f32) * view.zoom, since / CLOUD_S);
                 effects::cloud(canvas, view.place(at), radius, age, chance);
                 if age < 0.7 {
                     covers.push(Cover::Circle(
                         view.place(at),
-                        radius * (0.25 + 0.3 * (age * 3.0).min(1.0)),
+                        radius * (0.38 + 0.38 * (age * 3.0).min(1.0)),
                     ));
                 }
             }
             let (count, since) = row(seconds + lane as f32, BLAST_S);
             let chance = mix(self.key ^ mix(count * 4 + lane + 1000));
-            if chance % 4 == 0 && since < 0.6 {
+            if chance.is_multiple_of(4) && since < 0.6 {
                 let at = self.beside_hero(chance, seconds - since);
                 effects::blast(canvas, view.place(at), 46.0 * view.zoom, since / 0.6);
             }
@@ -253,6 +263,13 @@ fn thing(id: u64, class: &'static str, sketch: Sketch, stand: Stand) -> Option<T
         stand,
         bounds,
     })
+}
+
+/// The ring by which a player knows their own figure.
+fn mark(canvas: &mut Canvas, hero: &Thing) {
+    let radius = 25.0 * hero.stand.scale;
+    let ink = rgb(0xff_ff_ff).faded(0.55);
+    canvas.ring(hero.stand.at, vec2(radius, radius), 0.0, 2.2, ink);
 }
 
 fn shadow(canvas: &mut Canvas, thing: &Thing) {

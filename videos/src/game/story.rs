@@ -5,7 +5,7 @@ use rand_pcg::Pcg64;
 
 use crate::seed::Seed;
 
-use super::cast::Cast;
+use super::cast::{Cast, Loot};
 use super::hud::icons::{ITEMS, WEAPONS};
 
 /// What the display says.
@@ -141,6 +141,7 @@ impl Story {
         story
     }
 
+    /// One thing happens; its line, and how long the health takes to follow.
     fn happen(&mut self, at: f32, values: &mut Values, cast: &mut Cast, rng: &mut Pcg64) -> (Line, f32) {
         let chance = rng.random_range(0.0..1.0_f32);
         if values.health < 45 && chance < 0.6 {
@@ -149,51 +150,55 @@ impl Story {
             let medkit = ITEMS.iter().position(|item| *item == "medkit");
             return (said(format!("+{gain} HEALTH"), medkit), 0.9);
         }
-        if chance < 0.26 && values.alive > 2 && values.kills < 99 {
-            if let Some((victim, _)) = nearest(cast, at, 330.0) {
-                cast.others[victim].falls = Some(at);
-                self.fights.push(fight(at - 0.9, at, victim, true));
-                values.kills += 1;
-                values.alive -= 1;
-                let sign = Some(values.slots[values.selected].min(WEAPONS - 1));
-                let (left, right) = ("YOU".to_owned(), name(rng));
-                return (
-                    Line {
-                        left,
-                        sign,
-                        right,
-                        own: true,
-                    },
-                    0.0,
-                );
-            }
+        let told = match chance {
+            0.0..0.26 => self.kill(at, values, cast, rng),
+            0.26..0.55 => self.hit(at, values, cast, rng),
+            0.55..0.70 => Some((select(values, rng), 0.0)),
+            0.70..0.84 => Some((pick_up(values, rng), 0.0)),
+            _ => None,
+        };
+        told.unwrap_or_else(|| {
+            let most = values.alive.saturating_sub(1).min(3);
+            (others_fight(values, most, rng), 0.0)
+        })
+    }
+
+    /// The hero beats the nearest, if anybody is near.
+    fn kill(
+        &mut self,
+        at: f32,
+        values: &mut Values,
+        cast: &mut Cast,
+        rng: &mut Pcg64,
+    ) -> Option<(Line, f32)> {
+        if values.alive <= 2 || values.kills >= 99 {
+            return None;
         }
-        if chance < 0.55 && values.health > 20 {
-            if let Some((shooter, _)) = nearest(cast, at, 420.0) {
-                self.fights.push(fight(at - 0.6, at + 0.15, shooter, false));
-                let loss = rng.random_range(4..32).min(values.health - 6);
-                values.health -= loss;
-                return (said(format!("HIT BY {} -{loss}", name(rng)), None), 0.25);
-            }
+        let victim = nearest(cast, at, 330.0)?;
+        fall(cast, victim, at);
+        self.fights.push(fight(at - 0.9, at, victim, true));
+        values.kills += 1;
+        values.alive -= 1;
+        let in_hand = values.slots.get(values.selected).copied().unwrap_or_default();
+        let line = Line {
+            left: "YOU".to_owned(),
+            sign: Some(in_hand.min(WEAPONS)),
+            right: name(rng),
+            own: true,
+        };
+        Some((line, 0.0))
+    }
+
+    /// The nearest hits the hero, who always lives on.
+    fn hit(&mut self, at: f32, values: &mut Values, cast: &Cast, rng: &mut Pcg64) -> Option<(Line, f32)> {
+        if values.health <= 20 {
+            return None;
         }
-        if chance < 0.70 {
-            let next = rng.random_range(1..values.slots.len());
-            values.selected = (values.selected + next) % values.slots.len();
-            let item = values.slots[values.selected];
-            return (said("IN HAND".to_owned(), Some(item)), 0.0);
-        }
-        if chance < 0.84 {
-            let slot = rng.random_range(0..values.slots.len());
-            let item = match slot {
-                0 => rng.random_range(0..WEAPONS),
-                1 => rng.random_range(0..ITEMS.len()),
-                _ => rng.random_range(WEAPONS..ITEMS.len()),
-            };
-            values.slots[slot] = item;
-            return (said("PICKED UP".to_owned(), Some(item)), 0.0);
-        }
-        let most = values.alive.saturating_sub(1).min(3);
-        (others_fight(values, most, rng), 0.0)
+        let shooter = nearest(cast, at, 420.0)?;
+        self.fights.push(fight(at - 0.6, at + 0.15, shooter, false));
+        let loss = rng.random_range(4..32).min(values.health - 6);
+        values.health -= loss;
+        Some((said(format!("HIT BY {} -{loss}", name(rng)), None), 0.25))
     }
 
     /// What the display says at that time.
@@ -218,6 +223,21 @@ impl Story {
         let lines = self.events[..past].iter().rev().take(most);
         lines.map(move |event| (&event.line, seconds - event.at))
     }
+}
+
+/// Somebody falls, and what they had lies there in a crate.
+fn fall(cast: &mut Cast, victim: usize, at: f32) {
+    let Some(actor) = cast.others.get_mut(victim) else {
+        return;
+    };
+    actor.falls = Some(at);
+    cast.crates.push(Loot {
+        id: 600 + victim as u64,
+        at: actor.course.at(at),
+        turn: actor.mood,
+        kind: (actor.mood * 0.01).clamp(0.0, 0.74),
+        since: at + 0.25,
+    });
 }
 
 fn fight(from: f32, until: f32, other: usize, hero_shoots: bool) -> Fight {
@@ -249,8 +269,29 @@ fn others_fight(values: &mut Values, most: u32, rng: &mut Pcg64) -> Line {
     }
 }
 
-/// The living player nearest to the hero, and how far away; none beyond `reach`.
-fn nearest(cast: &Cast, seconds: f32, reach: f32) -> Option<(usize, f32)> {
+/// Another slot is taken in hand.
+fn select(values: &mut Values, rng: &mut Pcg64) -> Line {
+    let next = rng.random_range(1..values.slots.len().max(2));
+    values.selected = (values.selected + next) % values.slots.len().max(1);
+    said("IN HAND".to_owned(), values.slots.get(values.selected).copied())
+}
+
+/// A slot gets another item: the first a weapon, the second any, the others no weapon.
+fn pick_up(values: &mut Values, rng: &mut Pcg64) -> Line {
+    let slot = rng.random_range(0..values.slots.len().max(1));
+    let item = match slot {
+        0 => rng.random_range(0..WEAPONS),
+        1 => rng.random_range(0..ITEMS.len()),
+        _ => rng.random_range(WEAPONS..ITEMS.len()),
+    };
+    if let Some(old) = values.slots.get_mut(slot) {
+        *old = item;
+    }
+    said("PICKED UP".to_owned(), Some(item))
+}
+
+/// The living player nearest to the hero; none beyond `reach`.
+fn nearest(cast: &Cast, seconds: f32, reach: f32) -> Option<usize> {
     let hero = cast.hero.course.at(seconds);
     let living = cast
         .others
@@ -258,6 +299,8 @@ fn nearest(cast: &Cast, seconds: f32, reach: f32) -> Option<(usize, f32)> {
         .enumerate()
         .filter(|(_, actor)| actor.lives(seconds));
     let away = living.map(|(index, actor)| (index, (actor.course.at(seconds) - hero).length()));
-    away.filter(|(_, away)| *away < reach)
-        .min_by(|a, b| a.1.total_cmp(&b.1))
+    let near = away
+        .filter(|(_, away)| *away < reach)
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    near.map(|(index, _)| index)
 }

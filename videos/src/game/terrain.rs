@@ -36,7 +36,7 @@ pub(super) fn ground(canvas: &mut Canvas, map: &Map, view: &View, seconds: f32) 
         canvas.curve(lane, 48.0 * scale, palette.sand.lit(0.8));
         canvas.curve(lane, 42.0 * scale, palette.sand.lit(0.92));
     }
-    let ring = view.places(&map.ring.line());
+    let ring = view.places(&map.ring_line);
     canvas.line(&ring, 92.0 * scale, palette.sand.lit(0.78));
     canvas.line(&ring, 82.0 * scale, palette.road);
     marks(canvas, map, view);

@@ -69,7 +69,7 @@ impl Illumination {
 
     fn dusk(azimuth: f32, rng: &mut Pcg64) -> Self {
         let late = rng.random_range(0.0..1.0_f32);
-        let level = 0.50 - 0.13 * late;
+        let level = 0.58 - 0.13 * late;
         Self {
             sun: towards(azimuth, 0.9),
             direct: [0.05, 0.05, 0.08],

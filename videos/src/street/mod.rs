@@ -5,8 +5,11 @@
 
 mod bicycle;
 mod body;
+mod cabin;
 mod cover;
 mod crowd;
+mod ends;
+mod fill;
 mod fleet;
 mod ground;
 mod houses;
@@ -17,6 +20,7 @@ mod people;
 mod place;
 mod plate;
 mod props;
+mod rider;
 mod scene;
 mod shadows;
 mod sight;
@@ -69,7 +73,7 @@ impl Street {
         let mut rng = seed.rng("camera");
         let camera = Camera {
             eye: vec3(rng.random_range(-3.3..-2.3), 0.0, rng.random_range(3.2..3.8)),
-            yaw: rng.random_range(0.0..0.05),
+            yaw: rng.random_range(-0.07..-0.02),
             pitch: rng.random_range(0.175..0.205),
             focal: rng.random_range(960.0..1060.0),
             centre: vec2(SIZE.0 as f32 / 2.0, SIZE.1 as f32 / 2.0),

@@ -123,7 +123,7 @@ mod tests {
         };
         assert_eq!(back_to_front(&[bus, car], &sight), [1, 0]);
         let car = Footprint {
-            at: vec2(-1.0, 19.0),
+            at: vec2(2.2, 6.0),
             ..car
         };
         assert_eq!(back_to_front(&[car, bus], &sight), [1, 0]);

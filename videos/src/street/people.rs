@@ -71,6 +71,22 @@ impl Cutout {
         }
     }
 
+    /// The box in the picture of what is more than half opaque.
+    fn drawn(&self) -> Option<Bounds> {
+        let (wide, high) = self.canvas.size();
+        let solid = |x: u32, y: u32| self.canvas.opacity(x, y) > 0.5;
+        let top = (0..high).find(|y| (0..wide).any(|x| solid(x, *y)))?;
+        let low = (0..high).rfind(|y| (0..wide).any(|x| solid(x, *y)))?;
+        let left = (0..wide).find(|x| (top..=low).any(|y| solid(*x, y)))?;
+        let right = (0..wide).rfind(|x| (top..=low).any(|y| solid(*x, y)))?;
+        Some(self.outside(&Bounds {
+            x0: left as f32,
+            y0: top as f32,
+            x1: right as f32 + 1.0,
+            y1: low as f32 + 1.0,
+        }))
+    }
+
     /// Lays it over the picture, and says where it is opaque: runs of rows two pixels high.
     pub(super) fn lay(&self, stage: &mut Stage, tint: [f32; 3]) -> Vec<Vec<Vec2>> {
         stage.canvas.stamp(&self.canvas, (self.left, self.top), tint);
@@ -101,7 +117,7 @@ pub(super) fn tint(stage: &Stage, at: Vec3) -> [f32; 3] {
     let to_eye = stage.sight.eye() - at;
     let normal = super::sight::unit(vec3(to_eye.x, to_eye.y, 2.0));
     let white = stage.light.shade(rgb(0xff_ff_ff), normal);
-    [white.r, white.g, white.b].map(|channel| 0.08 + 0.92 * channel)
+    [white.r, white.g, white.b].map(|channel| 0.13 + 0.90 * channel)
 }
 
 /// Where a direction on the ground points as the camera sees it from there: 0 towards it, 90 to the right, in degrees.
@@ -148,8 +164,17 @@ pub(super) fn draw(stage: &mut Stage, somebody: &Somebody<'_>) -> Option<Somebod
     let seen = draw_figure(cutout.canvas(), somebody.who, &figure);
     let tint = tint(stage, foot);
     let runs = cutout.lay(stage, tint);
+    let told = cutout.outside(&seen.person);
+    let size = stage.canvas.size();
+    // What was drawn says it exactly, but for what is beyond the frame.
+    let whole = told.within(size) == told;
+    let person = match cutout.drawn() {
+        Some(drawn) if whole => drawn,
+        Some(drawn) => told.with(&drawn),
+        None => told,
+    };
     Some(SomebodySeen {
-        person: cutout.outside(&seen.person),
+        person,
         face: seen.face.map(|face| cutout.outside(&face)),
         runs,
     })

@@ -46,7 +46,8 @@ pub(super) fn drawn(rng: &mut Pcg64) -> Vec<Prop> {
             }
             y += rng.random_range(8.0..14.0);
         }
-        for y in [13.0, 40.0, 66.0, 92.0] {
+        // None stands before the people of the near pavement.
+        for y in [13.0, 40.0, 66.0, 92.0].into_iter().skip(usize::from(side < 0.0)) {
             props.push(Prop {
                 at: vec2(side * (KERB + 0.5), y + side * 1.5),
                 kind: Kind::Lamp { arm: -side },

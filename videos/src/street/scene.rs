@@ -132,7 +132,7 @@ impl Item<'_> {
             Self::Person { id, somebody } => {
                 let seen = people::draw(stage, somebody);
                 seen.map_or_else(Vec::new, |seen| {
-                    person(stage, owner, (*id, *id + 1), seen, somebody.name)
+                    person(stage, owner, (*id, *id + 1), &seen, somebody.name)
                 })
             }
             Self::Prop(prop) => {
@@ -157,19 +157,19 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
     let plate = vehicle::draw(stage, moving);
     let mark = stage.cover.paint(owner, &outlines);
     let mut drawn = Vec::new();
-    if let Some(corners) = plate {
-        if let Some(plate) = extent(std::slice::from_ref(&corners)) {
-            all = all.with(&plate);
-            let text = moving.vehicle.plate.clone();
-            let attributes = BTreeMap::from([("plate".to_owned(), TruthAttribute::Text { text })]);
-            drawn.push(Drawn {
-                object: object(id + 1, "plate", Some(id), attributes),
-                extent: plate,
-                mark: stage.cover.part(owner, &corners),
-                least: 6.0,
-                by_height: true,
-            });
-        }
+    if let Some(corners) = plate
+        && let Some(plate) = extent(std::slice::from_ref(&corners))
+    {
+        all = all.with(&plate);
+        let text = moving.vehicle.plate.clone();
+        let attributes = BTreeMap::from([("plate".to_owned(), TruthAttribute::Text { text })]);
+        drawn.push(Drawn {
+            object: object(id + 1, "plate", Some(id), attributes),
+            extent: plate,
+            mark: stage.cover.part(owner, &corners),
+            least: 6.0,
+            by_height: true,
+        });
     }
     let class = moving.vehicle.make.class();
     let whole = Drawn {
@@ -199,7 +199,7 @@ fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> 
     }];
     if let Some(seen) = riding.rider(stage) {
         // The rider hides a part of the bicycle: a cover of their own.
-        drawn.extend(person(stage, owner | RIDER, (id + 1, id + 2), seen, None));
+        drawn.extend(person(stage, owner | RIDER, (id + 1, id + 2), &seen, None));
     }
     drawn
 }
@@ -209,7 +209,7 @@ fn person(
     stage: &mut Stage,
     owner: u32,
     (id, face_id): (u64, u64),
-    seen: SomebodySeen,
+    seen: &SomebodySeen,
     name: Option<&str>,
 ) -> Vec<Drawn> {
     let mark = stage.cover.paint(owner, &seen.runs);
@@ -277,6 +277,8 @@ pub(super) fn draw(stage: &mut Stage, items: &[Item<'_>], seconds: f32) -> Vec<T
         .into_iter()
         .filter(|it| apart(&it.extent, size))
         .map(|it| it.truth(stage, size))
+        // What nothing is seen of is not there for anybody who looks.
+        .filter(|object| object.visible > 0.01)
         .collect();
     objects.sort_by_key(|object| object.id);
     let ids: Vec<u64> = objects.iter().map(|object| object.id).collect();
@@ -297,7 +299,8 @@ impl Drawn {
         TruthObject {
             r#box: within.array(),
             visible,
-            ignore: side < self.least || visible < 0.4 || cut,
+            // A plate seen so much aslant that it is hardly wider than high cannot be read.
+            ignore: side < self.least || visible < 0.4 || cut || (self.by_height && within.width() < 15.0),
             ..self.object
         }
     }

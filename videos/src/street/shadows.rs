@@ -67,13 +67,12 @@ fn shrunk(outline: &[Vec2], by: f32) -> Vec<Vec2> {
 
 /// The light of two headlamps on the road before a vehicle.
 pub(super) fn beam(stage: &mut Stage, pose: &Pose, nose: f32) {
-    for layer in 0..9 {
-        let size = 1.0 - layer as f32 / 11.0;
-        let (reach, wide) = (5.6 * size * size, 2.4 * size);
+    for layer in 0..14 {
+        let size = 1.0 - layer as f32 / 15.0;
         let points = round(20, |cos, sin| {
-            pose.point(vec3(nose + 0.3 + reach * (1.0 + cos), sin * wide, 0.0))
+            pose.point(vec3(nose + 4.2 + 4.4 * size * cos, 2.3 * size * sin, 0.0))
         });
-        stage.fill(&points, rgb(0xff_ec_b8).faded(0.028));
+        stage.fill(&points, rgb(0xff_ec_b8).faded(0.019));
     }
 }
 

@@ -24,7 +24,8 @@ pub(super) fn softened(picture: &Picture, part: f32) -> Picture {
 fn spread(values: &[u8], step: usize, side: u32) -> Vec<u8> {
     let count = values.len();
     let mix = |before: u8, value: u8, after: u8| {
-        ((u32::from(before) + u32::from(after)) * side + u32::from(value) * (256 - 2 * side) + 128 >> 8) as u8
+        let sum = (u32::from(before) + u32::from(after)) * side + u32::from(value) * (256 - 2 * side);
+        ((sum + 128) >> 8) as u8
     };
     if count < 2 * step {
         return values.to_vec();

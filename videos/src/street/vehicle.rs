@@ -1,13 +1,11 @@
 //! Drawing a vehicle.
 
-use super::body::{self, Pane};
-use super::fleet::{Make, Section, Vehicle};
-use super::plate;
-use super::sight::{Sight, dot, hull, swollen};
+use super::fleet::{Make, Vehicle};
+use super::sight::{Sight, hull};
 use super::stage::{Pose, Stage, outward};
-use crate::canvas::{Ink, Rgba, rgb};
-use crate::font;
-use crate::geometry::{Vec2, Vec3, vec2, vec3};
+use super::{body, cabin, ends};
+use crate::canvas::{Rgba, rgb};
+use crate::geometry::{Vec2, Vec3, vec3};
 
 /// A vehicle on its way.
 pub(super) struct Moving<'a> {
@@ -19,7 +17,8 @@ pub(super) struct Moving<'a> {
     pub(super) brakes: bool,
 }
 
-const BLACK: Rgba = rgb(0x14_15_18);
+/// Tyres and bumpers.
+pub(super) const BLACK: Rgba = rgb(0x14_15_18);
 
 /// The polygons that cover a vehicle: hulls of its body, its cabin and each wheel.
 pub(super) fn outlines(sight: &Sight, moving: &Moving<'_>) -> Vec<Vec<Vec2>> {
@@ -88,14 +87,14 @@ pub(super) fn draw(stage: &mut Stage, moving: &Moving<'_>) -> Option<Vec<Vec2>> 
     let nose = moving.pose.point(vec3(moving.vehicle.half_length(), 0.0, 1.0));
     let from_before = stage.faces(&[nose], moving.pose.direction(vec3(1.0, 0.0, 0.0)));
     if !from_before {
-        mirrors(stage, moving);
+        cabin::mirrors(stage, moving);
     }
     lower(stage, moving);
     sides(stage, moving);
-    let plate = ends(stage, moving);
-    cabin(stage, moving);
+    let plate = ends::draw(stage, moving);
+    cabin::draw(stage, moving);
     if from_before {
-        mirrors(stage, moving);
+        cabin::mirrors(stage, moving);
     }
     plate
 }
@@ -204,251 +203,5 @@ fn wheel(stage: &mut Stage, moving: &Moving<'_>, u: f32, left: f32, normal: Vec3
             let from = centre[0] + (tip - centre[0]) * 0.35;
             stage.bar(&[from, tip], radius * 0.17, dark);
         }
-    }
-}
-
-/// Lamps, grille and plates; returns the plate that faces the camera.
-fn ends(stage: &mut Stage, moving: &Moving<'_>) -> Option<Vec<Vec2>> {
-    let (vehicle, sections) = (moving.vehicle, &moving.vehicle.shape.sections);
-    let mut seen = None;
-    for ahead in [1.0_f32, -1.0] {
-        let (end, next) = if ahead > 0.0 {
-            (*sections.last()?, sections[sections.len().saturating_sub(2)])
-        } else {
-            (*sections.first()?, *sections.get(1)?)
-        };
-        let normal = moving.pose.direction(vec3(ahead, 0.0, 0.0));
-        let face = [moving.pose.point(vec3(end.u, 0.0, end.waist))];
-        if !stage.faces(&face, normal) {
-            continue;
-        }
-        if ahead > 0.0 {
-            nose(stage, moving, &end, normal);
-        } else {
-            bumper(stage, moving, &end, normal);
-        }
-        lamps(stage, moving, ahead, (&end, &next), normal);
-        let (front, rear) = vehicle.shape.plates;
-        let height = if ahead > 0.0 { front } else { rear };
-        let middle = vec3(end.u + 0.02 * ahead, 0.0, height);
-        seen = seen.or(plate::draw(stage, &moving.pose, middle, ahead, &vehicle.plate));
-    }
-    seen
-}
-
-/// Grille and air intake.
-fn nose(stage: &mut Stage, moving: &Moving<'_>, end: &Section, normal: Vec3) {
-    let quad = |half: f32, low: f32, high: f32| {
-        [
-            (-half, low),
-            (half, low),
-            (half * 0.94, high),
-            (-half * 0.94, high),
-        ]
-        .map(|(v, z)| moving.pose.point(vec3(end.u + 0.01, v, z)))
-    };
-    let dark = rgb(0x1a_1b_1f);
-    stage.surface(
-        &quad(end.half * 0.86, end.sill + 0.02, end.sill + 0.12),
-        normal,
-        dark,
-    );
-    let (low, high) = (end.waist + 0.015, end.deck - 0.015);
-    let (low, high) = if moving.vehicle.make == Make::Bus {
-        (end.waist - 0.1, end.waist + 0.05)
-    } else {
-        (low, high)
-    };
-    stage.surface(&quad(end.half * 0.52, low, high), normal, dark);
-    let chrome = stage.light.shade(rgb(0xb8_bc_c0), normal);
-    let bar = [-0.5, 0.5].map(|part| {
-        moving
-            .pose
-            .point(vec3(end.u + 0.015, end.half * part, (low + high) / 2.0))
-    });
-    stage.bar(&bar, 0.018, chrome);
-}
-
-fn bumper(stage: &mut Stage, moving: &Moving<'_>, end: &Section, normal: Vec3) {
-    let quad = [(-0.97, 0.0), (0.97, 0.0), (0.99, 0.14), (-0.99, 0.14)]
-        .map(|(v, z)| moving.pose.point(vec3(end.u - 0.01, v * end.half, end.sill + z)));
-    stage.surface(&quad, normal, BLACK.mixed(moving.vehicle.paint, 0.2));
-}
-
-/// The two lamps at one end.
-fn lamps(
-    stage: &mut Stage,
-    moving: &Moving<'_>,
-    ahead: f32,
-    (end, next): (&Section, &Section),
-    normal: Vec3,
-) {
-    let tall = ahead < 0.0 && matches!(moving.vehicle.make, Make::Van | Make::Bus);
-    for left in [1.0, -1.0] {
-        let local = |u: f32, v: f32, z: f32| moving.pose.point(vec3(u + 0.008 * ahead, v * left, z));
-        let lamp = if tall {
-            vec![
-                local(end.u, end.half * 0.84, end.waist - 0.1),
-                local(end.u, end.half * 0.97, end.waist - 0.1),
-                local(end.u, end.half * 0.95, end.waist + 0.26),
-                local(end.u, end.half * 0.84, end.waist + 0.26),
-            ]
-        } else {
-            vec![
-                local(end.u, end.half * 0.56, end.deck - 0.015),
-                local(end.u, end.half * 0.60, end.waist - 0.02),
-                local(end.u, end.half * 0.985, end.waist - 0.01),
-                local(next.u, next.half * 1.0, next.waist + 0.09),
-                local(next.u, next.half * 0.95, next.deck - 0.035),
-                local(end.u, end.half * 0.93, end.deck - 0.015),
-            ]
-        };
-        let middle = local(
-            end.u + 0.03 * ahead,
-            end.half * 0.78,
-            (end.waist + end.deck) / 2.0,
-        );
-        light_up(stage, moving, ahead, &lamp, middle, normal);
-    }
-}
-
-fn light_up(stage: &mut Stage, moving: &Moving<'_>, ahead: f32, lamp: &[Vec3], middle: Vec3, normal: Vec3) {
-    let lit = stage.light.lamps;
-    let (colour, halo, strength) = match (ahead > 0.0, lit, moving.brakes) {
-        (true, true, _) => (rgb(0xff_f6_dc), rgb(0xff_ec_c0), 0.95),
-        (true, false, _) => (stage.light.shade(rgb(0xe2_e9_f0), normal), rgb(0), 0.0),
-        (false, _, true) => (rgb(0xff_30_22), rgb(0xff_28_18), if lit { 0.8 } else { 0.2 }),
-        (false, true, false) => (rgb(0xc8_1c_18), rgb(0xff_20_14), 0.45),
-        (false, false, false) => (stage.light.shade(rgb(0x9e_16_1a), normal), rgb(0), 0.0),
-    };
-    let outline = swollen(stage.sight.polygon(lamp), 0.3);
-    stage.canvas.polygon(&outline, colour);
-    let towards = stage.sight.eye() - middle;
-    let aim = dot(normal, towards) / dot(towards, towards).sqrt().max(1e-3);
-    if strength > 0.0 && aim > 0.1 {
-        stage.glow(middle, 0.10, halo, strength * aim);
-    }
-}
-
-fn cabin(stage: &mut Stage, moving: &Moving<'_>) {
-    let vehicle = moving.vehicle;
-    let shape = &vehicle.shape.cabin;
-    let middle = moving.pose.point(vec3(
-        (shape.base.0 + shape.base.1) / 2.0,
-        0.0,
-        (shape.height.0 + shape.height.1) / 2.0,
-    ));
-    for (pane, face) in body::cabin(shape) {
-        let face = face.map(|point| moving.pose.point(point));
-        let normal = outward(&face, middle);
-        if !stage.faces(&face, normal) {
-            continue;
-        }
-        let roof = if pane == Pane::Roof { 1.10 } else { 1.0 };
-        stage.surface(&face, normal, vehicle.paint.lit(roof));
-        match pane {
-            Pane::Roof => {}
-            Pane::Side => side_windows(stage, vehicle, &face, normal),
-            Pane::Front => front_window(stage, vehicle, &face, normal),
-            Pane::Rear => rear_window(stage, vehicle, &face, normal),
-        }
-    }
-}
-
-/// Glass mirrors the sky at its top and is dark below.
-fn glass(stage: &mut Stage, points: &[Vec3], normal: Vec3) {
-    let outline = stage.sight.polygon(points);
-    let Some(bounds) = crate::geometry::Bounds::about(outline.iter().copied()) else {
-        return;
-    };
-    let sky = stage.light.sky.0.mixed(stage.light.sky.1, 0.5);
-    let dark = stage.light.shade(rgb(0x1a_22_2a), normal);
-    let depth = stage.distance(points);
-    let (top, low) = (dark.mixed(sky, 0.36), dark.mixed(sky, 0.06));
-    let ink = Ink::Gradient {
-        from: (vec2(bounds.x0, bounds.y0), stage.light.hazed(top, depth)),
-        to: (vec2(bounds.x0, bounds.y1), stage.light.hazed(low, depth)),
-    };
-    stage.canvas.polygon(&outline, ink);
-}
-
-fn side_windows(stage: &mut Stage, vehicle: &Vehicle, face: &[Vec3; 4], normal: Vec3) {
-    let shape = &vehicle.shape.cabin;
-    for along in shape.windows {
-        glass(stage, &body::within(face, *along, shape.glass), normal);
-    }
-    if vehicle.make == Make::Van && vehicle.glazed {
-        for along in [(0.06, 0.34), (0.38, 0.66)] {
-            glass(stage, &body::within(face, along, shape.glass), normal);
-        }
-    }
-}
-
-fn front_window(stage: &mut Stage, vehicle: &Vehicle, face: &[Vec3; 4], normal: Vec3) {
-    let up = if vehicle.make == Make::Bus {
-        (0.03, 0.76)
-    } else {
-        (0.05, 0.92)
-    };
-    glass(stage, &body::within(face, (0.05, 0.95), up), normal);
-    let dark = stage.light.shade(BLACK, normal);
-    for (from, to) in [(0.12, 0.45), (0.52, 0.85)] {
-        let wiper = body::within(face, (from, to), (0.04, 0.10));
-        stage.bar(&[wiper[0], wiper[2]], 0.02, dark);
-    }
-    if vehicle.make == Make::Bus {
-        display(stage, vehicle, face);
-    }
-}
-
-/// The number of the line above a bus's windscreen.
-fn display(stage: &mut Stage, vehicle: &Vehicle, face: &[Vec3; 4]) {
-    stage.fill(&body::within(face, (0.18, 0.82), (0.79, 0.97)), rgb(0x10_10_12));
-    let text = format!("{} WEIR", vehicle.line);
-    let wide = font::width(&text);
-    let (face, sight) = (*face, stage.sight);
-    let place = |point: Vec2| {
-        let along = 0.25 + 0.5 * (point.x / wide);
-        let up = 0.94 - 0.12 * point.y / font::HEIGHT;
-        // The face runs from the vehicle's left to its right: from the front, from right to left.
-        let corner = body::within(&face, (1.0 - along, 1.0), (up, 1.0));
-        sight.point(corner[0]).unwrap_or_default()
-    };
-    let weight = sight.scale(face[0]) * 0.035;
-    font::draw(&mut stage.canvas, &text, place, weight, rgb(0xff_b4_38));
-}
-
-fn rear_window(stage: &mut Stage, vehicle: &Vehicle, face: &[Vec3; 4], normal: Vec3) {
-    match vehicle.make {
-        Make::Van => {
-            for along in [(0.10, 0.46), (0.54, 0.90)] {
-                glass(stage, &body::within(face, along, (0.18, 0.66)), normal);
-            }
-            let dark = stage.light.shade(vehicle.paint.lit(0.6), normal);
-            let seam = body::within(face, (0.5, 0.5), (0.0, 0.95));
-            stage.bar(&[seam[0], seam[2]], 0.02, dark);
-        }
-        Make::Bus => glass(stage, &body::within(face, (0.10, 0.90), (0.22, 0.72)), normal),
-        _ => glass(stage, &body::within(face, (0.09, 0.91), (0.16, 0.90)), normal),
-    }
-}
-
-fn mirrors(stage: &mut Stage, moving: &Moving<'_>) {
-    let vehicle = moving.vehicle;
-    let shape = &vehicle.shape.cabin;
-    let bus = vehicle.make == Make::Bus;
-    let (u, z) = if bus {
-        (shape.base.1 + 0.1, 2.2)
-    } else {
-        (shape.base.1 - 0.35, shape.height.0 + 0.09)
-    };
-    let (tall, wide) = if bus { (0.19, 0.09) } else { (0.09, 0.11) };
-    for left in [1.0, -1.0] {
-        let v = (shape.half.0 + wide * 0.9) * left;
-        let quad = [(-wide, -tall), (wide, -tall), (wide, tall), (-wide, tall)]
-            .map(|(a, b)| moving.pose.point(vec3(u, v + a, z + b)));
-        let normal = moving.pose.direction(vec3(1.0, 0.0, 0.0));
-        let colour = if bus { BLACK } else { vehicle.paint.lit(0.8) };
-        stage.surface(&quad, normal, colour);
     }
 }

@@ -7,6 +7,7 @@ mod models;
 mod operators;
 mod plan;
 mod profile;
+mod render;
 mod replay;
 mod run;
 mod score;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Graph(args) => graph::draw(&args, &zoo),
         Command::Profile(args) => profile::profile(&args, &zoo),
         Command::Plan(args) => plan::plan(&args),
+        Command::Render(args) => render::render(&args),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
         Command::Operators => operators::operators(&zoo),

@@ -2,6 +2,7 @@
 
 use super::font::Font;
 use super::palette::Color;
+use crate::media::Rgb;
 
 /// The picture.
 #[derive(Debug, Default)]
@@ -45,8 +46,13 @@ impl Canvas {
         self.height
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = &[u8]> {
-        self.samples.chunks_exact((self.width as usize * 3).max(1))
+    /// The picture, to be encoded.
+    pub(super) fn rgb(&self) -> Rgb<'_> {
+        Rgb {
+            width: self.width,
+            height: self.height,
+            samples: &self.samples,
+        }
     }
 
     /// Covers one pixel by `opacity` of 255.

@@ -2,7 +2,6 @@
 
 mod annotate;
 mod canvas;
-mod encoder;
 mod font;
 mod palette;
 
@@ -13,8 +12,8 @@ use std::sync::Arc;
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
 use self::canvas::Canvas;
-use self::encoder::Encoder;
 use super::target::{Target, failed, look_whether_file};
+use crate::media::{Encoding, VideoFile, part_of};
 use crate::pixels::Sampler;
 
 /// Encoders at once: each holds some megabytes and takes its share of a core.
@@ -40,7 +39,7 @@ impl SinkFactory for Videos {
         // A bad path is known before the run, not at the first frame.
         let some = self.target.of("stream");
         if some.parent() == self.target.path().parent() {
-            look_whether_file(&some, &encoder::part_of(&some))?;
+            look_whether_file(&some, &part_of(&some))?;
         }
         Ok(Box::new(Mp4 {
             target: self.target.clone(),
@@ -63,7 +62,7 @@ struct Mp4 {
 struct Video {
     path: PathBuf,
     /// None where it could not be begun.
-    encoder: Option<Encoder>,
+    file: Option<VideoFile>,
     /// Why it takes no more frames.
     broken: Option<String>,
 }
@@ -88,15 +87,12 @@ impl Mp4 {
             }
             let image = &delivery.frame.image;
             // What could not be begun is not tried again at every frame.
-            let (encoder, broken) = match Encoder::open(&path, image.width, image.height, self.crf) {
-                Ok(encoder) => (Some(encoder), None),
+            let size = (image.width, image.height);
+            let (file, broken) = match VideoFile::create(&path, size, Encoding::live(self.crf)) {
+                Ok(file) => (Some(file), None),
                 Err(error) => (None, Some(error.reason)),
             };
-            let video = Video {
-                path,
-                encoder,
-                broken,
-            };
+            let video = Video { path, file, broken };
             self.videos.insert(Arc::clone(&delivery.stream), video);
         }
         let target = &self.target;
@@ -120,10 +116,10 @@ impl Sink for Mp4 {
         let Some(video) = self.videos.get_mut(&delivery.stream) else {
             return Ok(());
         };
-        let Some(encoder) = &mut video.encoder else {
+        let Some(file) = &mut video.file else {
             return Ok(());
         };
-        let written = encoder.write(&self.canvas, delivery.frame.pts_ms);
+        let written = file.write(self.canvas.rgb(), delivery.frame.pts_ms);
         if let Err(error) = &written {
             video.broken = Some(error.reason.clone());
         }
@@ -133,8 +129,8 @@ impl Sink for Mp4 {
     fn finish(&mut self) -> Result<(), SinkError> {
         let mut first = Ok(());
         for (_, video) in std::mem::take(&mut self.videos) {
-            let Some(encoder) = video.encoder else { continue };
-            first = first.and(encoder.finish());
+            let Some(file) = video.file else { continue };
+            first = first.and(file.finish());
         }
         first
     }

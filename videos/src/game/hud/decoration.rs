@@ -77,7 +77,7 @@ pub(super) fn small_map(canvas: &mut Canvas, at: &Bounds, skin: &Skin, map: &Map
     for lake in &map.lakes {
         canvas.blob(&places(lake), map.palette.water);
     }
-    canvas.line(&places(&map.ring.line()), 2.0, map.palette.road.lit(1.2));
+    canvas.line(&places(&map.ring_line), 2.0, map.palette.road.lit(1.2));
     for [from, pull, to] in &map.lanes {
         canvas.curve([place(*from), place(*pull), place(*to)], 1.2, map.palette.sand);
     }

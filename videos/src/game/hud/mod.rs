@@ -124,6 +124,18 @@ impl Layout {
         }
     }
 
+    /// Where the bar of the health is.
+    #[cfg(test)]
+    pub(super) fn bar(&self, skin: &Skin) -> Bounds {
+        panels::bar(&self.health, skin)
+    }
+
+    /// Draws the health alone.
+    #[cfg(test)]
+    pub(super) fn draw_health(&self, canvas: &mut Canvas, skin: &Skin, health: u32) {
+        panels::health(canvas, &self.health, skin, health);
+    }
+
     /// What is true of the display.
     pub(super) fn truth(&self, values: &Values) -> Vec<TruthObject> {
         let text = |value: u32| TruthAttribute::Text {

@@ -137,7 +137,7 @@ impl Skin {
             figure: [Figure::On, Figure::Before, Figure::After][rng.random_range(0..3)],
             bar: vec2(
                 rng.random_range(140.0..200.0_f32).round(),
-                (digit + rng.random_range(4.0..9.0)).round(),
+                (digit + rng.random_range(8.0..12.0)).round(),
             ),
             heart: rng.random_bool(0.6),
             one_fill: rng

@@ -1,0 +1,155 @@
+//! `weir render`: arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Subcommand, ValueEnum};
+use weir_videos::{Light, Part, WorldKind};
+
+/// `weir render`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Render {
+    /// A clip of a crossing, seen from a fixed camera
+    Street(StreetClip),
+    /// A clip of people near the camera
+    Live(Clip),
+    /// A clip of a game with its display
+    Game(Clip),
+    /// A clip of a test card: moving bars, a square and a clock
+    Card(Clip),
+    /// Single pictures, each of another world, with truth.jsonl beside them
+    Stills(Stills),
+    /// The faces that the gallery of live clips knows, as PNG
+    Gallery(Gallery),
+}
+
+/// `weir render street`.
+#[derive(Debug, Group)]
+pub(crate) struct StreetClip {
+    /// Time of day: day or dusk
+    #[arg(long, value_name = "LIGHT", default_value = "day", value_parser = light)]
+    pub(crate) light: Light,
+    #[command(flatten)]
+    pub(crate) clip: Clip,
+}
+
+/// `weir render WORLD`.
+#[derive(Debug, Group)]
+pub(crate) struct Clip {
+    /// How long, 0.01 to 3600
+    #[arg(long, value_name = "SECONDS", default_value = "12", value_parser = seconds, allow_negative_numbers = true)]
+    pub(crate) seconds: f64,
+    /// Which of all worlds of this kind
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) seed: u64,
+    /// What it is for; parts never share a seed: train, validation or clip
+    #[arg(long, value_name = "PART", default_value = "clip", value_parser = part)]
+    pub(crate) part: Part,
+    /// Frames a second, 1 to 120
+    #[arg(long, value_name = "F", default_value = "25", value_parser = fps, allow_negative_numbers = true)]
+    pub(crate) fps: f64,
+    /// File to write; the truth stands beside it as CLIP.truth.jsonl
+    #[arg(long, value_name = "CLIP.mp4")]
+    pub(crate) out: PathBuf,
+    /// Quality, 0 to 51: lower is better and larger
+    #[arg(long, value_name = "N", default_value = "27", value_parser = crf, allow_negative_numbers = true)]
+    pub(crate) crf: f64,
+    /// How it is compressed
+    #[arg(long, value_enum, default_value = "h264")]
+    pub(crate) codec: Codec,
+    /// Frames from one key frame to the next at most
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) gop: u32,
+    /// Frames in a row that may be predicted from later ones
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=8))]
+    pub(crate) b_frames: u32,
+    /// Space frames unevenly and leave some out
+    #[arg(long)]
+    pub(crate) variable_rate: bool,
+    /// From this time on frames have two thirds of their size
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "b_frames", allow_negative_numbers = true)]
+    pub(crate) resize_at: Option<f64>,
+    /// Leave out every so many-th packet: a damaged stream
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    pub(crate) lose: Option<u64>,
+    /// Threads that render; one a core by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+}
+
+/// How a clip is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Codec {
+    /// H.264
+    H264,
+    /// H.265, where FFmpeg has libx265
+    Hevc,
+}
+
+/// `weir render gallery`.
+#[derive(Debug, Group)]
+pub(crate) struct Gallery {
+    /// Folder to make, with a folder for each person
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// `weir render stills`.
+#[derive(Debug, Group)]
+pub(crate) struct Stills {
+    /// Which world: street, live, game or card
+    #[arg(value_name = "WORLD", value_parser = world)]
+    pub(crate) world: WorldKind,
+    /// How many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) count: u64,
+    /// Seed number of the first; it and the following ones are the names of the pictures
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
+    pub(crate) first: u64,
+    /// What they are for, which never share a seed: train, validation or clip
+    #[arg(long, value_name = "PART", default_value = "train", value_parser = part)]
+    pub(crate) part: Part,
+    /// Folder to make; pictures are NUMBER.jpg
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Threads that render; one a core by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+}
+
+fn world(text: &str) -> Result<WorldKind, String> {
+    WorldKind::named(text).ok_or_else(|| format!("write {}", choice(&WorldKind::ALL)))
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    Part::named(text).ok_or_else(|| format!("write {}", choice(&Part::ALL)))
+}
+
+fn light(text: &str) -> Result<Light, String> {
+    Light::named(text).ok_or_else(|| format!("write {}", choice(&Light::ALL)))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    within(text, 0.01, 3600.0)
+}
+
+fn fps(text: &str) -> Result<f64, String> {
+    within(text, 1.0, 120.0)
+}
+
+fn crf(text: &str) -> Result<f64, String> {
+    within(text, 0.0, 51.0)
+}
+
+fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("write a number from {least} to {most}"))
+}
+
+/// Names as a sentence offers them: `a, b or c`.
+fn choice<T>(named: &[(&str, T)]) -> String {
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}

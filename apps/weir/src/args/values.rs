@@ -1,0 +1,188 @@
+//! How values on the command line are read.
+
+use weir_flow::DeviceKind;
+use weir_policy::Order;
+
+/// Where partitions run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Device(pub(crate) DeviceKind);
+
+impl std::str::FromStr for Device {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "cpu" {
+            return Ok(Self(DeviceKind::Cpu));
+        }
+        let ordinal = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+        ordinal
+            .map(|ordinal| Self(DeviceKind::Cuda(ordinal)))
+            .ok_or("write cpu, or cuda: and a number such as cuda:0")
+    }
+}
+
+/// Bits a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bandwidth(pub(crate) u64);
+
+impl std::str::FromStr for Bandwidth {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = "write a number with a unit, such as 1Gbps, 200Mbps or 64kbps";
+        let units = [("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3), ("bps", 1.0)];
+        let split = units
+            .iter()
+            .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim(), factor)));
+        let (number, factor) = split.ok_or(bad)?;
+        let bits = number.parse::<f64>().map_err(|_| bad)? * factor;
+        // Up to what no network carries; a cast takes what is not a number for none.
+        (1.0..=1e15)
+            .contains(&bits)
+            .then_some(Self(bits as u64))
+            .ok_or(bad)
+    }
+}
+
+/// How fast a recorded video is replayed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Speed {
+    /// At its own pace.
+    Own,
+    /// So many times faster.
+    Times(f64),
+    /// As fast as the graph takes it.
+    Max,
+}
+
+impl std::str::FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        match text.parse::<f64>() {
+            Ok(1.0) => Ok(Self::Own),
+            Ok(times) if (0.01..=1000.0).contains(&times) => Ok(Self::Times(times)),
+            _ => Err("write max, or a factor from 0.01 to 1000 such as 1 or 2.5".to_owned()),
+        }
+    }
+}
+
+pub(super) fn device(text: &str) -> Result<DeviceKind, String> {
+    let ordinal = text
+        .strip_prefix("cuda:")
+        .and_then(|ordinal| ordinal.parse().ok());
+    match (text, ordinal) {
+        ("cpu", _) => Ok(DeviceKind::Cpu),
+        (_, Some(ordinal)) => Ok(DeviceKind::Cuda(ordinal)),
+        _ => Err("write cpu, or cuda: and a number".to_owned()),
+    }
+}
+
+pub(super) fn factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("write a factor from 0.001 to 1000".to_owned()),
+    }
+}
+
+pub(super) fn drop_rule(text: &str) -> Result<weir_policy::DropRule, String> {
+    word(text)
+}
+
+pub(super) fn order(text: &str) -> Result<Order, String> {
+    word(text)
+}
+
+/// Reads a value that TOML writes as a word.
+fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
+}
+
+/// A file with what is true of a stream, or of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TruthOf {
+    /// The stream; none for all that are not named.
+    pub(crate) stream: Option<String>,
+    /// The file.
+    pub(crate) path: PathBuf,
+}
+
+impl std::str::FromStr for TruthOf {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A folder's name may have the sign in it, a stream's name no folder.
+        let named = text.split_once('=').filter(|(stream, _)| !stream.contains('/'));
+        let (stream, path) = named.map_or((None, text), |(stream, path)| (Some(stream.to_owned()), path));
+        if path.is_empty() || stream.as_ref().is_some_and(String::is_empty) {
+            return Err("write FILE, or STREAM=FILE");
+        }
+        let path = path.into();
+        Ok(Self { stream, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds() {
+        let check = |text: &str, speed: Option<Speed>| assert_eq!(text.parse().ok(), speed, "{text}");
+        check("1", Some(Speed::Own));
+        check("2.5", Some(Speed::Times(2.5)));
+        check("max", Some(Speed::Max));
+        check("0", None);
+        check("-1", None);
+        check("inf", None);
+        check("NaN", None);
+        check("fast", None);
+    }
+
+    #[test]
+    fn bandwidths_and_devices() {
+        let check = |text: &str, bps: Option<u64>| {
+            assert_eq!(text.parse().ok(), bps.map(Bandwidth), "{text}");
+        };
+        check("1Gbps", Some(1_000_000_000));
+        check("2.5 Mbps", Some(2_500_000));
+        check("64kbps", Some(64_000));
+        check("8bps", Some(8));
+        check("0bps", None);
+        check("1", None);
+        check("-1Gbps", None);
+        check("NaNbps", None);
+        check("fast", None);
+        assert_eq!("cpu".parse(), Ok(Device(DeviceKind::Cpu)));
+        assert_eq!("cuda:1".parse(), Ok(Device(DeviceKind::Cuda(1))));
+        assert!("cuda".parse::<Device>().is_err() && "gpu:0".parse::<Device>().is_err());
+    }
+
+    #[test]
+    fn policies_are_the_words_of_toml() {
+        for rule in weir_policy::DropRule::NAMES {
+            assert_eq!(drop_rule(rule).map(|rule| rule.name()), Ok(*rule));
+        }
+        assert!(drop_rule("prd").is_err_and(|error| error.contains("unknown variant")));
+        assert_eq!(order("lbf"), Ok(Order::Lbf));
+        assert!(order("lifo").is_err());
+    }
+
+    #[test]
+    fn truths_may_name_their_stream() {
+        let check = |text: &str, stream: Option<&str>, path: &str| {
+            let (stream, path) = (stream.map(str::to_owned), path.into());
+            assert_eq!(text.parse(), Ok(TruthOf { stream, path }), "{text}");
+        };
+        check("street.jsonl", None, "street.jsonl");
+        check("north=street.jsonl", Some("north"), "street.jsonl");
+        check("north=a=b/street.jsonl", Some("north"), "a=b/street.jsonl");
+        check("./a=b.jsonl", None, "./a=b.jsonl");
+        for bad in ["", "=a", "north="] {
+            assert!(bad.parse::<TruthOf>().is_err(), "{bad}");
+        }
+    }
+}

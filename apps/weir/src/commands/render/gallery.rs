@@ -1,0 +1,39 @@
+//! The faces that a gallery knows.
+
+use std::fs;
+
+use weir_flow::StopFlag;
+use weir_videos::GALLERY_VIEWS;
+use weir_videos::live::{GALLERY, gallery_face};
+
+use super::ordered::in_order;
+use super::unfinished::Unfinished;
+use super::{interrupted, threads};
+use crate::args::Gallery;
+use crate::output;
+
+/// Writes the pictures of all identities into a folder that takes its name when all are there.
+pub(super) fn gallery(args: &Gallery, stop: &StopFlag) -> anyhow::Result<()> {
+    let folder = Unfinished::folder(&args.out)?;
+    let views = u64::from(GALLERY_VIEWS);
+    let of = |index: u64| (index / views, (index % views) as u32);
+    let make = |index| {
+        let (number, view) = of(index);
+        gallery_face(number, view).png()
+    };
+    in_order(GALLERY * views, threads(None), make, |index, made| {
+        if stop.raised() {
+            return Err(interrupted());
+        }
+        let picture = made?;
+        let (number, view) = of(index);
+        // A folder for each name: of a file called p01.png the gallery would take the letters for the name.
+        let person = folder.part().join(format!("p{:02}", number + 1));
+        let file = person.join(format!("{}.png", view + 1));
+        let written = fs::create_dir_all(person).and_then(|()| fs::write(file, picture));
+        written.map_err(|error| folder.failed(&error))
+    })?;
+    folder.finish()?;
+    output::say(&format!("{GALLERY} identities in {}", args.out.display()))?;
+    Ok(())
+}

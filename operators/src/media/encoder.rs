@@ -1,0 +1,139 @@
+//! Encoders of libx264 and libx265, on the thread that feeds them: the same pictures give the same bytes.
+
+use ffmpeg_next::codec::threading;
+use ffmpeg_next::format::Pixel;
+use ffmpeg_next::{Dictionary, Error, Rational, codec, color, encoder};
+
+/// Ticks a second of the time stamps.
+pub(super) const TICKS: i32 = 90_000;
+
+/// How a video is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VideoCodec {
+    /// H.264, by libx264.
+    H264,
+    /// H.265, by libx265, which an FFmpeg may lack.
+    Hevc,
+}
+
+/// How a video is encoded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Encoding {
+    /// By what.
+    pub codec: VideoCodec,
+    /// Constant rate factor, 0 to 51: lower is better and larger.
+    pub crf: f64,
+    /// Frames from one key frame to the next at most.
+    pub gop: u32,
+    /// Frames in a row that may be predicted from later ones. None where pictures are live.
+    pub b_frames: u32,
+    /// Frames a second, about.
+    pub fps: f64,
+    /// Whether pictures come on their own time. Then each is encoded when it comes, and the file is fragmented: what a
+    /// fragment holds can be played from the moment it is written. Else the encoder looks ahead, and the file has its
+    /// index at the front.
+    pub live: bool,
+    /// Every so many-th packet is left out, as by a network that loses some.
+    pub lose: Option<u64>,
+}
+
+impl Encoding {
+    /// H.264 of pictures that come on their own time.
+    #[must_use]
+    pub fn live(crf: f64) -> Self {
+        Self {
+            codec: VideoCodec::H264,
+            crf,
+            // And so from one fragment to the next.
+            gop: 50,
+            b_frames: 0,
+            fps: 25.0,
+            live: true,
+            lose: None,
+        }
+    }
+}
+
+impl VideoCodec {
+    /// FFmpeg's name of the encoder.
+    pub(super) const fn encoder(self) -> &'static str {
+        match self {
+            Self::H264 => "libx264",
+            Self::Hevc => "libx265",
+        }
+    }
+
+    /// FFmpeg's number of the codec.
+    pub(super) const fn id(self) -> codec::Id {
+        match self {
+            Self::H264 => codec::Id::H264,
+            Self::Hevc => codec::Id::HEVC,
+        }
+    }
+
+    /// Whether this FFmpeg has the encoder.
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        encoder::find_by_name(self.encoder()).is_some()
+    }
+}
+
+/// Where a stream's headers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Headers {
+    /// In the container, once.
+    Container,
+    /// Before each key frame: a stream that changes its size.
+    InBand,
+}
+
+/// Opens an encoder for pictures of even sides.
+pub(super) fn encoder(
+    encoding: &Encoding,
+    (width, height): (u32, u32),
+    headers: Headers,
+) -> Result<encoder::Video, Error> {
+    let codec = encoder::find_by_name(encoding.codec.encoder()).ok_or(Error::EncoderNotFound)?;
+    let mut context = codec::Context::new_with_codec(codec);
+    if headers == Headers::Container {
+        context.set_flags(codec::Flags::GLOBAL_HEADER);
+    }
+    // Cores belong to others, and threads would make the bytes depend on their number.
+    context.set_threading(threading::Config {
+        kind: threading::Type::None,
+        count: 1,
+        ..Default::default()
+    });
+    let mut video = context.encoder().video()?;
+    video.set_width(width);
+    video.set_height(height);
+    video.set_format(Pixel::YUV420P);
+    video.set_time_base(Rational::new(1, TICKS));
+    video.set_frame_rate(Some(Rational::new((encoding.fps * 1000.0).round() as i32, 1000)));
+    video.set_gop(encoding.gop);
+    video.set_max_b_frames(if encoding.live {
+        0
+    } else {
+        encoding.b_frames as usize
+    });
+    // As the conversion makes it, at any size; players guess by the size where this is not said.
+    video.set_colorspace(color::Space::SMPTE170M);
+    video.set_color_range(color::Range::MPEG);
+    video.open_with(options(encoding))
+}
+
+fn options(encoding: &Encoding) -> Dictionary<'static> {
+    let mut options = Dictionary::new();
+    options.set("crf", &format!("{:.1}", encoding.crf.clamp(0.0, 51.0)));
+    options.set("preset", if encoding.live { "veryfast" } else { "medium" });
+    if encoding.live {
+        // No look-ahead: a camera that delivers now and then would keep dozens of pictures in its encoder for half a
+        // minute.
+        options.set("tune", "zerolatency");
+    }
+    if encoding.codec == VideoCodec::Hevc {
+        // It writes to standard error by itself, and takes threads of its own where it is not told otherwise.
+        options.set("x265-params", "log-level=none:pools=none:frame-threads=1:wpp=0");
+    }
+    options
+}

@@ -1,0 +1,268 @@
+//! Pictures into an MP4 file, by way of a `.part` file beside it.
+//!
+//! Live pictures make a fragmented file, so a killed process leaves a good `.part` file. There are no B-frames in it:
+//! they would want an edit list, which is written too late for that. Others make a file with its index at the front,
+//! which is nothing before it is finished.
+
+use std::path::{Path, PathBuf};
+
+use ffmpeg_next::format::Pixel;
+use ffmpeg_next::format::context::Output;
+use ffmpeg_next::software::scaling::context::Definition;
+use ffmpeg_next::{Dictionary, Error, Packet, Rational, encoder, format, frame};
+use weir_flow::SinkError;
+
+use super::encoder::{Encoding, Headers, TICKS, encoder};
+use super::{Converter, prepare};
+use crate::sinks::target::{failed, look_whether_file};
+
+/// A picture to be encoded: rows of red, green, blue, `width * height * 3` samples.
+#[derive(Debug, Clone, Copy)]
+pub struct Rgb<'a> {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Rows from the top.
+    pub samples: &'a [u8],
+}
+
+/// One video being written.
+pub struct VideoFile {
+    path: PathBuf,
+    part: PathBuf,
+    encoding: Encoding,
+    output: Output,
+    encoder: encoder::Video,
+    width: u32,
+    height: u32,
+    converter: Option<Converter>,
+    last_tick: Option<i64>,
+    /// The last packet, held back until the next one says how long it is shown.
+    held: Option<Packet>,
+    /// How long a picture is shown where no next one says it, in ticks.
+    duration: i64,
+    /// Packets that came from the encoder.
+    packets: u64,
+}
+
+impl VideoFile {
+    /// Starts `path` as `path.part`, of the given size rounded down to even. Folders that are missing are made.
+    ///
+    /// # Errors
+    /// [`SinkError`] where no file can be written there, or this FFmpeg has no such encoder.
+    pub fn create(path: &Path, (width, height): (u32, u32), encoding: Encoding) -> Result<Self, SinkError> {
+        let part = part_of(path);
+        look_whether_file(path, &part)?;
+        if part.to_str().is_none_or(|name| name.contains('\0')) {
+            return Err(failed(path, "the name is no UTF-8 text: choose another one"));
+        }
+        let (width, height) = (width & !1, height & !1);
+        if width == 0 || height == 0 {
+            return Err(failed(path, "the frames are smaller than two pixels"));
+        }
+        let fail = |error: Error| explain(path, error);
+        prepare().map_err(fail)?;
+        let name = encoding.codec.encoder();
+        if !encoding.codec.is_there() {
+            return Err(failed(
+                path,
+                format!("this FFmpeg has no {name}: install one that has it"),
+            ));
+        }
+        let encoder = encoder(&encoding, (width, height), Headers::Container)
+            .map_err(|error| failed(path, format!("FFmpeg's {name} does not start: {error}")))?;
+        let mut output = format::output_as(&part, "mp4").map_err(fail)?;
+        let mut stream = output.add_stream(encoding.codec.id()).map_err(fail)?;
+        stream.set_parameters(&encoder);
+        stream.set_time_base(Rational::new(1, TICKS));
+        output.write_header_with(layout(&encoding)).map_err(fail)?;
+        Ok(Self {
+            path: path.to_owned(),
+            part,
+            encoding,
+            output,
+            encoder,
+            width,
+            height,
+            converter: None,
+            last_tick: None,
+            held: None,
+            duration: (f64::from(TICKS) / encoding.fps) as i64,
+            packets: 0,
+        })
+    }
+
+    /// Appends a picture that is shown from `pts_ms` on; scaled where its size is another one.
+    ///
+    /// # Errors
+    /// [`SinkError`] of the encoder or the disk.
+    pub fn write(&mut self, picture: Rgb<'_>, pts_ms: f64) -> Result<(), SinkError> {
+        let mut picture = self
+            .convert(picture)
+            .map_err(|error| explain(&self.path, error))?;
+        let tick = (pts_ms * f64::from(TICKS) / 1000.0).round() as i64;
+        // A player goes forwards only.
+        let tick = self.last_tick.map_or(tick, |last| tick.max(last + 1));
+        self.last_tick = Some(tick);
+        picture.set_pts(Some(tick));
+        let sent = self.encoder.send_frame(&picture).and_then(|()| self.mux());
+        sent.map_err(|error| explain(&self.path, error))
+    }
+
+    /// From here on pictures have another size, rounded down to even, as in a stream whose sender changes it. Not with
+    /// B-frames, whose order of decoding would run into that of the new pictures.
+    ///
+    /// # Errors
+    /// [`SinkError`] of the encoder or the disk.
+    pub fn resize(&mut self, width: u32, height: u32) -> Result<(), SinkError> {
+        let size = ((width & !1).max(2), (height & !1).max(2));
+        let drained = self.encoder.send_eof().and_then(|()| self.mux());
+        let next = drained.and_then(|()| encoder(&self.encoding, size, Headers::InBand));
+        self.encoder = next.map_err(|error| explain(&self.path, error))?;
+        (self.width, self.height) = size;
+        self.converter = None;
+        Ok(())
+    }
+
+    fn convert(&mut self, picture: Rgb<'_>) -> Result<frame::Video, Error> {
+        let size = |side: u32, own: u32| if side & !1 == own { own } else { side };
+        let (width, height) = (size(picture.width, self.width), size(picture.height, self.height));
+        let from = Definition {
+            format: Pixel::RGB24,
+            width,
+            height,
+        };
+        if self
+            .converter
+            .as_ref()
+            .is_none_or(|converter| *converter.from() != from)
+        {
+            let to = Definition {
+                format: Pixel::YUV420P,
+                width: self.width,
+                height: self.height,
+            };
+            self.converter = Converter::new(from, to);
+        }
+        let mut drawn = frame::Video::new(Pixel::RGB24, width, height);
+        let (stride, bytes) = (drawn.stride(0), width as usize * 3);
+        let rows = picture.samples.chunks_exact((picture.width as usize * 3).max(1));
+        for (line, row) in drawn.data_mut(0).chunks_mut(stride).zip(rows) {
+            line[..bytes].copy_from_slice(&row[..bytes]);
+        }
+        let mut converted = frame::Video::empty();
+        self.converter
+            .as_mut()
+            .ok_or(Error::InvalidData)?
+            .run(&drawn, &mut converted)?;
+        Ok(converted)
+    }
+
+    /// Writes the packets that are ready, but for the last.
+    fn mux(&mut self) -> Result<(), Error> {
+        loop {
+            let mut packet = Packet::empty();
+            match self.encoder.receive_packet(&mut packet) {
+                Ok(()) => {
+                    let held = self.held.as_ref().and_then(Packet::dts);
+                    if let (Some(held), Some(next)) = (held, packet.dts()) {
+                        self.duration = next - held;
+                    }
+                    let held = self.held.replace(packet);
+                    self.append(held)?;
+                }
+                Err(
+                    Error::Eof
+                    | Error::Other {
+                        errno: ffmpeg_next::error::EAGAIN,
+                    },
+                ) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn append(&mut self, packet: Option<Packet>) -> Result<(), Error> {
+        let Some(mut packet) = packet else { return Ok(()) };
+        self.packets += 1;
+        if self
+            .encoding
+            .lose
+            .is_some_and(|every| self.packets.is_multiple_of(every))
+        {
+            return Ok(());
+        }
+        let time_base = self
+            .output
+            .stream(0)
+            .map_or(Rational::new(1, TICKS), |stream| stream.time_base());
+        packet.set_stream(0);
+        packet.set_duration(self.duration);
+        packet.rescale_ts(Rational::new(1, TICKS), time_base);
+        packet.write_interleaved(&mut self.output)
+    }
+
+    /// Completes the file and gives it its name. After an error of writing, what is there of a live video is kept as far
+    /// as it goes.
+    ///
+    /// # Errors
+    /// [`SinkError`] of the encoder or the disk.
+    pub fn finish(mut self) -> Result<(), SinkError> {
+        let drained = self.encoder.send_eof().and_then(|()| self.mux());
+        let held = self.held.take();
+        let drained = drained.and_then(|()| self.append(held));
+        let closed = self.output.write_trailer();
+        drop(self.output);
+        if let Err(error) = drained.and(closed) {
+            let SinkError { target, mut reason } = explain(&self.path, error);
+            if self.encoding.live {
+                reason = format!("{reason}; what was written is in {}", self.part.display());
+            } else {
+                take_away(&self.part);
+            }
+            return Err(SinkError { target, reason });
+        }
+        std::fs::rename(&self.part, &self.path).map_err(|error| failed(&self.path, error))
+    }
+
+    /// Gives the file up: nothing of it stays.
+    pub fn discard(self) {
+        drop(self.output);
+        take_away(&self.part);
+    }
+}
+
+/// Removes half a file. What cannot be removed says by its name that it is not complete.
+fn take_away(part: &Path) {
+    let _ = std::fs::remove_file(part);
+}
+
+/// How the file is laid out.
+fn layout(encoding: &Encoding) -> Dictionary<'static> {
+    let mut flags = Dictionary::new();
+    if encoding.live {
+        // A fragment goes to the disk when it is complete, not when a buffer happens to be full.
+        flags.set("flush_packets", "1");
+        flags.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
+    } else {
+        flags.set("movflags", "faststart");
+    }
+    flags
+}
+
+/// What a file is called while it is being written.
+pub(crate) fn part_of(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    PathBuf::from(part)
+}
+
+fn explain(path: &Path, error: Error) -> SinkError {
+    match error {
+        Error::Other {
+            errno: ffmpeg_next::error::ENOSPC,
+        } => failed(path, "the disk is full: make room or write elsewhere"),
+        other => failed(path, other),
+    }
+}
