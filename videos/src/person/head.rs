@@ -243,7 +243,7 @@ fn skin(canvas: &mut Canvas, face: &Face<'_>, head: &Head) {
             face.spot(canvas, (side * 0.19, 0.14), vec2(0.085, 0.07), blush);
         }
     }
-    let shine = rgb(0xffffff).faded(0.05);
+    let shine = rgb(0xffffff).faded(0.028);
     if face.faces_us(0.0, -0.2) {
         face.spot(canvas, (face.light * 0.1, -0.2), vec2(0.14, 0.08), shine);
     }
