@@ -63,6 +63,7 @@ impl Live {
             let slot = (index + first) % count;
             let head = rng.random_range(90.0..210.0_f32).min(700.0 / count as f32);
             let x = (slot as f32 + 0.5 + rng.random_range(-0.15..0.15)) * 960.0 / count as f32;
+            let x = x.clamp(head * 0.75, 960.0 - head * 0.75);
             let round = rng.random_range(18.0..26.0);
             Actor {
                 seed,

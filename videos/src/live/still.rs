@@ -42,7 +42,7 @@ pub fn still(seed: Seed) -> (Picture, FrameTruth) {
             rng.random_range(0.8..1.15)
         },
         vignette: rng.random_range(0.0..0.3),
-        blur: if rng.random_bool(0.3) {
+        blur: if rng.random_bool(0.12) {
             rng.random_range(0.4..1.1)
         } else {
             0.0

@@ -80,8 +80,11 @@ impl Dressed<'_> {
     pub(super) fn arm(&self, canvas: &mut Canvas, side: usize) {
         let (joints, clothes) = (self.joints, &self.who.clothes);
         let depth = self.depth(joints.elbows[side]);
+        // A little below the joint, within the slope of the shoulder.
+        let root = joints.shoulders[side];
+        let root = vec3(root.x * 0.95, root.y - 0.014, root.z);
         let (shoulder, elbow, wrist) = (
-            self.at(joints.shoulders[side]),
+            self.at(root),
             self.at(joints.elbows[side]),
             self.at(joints.wrists[side]),
         );
@@ -199,7 +202,14 @@ impl Dressed<'_> {
         let shift = sin * 0.5;
         let narrow = cos.max(0.15);
         let place = |across: f32, part: f32| {
-            self.trunk_point((shift + across * narrow).clamp(-0.86, 0.86), height(part))
+            let across = (shift + across * narrow).clamp(-0.86, 0.86);
+            // What lies over the shoulders falls with their slope.
+            let part = if part < 0.0 {
+                part * (1.0 - across * across)
+            } else {
+                part
+            };
+            self.trunk_point(across, height(part))
         };
         match clothes.cut {
             Cut::Jacket => {

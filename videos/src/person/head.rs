@@ -237,13 +237,13 @@ fn skin(canvas: &mut Canvas, face: &Face<'_>, head: &Head) {
         to: (face.view.at(vec3(0.0, 0.5, 0.2)), dark.faded(0.3)),
     };
     canvas.polygon(&outline, fall);
-    let blush = face.who.skin.mixed(rgb(0xd84040), 0.5).faded(0.1);
+    let blush = face.who.skin.mixed(rgb(0xd84040), 0.5).faded(0.065);
     for side in [-1.0, 1.0] {
         if face.faces_us(side * 0.19, 0.13) {
             face.spot(canvas, (side * 0.19, 0.14), vec2(0.085, 0.07), blush);
         }
     }
-    let shine = rgb(0xffffff).faded(0.05);
+    let shine = rgb(0xffffff).faded(0.028);
     if face.faces_us(0.0, -0.2) {
         face.spot(canvas, (face.light * 0.1, -0.2), vec2(0.14, 0.08), shine);
     }
