@@ -160,6 +160,16 @@ fn ease(part: f32) -> f32 {
     part * part * (3.0 - 2.0 * part)
 }
 
+/// The head's direction of who faces `facing` and would look to `wish`: towards the camera while the body nearly is, and
+/// on along the way as it turns off.
+fn held(facing: f32, wish: f32) -> f32 {
+    if facing.abs() <= 60.0 {
+        wish.clamp(-42.0, 42.0)
+    } else {
+        (42.0 + (facing.abs() - 60.0) * 1.4).copysign(facing)
+    }
+}
+
 /// What somebody does for a few seconds.
 #[derive(Debug, Clone, Copy)]
 struct Mood {
@@ -256,22 +266,8 @@ impl Actor {
         for (axis, value) in head.iter_mut().enumerate() {
             *value = was.head[axis] + (is.head[axis] - was.head[axis]) * turned;
         }
-        // Against the body, which turns while walking; the head stays within 42 degrees when the body faces us.
-        let toward = figure.facing + head[0] * (1.0 - 0.7 * walking);
-        let wanted = if figure.facing.abs() < 60.0 {
-            toward.clamp(-42.0, 42.0)
-        } else {
-            figure.facing
-        };
-        let held = figure.facing.abs().min(60.0) / 60.0;
-        let yaw = if figure.facing.abs() < 60.0 {
-            wanted
-        } else {
-            figure.facing
-                + (42.0_f32.copysign(figure.facing) - 60.0_f32.copysign(figure.facing))
-                    * (1.0 - ((figure.facing.abs() - 60.0) / 30.0).min(1.0))
-                    * held
-        };
+        let wish = figure.facing + head[0] * (1.0 - 0.7 * walking);
+        let yaw = held(figure.facing, wish);
         figure.head = [yaw - figure.facing, head[1], head[2]];
         figure.eyes = self.glance(seconds);
         let (expression, strength) = if at < 0.16 {

@@ -8,6 +8,7 @@ mod gallery;
 mod room;
 mod staging;
 mod still;
+mod things;
 
 #[cfg(test)]
 mod tests;

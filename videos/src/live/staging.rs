@@ -126,10 +126,10 @@ fn told(person: &Person, seen: &FigureSeen, nearer: &Nearer<'_>) -> Vec<TruthObj
         return Vec::new();
     }
     let visible = nearer.leave(&bounds, |at| covers(seen, at));
-    // Whoever is near is cut by the lower edge as a rule: what counts is the upper body, from the crown to the hips.
-    let hips = seen.keypoints[11].0.y.max(seen.keypoints[12].0.y);
+    // Whoever is near is cut by the lower edge as a rule: what counts is the upper body, from the crown to the chest.
+    let shoulders = seen.keypoints[5].0.y.max(seen.keypoints[6].0.y);
     let upper = Bounds {
-        y1: seen.person.y1.min(hips),
+        y1: seen.person.y1.min(shoulders + person.figure.height * 0.14),
         ..seen.person
     };
     let small = bounds.width().min(bounds.height()) < PERSON_MIN;

@@ -1,5 +1,7 @@
 //! Single frames in which everything varies, for training.
 
+use std::f32::consts::TAU;
+
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -30,12 +32,12 @@ pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     let dim = room.evening || rng.random_bool(0.15);
     let lens = Lens {
         grain: if rng.random_bool(0.25) {
-            rng.random_range(6.0..12.0)
+            rng.random_range(5.0..9.0)
         } else {
-            rng.random_range(1.0..6.0)
+            rng.random_range(1.0..5.0)
         },
         gain: if dim {
-            rng.random_range(0.5..0.9)
+            rng.random_range(0.62..0.95)
         } else {
             rng.random_range(0.8..1.15)
         },
@@ -110,14 +112,14 @@ fn figure(rng: &mut Pcg64) -> Figure {
     } else {
         0.0
     };
-    let arms = Arms::of(gesture, rng.random_range(0.0..6.28));
+    let arms = Arms::of(gesture, rng.random_range(0.0..TAU));
     let speaks = rng.random_bool(0.25);
     Figure {
         height: face / FACE_OF_HEAD / HEAD_OF_BODY,
         facing,
-        stride: rng.random_range(0.0..6.28),
+        stride: rng.random_range(0.0..TAU),
         pace: if walks { rng.random_range(0.3..1.0) } else { 0.0 },
-        arms: arms.towards(&Arms::of(other, rng.random_range(0.0..6.28)), between),
+        arms: arms.towards(&Arms::of(other, rng.random_range(0.0..TAU)), between),
         head: [
             yaw - facing,
             rng.random_range(-25.0..25.0),

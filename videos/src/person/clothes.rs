@@ -86,9 +86,9 @@ impl Dressed<'_> {
             self.at(joints.wrists[side]),
         );
         let build = 0.6 + 0.4 * clothes.build;
-        let cloth = self.tone(clothes.top.lit(0.95), depth);
+        let cloth = self.tone(clothes.top.lit(0.97), depth);
         let middle = shoulder.towards(elbow, 0.6);
-        let sleeve = self.ink(cloth, middle, self.px(0.06));
+        let sleeve = self.ink(cloth, middle, self.px(0.11));
         let skin = self.ink(self.tone(self.who.skin, depth), elbow, self.px(0.06));
         let end = joints.wrists[side] + (joints.wrists[side] - joints.elbows[side]) * 0.22;
         self.limb(canvas, [wrist, self.at(end)], [0.018, 0.021], skin);
@@ -97,9 +97,9 @@ impl Dressed<'_> {
         if clothes.short_sleeves {
             self.limb(canvas, [shoulder, elbow], [0.03 * build, 0.027 * build], skin);
             let to = shoulder.towards(elbow, 0.62);
-            self.limb(canvas, [shoulder, to], [0.034 * build, 0.034 * build], sleeve);
+            self.limb(canvas, [shoulder, to], [0.031 * build, 0.034 * build], sleeve);
         } else {
-            self.limb(canvas, [shoulder, elbow], [0.034 * build, 0.029 * build], sleeve);
+            self.limb(canvas, [shoulder, elbow], [0.031 * build, 0.029 * build], sleeve);
             let cuff = wrist.towards(elbow, 0.06);
             let off = wrist - elbow;
             let side = vec2(-off.y, off.x) * (self.px(0.02) / off.length().max(1e-3));
@@ -274,13 +274,6 @@ impl Dressed<'_> {
             Cut::Band => band(0.34, 0.54, clothes.under),
             _ => {}
         }
-        let hem = self.trunk_point(0.0, height(1.0));
-        let fold = [
-            hem + vec2(self.px(-0.03), self.px(-0.05)),
-            hem + vec2(self.px(0.01), self.px(-0.03)),
-            hem + vec2(self.px(0.03), self.px(0.0)),
-        ];
-        canvas.curve(fold, self.px(0.004), clothes.top.lit(0.8).faded(0.6));
     }
 
     /// Where the middle of the head is, and the height of it in pixels.

@@ -1,6 +1,7 @@
 //! Hair: what falls behind the head, the cap on the skull, locks before the ears.
 
 use super::face::Face;
+use super::hairstyle::{HairStyle, Shape};
 use crate::canvas::{Canvas, Ink, Rgba, rgb};
 use crate::geometry::{Vec2, vec2, vec3};
 
@@ -11,77 +12,6 @@ pub(super) struct Hair {
     pub(super) colour: Rgba,
     /// On which side it is parted: -1 or 1.
     pub(super) parting: f32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HairStyle {
-    Bald,
-    Buzz,
-    Short,
-    Quiff,
-    Receding,
-    Curly,
-    Afro,
-    Fringe,
-    Bob,
-    Long,
-    Bun,
-    Ponytail,
-}
-
-impl HairStyle {
-    pub(super) const ALL: [Self; 12] = [
-        Self::Short,
-        Self::Long,
-        Self::Curly,
-        Self::Bald,
-        Self::Bob,
-        Self::Quiff,
-        Self::Bun,
-        Self::Buzz,
-        Self::Fringe,
-        Self::Afro,
-        Self::Receding,
-        Self::Ponytail,
-    ];
-
-    fn shape(self) -> Shape {
-        let [front, temple, side, swell, top, curl, length] = match self {
-            Self::Bald => [-0.5, -0.5, -0.5, 1.0, 0.0, 0.0, 0.0],
-            Self::Buzz => [-0.31, -0.30, 0.0, 1.02, 0.0, 0.0, 0.0],
-            Self::Short => [-0.29, -0.24, 0.04, 1.07, 0.05, 0.0, 0.0],
-            Self::Quiff => [-0.32, -0.29, -0.04, 1.05, 0.2, 0.0, 0.0],
-            Self::Receding => [-0.37, -0.43, 0.02, 1.04, 0.0, 0.0, 0.0],
-            Self::Curly => [-0.26, -0.22, 0.02, 1.14, 0.06, 0.075, 0.0],
-            Self::Afro => [-0.29, -0.24, 0.04, 1.42, 0.06, 0.1, 0.0],
-            Self::Fringe => [-0.17, -0.16, 0.1, 1.1, 0.04, 0.0, 0.42],
-            Self::Bob => [-0.33, -0.22, 0.12, 1.12, 0.03, 0.0, 0.36],
-            Self::Long => [-0.35, -0.19, 0.15, 1.1, 0.04, 0.0, 0.95],
-            Self::Bun => [-0.31, -0.26, 0.02, 1.05, 0.0, 0.0, 0.0],
-            Self::Ponytail => [-0.29, -0.25, 0.02, 1.06, 0.03, 0.0, 0.0],
-        };
-        Shape {
-            front,
-            temple,
-            side,
-            swell,
-            top,
-            curl,
-            length,
-        }
-    }
-}
-
-/// Heights of the hairline before, at the temples and before the ears; how far hair stands off all about and on top;
-/// radius of curls; down to where it hangs (nought: it does not).
-struct Shape {
-    front: f32,
-    temple: f32,
-    side: f32,
-    swell: f32,
-    top: f32,
-    curl: f32,
-    length: f32,
 }
 
 impl Hair {
@@ -105,39 +35,6 @@ impl Hair {
             HairStyle::Buzz => self.colour.mixed(face.who.skin, 0.3),
             _ => self.colour,
         }
-    }
-}
-
-impl Shape {
-    /// How much larger than the skull the hair is at height `y`.
-    fn swell(&self, y: f32) -> f32 {
-        let up = ((-0.15 - y) / 0.35).clamp(0.0, 1.0);
-        self.swell + self.top * up * up
-    }
-
-    /// Height of the hairline at `angle` degrees about the head.
-    fn line(&self, angle: f32, parting: f32) -> f32 {
-        let off = angle.abs();
-        let nape = if self.length > 0.0 { 0.3 } else { 0.27 };
-        let knots = [
-            (0.0, self.front),
-            (42.0, self.temple),
-            (56.0, self.temple * 0.55),
-            (66.0, self.side),
-            (84.0, self.side),
-            (92.0, self.side.min(-0.02)),
-            (112.0, 0.12),
-            (140.0, nape),
-            (200.0, nape),
-        ];
-        let next = knots
-            .iter()
-            .position(|(knot, _)| off < *knot)
-            .unwrap_or(knots.len() - 1);
-        let ((from, low), (to, high)) = (knots[next.max(1) - 1], knots[next.max(1)]);
-        let part = ((off - from) / (to - from)).clamp(0.0, 1.0);
-        let slope = parting * (angle / 42.0).clamp(-1.0, 1.0) * 0.03 * (1.0 - (off / 70.0).min(1.0));
-        low + (high - low) * part * part * (3.0 - 2.0 * part) + slope
     }
 }
 
@@ -186,11 +83,17 @@ fn back(canvas: &mut Canvas, face: &Face<'_>, dark: Rgba) {
     }
     if shape.length > 0.0 {
         let wide = width * 1.12;
-        let sides = [(-0.1, 1.0), (0.15, 1.08), (0.4, 1.1), (0.75, 1.12), (1.0, 0.95)];
-        let place = |side: f32, (down, by): (f32, f32)| {
-            face.view
-                .at(vec3(side * wide * by, (down * shape.length).max(-0.1), -0.16))
-        };
+        let low = shape.length;
+        // Heights, and widths against that of the head; narrow at the top, where the head covers it.
+        let sides = [
+            (-0.3, 0.7),
+            (-0.08, 0.96),
+            (low * 0.3, 1.06),
+            (low * 0.7, 1.1),
+            (low * 0.95, 1.02),
+            (low, 0.8),
+        ];
+        let place = |side: f32, (y, by): (f32, f32)| face.view.at(vec3(side * wide * by, y, -0.16));
         let mut points: Vec<Vec2> = sides.iter().map(|knot| place(-1.0, *knot)).collect();
         points.extend(sides.iter().rev().map(|knot| place(1.0, *knot)));
         canvas.blob(&points, dark);
@@ -216,7 +119,8 @@ pub(super) fn cap(canvas: &mut Canvas, face: &Face<'_>) {
         .collect();
     let hairline = points.clone();
     let outline = skull.outline(&face.view, [-0.5, 0.2], |y| shape.swell(y));
-    points.extend(over(&outline, points[24], points[0]));
+    let crown = over(&outline, points[24], points[0]);
+    points.extend(&crown);
     let tone = hair.tone(face);
     let top = face.view.at(vec3(face.light * 0.2, -0.5, 0.1));
     let low = face.view.at(vec3(-face.light * 0.3, 0.15, 0.0));
@@ -225,7 +129,7 @@ pub(super) fn cap(canvas: &mut Canvas, face: &Face<'_>) {
         to: (low, tone.lit(0.72)),
     };
     canvas.polygon(&points, ink);
-    curls(canvas, face, &shape, &outline, tone);
+    curls(canvas, face, &shape, &crown, tone);
     if shape.curl > 0.0 {
         let radius = face.px(shape.curl * 0.7);
         for point in &hairline[5..20] {

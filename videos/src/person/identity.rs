@@ -3,7 +3,8 @@
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::hair::{Hair, HairStyle};
+use super::hair::Hair;
+use super::hairstyle::HairStyle;
 use super::skull::Skull;
 use crate::canvas::{Rgba, rgb};
 use crate::geometry::{Vec2, vec2};

@@ -13,9 +13,14 @@ mod face;
 mod features;
 mod figure;
 mod hair;
+mod hairstyle;
 mod head;
 mod identity;
+mod marks;
 mod skull;
+
+#[cfg(test)]
+mod tests;
 
 pub use body::{Arms, Gesture};
 pub use expression::Expression;

@@ -37,10 +37,15 @@ impl Skull {
     fn depth(y: f32, front: bool) -> f32 {
         let y = y.clamp(-0.5, 0.5);
         if front {
-            let off = (y + 0.02) / 0.52;
-            0.40 * (1.0 - off.abs().powf(3.6)).max(0.0).sqrt()
+            // Round at the crown, where the width ends as well; full down to the chin.
+            let (off, power) = if y < -0.02 {
+                ((-0.02 - y) / 0.48, 2.3)
+            } else {
+                ((y + 0.02) / 0.52, 3.6)
+            };
+            0.40 * (1.0 - off.powf(power)).max(0.0).sqrt()
         } else {
-            let off = (y + 0.12) / 0.42;
+            let off = (y + 0.12) / 0.38;
             0.42 * (1.0 - off * off).max(0.0).sqrt()
         }
     }
