@@ -193,6 +193,7 @@ fn patches(stage: &mut Stage, rng: &mut Pcg64, asphalt: Rgba) {
 
 /// Noise of the surface, slabs of the pavement, tracks of tyres; and clouds above the horizon.
 fn texture(stage: &mut Stage, key: u64) {
+    let noise = Noise::new(key);
     let mut picture = stage.canvas.picture();
     let eye = stage.sight.eye();
     let (clouds, cloud) = (stage.light.clouds, stage.light.sky.1.lit(1.04));
@@ -208,8 +209,9 @@ fn texture(stage: &mut Stage, key: u64) {
             let reach = -eye.z / from.z;
             let start = vec2(eye.x + from.x * reach, eye.y + from.y * reach);
             let step = vec2((to.x - from.x) * reach, (to.y - from.y) * reach) * (1.0 / (width as f32 - 1.0));
+            let pixel_width = step.length();
             for (column, pixel) in line.chunks_exact_mut(3).enumerate() {
-                let by = surface(start + step * column as f32, step.length(), key);
+                let by = surface(start + step * column as f32, pixel_width, &noise);
                 for value in pixel {
                     *value = (f32::from(*value) * by).clamp(0.0, 255.0) as u8;
                 }
@@ -219,7 +221,7 @@ fn texture(stage: &mut Stage, key: u64) {
                 let part = column as f32 / width as f32;
                 let at = vec2(from.x + (to.x - from.x) * part, from.y) * (1.0 / (from.z + 0.12));
                 let cover =
-                    (smooth(at * 1.3, key) * 0.6 + smooth(at * 3.7, key ^ 1) * 0.4 - 1.0 + clouds) * 2.0;
+                    (noise.smooth(at * 1.3, 4) * 0.6 + noise.smooth(at * 3.7, 5) * 0.4 - 1.0 + clouds) * 2.0;
                 let cover = cover.clamp(0.0, 0.8);
                 for (value, light) in pixel.iter_mut().zip([cloud.r, cloud.g, cloud.b]) {
                     *value = (f32::from(*value) * (1.0 - cover) + light * 255.0 * cover) as u8;
@@ -231,13 +233,12 @@ fn texture(stage: &mut Stage, key: u64) {
 }
 
 /// What the light of the ground is multiplied by at a point; `pixel` is the width of a pixel there in metres.
-fn surface(at: Vec2, pixel: f32, key: u64) -> f32 {
+fn surface(at: Vec2, pixel: f32, noise: &Noise) -> f32 {
     let road = at.x.abs() < KERB || (ACROSS.0..ACROSS.1).contains(&at.y);
     let fine = (0.03 / pixel).min(1.0);
-    let (cell_x, cell_y) = ((at.x * 45.0).floor() as i64, (at.y * 45.0).floor() as i64);
-    let grit = unit(cell_x, cell_y, key) - 0.5;
-    let stain = smooth(at * 0.55, key ^ 2) - 0.5;
-    let blotch = smooth(at * 3.0, key ^ 3) - 0.5;
+    let grit = noise.cell(floor(at.x * 45.0), floor(at.y * 45.0), 0) - 0.5;
+    let stain = noise.smooth(at * 0.55, 2) - 0.5;
+    let blotch = noise.smooth(at * 3.0, 3) - 0.5;
     let mut by = 1.0 + grit * 0.16 * fine + stain * 0.16 + blotch * 0.07;
     if road {
         if at.x.abs() < KERB {
@@ -246,7 +247,7 @@ fn surface(at: Vec2, pixel: f32, key: u64) -> f32 {
         }
     } else {
         let joint = |value: f32, every: f32| {
-            let part = (value / every).rem_euclid(1.0) * every;
+            let part = value - floor(value / every) as f32 * every;
             part.min(every - part) < 0.012_f32.max(pixel * 0.5)
         };
         if joint(at.x, 0.6) || joint(at.y, 0.6) {
@@ -256,20 +257,44 @@ fn surface(at: Vec2, pixel: f32, key: u64) -> f32 {
     by
 }
 
-fn unit(x: i64, y: i64, key: u64) -> f32 {
-    let bits =
-        (x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (y as u64).wrapping_mul(0xc2b2_ae3d_27d4_eb4f) ^ key;
-    (mix(bits) >> 40) as f32 / 16_777_216.0
+/// Chance, laid out in a square that repeats: looked up, since a picture asks for millions.
+struct Noise {
+    cells: Vec<f32>,
 }
 
-/// Smooth noise between nought and one.
-fn smooth(at: Vec2, key: u64) -> f32 {
-    let (x, y) = (at.x.floor(), at.y.floor());
-    let ease = |part: f32| part * part * (3.0 - 2.0 * part);
-    let (u, v) = (ease(at.x - x), ease(at.y - y));
-    let (x, y) = (x as i64, y as i64);
-    let corner = |dx: i64, dy: i64| unit(x + dx, y + dy, key);
-    let low = corner(0, 0) * (1.0 - u) + corner(1, 0) * u;
-    let high = corner(0, 1) * (1.0 - u) + corner(1, 1) * u;
-    low * (1.0 - v) + high * v
+impl Noise {
+    /// Cells along a side; a power of two.
+    const SIDE: i32 = 128;
+
+    fn new(key: u64) -> Self {
+        let count = (Self::SIDE * Self::SIDE) as u64;
+        let cells = (0..count).map(|index| (mix(key ^ index) >> 40) as f32 / 16_777_216.0);
+        Self {
+            cells: cells.collect(),
+        }
+    }
+
+    /// Between nought and one; `salt` tells one use from another.
+    fn cell(&self, x: i32, y: i32, salt: i32) -> f32 {
+        let wrapped = |value: i32| (value & (Self::SIDE - 1)) as usize;
+        // Rows are shifted against each other, so that no repetition is seen.
+        let shift = (y >> 7).wrapping_mul(53) + salt * 37;
+        self.cells[wrapped(y.wrapping_add(salt * 71)) * Self::SIDE as usize + wrapped(x.wrapping_add(shift))]
+    }
+
+    /// Smooth, between nought and one.
+    fn smooth(&self, at: Vec2, salt: i32) -> f32 {
+        let (x, y) = (floor(at.x), floor(at.y));
+        let ease = |part: f32| part * part * (3.0 - 2.0 * part);
+        let (u, v) = (ease(at.x - x as f32), ease(at.y - y as f32));
+        let low = self.cell(x, y, salt) * (1.0 - u) + self.cell(x + 1, y, salt) * u;
+        let high = self.cell(x, y + 1, salt) * (1.0 - u) + self.cell(x + 1, y + 1, salt) * u;
+        low * (1.0 - v) + high * v
+    }
+}
+
+/// The whole number at or below; far faster here than the one of the library.
+fn floor(value: f32) -> i32 {
+    let towards_nought = value as i32;
+    towards_nought - i32::from(value < towards_nought as f32)
 }

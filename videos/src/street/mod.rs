@@ -72,10 +72,10 @@ impl Street {
     pub fn new(seed: Seed, light: Light) -> Self {
         let mut rng = seed.rng("camera");
         let camera = Camera {
-            eye: vec3(rng.random_range(-3.3..-2.3), 0.0, rng.random_range(3.2..3.8)),
+            eye: vec3(rng.random_range(-3.3..-2.3), 0.0, rng.random_range(2.8..3.15)),
             yaw: rng.random_range(-0.07..-0.02),
-            pitch: rng.random_range(0.175..0.205),
-            focal: rng.random_range(960.0..1060.0),
+            pitch: rng.random_range(0.195..0.215),
+            focal: rng.random_range(1060.0..1140.0),
             centre: vec2(SIZE.0 as f32 / 2.0, SIZE.1 as f32 / 2.0),
         };
         Self {

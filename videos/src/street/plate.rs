@@ -7,7 +7,7 @@ use crate::font;
 use crate::geometry::{Vec2, Vec3, vec3};
 
 /// Half the width and half the height of a plate in metres.
-const HALF: (f32, f32) = (0.26, 0.075);
+const HALF: (f32, f32) = (0.29, 0.083);
 /// A plate seen more aslant than this (cosine) is no longer asked for.
 const ASLANT: f32 = 0.25;
 
@@ -38,12 +38,12 @@ pub(super) fn draw(
     let dark = stage.light.shade(rgb(0x1c_1e_26), normal);
     stage.canvas.polygon(&outline, dark);
     stage.fill(&quad((HALF.0 - 0.008, HALF.1 - 0.008)), white);
-    // Characters: 0.455 m in all, 0.1 m high.
-    let unit_width = 0.455 / font::width(text).max(1.0);
-    let unit_height = 0.1 / font::HEIGHT;
+    // Characters: 0.51 m in all, 0.112 m high.
+    let unit_width = 0.51 / font::width(text).max(1.0);
+    let unit_height = 0.112 / font::HEIGHT;
     let sight = stage.sight;
     let place = |point: Vec2| {
-        let at = corner(-0.2275 + point.x * unit_width, 0.05 - point.y * unit_height);
+        let at = corner(-0.255 + point.x * unit_width, 0.056 - point.y * unit_height);
         sight.point(at).unwrap_or_default()
     };
     let weight = unit_width * 0.92 * sight.scale(pose.point(middle)) * (0.45 + 0.55 * facing);

@@ -47,9 +47,9 @@ struct Drawn {
     /// Its extent, uncut.
     extent: Bounds,
     mark: Mark,
-    /// The least shorter side, or height, that is asked for.
+    /// The least shorter side that is asked for.
     least: f32,
-    by_height: bool,
+    is_plate: bool,
 }
 
 impl Item<'_> {
@@ -168,7 +168,7 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
             extent: plate,
             mark: stage.cover.part(owner, &corners),
             least: 6.0,
-            by_height: true,
+            is_plate: true,
         });
     }
     let class = moving.vehicle.make.class();
@@ -177,7 +177,7 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
         extent: all,
         mark,
         least: 12.0,
-        by_height: false,
+        is_plate: false,
     };
     drawn.insert(0, whole);
     drawn
@@ -195,7 +195,7 @@ fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> 
         extent: all,
         mark,
         least: 12.0,
-        by_height: false,
+        is_plate: false,
     }];
     if let Some(seen) = riding.rider(stage) {
         // The rider hides a part of the bicycle: a cover of their own.
@@ -218,7 +218,7 @@ fn person(
         extent: seen.person,
         mark,
         least: 12.0,
-        by_height: false,
+        is_plate: false,
     }];
     if let Some(face) = seen.face {
         let r#match = name.map(str::to_owned);
@@ -228,7 +228,7 @@ fn person(
             extent: face,
             mark: stage.cover.part(owner, &corners(&face)),
             least: 14.0,
-            by_height: false,
+            is_plate: false,
         });
     }
     drawn
@@ -290,17 +290,14 @@ impl Drawn {
     fn truth(self, stage: &Stage, size: (u32, u32)) -> TruthObject {
         let within = self.extent.within(size);
         let visible = stage.cover.visible(&self.mark);
-        let side = if self.by_height {
-            within.height()
-        } else {
-            within.width().min(within.height())
-        };
-        let cut = within.area() < 0.5 * self.extent.area();
+        let inside = within.area() / self.extent.area().max(1e-3);
+        let side = within.width().min(within.height());
+        // A plate that is hidden or cut in part cannot be read, nor one so aslant that it is hardly wider than high.
+        let unread = self.is_plate && (visible < 0.9 || inside < 0.95 || within.width() < 15.0);
         TruthObject {
             r#box: within.array(),
             visible,
-            // A plate seen so much aslant that it is hardly wider than high cannot be read.
-            ignore: side < self.least || visible < 0.4 || cut || (self.by_height && within.width() < 15.0),
+            ignore: side < self.least || visible < 0.4 || inside < 0.5 || unread,
             ..self.object
         }
     }

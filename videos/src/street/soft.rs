@@ -9,11 +9,10 @@ pub(super) fn softened(picture: &Picture, part: f32) -> Picture {
         return picture.clone();
     }
     let row = picture.width as usize * 3;
-    let rows: Vec<u8> = picture
-        .rgb
-        .chunks_exact(row.max(3))
-        .flat_map(|line| spread(line, 3, side))
-        .collect();
+    let mut rows = Vec::with_capacity(picture.rgb.len());
+    for line in picture.rgb.chunks_exact(row.max(3)) {
+        rows.extend_from_slice(&spread(line, 3, side));
+    }
     Picture {
         rgb: spread(&rows, row, side),
         ..*picture

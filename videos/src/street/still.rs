@@ -33,7 +33,7 @@ pub fn still(seed: Seed) -> (Picture, FrameTruth) {
     place.softness = rng.random_range(0.0..0.2);
     let tint = [0; 3].map(|_: i32| rng.random_range(0.93..1.07_f32));
     let all = fill(seed, &camera, &mut rng);
-    let exposures: &[f32] = if rng.random_bool(0.35) {
+    let exposures: &[f32] = if rng.random_bool(0.2) {
         &[0.0, -0.5, 0.5]
     } else {
         &[0.0]

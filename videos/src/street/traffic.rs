@@ -118,7 +118,7 @@ pub(super) fn lanes(seed: Seed) -> Vec<Lane> {
         ACROSS.0 * 0.75 + ACROSS.1 * 0.25,
         ACROSS.0 * 0.25 + ACROSS.1 * 0.75,
     );
-    let fast = rng.random_range(8.5..11.0);
+    let fast = rng.random_range(7.0..9.0);
     let slow = rng.random_range(4.4..5.2);
     let plan = [
         (vec2(LANE, STOPS.0), vec2(0.0, 1.0), MAIN, false, (22.0, 110.0)),

@@ -15,8 +15,8 @@ const STRANGERS: u64 = 4;
 /// How many are in the gallery.
 pub(super) const GALLERY: u64 = 20;
 /// The shortest wait of traffic: when walkers may step onto the main street, and onto the other, and for how long.
-const OVER_MAIN: (f32, f32) = (12.8, 2.2);
-const OVER_SIDE: (f32, f32) = (24.6, 8.0);
+const OVER_MAIN: (f32, f32) = (13.4, 2.0);
+const OVER_SIDE: (f32, f32) = (25.4, 7.0);
 
 /// A way through the street.
 struct Route {
