@@ -45,18 +45,18 @@ FACE = {"of": "face", "widen": 0.1}
 NETS = {
     net.name: net
     for net in (
-        Net("street-detector", "street", "detect", 448, 256, steps=3000, batch=16,
+        Net("street-detector", "street", "detect", 448, 256, steps=2000, batch=16,
             labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
         Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, copies=2, at_least=28,
-            widths=(20, 40, 64, 88), steps=3500, batch=48, jitter=0.08),
+            widths=(20, 40, 64, 88), steps=3000, batch=48, jitter=0.08),
         Net("street-faces", "street", "identity", 48, 48, attribute="identity", copies=2, at_least=16, **FACE),
-        Net("live-detector", "live", "detect", 320, 192, steps=2200, batch=16, labels=("person", "face")),
+        Net("live-detector", "live", "detect", 320, 192, steps=2000, batch=16, labels=("person", "face")),
         Net("live-faces", "live", "identity", 64, 64, attribute="identity", copies=2, at_least=24, **FACE),
         Net("expression", "live", "class", 64, 64, EXPRESSIONS, attribute="expression", channels=1, copies=1, **FACE),
         Net("gaze", "live", "direction", 64, 64, attribute="gaze", copies=1, **FACE),
-        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, copies=1, steps=2500,
+        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, copies=1, steps=1800,
             batch=32, jitter=0.04),
-        Net("game-detector", "game", "detect", 448, 256, steps=2200, batch=16,
+        Net("game-detector", "game", "detect", 448, 256, steps=1200, batch=16,
             labels=("player", "vehicle", "crate", "kills", "alive", "health", "icon")),
         Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, copies=2, steps=3000,
             batch=32, widths=(16, 32, 48, 64)),

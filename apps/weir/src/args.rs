@@ -10,8 +10,8 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
-pub(crate) use values::{Speed, TruthOf};
 use values::{Bandwidth, Device, device, drop_rule, factor, order};
+pub(crate) use values::{Speed, TruthOf};
 
 /// Video analytics under a latency promise.
 #[derive(Debug, Parser)]

@@ -1,5 +1,7 @@
 //! How values on the command line are read.
 
+use std::path::PathBuf;
+
 use weir_flow::DeviceKind;
 use weir_policy::Order;
 
