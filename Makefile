@@ -1,12 +1,12 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# compare-live, reproduce-pard, reproduce-ppipe, docs, clips, clean. Every target sets up what it needs.
+# compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned compare-live \
-	reproduce-pard reproduce-ppipe docs clips clean
+	reproduce-pard reproduce-ppipe docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
-# Which application `make demo` shows: traffic-monitoring or live-video.
+# Which application `make demo` shows: traffic-monitoring, live-video or game-analysis.
 APP ?= traffic-monitoring
 # Length of each live run of `make compare-live`.
 SECONDS_EACH ?= 120
@@ -22,7 +22,8 @@ setup:
 build: setup
 	$(CARGO) build --release --locked -p weir $(FEATURES)
 
-# One clip through one application: a table, an events file, an annotated video.
+# One clip through one application: a table with its accuracy, an events file, an annotated video. PUBLIC=1 takes public
+# models and a clip of the asset pack.
 demo: build
 	@scripts/demo.sh $(APP)
 
@@ -70,6 +71,11 @@ docs: setup
 # The clips and the gallery in videos/, rendered again with their truth.
 clips: setup
 	@scripts/render-clips.sh
+
+# The nets in models/, trained again from scratch: an hour on two cores. NET="icon gaze" for some of them. PyTorch comes
+# by pip into out/training.
+train: build
+	@scripts/train-models.sh $(NET)
 
 clean:
 	$(CARGO) clean

@@ -15,7 +15,7 @@ clip() {
     "$weir" render "$@" --out "$out/$name.mp4"
 }
 
-clip street-day street --light day --seconds 12 --seed 1
+clip street-day street --light day --seconds 20 --seed 1
 clip street-dusk street --light dusk --seconds 8 --seed 2
 clip live-room live --seconds 12 --seed 4
 clip live-evening live --seconds 8 --seed 0

@@ -4,7 +4,7 @@ import copy
 import time
 
 import torch
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 
 def fit(name, model, count, loss_of, steps, batch=32, rate=2e-3, seed=1, decay=0.995, weight_decay=0.02):
@@ -13,7 +13,9 @@ def fit(name, model, count, loss_of, steps, batch=32, rate=2e-3, seed=1, decay=0
     torch.manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=weight_decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.15)
-    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+    # At first the mean is of few steps: what was before anything was learned must not weigh on it.
+    newer = lambda mean, now, count: mean + (now - mean) * max(1 - decay, 9 / (10 + count))
+    average = AveragedModel(model, avg_fn=newer, use_buffers=True)
     draws = torch.Generator().manual_seed(seed)
     order, begun, smooth = torch.empty(0, dtype=torch.long), time.monotonic(), None
     model.train()

@@ -185,18 +185,18 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
 
 fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> Vec<Drawn> {
     let outlines = riding.outlines(stage);
-    let Some(all) = extent(&outlines).filter(|all| apart(all, stage.canvas.size())) else {
-        return Vec::new();
-    };
-    riding.draw(stage);
-    let mark = stage.cover.paint(owner, &outlines);
-    let mut drawn = vec![Drawn {
-        object: object(id, "bicycle", None, BTreeMap::new()),
-        extent: all,
-        mark,
-        least: 12.0,
-        is_plate: false,
-    }];
+    let mut drawn = Vec::new();
+    // Near the camera the bicycle has left the picture while its rider is still in it.
+    if let Some(all) = extent(&outlines).filter(|all| apart(all, stage.canvas.size())) {
+        riding.draw(stage);
+        drawn.push(Drawn {
+            object: object(id, "bicycle", None, BTreeMap::new()),
+            extent: all,
+            mark: stage.cover.paint(owner, &outlines),
+            least: 12.0,
+            is_plate: false,
+        });
+    }
     if let Some(seen) = riding.rider(stage) {
         // The rider hides a part of the bicycle: a cover of their own.
         drawn.extend(person(stage, owner | RIDER, (id + 1, id + 2), &seen, None));

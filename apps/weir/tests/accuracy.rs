@@ -1,0 +1,132 @@
+//! What the shipped models say of the shipped clips, held against the truth, by the program itself. The clips are of
+//! seeds that no model was trained on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stderr, reason = "a test that skips says so")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Least shares and greatest errors of one clip, as paths into the score of delivered frames.
+struct Promise {
+    graph: &'static str,
+    clip: &'static str,
+    at_least: &'static [(&'static str, f64)],
+    at_most: &'static [(&'static str, f64)],
+}
+
+const STREET: &[(&str, f64)] = &[
+    ("/classes/car/ap", 0.90),
+    ("/classes/van/ap", 0.90),
+    ("/classes/bus/ap", 0.90),
+    ("/classes/person/ap", 0.90),
+    ("/attributes/plate/from_80_px/exact/of_all", 0.95),
+    ("/attributes/identity/top_1/of_found", 0.95),
+];
+
+const LIVE: &[(&str, f64)] = &[
+    ("/classes/person/ap", 0.90),
+    ("/classes/face/ap", 0.90),
+    ("/attributes/identity/top_1/of_found", 0.95),
+    ("/attributes/expression/accuracy/of_found", 0.90),
+    ("/attributes/keypoints/pck_of_found", 0.90),
+];
+
+const PROMISES: &[Promise] = &[
+    Promise {
+        graph: "traffic-monitoring/demo.toml",
+        clip: "street-day",
+        at_least: STREET,
+        at_most: &[],
+    },
+    Promise {
+        graph: "traffic-monitoring/demo.toml",
+        clip: "street-dusk",
+        at_least: STREET,
+        at_most: &[],
+    },
+    Promise {
+        graph: "live-video/demo.toml",
+        clip: "live-room",
+        at_least: LIVE,
+        at_most: &[("/attributes/gaze/error_mean_deg", 8.0)],
+    },
+    Promise {
+        graph: "live-video/demo.toml",
+        clip: "live-evening",
+        at_least: LIVE,
+        at_most: &[("/attributes/gaze/error_mean_deg", 8.0)],
+    },
+    Promise {
+        graph: "game-analysis/demo.toml",
+        clip: "game-match",
+        at_least: &[
+            ("/classes/player/ap", 0.90),
+            ("/classes/vehicle/ap", 0.90),
+            ("/classes/crate/ap", 0.90),
+            ("/attributes/kills/any_width/exact/of_all", 0.98),
+            ("/attributes/alive/any_width/exact/of_all", 0.98),
+            ("/attributes/health/within_2/of_all", 0.95),
+            ("/attributes/icon/accuracy/of_all", 0.97),
+        ],
+        at_most: &[],
+    },
+];
+
+/// The score of all frames of a clip, none of which is let go.
+fn accuracy(promise: &Promise) -> Value {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    let clip = root.join("videos").join(promise.clip);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command
+        .arg("score")
+        .arg(root.join("apps").join(promise.graph))
+        .arg(clip.with_extension("mp4"))
+        .arg("--truth")
+        .arg(clip.with_extension("truth.jsonl"))
+        .args(["--speed", "max", "--out"])
+        .arg(folder.path())
+        .arg("--report")
+        .arg(&report)
+        .env("XDG_CACHE_HOME", folder.path().join("cache"));
+    let output = command.output().expect("the program starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", promise.clip);
+    let report = std::fs::read_to_string(report).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    report["accuracy"]["all"].clone()
+}
+
+fn figure(score: &Value, path: &str) -> f64 {
+    let found = score.pointer(path).and_then(Value::as_f64);
+    found.unwrap_or_else(|| panic!("there is no figure {path} in {score:#}"))
+}
+
+#[test]
+fn the_models_keep_what_their_cards_promise() {
+    if let Err(reason) = weir_operators::find_runtime() {
+        eprintln!("skipped: {reason}");
+        return;
+    }
+    let mut broken = Vec::new();
+    for promise in PROMISES {
+        let score = accuracy(promise);
+        for (path, least) in promise.at_least {
+            let value = figure(&score, path);
+            if value < *least {
+                broken.push(format!("{} {path}: {value:.4}, promised {least}", promise.clip));
+            }
+        }
+        for (path, most) in promise.at_most {
+            let value = figure(&score, path);
+            if value > *most {
+                broken.push(format!("{} {path}: {value:.2}, promised {most} at most", promise.clip));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
