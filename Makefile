@@ -1,7 +1,7 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned compare-live \
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy compare-live \
 	reproduce-pard reproduce-ppipe docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -64,6 +64,10 @@ bench-reserve:
 # Traffic monitoring with its detector over three worker processes, one of which is killed and started again.
 bench-partitioned: setup
 	@scripts/bench-partitioned.sh
+
+# What is said under twice the load that this machine sustains, against what is said without; APP as for the demo.
+bench-accuracy: build
+	@scripts/bench-accuracy.sh $(APP)
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -12,7 +12,7 @@ weir=${CARGO_TARGET_DIR:-target}/release/weir
 clip() {
     local name=$1
     shift
-    "$weir" render "$@" --out "$out/$name.mp4"
+    "$weir" render "$@" --crf 23 --out "$out/$name.mp4"
 }
 
 clip street-day street --light day --seconds 20 --seed 1

@@ -4,6 +4,7 @@ import copy
 import time
 
 import torch
+from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 
 
@@ -45,3 +46,13 @@ def relit(x, generator=None):
     x = (x - mean) * (1 + 0.25 * draw(n, 1, 1, 1)) + mean * (1 + 0.2 * draw(n, 1, 1, 1))
     x = x * (1 + 0.06 * draw(n, channels, 1, 1)) + 0.02 * torch.randn(x.shape, generator=generator)
     return x.clamp(0, 1)
+
+
+def nudged(x, part=0.07):
+    """Moved, and made larger or smaller in each direction, by up to `part` of its sides: as if detectors had cut it."""
+    draw = (torch.rand(len(x), 4) * 2 - 1) * part
+    turn = torch.zeros(len(x), 2, 3)
+    turn[:, 0, 0], turn[:, 1, 1] = 1 + draw[:, 0], 1 + draw[:, 1]
+    turn[:, :, 2] = draw[:, 2:]
+    grid = F.affine_grid(turn, list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, padding_mode="border", align_corners=False)

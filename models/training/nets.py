@@ -30,7 +30,6 @@ class Net:
     steps: int = 1500
     batch: int = 64
     rate: float = 2e-3
-    copies: int = 1
     jitter: float = 0.06
     at_least: float = 0.0
 
@@ -47,22 +46,22 @@ NETS = {
     for net in (
         Net("street-detector", "street", "detect", 448, 256, steps=2000, batch=16,
             labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
-        Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, copies=2, at_least=28,
+        Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, at_least=28,
             widths=(20, 40, 64, 88), steps=3000, batch=48, jitter=0.08),
-        Net("street-faces", "street", "identity", 48, 48, attribute="identity", copies=2, at_least=16, **FACE),
+        Net("street-faces", "street", "identity", 48, 48, attribute="identity", at_least=16, steps=1800, **FACE),
         Net("live-detector", "live", "detect", 320, 192, steps=2000, batch=16, labels=("person", "face")),
-        Net("live-faces", "live", "identity", 64, 64, attribute="identity", copies=2, at_least=24, **FACE),
-        Net("expression", "live", "class", 64, 64, EXPRESSIONS, attribute="expression", channels=1, copies=1, **FACE),
-        Net("gaze", "live", "direction", 64, 64, attribute="gaze", copies=1, **FACE),
-        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, copies=1, steps=1800,
+        Net("live-faces", "live", "identity", 64, 64, attribute="identity", at_least=24, steps=1800, **FACE),
+        Net("expression", "live", "class", 64, 64, EXPRESSIONS, attribute="expression", channels=1, steps=1800, **FACE),
+        Net("gaze", "live", "direction", 64, 64, attribute="gaze", steps=2400, **FACE),
+        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, steps=1400,
             batch=32, jitter=0.04),
         Net("game-detector", "game", "detect", 448, 256, steps=1200, batch=16,
             labels=("player", "vehicle", "crate", "kills", "alive", "health", "icon")),
-        Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, copies=2, steps=3000,
+        Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, steps=3000,
             batch=32, widths=(16, 32, 48, 64)),
-        Net("alive-count", "game", "text", 64, 32, DIGITS, "alive", "alive", 0.06, copies=2, steps=3000,
+        Net("alive-count", "game", "text", 64, 32, DIGITS, "alive", "alive", 0.06, steps=3000,
             batch=32, widths=(16, 32, 48, 64)),
-        Net("health", "game", "gauge", 96, 24, (), "health", "health", 0.06, copies=2, widths=(16, 32, 48),
+        Net("health", "game", "gauge", 96, 24, (), "health", "health", 0.06, widths=(16, 32, 48),
             jitter=0.04),
         Net("icon", "game", "class", 48, 48, ICONS, "icon", "icon", 0.06, widths=(24, 48, 72), steps=800),
     )

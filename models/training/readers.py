@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from fit import relit
+from fit import nudged, relit
 from layers import Pooled, Residual, conv, trunk
 
 
@@ -59,7 +59,7 @@ class Text(Task):
         return [seen["attributes"][self.net.attribute]["text"] for seen, _ in about]
 
     def loss(self, model, x, truth):
-        logits = model(relit(x)).log_softmax(-1).transpose(0, 1)
+        logits = model(nudged(relit(x))).log_softmax(-1).transpose(0, 1)
         codes = [torch.tensor([self.alphabet.index(c) + 1 for c in text]) for text in truth]
         lengths = torch.tensor([len(code) for code in codes])
         steps = torch.full((len(codes),), logits.shape[0])
@@ -105,7 +105,7 @@ class Identity(Task):
 
     def loss(self, model, x, truth):
         # The engine feeds (x - 127.5) / 127.5.
-        vectors = F.normalize(model(relit(x) * 2 - 1))
+        vectors = F.normalize(model(nudged(relit(x)) * 2 - 1))
         cosines = vectors @ F.normalize(model.people).T
         wanted = F.one_hot(truth, len(model.people)) * 0.3
         return F.cross_entropy((cosines - wanted) * 24, truth)
@@ -137,11 +137,15 @@ class Class(Task):
     def model(self, about):
         return Pooled(self.net, self.net.widths, len(self.net.labels))
 
+    def varied(self, x):
+        x = nudged(relit(x))
+        return x.flip(-1) if self.net.of == "face" and torch.rand(()) < 0.5 else x
+
     def truth(self, about):
         return torch.tensor([self.net.labels.index(seen["attributes"][self.net.attribute]["class"]) for seen, _ in about])
 
     def loss(self, model, x, truth):
-        return F.cross_entropy(model(relit(x)), truth, label_smoothing=0.05)
+        return F.cross_entropy(model(self.varied(x)), truth, label_smoothing=0.05)
 
     def score(self, model, x, about):
         told = torch.cat([model(part.float() / 255) for part in x.split(256)]).argmax(1)
@@ -159,7 +163,11 @@ class Direction(Task):
         return torch.tensor([[angle["yaw"], angle["pitch"]] for angle in angles])
 
     def loss(self, model, x, truth):
-        return F.smooth_l1_loss(model(relit(x)) / 3, truth / 30)
+        x = nudged(relit(x))
+        if torch.rand(()) < 0.5:
+            # Who looks to the left looks to the right in a mirror.
+            x, truth = x.flip(-1), truth * torch.tensor([-1.0, 1.0])
+        return F.smooth_l1_loss(model(x) / 3, truth / 30)
 
     def told(self, model, x):
         return model(x) * 10
@@ -197,7 +205,7 @@ class Gauge(Task):
         return torch.tensor([[seen["attributes"][self.net.attribute]["value"] / self.full] for seen, _ in about])
 
     def loss(self, model, x, truth):
-        return F.smooth_l1_loss(model(relit(x)), truth, beta=0.02)
+        return F.smooth_l1_loss(model(nudged(relit(x), 0.03)), truth, beta=0.02)
 
     def score(self, model, x, about):
         told = torch.cat([model(part.float() / 255) for part in x.split(256)])
@@ -256,7 +264,7 @@ class Points(Task):
             rows.append([
                 [(p["x"] - x0) / (x1 - x0), (p["y"] - y0) / (y1 - y0), float(p["visible"])] for p in points
             ])
-        return torch.tensor(rows)
+        return torch.tensor(rows, dtype=torch.float32)
 
     def loss(self, model, x, truth):
         told = model(relit(x))

@@ -87,7 +87,7 @@ def widened(box, part, jitter, rng, bounds):
     return x0, y0, max(x0 + 2, min(bounds[0], x1)), max(y0 + 2, min(bounds[1], y1))
 
 
-def crops(stills, net, jitter, copies, seed, at_least=0.0):
+def crops(stills, net, jitter, seed, at_least=0.0):
     """Crops of all objects of `net.of` as bytes `[n, channels, height, width]`, and of each (object, box it was cut by).
     What is too small or hidden is left out, and what is narrower than `at_least` pixels."""
     rng = np.random.default_rng(seed)
@@ -99,10 +99,9 @@ def crops(stills, net, jitter, copies, seed, at_least=0.0):
             wide = seen["box"][2] - seen["box"][0]
             if seen["class"] != net.of or seen.get("ignore") or wide < at_least or not net.wants(seen):
                 continue
-            for _ in range(copies):
-                box = widened(seen["box"], net.widen, jitter, rng, bounds)
-                cuts.append(box)
-                about.append((seen, box))
+            box = widened(seen["box"], net.widen, jitter, rng, bounds)
+            cuts.append(box)
+            about.append((seen, box))
         tasks.append((stills.path(frame), cuts, (net.width, net.height), net.channels == 1))
     pictures = [cut for cut in spread(_crops, tasks) if cut is not None]
     stacked = torch.from_numpy(np.concatenate(pictures))

@@ -40,14 +40,14 @@ def train_detector(net, learn, check):
 
 def train_reader(net, learn, check):
     task = TASKS[net.task](net)
-    x, about = crops(learn, net, net.jitter, net.copies, SEED, net.at_least)
+    x, about = crops(learn, net, net.jitter, SEED, net.at_least)
     model, truth = task.model(about), task.truth(about)
     some = (lambda indices: [truth[i] for i in indices.tolist()]) if isinstance(truth, list) else truth.__getitem__
     loss = lambda model, indices: task.loss(model, x[indices], some(indices))
     model = fit(net.name, model, len(x), loss, net.steps, net.batch, net.rate, SEED)
     with torch.no_grad():
         # A detector's boxes are a little off, too.
-        figures = task.score(model, *crops(check, net, 0.03, 1, SEED, net.at_least))
+        figures = task.score(model, *crops(check, net, 0.03, SEED, net.at_least))
     return task.export(model).eval(), figures, len(x)
 
 
