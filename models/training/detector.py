@@ -84,8 +84,9 @@ def overlap(a, b, general=False):
 
 @torch.no_grad()
 def assign(detector, boxes, scores, truth, most=10):
-    """For each cell of a batch: which object it answers for (-1 for none), how well it should score, and whether it lies
-    in something that is not to be asked for. `truth` is `[n, m, 6]`, filled up with class -1."""
+    """For each cell of a batch: which object it answers for (-1 for none), how well it should score, and which classes it
+    is not to be asked for, since something of them is there that is too small or too hidden. `truth` is `[n, m, 6]`,
+    filled up with class -1."""
     n, m = truth.shape[:2]
     true, classes = truth[..., :4], truth[..., 4].long()
     real, ignored = (classes >= 0) & (truth[..., 5] == 0), (classes >= 0) & (truth[..., 5] > 0)
@@ -105,7 +106,8 @@ def assign(detector, boxes, scores, truth, most=10):
     whose = torch.where(value > 0, whose, -torch.ones_like(whose))
     top_metric, top_quality = metric.amax(2, keepdim=True), (quality * chosen).amax(2, keepdim=True)
     aim = (metric / (top_metric + 1e-9) * top_quality).gather(1, whose.clamp(0)[:, None])[:, 0] * (whose >= 0)
-    spared = (inside(true) & ignored[..., None]).any(1) & (whose < 0)
+    kinds = F.one_hot(classes.clamp(0), scores.shape[-1])
+    spared = torch.einsum("nma,nmc->nac", (within & ignored[..., None]).float(), kinds.float()) > 0
     return whose, aim, spared
 
 
@@ -117,7 +119,7 @@ def loss(detector, x, truth):
     wanted = torch.zeros_like(scores).scatter_(2, classes[..., None], aim[..., None])
     chance = scores.sigmoid()
     # Cells that are sure of nothing weigh little (varifocal loss).
-    weight = torch.where(wanted > 0, wanted, 0.75 * chance.detach().pow(2)) * ~spared[..., None]
+    weight = torch.where(wanted > 0, wanted, 0.75 * chance.detach().pow(2)) * ((wanted > 0) | ~spared)
     total = aim.sum().clamp(1)
     told = (F.binary_cross_entropy_with_logits(scores, wanted, reduction="none") * weight).sum() / total
     true = truth[..., :4].gather(1, index.expand(-1, -1, 4))
