@@ -161,24 +161,24 @@ def precision(detector, pictures, boxes, labels, at=0.5):
 
 def matched(boxes, scores, true, at):
     """(score, right) of each detection of one class in one picture; those on what is not asked for are left out."""
-    keep = scores > 0.05
-    boxes, scores = boxes[keep], scores[keep]
-    order, rows, taken = scores.argsort(descending=True)[:300], [], set()
-    kept = []
-    for index in order.tolist():
-        if any(overlap(boxes[index], boxes[other]) > 0.5 for other in kept):
+    order = scores.argsort(descending=True)[:300]
+    order = order[scores[order] > 0.05]
+    boxes, scores = boxes[order], scores[order].tolist()
+    same = (overlap(boxes[:, None], boxes[None]) > 0.5).tolist()
+    of_true = overlap(boxes[:, None], true[None, :, :4]).tolist()
+    ignored = (true[:, 5] > 0).tolist()
+    rows, kept, taken = [], [], set()
+    for index, score in enumerate(scores):
+        if any(same[index][other] for other in kept):
             continue
         kept.append(index)
-        right, spared = False, False
-        if len(true):
-            quality = overlap(boxes[index][None], true[:, :4])
-            free = torch.tensor([i not in taken or bool(true[i, 5]) for i in range(len(true))])
-            value, which = torch.where(free, quality, -1.0).max(0)
-            if value >= at:
-                right, spared = not true[which, 5], bool(true[which, 5])
-                taken.add(int(which))
-        if not spared:
-            rows.append((float(scores[index]), bool(right)))
+        free = [(quality, which) for which, quality in enumerate(of_true[index]) if ignored[which] or which not in taken]
+        quality, which = max(free, default=(0.0, -1))
+        hit = quality >= at
+        if hit:
+            taken.add(which)
+        if not (hit and ignored[which]):
+            rows.append((score, hit))
     return rows
 
 
