@@ -21,6 +21,7 @@ const LIVE: &[(&str, f64)] = &[
     ("/classes/face/ap", 0.90),
     ("/attributes/identity/top_1/of_found", 0.95),
     ("/attributes/expression/accuracy/of_found", 0.90),
+    ("/attributes/keypoints/pck_of_found", 0.90),
 ];
 
 const PROMISES: &[Promise] = &[
