@@ -35,6 +35,14 @@ const PROMISES: &[Promise] = &[
         clip: "live-evening",
         at_least: LIVE,
     },
+    Promise {
+        graph: "game-analysis/demo.toml",
+        clip: "game-match",
+        at_least: &[
+            ("/attributes/kills/any_width/exact/of_all", 0.98),
+            ("/attributes/icon/accuracy/of_all", 0.97),
+        ],
+    },
 ];
 
 /// The score of all frames of a clip, none of which is let go.
