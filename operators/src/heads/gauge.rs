@@ -5,10 +5,9 @@
 
 use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
 
-use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::input::{Input, Placed, UNIT_CROP, Wish};
 use super::settings::INPUT;
 use super::{Given, Head, Kind, Output, unfit};
-use crate::pixels::Channels;
 
 pub(super) const KIND: Kind = Kind {
     name: "gauge",
@@ -24,12 +23,8 @@ pub(super) const KIND: Kind = Kind {
         INPUT,
     ],
     wish: Wish {
-        channels: Channels::Rgb,
-        std: [255.0; 3],
-        fill: 0.0,
-        fit: Fit::Stretch,
         size: (96, 24),
-        ..BYTES
+        ..UNIT_CROP
     },
     build,
 };

@@ -56,6 +56,15 @@ pub(crate) const BYTES: Wish = Wish {
     beyond: 0,
 };
 
+/// A crop in red, green and blue from 0 to 1, stretched over the input: the start of a wish of what reads crops.
+pub(crate) const UNIT_CROP: Wish = Wish {
+    channels: Channels::Rgb,
+    std: [255.0; 3],
+    fill: 0.0,
+    fit: Fit::Stretch,
+    ..BYTES
+};
+
 /// An input as it is fed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Input {

@@ -33,8 +33,7 @@ pub use hud::icons::ITEMS;
 use map::Map;
 use story::{Story, Values};
 
-/// Width and height of the frames in pixels.
-pub const SIZE: (u32, u32) = (960, 540);
+pub use crate::SIZE;
 /// Frames a second that its clips have.
 pub const FPS: f32 = 30.0;
 

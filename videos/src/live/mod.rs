@@ -17,8 +17,7 @@ pub use act::Live;
 pub use gallery::gallery_face;
 pub use still::still;
 
-/// Width and height of the frames.
-pub const SIZE: (u32, u32) = (960, 540);
+pub use crate::SIZE;
 /// Identities of [`crate::Part::Clip`] below this number are the gallery: `p01` to `p20`.
 pub const GALLERY: u64 = 20;
 /// Identities that are drawn of each other part.

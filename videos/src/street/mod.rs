@@ -53,8 +53,7 @@ use crate::truth::{FrameTruth, TruthObject};
 pub use self::light::Light;
 pub use self::still::still;
 
-/// Width and height of a frame in pixels.
-const SIZE: (u32, u32) = (960, 540);
+use crate::SIZE;
 /// Seconds that a frame is exposed.
 const SHUTTER: f32 = 0.004;
 
