@@ -19,7 +19,7 @@ clip street-day street --light day --seconds 20 --seed 1
 clip street-dusk street --light dusk --seconds 8 --seed 2
 clip live-room live --seconds 12 --seed 4
 clip live-evening live --seconds 8 --seed 0
-clip game-match game --seconds 12 --seed 1
+clip game-match game --seconds 12 --seed 9
 
 # A whole folder is made and then takes the place of the old one.
 rm -rf "$out/gallery.new"

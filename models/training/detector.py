@@ -11,7 +11,7 @@ STRIDES = (8, 16, 32)
 
 
 class Detector(nn.Module):
-    def __init__(self, labels, size, widths=(12, 24, 48, 72, 96), neck=40):
+    def __init__(self, labels, size, widths=(16, 24, 48, 80, 112), neck=48):
         super().__init__()
         a, b, c, d, e = widths
         self.early = nn.Sequential(conv(3, a, stride=2), conv(a, b, stride=2), Residual(b))
@@ -22,11 +22,16 @@ class Detector(nn.Module):
         ])
         self.lateral = nn.ModuleList([conv(width, neck, 1) for width in (c, d, e)])
         self.mixed = nn.ModuleList([conv(neck, neck) for _ in STRIDES])
-        self.tower = conv(neck, neck)
+        # What something is and where it ends are told apart (decoupled heads, Ge et al., YOLOX 2021).
+        self.kinds, self.places = conv(neck, neck), conv(neck, neck)
         self.scores = nn.Conv2d(neck, len(labels), 1)
         self.edges = nn.Conv2d(neck, 4, 1)
         nn.init.constant_(self.scores.bias, -4.6)
         nn.init.constant_(self.edges.bias, 1.0)
+        self.sized(size)
+
+    def sized(self, size):
+        """Makes it look at pictures of that width and height: all its layers fit any multiple of the largest stride."""
         width, height = size
         cells = [
             torch.stack(torch.meshgrid(torch.arange(width // s) + 0.5, torch.arange(height // s) + 0.5, indexing="xy"), -1)
@@ -35,6 +40,7 @@ class Detector(nn.Module):
         ]
         self.register_buffer("centres", torch.cat(cells))
         self.register_buffer("reach", torch.cat([torch.full((len(c), 1), float(s)) for c, s in zip(cells, STRIDES)]))
+        return self
 
     def forward(self, x):
         """Boxes `[n, cells, 4]` by their corners in input pixels, and scores `[n, cells, classes]` before the sigmoid."""
@@ -50,9 +56,8 @@ class Detector(nn.Module):
             above = self.mixed[index](level)
             outputs.insert(0, above)
         flat = lambda maps: torch.cat([each.flatten(2) for each in maps], 2).transpose(1, 2)
-        outputs = [self.tower(level) for level in outputs]
-        scores = flat([self.scores(level) for level in outputs])
-        edges = F.softplus(flat([self.edges(level) for level in outputs])) * self.reach
+        scores = flat([self.scores(self.kinds(level)) for level in outputs])
+        edges = F.softplus(flat([self.edges(self.places(level)) for level in outputs])) * self.reach
         boxes = torch.cat([self.centres - edges[..., :2], self.centres + edges[..., 2:]], -1)
         return boxes, scores
 
@@ -142,6 +147,28 @@ def mirrored(x, truth):
     turned = truth.clone()
     turned[..., 0], turned[..., 2] = width - truth[..., 2], width - truth[..., 0]
     return x.flip(-1), turned
+
+
+def windowed(pictures, truth, size, zoom=(0.75, 1.2)):
+    """Of each picture a window of chance, drawn larger or smaller by the same chance for all, at `size` in the end: what
+    is learned of a part is known of the whole, for less work. Objects that are cut below half are not asked for."""
+    width, height = size
+    scale = float(torch.empty(()).uniform_(*zoom))
+    w, h = (min(whole, round(side / scale)) for whole, side in zip((pictures.shape[3], pictures.shape[2]), size))
+    left = torch.randint(0, pictures.shape[3] - w + 1, (len(pictures),))
+    top = torch.randint(0, pictures.shape[2] - h + 1, (len(pictures),))
+    cut = torch.stack([picture[:, y : y + h, x : x + w] for picture, x, y in zip(pictures, left, top)]).float()
+    by = torch.tensor([width / w, height / h] * 2)
+    corner = torch.stack([left, top, left, top], 1)[:, None]
+    moved = (truth[..., :4] - corner) * by
+    kept = moved.clone()
+    kept[..., 0::2], kept[..., 1::2] = moved[..., 0::2].clamp(0, width), moved[..., 1::2].clamp(0, height)
+    area = lambda box: (box[..., 2] - box[..., 0]) * (box[..., 3] - box[..., 1])
+    inside = area(kept) / area(moved).clamp(1e-3)
+    classes = torch.where(inside > 0.02, truth[..., 4], -torch.ones_like(inside))
+    ignored = torch.maximum(truth[..., 5], (inside < 0.5).float())
+    x = F.interpolate(cut, size=(height, width), mode="bilinear")
+    return x, torch.cat([kept, classes[..., None], ignored[..., None]], -1)
 
 
 @torch.no_grad()

@@ -14,7 +14,8 @@ ICONS = (
 @dataclass(frozen=True)
 class Net:
     """One net. A detector sees whole frames; all others see crops of the objects of class `of`, made wider and higher by
-    the part `widen` as the module of the graph does, and learn their `attribute`."""
+    the part `widen` as the module of the graph does, and learn their `attribute`. Where `window` is given, a detector
+    learns from windows of that width and height in its pictures. Crops of the world `also` are learned from, too."""
 
     name: str
     world: str
@@ -27,6 +28,8 @@ class Net:
     widen: float = 0.0
     channels: int = 3
     widths: tuple = (24, 48, 72, 96)
+    window: tuple = ()
+    also: str = ""
     steps: int = 1500
     batch: int = 64
     rate: float = 2e-3
@@ -44,25 +47,26 @@ FACE = {"of": "face", "widen": 0.1}
 NETS = {
     net.name: net
     for net in (
-        Net("street-detector", "street", "detect", 448, 256, steps=2000, batch=16,
+        Net("street-detector", "street", "detect", 640, 384, window=(448, 256), steps=2800, batch=16,
             labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
         Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, at_least=28,
             widths=(20, 40, 64, 88), steps=3000, batch=48, jitter=0.08),
-        Net("street-faces", "street", "identity", 48, 48, attribute="identity", at_least=16, steps=1800, **FACE),
-        Net("live-detector", "live", "detect", 320, 192, steps=2000, batch=16, labels=("person", "face")),
+        Net("street-faces", "street", "identity", 48, 48, attribute="identity", at_least=16, steps=2600, also="live",
+            jitter=0.1, **FACE),
+        Net("live-detector", "live", "detect", 448, 256, steps=1200, batch=16, labels=("person", "face")),
         Net("live-faces", "live", "identity", 64, 64, attribute="identity", at_least=24, steps=1800, **FACE),
         Net("expression", "live", "class", 64, 64, EXPRESSIONS, attribute="expression", channels=1, steps=1800, **FACE),
-        Net("gaze", "live", "direction", 64, 64, attribute="gaze", steps=2400, **FACE),
-        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, steps=650, rate=3e-3,
+        Net("gaze", "live", "direction", 96, 96, attribute="gaze", steps=2500, jitter=0.12, **FACE),
+        Net("pose", "live", "points", 96, 128, of="person", attribute="keypoints", widen=0.1, steps=800, rate=3e-3,
             batch=32, jitter=0.04),
-        Net("game-detector", "game", "detect", 448, 256, steps=1200, batch=16,
+        Net("game-detector", "game", "detect", 448, 256, steps=1300, batch=16,
             labels=("player", "vehicle", "crate", "kills", "alive", "health", "icon")),
         Net("kill-count", "game", "text", 64, 32, DIGITS, "kills", "kills", 0.06, steps=3000,
             batch=32, widths=(16, 32, 48, 64)),
-        Net("alive-count", "game", "text", 64, 32, DIGITS, "alive", "alive", 0.06, steps=5000,
+        Net("alive-count", "game", "text", 96, 32, DIGITS, "alive", "alive", 0.06, steps=3000,
             batch=32, widths=(16, 32, 48, 64)),
-        Net("health", "game", "gauge", 96, 24, (), "health", "health", 0.06, widths=(16, 32, 48),
-            steps=4000, jitter=0.04),
+        Net("health", "game", "gauge", 160, 32, (), "health", "health", 0.06, widths=(16, 32, 48),
+            steps=4000, jitter=0.12),
         Net("icon", "game", "class", 48, 48, ICONS, "icon", "icon", 0.06, widths=(24, 48, 72), steps=800),
     )
 }

@@ -24,23 +24,30 @@ SEED = 20
 
 
 def train_detector(net, learn, check):
-    pictures, boxes = frames(learn, (net.width, net.height), net.labels)
-    model = detector.Detector(net.labels, (net.width, net.height))
+    size = (net.width, net.height)
+    pictures, boxes = frames(learn, size, net.labels)
+    model = detector.Detector(net.labels, net.window or size)
 
     def loss(model, indices):
-        x, truth = relit(pictures[indices]), detector.padded([boxes[i] for i in indices.tolist()])
+        x, truth = pictures[indices], detector.padded([boxes[i] for i in indices.tolist()])
+        if net.window:
+            x, truth = detector.windowed(x, truth, net.window)
+        x = relit(x)
         if net.world != "game" and torch.rand(()) < 0.5:
             x, truth = detector.mirrored(x, truth)
         return detector.loss(model, x, truth)
 
-    model = fit(net.name, model, len(pictures), loss, net.steps, net.batch, net.rate, SEED)
-    figures = detector.precision(model, *frames(check, (net.width, net.height), net.labels), net.labels)
+    model = fit(net.name, model, len(pictures), loss, net.steps, net.batch, net.rate, SEED).sized(size)
+    figures = detector.precision(model, *frames(check, size, net.labels), net.labels)
     return detector.Export(model), {f"ap_{label}": value for label, value in figures.items()}, len(pictures)
 
 
-def train_reader(net, learn, check):
+def train_reader(net, learn, check, also=None):
     task = TASKS[net.task](net)
     x, about = crops(learn, net, net.jitter, SEED, net.at_least)
+    if also:
+        more, of_more = crops(also, net, net.jitter, SEED, net.at_least)
+        x, about = torch.cat([x, more]), about + of_more
     model, truth = task.model(about), task.truth(about)
     some = (lambda indices: [truth[i] for i in indices.tolist()]) if isinstance(truth, list) else truth.__getitem__
     loss = lambda model, indices: task.loss(model, x[indices], some(indices))
@@ -63,8 +70,9 @@ def train(name, stills, out):
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     net, begun = NETS[name], time.monotonic()
-    folders = (Stills(stills / f"{net.world}-{part}") for part in ("train", "validation"))
-    model, figures, samples = (train_detector if net.task == "detect" else train_reader)(net, *folders)
+    folders = [f"{net.world}-train", f"{net.world}-validation"] + ([f"{net.also}-train"] if net.also else [])
+    learn = train_detector if net.task == "detect" else train_reader
+    model, figures, samples = learn(net, *(Stills(stills / folder) for folder in folders))
     export(model, net, out / f"{name}.onnx")
     minutes = round((time.monotonic() - begun) / 60, 1)
     (out / "cards" / f"{name}.md").write_text(card(net, model, samples, minutes, figures))
@@ -81,7 +89,7 @@ def card(net, model, samples, minutes, figures):
 
 Looks at {sees}; {net.channels} x {net.height} x {net.width}. Task: {net.task}{f", attribute `{net.attribute}`" if net.attribute else ""}.
 {labels}
-Trained from scratch on rendered stills of the world `{net.world}` and on nothing else; it knows that world only.
+Trained from scratch on rendered stills of the world `{net.world}`{f" and `{net.also}`" if net.also else ""} and on nothing else; it knows no other.
 {parameters} parameters, {samples} samples, {net.steps} steps of {net.batch}, {minutes} minutes on one core of two in use.
 
 On stills of seeds that it was not trained on:
@@ -103,7 +111,9 @@ def main():
         parser.error(f"there is no net {', '.join(sorted(unknown))}; there are {', '.join(NETS)}")
     (args.out / "cards").mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        trained = [pool.submit(train, name, args.stills, args.out) for name in args.nets]
+        # What takes longest comes first.
+        names = sorted(args.nets, key=lambda name: NETS[name].task != "detect")
+        trained = [pool.submit(train, name, args.stills, args.out) for name in names]
         for net in trained:
             print(net.result(), flush=True)
 

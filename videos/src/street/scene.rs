@@ -167,7 +167,7 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
             object: object(id + 1, "plate", Some(id), attributes),
             extent: plate,
             mark: stage.cover.part(owner, &corners),
-            least: 6.0,
+            least: 8.0,
             is_plate: true,
         });
     }
@@ -176,7 +176,7 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
         object: object(id, class, None, BTreeMap::new()),
         extent: all,
         mark,
-        least: 12.0,
+        least: 14.0,
         is_plate: false,
     };
     drawn.insert(0, whole);
@@ -193,7 +193,7 @@ fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> 
             object: object(id, "bicycle", None, BTreeMap::new()),
             extent: all,
             mark: stage.cover.paint(owner, &outlines),
-            least: 12.0,
+            least: 14.0,
             is_plate: false,
         });
     }
@@ -217,7 +217,7 @@ fn person(
         object: object(id, "person", None, BTreeMap::new()),
         extent: seen.person,
         mark,
-        least: 12.0,
+        least: 14.0,
         is_plate: false,
     }];
     if let Some(face) = seen.face {
@@ -227,7 +227,7 @@ fn person(
             object: object(face_id, "face", Some(id), attributes),
             extent: face,
             mark: stage.cover.part(owner, &corners(&face)),
-            least: 14.0,
+            least: 16.0,
             is_plate: false,
         });
     }
@@ -297,7 +297,7 @@ impl Drawn {
         TruthObject {
             r#box: within.array(),
             visible,
-            ignore: side < self.least || visible < 0.4 || inside < 0.5 || unread,
+            ignore: side < self.least || visible < 0.5 || inside < 0.5 || unread,
             ..self.object
         }
     }
