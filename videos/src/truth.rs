@@ -234,16 +234,16 @@ impl FrameTruth {
 }
 
 impl TruthObject {
-    /// Whether nobody can be asked to find something of this size: plates less than 6 pixels high, faces whose shorter
-    /// side is less than 14 pixels, and others where it is less than 12.
+    /// Whether nobody can be asked to find something of this size: plates less than 8 pixels high, faces whose shorter
+    /// side is less than 16 pixels, and others where it is less than 14.
     #[must_use]
     pub fn is_too_small(&self) -> bool {
         let [x0, y0, x1, y1] = self.r#box;
         let (width, height) = (x1 - x0, y1 - y0);
         match self.class.as_str() {
-            "plate" => height < 6.0,
-            "face" => width.min(height) < 14.0,
-            _ => width.min(height) < 12.0,
+            "plate" => height < 8.0,
+            "face" => width.min(height) < 16.0,
+            _ => width.min(height) < 14.0,
         }
     }
 }
@@ -327,9 +327,9 @@ mod tests {
     #[test]
     fn at_half_the_size_all_is_half_as_large_and_what_gets_too_small_is_ignored() {
         let mut frame = example().frames.remove(0);
-        frame.objects[0].r#box = [10.0, 20.0, 40.0, 44.0];
+        frame.objects[0].r#box = [10.0, 20.0, 50.0, 52.0];
         let half = frame.clone().scaled(0.5);
-        assert_eq!(half.objects[0].r#box, [5.0, 10.0, 20.0, 22.0]);
+        assert_eq!(half.objects[0].r#box, [5.0, 10.0, 25.0, 26.0]);
         assert!(!half.objects[0].ignore);
         let TruthAttribute::Points(points) = &half.objects[0].attributes["keypoints"] else {
             panic!("no points");

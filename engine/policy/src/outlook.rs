@@ -185,8 +185,8 @@ impl Planner {
         }
     }
 
-    /// Batch sizes for all modules together, as they stand lately.
-    pub(crate) fn batch_sizes(&self, peers: &[Peer]) -> Vec<u32> {
+    /// Batch sizes for all modules together, as they stand lately; `own`: none shares its slots.
+    pub(crate) fn batch_sizes(&self, peers: &[Peer], own: bool) -> Vec<u32> {
         let standing = |(peer, state): (&Peer, &ModuleState)| Standing {
             workers: if state.workers > 0.0 {
                 state.workers
@@ -197,7 +197,7 @@ impl Planner {
             ratio: state.ratio,
         };
         let standing: Vec<Standing> = peers.iter().zip(&self.states).map(standing).collect();
-        together(peers, &standing, &self.topology, self.slo.scale(1.1))
+        together(peers, &standing, &self.topology, self.slo.scale(1.1), own)
     }
 
     fn state(&self, module: ModuleId) -> &ModuleState {

@@ -47,8 +47,6 @@ struct Drawn {
     /// Its extent, uncut.
     extent: Bounds,
     mark: Mark,
-    /// The least shorter side that is asked for.
-    least: f32,
     is_plate: bool,
 }
 
@@ -167,7 +165,6 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
             object: object(id + 1, "plate", Some(id), attributes),
             extent: plate,
             mark: stage.cover.part(owner, &corners),
-            least: 8.0,
             is_plate: true,
         });
     }
@@ -176,7 +173,6 @@ fn draw_vehicle(stage: &mut Stage, owner: u32, id: u64, moving: &Moving<'_>) -> 
         object: object(id, class, None, BTreeMap::new()),
         extent: all,
         mark,
-        least: 14.0,
         is_plate: false,
     };
     drawn.insert(0, whole);
@@ -193,7 +189,6 @@ fn draw_bicycle(stage: &mut Stage, owner: u32, id: u64, riding: &Riding<'_>) -> 
             object: object(id, "bicycle", None, BTreeMap::new()),
             extent: all,
             mark: stage.cover.paint(owner, &outlines),
-            least: 14.0,
             is_plate: false,
         });
     }
@@ -217,7 +212,6 @@ fn person(
         object: object(id, "person", None, BTreeMap::new()),
         extent: seen.person,
         mark,
-        least: 14.0,
         is_plate: false,
     }];
     if let Some(face) = seen.face {
@@ -227,7 +221,6 @@ fn person(
             object: object(face_id, "face", Some(id), attributes),
             extent: face,
             mark: stage.cover.part(owner, &corners(&face)),
-            least: 16.0,
             is_plate: false,
         });
     }
@@ -291,15 +284,15 @@ impl Drawn {
         let within = self.extent.within(size);
         let visible = stage.cover.visible(&self.mark);
         let inside = within.area() / self.extent.area().max(1e-3);
-        let side = within.width().min(within.height());
         // A plate that is hidden or cut in part cannot be read, nor one so aslant that it is hardly wider than high.
         let unread = self.is_plate && (visible < 0.9 || inside < 0.95 || within.width() < 15.0);
-        TruthObject {
+        let mut object = TruthObject {
             r#box: within.array(),
             visible,
-            ignore: side < self.least || visible < 0.5 || inside < 0.5 || unread,
             ..self.object
-        }
+        };
+        object.ignore = object.is_too_small() || visible < 0.5 || inside < 0.5 || unread;
+        object
     }
 }
 

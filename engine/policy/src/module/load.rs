@@ -1,7 +1,7 @@
 //! What a module measures of itself: rates, delays, waits; and from them its priority, its batch size and the state that
 //! it tells.
 
-use super::{Module, ModuleEffect, ModuleSpec};
+use super::{Module, ModuleEffect, ModuleSpec, Pool};
 use crate::dear::Dear;
 use crate::depq::End;
 use crate::fan_out::FanOut;
@@ -234,7 +234,10 @@ impl Module {
 
 /// The batch size that a module aims at.
 pub(super) fn batch_size(spec: &ModuleSpec, planner: &Planner, ratio: f64) -> u32 {
-    let together = || planner.batch_sizes(&spec.peers).get(spec.id.index()).copied();
+    let together = || {
+        let sizes = planner.batch_sizes(&spec.peers, spec.pool == Pool::Own);
+        sizes.get(spec.id.index()).copied()
+    };
     match spec.policy.sizes() {
         Sizing::Together if let Some(size) = together() => size,
         // A slow device has less of the profile's time in the same share.
