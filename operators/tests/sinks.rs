@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{delivery, object, picture, settings};
-use weir_flow::{Attribute, KeyPoint, Point, Rect, Settings};
+use weir_flow::{Attribute, KeyPoint, Point, Rect, Settings, Value};
 use weir_operators::sinks::{event_line, sink};
 
 #[test]
@@ -162,6 +162,27 @@ fn a_video_that_cannot_be_made_is_refused_before_the_run() {
     video.finish().unwrap();
     let left = std::fs::read_dir(folder.path().join("good")).unwrap().count();
     assert_eq!(left, 0, "looking whether a file can be made leaves none");
+}
+
+#[test]
+fn what_is_below_the_score_threshold_is_not_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    // The example's score is 0.83.
+    let found = object(0, "car", Rect::new(10.0, 10.0, 50.0, 40.0), vec![]);
+    let written = |name: &str, threshold: f64, objects: Vec<_>| {
+        let path = folder.path().join(name);
+        let mut keys = settings(&path);
+        let threshold = Value::Number(threshold);
+        keys.0.insert("score_threshold".to_owned(), threshold);
+        let mut video = sink("mp4", &keys).unwrap().open().unwrap();
+        let shown = delivery("a", 0, 0.0, picture(0, 64, 64), objects);
+        video.accept(&shown).unwrap();
+        video.finish().unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let nothing = written("nothing.mp4", 0.0, vec![]);
+    assert_eq!(written("below.mp4", 0.9, vec![found.clone()]), nothing);
+    assert_ne!(written("above.mp4", 0.8, vec![found]), nothing);
 }
 
 #[test]

@@ -33,6 +33,11 @@ pub fn catalog() -> Vec<SinkSpec> {
             kind: KeyKind::Number { min: 0.0, max: 51.0 },
             about: "quality of H.264: lower is better and larger (default 23)",
         },
+        KeySpec {
+            name: "score_threshold",
+            kind: KeyKind::Number { min: 0.0, max: 1.0 },
+            about: "objects below this score are not drawn (default 0: all are)",
+        },
     ];
     vec![
         SinkSpec {
@@ -69,7 +74,11 @@ pub fn sink(kind: &str, settings: &Settings) -> Result<Box<dyn SinkFactory>, Sin
     };
     Ok(match kind {
         "jsonl" => Box::new(jsonl::Lines::new(path()?)),
-        "mp4" => Box::new(mp4::Videos::new(path()?, settings.number("crf", 23.0))),
+        "mp4" => Box::new(mp4::Videos::new(
+            path()?,
+            settings.number("crf", 23.0),
+            settings.number("score_threshold", 0.0) as f32,
+        )),
         "null" => Box::new(null::Null),
         _ => {
             return Err(SinkError {

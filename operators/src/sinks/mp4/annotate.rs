@@ -43,21 +43,23 @@ struct Style {
     dot: f32,
 }
 
-/// Draws all objects: shapes first, labels over them.
-pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled]) {
+/// Draws all objects of at least that score: shapes first, labels over them.
+pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled], score_threshold: f32) {
+    let shown = |labelled: &&Labelled| labelled.object.score >= score_threshold;
+    let objects: Vec<&Labelled> = objects.iter().filter(shown).collect();
     let line = (canvas.height().min(canvas.width()) as f32 / 300.0).clamp(1.5, 8.0);
     let style = Style {
         font: Font::for_lines(canvas.height()),
         line,
         dot: line * 1.3,
     };
-    for object in objects {
+    for object in &objects {
         shapes(canvas, object, &style);
     }
     // What was found inside of something else is small and what one looks for: labels should not hide it. Its own labels
     // go first, since they are the longer ones.
     let (inner, outer): (Vec<&Labelled>, Vec<&Labelled>) =
-        objects.iter().partition(|object| object.parent.is_some());
+        objects.into_iter().partition(|object| object.parent.is_some());
     let mut hides = Hides {
         labels: Vec::new(),
         parts: inner.iter().map(|labelled| area(&labelled.object.rect)).collect(),

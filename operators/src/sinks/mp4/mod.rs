@@ -23,13 +23,15 @@ const MAX_STREAMS: usize = 64;
 pub(super) struct Videos {
     target: Target,
     crf: f64,
+    score_threshold: f32,
 }
 
 impl Videos {
-    pub(super) fn new(path: &str, crf: f64) -> Self {
+    pub(super) fn new(path: &str, crf: f64, score_threshold: f32) -> Self {
         Self {
             target: Target::new(path),
             crf,
+            score_threshold,
         }
     }
 }
@@ -44,6 +46,7 @@ impl SinkFactory for Videos {
         Ok(Box::new(Mp4 {
             target: self.target.clone(),
             crf: self.crf,
+            score_threshold: self.score_threshold,
             videos: BTreeMap::new(),
             sampler: Sampler::new(),
             canvas: Canvas::default(),
@@ -54,6 +57,7 @@ impl SinkFactory for Videos {
 struct Mp4 {
     target: Target,
     crf: f64,
+    score_threshold: f32,
     videos: BTreeMap<Arc<str>, Video>,
     sampler: Sampler,
     canvas: Canvas,
@@ -112,7 +116,7 @@ impl Sink for Mp4 {
         self.canvas.begin(image.width, image.height, |samples| {
             self.sampler.rgb(image, samples)
         });
-        annotate::draw(&mut self.canvas, &delivery.objects);
+        annotate::draw(&mut self.canvas, &delivery.objects, self.score_threshold);
         let Some(video) = self.videos.get_mut(&delivery.stream) else {
             return Ok(());
         };
