@@ -47,7 +47,7 @@ FACE = {"of": "face", "widen": 0.1}
 NETS = {
     net.name: net
     for net in (
-        Net("street-detector", "street", "detect", 640, 384, window=(448, 256), steps=2800, batch=16,
+        Net("street-detector", "street", "detect", 640, 384, window=(448, 256), steps=3800, batch=16,
             labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
         Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, at_least=28,
             widths=(20, 40, 64, 88), steps=3000, batch=48, jitter=0.08),

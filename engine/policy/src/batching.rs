@@ -37,9 +37,9 @@ pub(crate) struct Standing {
 /// A size that brings less than this over the one before is not worth its latency.
 const GAIN: f64 = 1.02;
 
-/// Where no module shares its slots and every request brings one item to each, a module that can do so many times what the
-/// slowest can gets no larger batches: they would bring latency alone. On shared slots they save time for the others, and
-/// where items vary any module is the slowest at times.
+/// Where no module shares its slots, all of them are there, and every request brings one item to each, a module that can
+/// do so many times what the slowest can gets no larger batches: they would bring latency alone. On shared slots they save
+/// time for the others, and where items vary or workers come and go any module is the slowest at times.
 const HEADROOM: f64 = 1.03;
 
 /// Chooses a batch size for every module; `own`: none shares its slots.
@@ -69,7 +69,10 @@ pub(crate) fn together(
         let mut sizes = peers[module].batch.iter().copied();
         sizes.find(|&next| next > size && throughput(next) > throughput(size) * GAIN)
     };
-    let even = own && standing.iter().all(|of| (of.items - 1.0).abs() < 1e-3);
+    let steady = |(peer, of): (&Peer, &Standing)| {
+        (of.items - 1.0).abs() < 1e-3 && (of.workers - f64::from(peer.workers)).abs() < 1e-3
+    };
+    let even = own && peers.iter().zip(standing).all(steady);
     let mut open: Vec<usize> = (0..peers.len()).collect();
     while let Some(place) = (0..open.len()).min_by(|&a, &b| {
         let of = |place: usize| capacity(open[place], sizes[open[place]]);
@@ -178,6 +181,9 @@ mod tests {
         assert_eq!(sizes(&standing), [1, 16, 2]);
         standing[2].items = 1.5;
         assert_eq!(sizes(&standing), [16, 16, 16], "what varies needs all it can get");
+        standing[2].items = 1.0;
+        standing[0].workers = 3.0;
+        assert_eq!(sizes(&standing), [16, 16, 16], "one of its workers is away");
     }
 
     proptest! {

@@ -197,6 +197,8 @@ impl Planner {
             ratio: state.ratio,
         };
         let standing: Vec<Standing> = peers.iter().zip(&self.states).map(standing).collect();
+        // What requests bring to a module is not known before some have come.
+        let own = own && self.states.iter().all(|state| state.input > 0.0);
         together(peers, &standing, &self.topology, self.slo.scale(1.1), own)
     }
 
