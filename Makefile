@@ -76,8 +76,8 @@ docs: setup
 clips: setup
 	@scripts/render-clips.sh
 
-# The nets in models/, trained again from scratch: an hour and three quarters on two cores. NET="icon gaze" for some
-# of them. PyTorch comes by pip into out/training.
+# The nets in models/, trained again from scratch: about two hours on two cores. NET="icon gaze" for some of them.
+# PyTorch comes by pip into out/training.
 train: build
 	@scripts/train-models.sh $(NET)
 
