@@ -22,6 +22,14 @@ stills() {
     say "$3 stills of the world $1, part $2"
     "$weir" render stills "$1" --part "$2" --count "$3" --out "$folder"
 }
+gallery() {
+    local folder=$work/gallery-$1
+    [ -d "$folder" ] && return
+    say "faces of 600 people, part $1"
+    "$weir" render gallery --part "$1" --people 600 --out "$folder"
+}
+gallery train
+gallery validation
 stills street train 4000
 stills street validation 500
 stills live train 4000

@@ -51,7 +51,7 @@ NETS = {
             labels=("car", "van", "bus", "bicycle", "person", "plate", "face")),
         Net("plate-reader", "street", "text", 96, 32, PLATES, "plate", "plate", 0.08, at_least=28,
             widths=(20, 40, 64, 88), steps=3000, batch=48, jitter=0.08),
-        Net("street-faces", "street", "identity", 48, 48, attribute="identity", at_least=16, steps=2600, also="live",
+        Net("street-faces", "street", "identity", 48, 48, attribute="identity", at_least=16, steps=3600, also="live",
             jitter=0.1, **FACE),
         Net("live-detector", "live", "detect", 448, 256, steps=1200, batch=16, labels=("person", "face")),
         Net("live-faces", "live", "identity", 64, 64, attribute="identity", at_least=24, steps=1800, **FACE),

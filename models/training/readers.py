@@ -116,20 +116,19 @@ class Identity(Task):
         return F.cross_entropy((cosines - wanted) * 24, truth)
 
     def score(self, model, x, about, others=20):
-        """Top-1 among galleries of 20 people: the later half of a person's crops is asked for against the means of the
-        earlier half. Few stills show the same person often, so most galleries hold one crop of each."""
-        vectors = F.normalize(torch.cat([model(part.float() / 127.5 - 1) for part in x.split(256)]))
-        names = [seen["attributes"]["identity"]["match"] for seen, _ in about]
-        people = sorted({name for name in names if names.count(name) >= 2})
-        right = []
+        """Top-1 among galleries of 20 people, as the engine decides: the nearest of all their pictures."""
+        embedded = lambda x: F.normalize(torch.cat([model(part.float() / 127.5 - 1) for part in x.split(256)]))
+        name = lambda seen: seen["attributes"]["identity"]["match"]
+        vectors, names = embedded(x), [name(seen) for seen, _ in about]
+        pictures, shown = self.gallery
+        known, owners = embedded(pictures), [name(seen) for seen, _ in shown]
+        people, right = sorted(set(names)), []
         for begin in range(0, len(people) - others + 1, others):
-            group = people[begin : begin + others]
-            rows = {name: [i for i, other in enumerate(names) if other == name] for name in group}
-            half = {name: len(rows[name]) // 2 for name in group}
-            gallery = F.normalize(torch.stack([vectors[rows[name][: half[name]]].mean(0) for name in group]))
-            for index, name in enumerate(group):
-                nearest = (vectors[rows[name][half[name] :]] @ gallery.T).argmax(1)
-                right += (nearest == index).tolist()
+            group = set(people[begin : begin + others])
+            asked = [index for index, who in enumerate(names) if who in group]
+            there = [index for index, who in enumerate(owners) if who in group]
+            nearest = (vectors[asked] @ known[there].T).argmax(1).tolist()
+            right += [names[index] == owners[there[place]] for index, place in zip(asked, nearest)]
         return {"top1_among_20": mean(right)}
 
     def export(self, model):

@@ -1,5 +1,6 @@
 """Rendered stills: pictures, what is true of them, and crops of the objects in them, cut as the engine cuts them."""
 
+import io
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -64,12 +65,29 @@ def frames(stills, size, labels):
     return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous(), boxes
 
 
+# Pictures that a gallery holds.
+
+
+def portraits(folder, net):
+    """The pictures of a gallery as `crops` gives crops; the box of each is all of it."""
+    paths = sorted(Path(folder).glob("*/*.png"))
+    whole = [(path, [(0, 0) + Image.open(path).size], (net.width, net.height), False, None) for path in paths]
+    pictures = torch.from_numpy(np.concatenate([_crops(task) for task in whole])).permute(0, 3, 1, 2).contiguous()
+    about = [({"attributes": {"identity": {"match": path.parent.name}}}, box) for path, (box,), *_ in whole]
+    return pictures, about
+
+
 # Crops, for everything that looks at one object.
 
 
 def _crops(task):
-    path, cuts, (width, height), gray = task
-    picture = Image.open(path).convert("L" if gray else "RGB")
+    path, cuts, (width, height), gray, quality = task
+    picture = Image.open(path)
+    if quality:
+        coded = io.BytesIO()
+        picture.save(coded, "JPEG", quality=quality)
+        picture = Image.open(coded)
+    picture = picture.convert("L" if gray else "RGB")
     cut = [
         np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR, box=box)) for box in cuts
     ]
@@ -89,7 +107,8 @@ def widened(box, part, jitter, rng, bounds):
 
 def crops(stills, net, jitter, seed, at_least=0.0):
     """Crops of all objects of `net.of` as bytes `[n, channels, height, width]`, and of each (object, box it was cut by).
-    What is too small or hidden is left out, and what is narrower than `at_least` pixels."""
+    What is too small or hidden is left out, and what is narrower than `at_least` pixels. Of small faces a video's coding
+    leaves less than stills show: for identities half of the pictures are coded worse first."""
     rng = np.random.default_rng(seed)
     bounds = (stills.clip["width"], stills.clip["height"])
     tasks, about = [], []
@@ -102,7 +121,8 @@ def crops(stills, net, jitter, seed, at_least=0.0):
             box = widened(seen["box"], net.widen, jitter, rng, bounds)
             cuts.append(box)
             about.append((seen, box))
-        tasks.append((stills.path(frame), cuts, (net.width, net.height), net.channels == 1))
+        quality = int(rng.integers(15, 70)) if net.task == "identity" and rng.random() < 0.5 else None
+        tasks.append((stills.path(frame), cuts, (net.width, net.height), net.channels == 1, quality))
     pictures = [cut for cut in spread(_crops, tasks) if cut is not None]
     stacked = torch.from_numpy(np.concatenate(pictures))
     stacked = stacked[:, None] if net.channels == 1 else stacked.permute(0, 3, 1, 2)

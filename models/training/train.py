@@ -18,7 +18,7 @@ import detector
 from fit import fit, relit
 from nets import NETS
 from readers import TASKS
-from stills import Stills, crops, frames
+from stills import Stills, crops, frames, portraits
 
 SEED = 20
 
@@ -44,10 +44,14 @@ def train_detector(net, learn, check):
 
 def train_reader(net, learn, check, also=None):
     task = TASKS[net.task](net)
-    x, about = crops(learn, net, net.jitter, SEED, net.at_least)
+    seen = [crops(learn, net, net.jitter, SEED, net.at_least)]
     if also:
-        more, of_more = crops(also, net, net.jitter, SEED, net.at_least)
-        x, about = torch.cat([x, more]), about + of_more
+        seen.append(crops(also, net, net.jitter, SEED, net.at_least))
+    if net.task == "identity":
+        # Who is to be known again is known from a gallery.
+        seen.append(portraits(learn.folder.parent / "gallery-train", net))
+        task.gallery = portraits(learn.folder.parent / "gallery-validation", net)
+    x, about = torch.cat([x for x, _ in seen]), [each for _, about in seen for each in about]
     model, truth = task.model(about), task.truth(about)
     some = (lambda indices: [truth[i] for i in indices.tolist()]) if isinstance(truth, list) else truth.__getitem__
     loss = lambda model, indices: task.loss(model, x[indices], some(indices))

@@ -87,7 +87,7 @@ fn outlined(mut picture: Picture, truth: &FrameTruth, wanted: bool) -> Picture {
 fn faces() -> Picture {
     let mut sheet = image::RgbImage::new(20 * 48, 4 * 96 / 2);
     for (number, view) in (0..20).flat_map(|number| (0..4).map(move |view| (number, view))) {
-        let face = gallery_face(number, view);
+        let face = gallery_face(Part::Clip, number, view);
         for (x, y, pixel) in sheet.enumerate_pixels_mut() {
             if u64::from(x / 48) == number && y / 48 == view {
                 let index = (((y % 48) * 2 * 96 + (x % 48) * 2) * 3) as usize;

@@ -107,4 +107,4 @@ pub fn still(kind: WorldKind, seed: Seed) -> (Picture, FrameTruth) {
 }
 
 /// Pictures of each person of the gallery.
-pub const GALLERY_VIEWS: u32 = 2;
+pub const GALLERY_VIEWS: u32 = 4;

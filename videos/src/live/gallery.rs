@@ -1,8 +1,7 @@
-//! Faces of the gallery, cut as a perfect detector would.
+//! Faces of the gallery, cut as a module cuts those that a perfect detector finds.
 
 use rand::RngExt;
 
-use super::GALLERY;
 use crate::canvas::{Canvas, Picture, rgb};
 use crate::geometry::vec2;
 use crate::lens::Lens;
@@ -12,14 +11,20 @@ use crate::seed::{Part, Seed};
 /// Side of a face's picture in pixels.
 const SIDE: u32 = 96;
 
-/// The face of the gallery's identity `number` (0 is `p01`), neutral and nearly from before; `view` varies light and
-/// direction a little. 96 by 96 pixels: the box of the face, stretched to a square.
+/// Height of a face in pixels before it is cut, in views by turns: near, and as small as a street shows it. A small face
+/// is known more surely by a small one.
+const HEIGHTS: [f32; 2] = [130.0, 24.0];
+
+/// By this part of its sides a face is cut wider and higher than its box: `widen` of modules, as the models learned it.
+const WIDEN: f32 = 0.1;
+
+/// The face of the person `number` of `part` (0 is `p01` in the gallery of clips), neutral and nearly from before; `view` varies light,
+/// direction and distance. 96 by 96 pixels: the box of the face and a little around it, stretched to a square.
 #[must_use]
-pub fn gallery_face(number: u64, view: u32) -> Picture {
-    let number = number % GALLERY;
-    let seed = Seed::new(Part::Clip, number * 64 + u64::from(view));
+pub fn gallery_face(part: Part, number: u64, view: u32) -> Picture {
+    let seed = Seed::new(part, number * 64 + u64::from(view));
     let mut rng = seed.rng("gallery");
-    let height = 130.0;
+    let height = HEIGHTS[view as usize % HEIGHTS.len()];
     let figure = Figure {
         feet: vec2(150.0, 140.0 + height / 0.158 * 0.921),
         height: height / 0.158,
@@ -33,7 +38,7 @@ pub fn gallery_face(number: u64, view: u32) -> Picture {
         ..Figure::default()
     };
     let mut canvas = Canvas::new(300, 280, rgb(0xc8ccd0));
-    let seen = draw_figure(&mut canvas, &Identity::of(Part::Clip, number), &figure);
+    let seen = draw_figure(&mut canvas, &Identity::of(part, number), &figure);
     let lens = Lens {
         grain: 2.0,
         gain: rng.random_range(0.9..1.05),
@@ -45,8 +50,10 @@ pub fn gallery_face(number: u64, view: u32) -> Picture {
     cut(&picture, face)
 }
 
-/// The part of `picture` within `[left, top, right, bottom]`, stretched to a square.
+/// The part of `picture` within `[left, top, right, bottom]` and a little around it, stretched to a square.
 fn cut(picture: &Picture, [x0, y0, x1, y1]: [f32; 4]) -> Picture {
+    let (aside, above) = ((x1 - x0) * WIDEN / 2.0, (y1 - y0) * WIDEN / 2.0);
+    let [x0, y0, x1, y1] = [x0 - aside, y0 - above, x1 + aside, y1 + above];
     let place = |value: f32, most: u32| (value.max(0.0) as u32).min(most.saturating_sub(1));
     let (left, top) = (place(x0, picture.width), place(y0, picture.height));
     let (right, bottom) = (place(x1.ceil(), picture.width), place(y1.ceil(), picture.height));

@@ -18,7 +18,7 @@ pub(crate) enum Render {
     Card(Clip),
     /// Single pictures, each of another world, with truth.jsonl beside them
     Stills(Stills),
-    /// The faces that the gallery of live clips knows, as PNG
+    /// Faces of people as a gallery knows them, as PNG
     Gallery(Gallery),
 }
 
@@ -91,6 +91,12 @@ pub(crate) struct Gallery {
     /// Folder to make, with a folder for each person
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// Whom it shows, who are never those of another part: train, validation or clip
+    #[arg(long, value_name = "PART", default_value = "clip", value_parser = part)]
+    pub(crate) part: Part,
+    /// How many people, from the first on; clips show 20 by name
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) people: u64,
 }
 
 /// `weir render stills`.

@@ -4,7 +4,8 @@ use std::fs;
 
 use weir_flow::StopFlag;
 use weir_videos::GALLERY_VIEWS;
-use weir_videos::live::{GALLERY, gallery_face};
+use weir_videos::live::gallery_face;
+use weir_videos::person::Identity;
 
 use super::ordered::in_order;
 use super::unfinished::Unfinished;
@@ -19,21 +20,21 @@ pub(super) fn gallery(args: &Gallery, stop: &StopFlag) -> anyhow::Result<()> {
     let of = |index: u64| (index / views, (index % views) as u32);
     let make = |index| {
         let (number, view) = of(index);
-        gallery_face(number, view).png()
+        gallery_face(args.part, number, view).png()
     };
-    in_order(GALLERY * views, threads(None), make, |index, made| {
+    in_order(args.people * views, threads(None), make, |index, made| {
         if stop.raised() {
             return Err(interrupted());
         }
         let picture = made?;
         let (number, view) = of(index);
         // A folder for each name: of a file called p01.png the gallery would take the letters for the name.
-        let person = folder.part().join(format!("p{:02}", number + 1));
+        let person = folder.part().join(Identity::of(args.part, number).name());
         let file = person.join(format!("{}.png", view + 1));
         let written = fs::create_dir_all(person).and_then(|()| fs::write(file, picture));
         written.map_err(|error| folder.failed(&error))
     })?;
     folder.finish()?;
-    output::say(&format!("{GALLERY} identities in {}", args.out.display()))?;
+    output::say(&format!("{} identities in {}", args.people, args.out.display()))?;
     Ok(())
 }
