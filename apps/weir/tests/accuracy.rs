@@ -122,12 +122,17 @@ fn the_models_keep_what_their_cards_promise() {
     let mut broken = Vec::new();
     for promise in PROMISES {
         let score = accuracy(promise);
-        let limits = promise.at_least.iter().map(|limit| (limit, true));
-        for ((path, limit), least) in limits.chain(promise.at_most.iter().map(|limit| (limit, false))) {
+        let mut hold = |path: &str, limit: f64, kept: fn(&f64, &f64) -> bool| {
             let value = figure(&score, path);
-            if if least { value < *limit } else { value > *limit } {
+            if !kept(&value, &limit) {
                 broken.push(format!("{} {path}: {value:.4}, promised {limit}", promise.clip));
             }
+        };
+        for (path, least) in promise.at_least {
+            hold(path, *least, f64::ge);
+        }
+        for (path, most) in promise.at_most {
+            hold(path, *most, f64::le);
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));

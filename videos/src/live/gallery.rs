@@ -18,8 +18,9 @@ const HEIGHTS: [f32; 2] = [130.0, 24.0];
 /// By this part of its sides a face is cut wider and higher than its box: `widen` of modules, as the models learned it.
 const WIDEN: f32 = 0.1;
 
-/// The face of the person `number` of `part` (0 is `p01` in the gallery of clips), neutral and nearly from before; `view` varies light,
-/// direction and distance. 96 by 96 pixels: the box of the face and a little around it, stretched to a square.
+/// The face of the person `number` of `part` (0 is `p01` in the gallery of clips), neutral and nearly from before; `view`
+/// varies light, direction and distance. 96 by 96 pixels: the box of the face and a little around it, stretched to a
+/// square.
 #[must_use]
 pub fn gallery_face(part: Part, number: u64, view: u32) -> Picture {
     let seed = Seed::new(part, number * 64 + u64::from(view));
