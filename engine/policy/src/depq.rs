@@ -57,6 +57,13 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (key, request, value))
     }
 
+    /// The smallest key that is not below `key`.
+    #[must_use]
+    pub fn first_from(&self, key: Timestamp) -> Option<Timestamp> {
+        let (place, _) = self.entries.range((key, RequestId(0))..).next()?;
+        Some(place.0)
+    }
+
     /// Takes the entry with the smallest key that is not below `key`.
     pub fn pop_from(&mut self, key: Timestamp) -> Option<(Timestamp, RequestId, T)> {
         let (&place, _) = self.entries.range((key, RequestId(0))..).next()?;

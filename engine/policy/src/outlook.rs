@@ -38,8 +38,6 @@ pub struct ModuleState {
     pub fan_out: FanOut,
     /// Items beyond which a request is too dear for it at present.
     pub dear: Option<u32>,
-    /// Requests dropped here so far, and those that left a last module late.
-    pub dropped: u64,
 }
 
 impl ModuleState {
@@ -59,7 +57,6 @@ impl ModuleState {
             ratio: 1.0,
             fan_out: FanOut::default(),
             dear: None,
-            dropped: 0,
         }
     }
 
@@ -69,7 +66,6 @@ impl ModuleState {
         size_of::<ModuleId>()
             + 3 * size_of::<Span>()
             + 5 * size_of::<f64>()
-            + size_of::<u64>()
             + self.waits.bytes()
             + self.fan_out.streams() * size_of::<f32>()
     }
@@ -114,8 +110,6 @@ pub struct Planner {
     states: Vec<ModuleState>,
     /// This module's part of the SLO by the execution of one item.
     fair_share: Span,
-    /// Requests lost so far in modules behind this one while those were not overloaded.
-    lost_behind: u64,
 }
 
 impl Planner {
@@ -146,7 +140,6 @@ impl Planner {
             through,
             states,
             fair_share: slo,
-            lost_behind: 0,
         };
         planner.fair_share = planner.budgets(slo).0;
         planner
@@ -162,12 +155,7 @@ impl Planner {
 
     /// Takes in what a module (this one included) told.
     pub fn heard(&mut self, state: ModuleState) {
-        let behind = self.behind.contains(&state.module);
         if let Some(known) = self.states.get_mut(state.module.index()) {
-            // What a module loses that has more to do than it can is not for want of slack.
-            if behind && state.input <= state.throughput {
-                self.lost_behind += state.dropped.saturating_sub(known.dropped);
-            }
             *known = state;
         }
     }
@@ -283,11 +271,6 @@ impl Planner {
         summed_wait(&waits, ahead.quantile)
     }
 
-    /// Requests lost so far in modules behind this one for want of slack.
-    pub(crate) fn lost_behind(&self) -> u64 {
-        self.lost_behind
-    }
-
     /// How likely a request of `stream` had better not come: it will be too dear for a module behind this one, or one of
     /// those that a module has too many of (`surplus`, by module behind).
     pub(crate) fn unwanted(&self, stream: StreamId, surplus: &[f64]) -> f64 {
@@ -315,11 +298,6 @@ impl Planner {
     /// Items a second that a module can do, as it told last.
     pub(crate) fn throughput(&self, module: ModuleId) -> f64 {
         self.state(module).throughput
-    }
-
-    /// Whether nothing follows this module.
-    pub(crate) fn is_last(&self) -> bool {
-        self.after.iter().all(Vec::is_empty)
     }
 
     /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is

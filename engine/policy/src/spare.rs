@@ -1,63 +1,99 @@
-//! How much time a request must have to spare so that it is worth being run before others (rule `weir`).
+//! Which requests have time to spare, and so go first (rule `weir`).
 //!
 //! Under overload somebody is let go whatever the order; the question is with how much slack the others leave. With none
 //! (least budget first) every delay further on is fatal to them; with all (high budget first) those that waited are lost
-//! although they could have been served when the burst is over. In between lies a margin, and how large it must be shows
-//! itself: losses further on, in requests that were run here, ask for more of it, none for less.
+//! although they could have been served when the burst is over. In between lies a margin. While the overload lasts it
+//! costs nothing: as many are run, only younger ones. When it ends, the margin is what could have been run and no longer
+//! can. So it follows the queue, is nil without one, and grows with the age of the overload: what has lasted long is less
+//! likely to end now.
 
-use crate::time::Span;
+use crate::time::{Span, Timestamp};
 
-/// Share of all losses, here and further on, that may happen further on.
-const SHARE: f64 = 0.02;
-/// Factor by which the margin grows at a reading with too many losses further on.
-const GROWTH: f64 = 1.5;
-/// Factor by which it shrinks otherwise.
-const DECAY: f64 = 0.97;
+/// The margin in a young overload is at most the SLO over this.
+const MARGIN: u64 = 8;
 
-/// The margin of one module.
-#[derive(Debug, Clone)]
+/// The queue that asks for the whole margin: so many times what can be run in the time that requests have here.
+const LONG: f64 = 3.0;
+
+/// An overload ends where the queue is shorter than that time over this.
+const SHORT: u64 = 4;
+
+/// After this time of overload the margin is twice what it was at first, after two of it three times.
+const GROWTH: Span = Span::from_secs(6);
+
+/// The most that it grows to, as a multiple.
+const GROWN: f64 = 4.0;
+
+/// A request that is too dear may go where all others have so much more than the margin: the SLO over this, growing alike.
+const EASE: u64 = 10;
+
+/// What a module's queue says of its overload.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pressure {
+    since: Timestamp,
+}
+
+/// Bounds on deadlines, by which the next request is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spare {
-    margin: f64,
-    here: u64,
-    further: u64,
+    /// From this deadline on a request has time to spare.
+    pub(crate) from: Timestamp,
+    /// Where nobody else who has time to spare has an earlier deadline than this, those that are too dear go with the rest.
+    pub(crate) ease: Timestamp,
 }
 
-impl Default for Spare {
-    fn default() -> Self {
-        Self {
-            margin: 1.0,
-            here: 0,
-            further: 0,
+impl Pressure {
+    /// Who has time to spare for a batch that starts at `start`. `way`: from there until a request is expected to be out;
+    /// `drain`: how long what waits will take to run.
+    pub(crate) fn spare(&mut self, start: Timestamp, way: Span, drain: Span, slo: Span) -> Spare {
+        let room = slo.saturating_sub(way);
+        if drain < room / SHORT {
+            self.since = start;
+        }
+        let lasted = start.since(self.since);
+        let grown = (1.0 + lasted.as_secs_f64() / GROWTH.as_secs_f64()).min(GROWN);
+        let long = drain.micros() as f64 / (room.micros() as f64 * LONG).max(1.0);
+        let from = start + way + (slo / MARGIN).scale(grown * long.min(1.0));
+        Spare {
+            from,
+            ease: from + (slo / EASE).scale(grown),
         }
     }
 }
 
-impl Spare {
-    /// Takes in how many requests were lost so far, here and further on.
-    pub(crate) fn reading(&mut self, here: u64, further: u64) {
-        let (now_here, now_further) = (
-            here.saturating_sub(self.here),
-            further.saturating_sub(self.further),
-        );
-        (self.here, self.further) = (here, further);
-        let lost = now_here + now_further;
-        if lost == 0 {
-            return;
-        }
-        let factor = if now_further as f64 > SHARE * lost as f64 {
-            GROWTH
-        } else {
-            DECAY
-        };
-        self.margin = (self.margin * factor).clamp(LEAST, MOST);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLO: Span = Span::from_millis(800);
+    const WAY: Span = Span::from_millis(600);
+
+    /// The margin at `at_ms` with so much in the queue.
+    fn margin(pressure: &mut Pressure, at_ms: u64, drain_ms: u64) -> Span {
+        let start = Timestamp::ZERO + Span::from_millis(at_ms);
+        let spare = pressure.spare(start, WAY, Span::from_millis(drain_ms), SLO);
+        assert!(spare.ease > spare.from);
+        spare.from.since(start + WAY)
     }
 
-    /// The margin beyond the way ahead.
-    pub(crate) fn margin(&self, ahead: Span, slo: Span) -> Span {
-        (ahead / 2 + slo / 12).scale(self.margin).min(slo)
+    #[test]
+    fn the_margin_follows_the_queue() {
+        let mut pressure = Pressure::default();
+        let mut at_once = |drain_ms| margin(&mut pressure, 0, drain_ms);
+        assert_eq!(at_once(0), Span::ZERO);
+        assert_eq!(at_once(300), SLO / 16);
+        assert_eq!(at_once(600), SLO / 8);
+        assert_eq!(at_once(9_000), SLO / 8);
+    }
+
+    #[test]
+    fn it_grows_while_the_overload_lasts_and_starts_anew_with_the_next() {
+        let mut pressure = Pressure::default();
+        let mut long = |at_ms| margin(&mut pressure, at_ms, 600);
+        assert_eq!(long(0), SLO / 8);
+        assert_eq!(long(6_000), SLO / 4);
+        assert_eq!(long(60_000), SLO / 2);
+        margin(&mut pressure, 61_000, 40);
+        assert_eq!(margin(&mut pressure, 61_000, 600), SLO / 8);
     }
 }
-
-/// Bounds of the factor.
-const LEAST: f64 = 0.5;
-const MOST: f64 = 16.0;

@@ -8,11 +8,9 @@ use super::{Module, ModuleEffect, Part, Running};
 use crate::broker::{Candidate, DropReason, judge, nexus_passes};
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
+use crate::spare::Spare;
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Forming, Order, Scan, Sizing};
-
-/// Part of the time that requests have left which the queue takes to drain where rule `weir` asks for the whole margin.
-const PRESSED: f64 = 0.6;
 
 /// Where a batch is being put together, and for how long it will be away.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +93,7 @@ impl Module {
         Opening {
             place,
             start,
-            most: self.batch_size,
+            most: self.most_at(place, start),
             takes: None,
         }
     }
@@ -243,29 +241,24 @@ impl Module {
         parts
     }
 
-    fn whose_turn(&mut self, mailbox: usize, spare: Option<Timestamp>) -> Option<RequestId> {
+    fn whose_turn(&mut self, mailbox: usize, spare: Option<Spare>) -> Option<RequestId> {
         match spare {
             Some(spare) => self.queues.next_to_spare(mailbox, spare),
             None => self.queues.next(mailbox, self.priority.end()),
         }
     }
 
-    /// For the rule `weir`: the deadline from which on a request has time to spare. The more waits, the more is asked.
-    fn spare(&self, start: Timestamp) -> Option<Timestamp> {
+    /// For the rule `weir`: which requests have time to spare in a batch that starts at `start`.
+    fn spare(&mut self, start: Timestamp) -> Option<Spare> {
         let weir = matches!(self.spec.policy.drop, DropRule::Weir(_));
         let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
         if !weir || !adaptive {
             return None;
         }
-        let ahead = self.outlook.ahead;
-        let duration = self.expected(self.batch_size);
-        // The queue tells how pressed the module is: by whether the last of it will have time left. The load factor of a
-        // second tells of bursts when they are over.
+        let way = self.expected(self.batch_size) + self.outlook.ahead;
+        // The queue tells of a burst at once; the load factor of a second does when it is over.
         let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
-        let room = self.spec.slo.saturating_sub(duration + ahead);
-        let margin = self.load.spare.margin(ahead, self.spec.slo);
-        let pressed = drain.micros() as f64 / (room.micros() as f64 * PRESSED).max(1.0);
-        Some(start + duration + ahead + margin.scale(pressed.min(1.0)))
+        Some(self.pressure.spare(start, way, drain, self.spec.slo))
     }
 
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the

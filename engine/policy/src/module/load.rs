@@ -7,7 +7,6 @@ use crate::depq::End;
 use crate::fan_out::FanOut;
 use crate::id::StreamId;
 use crate::outlook::{ModuleState, Planner, due};
-use crate::spare::Spare;
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Lookahead, Queueing, Sizing};
 use crate::waits::Waits;
@@ -33,11 +32,9 @@ pub(super) struct Load {
     /// As above, with those that bring nothing.
     demand: f64,
     brought: u64,
-    pub(super) spare: Spare,
     dear: Dear,
     fan_out: FanOut,
     share: f64,
-    dropped: u64,
     published: Option<Timestamp>,
     /// The queueing delay that was published.
     told: Span,
@@ -71,11 +68,9 @@ impl Load {
             items_per_request: 1.0,
             demand: 1.0,
             brought: 0,
-            spare: Spare::default(),
             dear: Dear::default(),
             fan_out: FanOut::default(),
             share: 1.0,
-            dropped: 0,
             published: None,
             told: Span::ZERO,
             telling: ahead.queueing,
@@ -118,10 +113,6 @@ impl Load {
 
     pub(super) fn left(&mut self, latency: Span, now: Timestamp) {
         self.latency.observe(latency.micros() as f64, now);
-    }
-
-    pub(super) fn dropped(&mut self) {
-        self.dropped += 1;
     }
 
     pub(super) fn share(&mut self, share: f64) {
@@ -218,15 +209,12 @@ impl Module {
             fan_out: self.load.fan_out.told(),
             dear: self.load.dear.limit(),
             ratio: self.workers.ratio(),
-            dropped: self.load.dropped,
         }
     }
 
     /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO. Done at
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn reconsider(&mut self) {
-        let further = self.planner.lost_behind();
-        self.load.spare.reading(self.load.dropped, further);
         self.outlook = self.planner.outlook();
         self.batch_size = batch_size(&self.spec, &self.planner, self.workers.ratio());
     }

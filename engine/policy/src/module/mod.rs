@@ -13,6 +13,7 @@ mod booked;
 mod facts;
 mod foresight;
 mod load;
+mod phases;
 mod pool;
 mod queues;
 mod workers;
@@ -28,6 +29,7 @@ use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
 use crate::reserve::Ask;
 use crate::slots::Bid;
+use crate::spare::Pressure;
 use crate::time::{Span, Timestamp};
 use crate::values::{Forming, Mailboxes};
 
@@ -55,6 +57,7 @@ pub struct Module {
     outlook: Outlook,
     priority: Priority,
     load: Load,
+    pressure: Pressure,
     foresight: Foresight,
     queues: Queues,
     workers: Workers,
@@ -101,6 +104,7 @@ impl Module {
             outlook,
             priority: Priority::new(spec.policy.order),
             load: Load::new(&spec.policy.drop),
+            pressure: Pressure::default(),
             foresight: Foresight::default(),
             // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
             queues: Queues::new(match (spec.policy.mailbox, spec.pool) {
@@ -268,7 +272,6 @@ impl Module {
         self.foresee(stream, now);
         let turn_away = self.outlook.turn_away.clamp(0.0, 1.0);
         if droppable && turn_away > 0.0 && self.random.random_bool(turn_away) {
-            self.load.dropped();
             effects.push(ModuleEffect::Drop {
                 request,
                 reason: DropReason::TurnedAway,
@@ -308,10 +311,6 @@ impl Module {
         spend(&run.parts, took, effects);
         for part in run.parts {
             if let Some(entry) = self.queues.done(part.request, part.count) {
-                let late = now.since(entry.sent_at) > self.spec.slo;
-                if late && self.planner.is_last() {
-                    self.load.dropped();
-                }
                 if entry.droppable {
                     self.load.left(now.since(entry.arrived_at), now);
                 }
@@ -363,7 +362,6 @@ impl Module {
         effects: &mut Vec<ModuleEffect>,
     ) {
         if let Some(entry) = self.take_out(request) {
-            self.load.dropped();
             if entry.bound == 0 && entry.droppable && self.load.counts_vain() {
                 // It waited in vain, but it did wait: leaving it out would make a full queue look short.
                 self.load.queued(now.since(entry.arrived_at), now);

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::depq::{Depq, End};
 use crate::id::{RequestId, StreamId};
+use crate::spare::Spare;
 use crate::time::Timestamp;
 use crate::under_way::UnderWay;
 
@@ -194,19 +195,22 @@ impl Queues {
         line.pop(end).map(|(_, request, ())| request)
     }
 
-    /// Whose turn it is where those with time to spare go first, that is with a key of at least `spare`: the first of
-    /// them, and where there is none, the last of the others. It waits no more.
-    pub(super) fn next_to_spare(&mut self, mailbox: usize, spare: Timestamp) -> Option<RequestId> {
+    /// Whose turn it is where those with time to spare go first: the most urgent of them, and where there is none, the
+    /// last of the others. Those that are too dear go when nobody else has time to spare, or all others have plenty. It
+    /// waits no more.
+    pub(super) fn next_to_spare(&mut self, mailbox: usize, spare: Spare) -> Option<RequestId> {
         let from = &mut self.mailboxes[mailbox];
         if let Some((_, begun)) = from.begun.first() {
             return Some(*begun);
         }
-        let line = if from.waiting.is_empty() {
-            &mut from.dear
-        } else {
-            &mut from.waiting
+        let first = |line: &Depq<()>| line.first_from(spare.from);
+        let dear = match (first(&from.waiting), first(&from.dear)) {
+            (Some(waiting), Some(dear)) => waiting >= spare.ease && dear < waiting,
+            (None, Some(_)) => true,
+            (_, None) => from.waiting.is_empty(),
         };
-        let next = line.pop_from(spare).or_else(|| line.pop(End::High));
+        let line = if dear { &mut from.dear } else { &mut from.waiting };
+        let next = line.pop_from(spare.from).or_else(|| line.pop(End::High));
         next.map(|(_, request, ())| request)
     }
 
@@ -283,5 +287,51 @@ impl Queues {
         } else {
             self.remove(request)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Span;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::ZERO + Span::from_millis(ms)
+    }
+
+    /// Deadlines in milliseconds of those that wait, and of those that are too dear.
+    fn queues(waiting: &[u64], dear: &[u64]) -> Queues {
+        let mut queues = Queues::new(1);
+        let all = waiting.iter().map(|ms| (*ms, false));
+        for (ms, dear) in all.chain(dear.iter().map(|ms| (*ms, true))) {
+            let mut entry = Entry::new(at(ms), StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 1, true);
+            entry.dear = dear;
+            queues.insert(RequestId(ms), entry, 0);
+        }
+        queues
+    }
+
+    #[test]
+    fn the_dear_wait_until_the_others_have_plenty_of_time() {
+        let spare = Spare {
+            from: at(100),
+            ease: at(200),
+        };
+        let next = |waiting: &[u64], dear: &[u64]| {
+            queues(waiting, dear)
+                .next_to_spare(0, spare)
+                .map(|request| request.0)
+        };
+        assert_eq!(next(&[150, 300], &[120]), Some(150), "the others are pressed");
+        assert_eq!(next(&[210, 300], &[120]), Some(120), "they have time");
+        assert_eq!(next(&[210], &[250]), Some(210), "the most urgent of all");
+        assert_eq!(
+            next(&[50, 70], &[250]),
+            Some(250),
+            "nobody else has time to spare"
+        );
+        assert_eq!(next(&[50, 70], &[60]), Some(70), "nobody has: high budget first");
+        assert_eq!(next(&[], &[60, 80]), Some(80));
+        assert_eq!(next(&[], &[]), None);
     }
 }

@@ -1,0 +1,150 @@
+//! Keeping the workers of a pool out of step (rule `weir`).
+//!
+//! When a burst begins, idle workers all take a full batch at about the same time, and go on in step: what they finish
+//! falls upon the next module in one heap a batch apart, and waits there. A pool whose batches end evenly spread hands on
+//! an even stream. So a batch that would end together with another is made smaller, to end before it. A round later the
+//! workers are spread, and all batches full again.
+
+use super::{Module, Pool};
+use crate::time::Timestamp;
+use crate::values::{DropRule, Forming};
+
+/// How far apart batches end at least, as a part of the duration of a full one over the workers.
+const APART: f64 = 0.8;
+
+/// A batch is not made smaller than the full one over this.
+const SMALLEST: u32 = 10;
+
+impl Module {
+    /// The most items of a batch that starts at `start` on the worker at `place`.
+    pub(super) fn most_at(&self, place: usize, start: Timestamp) -> u32 {
+        let full = self.batch_size;
+        let weir =
+            matches!(self.spec.policy.drop, DropRule::Weir(_)) && self.spec.policy.forming == Forming::Late;
+        let own = self.spec.pool == Pool::Own && self.queues.mailboxes() == 1;
+        if !weir || !own || self.queues.waiting_items() < u64::from(full) {
+            return full;
+        }
+        let gap = self.expected(full).scale(APART / self.workers.up().max(1) as f64);
+        let ends = |size: u32| start + self.expected(size);
+        let meets = |end: Timestamp| {
+            let others = (0..).zip(self.workers.iter());
+            others
+                .filter(|(other, worker)| *other != place && worker.busy)
+                .map(|(_, worker)| worker.free_at)
+                .find(|free_at| free_at.micros().abs_diff(end.micros()) < gap.micros())
+        };
+        let mut size = full;
+        while let Some(other) = meets(ends(size)) {
+            let before = (full / SMALLEST + 1..size).rev();
+            match before.into_iter().find(|&smaller| ends(smaller) + gap <= other) {
+                Some(smaller) => size = smaller,
+                None => return full,
+            }
+        }
+        size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batching::Peer;
+    use crate::id::{ModuleId, RequestId, SlotId, StreamId};
+    use crate::module::{ModuleEffect, ModuleEvent, ModuleSpec};
+    use crate::profile::Profile;
+    use crate::time::Span;
+    use crate::topology::Topology;
+    use crate::values::Policy;
+
+    const FULL: u32 = 32;
+
+    fn module(workers: u32) -> Module {
+        let points = [1, FULL].map(|size| (size, Span::from_millis(5 + 4 * u64::from(size))));
+        let profile = Profile::new(points.to_vec()).unwrap();
+        let batch = vec![1, 2, 4, 8, 16, FULL];
+        Module::new(ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_secs(10),
+            policy: Policy {
+                drop: serde_json::from_value(serde_json::json!("weir")).unwrap(),
+                ..Policy::default()
+            },
+            slots: (0..workers).map(SlotId).collect(),
+            pool: Pool::Own,
+            batch: batch.clone(),
+            profile: profile.clone(),
+            topology: Topology::new(vec![vec![]]),
+            peers: vec![Peer {
+                profile,
+                batch,
+                workers,
+            }],
+            seed: 1,
+        })
+    }
+
+    /// `(start, end, items)` of all batches when so many requests come at once.
+    fn batches(workers: u32, requests: u64) -> Vec<(Timestamp, Timestamp, u32)> {
+        let mut module = module(workers);
+        let arrived = |request| ModuleEvent::Arrived {
+            request: RequestId(request),
+            stream: StreamId(0),
+            sent_at: Timestamp::ZERO,
+            items: 1,
+            droppable: true,
+        };
+        let mut now = Timestamp::ZERO;
+        let mut facts: Vec<ModuleEvent> = (0..requests).map(arrived).collect();
+        let (mut ran, mut under_way) = (Vec::new(), Vec::new());
+        loop {
+            let mut effects = Vec::new();
+            module.step(facts.drain(..), now, &mut effects);
+            for effect in effects {
+                if let ModuleEffect::Run {
+                    batch,
+                    parts,
+                    expected,
+                    ..
+                } = effect
+                {
+                    ran.push((now, now + expected, parts.len() as u32));
+                    under_way.push((now + expected, batch, expected));
+                }
+            }
+            under_way.sort_unstable_by_key(|run| std::cmp::Reverse(run.0));
+            let Some((end, batch, took)) = under_way.pop() else {
+                return ran;
+            };
+            now = end;
+            facts.push(ModuleEvent::Finished { batch, took });
+        }
+    }
+
+    #[test]
+    fn batches_end_apart_and_are_full_after_the_first_round() {
+        for workers in 2..=6 {
+            let requests = 20 * u64::from(workers * FULL);
+            let ran = batches(workers, requests);
+            let items: u32 = ran.iter().map(|batch| batch.2).sum();
+            assert_eq!(u64::from(items), requests, "each once");
+            let gap = Span::from_millis(133).scale(APART / f64::from(workers));
+            let queued = &ran[..ran.len() - 2 * workers as usize];
+            for (at, &(start, end, items)) in queued.iter().enumerate() {
+                let beside = queued[..at].iter().filter(|other| other.1 > start);
+                for other in beside {
+                    let apart = other.1.micros().abs_diff(end.micros());
+                    assert!(apart >= gap.micros(), "{workers} workers: {apart} us apart");
+                }
+                assert!(at < workers as usize || items == FULL, "batch {at} of {items}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_comes_alone_is_not_held_up_by_it() {
+        let ran = batches(4, 3);
+        assert_eq!(ran.iter().map(|batch| batch.2).sum::<u32>(), 3);
+        assert!(ran.iter().all(|batch| batch.0 == Timestamp::ZERO));
+    }
+}
