@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::StreamId;
 
 /// Weight of a new request. Large: a scene changes within a few frames, and a branch at once.
-const GAIN: f32 = 0.3;
+const GAIN: f32 = 0.4;
 
 /// Streams that are told apart; those beyond count as the mean.
 const STREAMS_MOST: usize = 1_024;
@@ -38,12 +38,14 @@ impl FanOut {
         }
     }
 
+    /// Whether some request brings something else than one item.
+    pub(crate) fn varies(&self) -> bool {
+        self.streams.iter().any(|&mean| mean >= 0.0 && mean != 1.0)
+    }
+
     /// As it is told to others: nothing where every request brings one item.
     pub(crate) fn told(&self) -> Self {
-        if self.streams.iter().all(|&mean| mean < 0.0 || mean == 1.0) {
-            return Self::default();
-        }
-        self.clone()
+        if self.varies() { self.clone() } else { Self::default() }
     }
 
     /// Expected items of the next request of `stream`; `None` where it is not known.

@@ -9,8 +9,8 @@ use crate::time::{Span, Timestamp};
 use crate::values::DropRule;
 use crate::window::Window;
 
-/// Over which the load on a module behind is looked at.
-const PRESENT: Span = Span::from_millis(500);
+/// Over which the load on a module behind is looked at: which branch is the fuller one changes within half a second.
+const PRESENT: Span = Span::from_millis(200);
 
 /// What is about to come upon the modules behind.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Foresight {
 }
 
 impl Module {
-    fn foresees_demand(&self) -> bool {
+    pub(super) fn foresees_demand(&self) -> bool {
         matches!(self.spec.policy.drop, DropRule::Weir(_))
     }
 
@@ -36,15 +36,20 @@ impl Module {
             self.foresight.coming = vec![Window::new(PRESENT); behind.len()];
             self.foresight.surplus = vec![0.0; behind.len()];
         }
+        let mut varies = false;
         for (window, &module) in self.foresight.coming.iter_mut().zip(behind) {
             if let Some(items) = self.planner.brings(stream, module) {
                 window.observe(items, now);
+                varies = true;
             }
+        }
+        if varies {
+            self.weigh(now);
         }
     }
 
     /// Looks how much of what comes is too much for the modules behind.
-    pub(super) fn weigh(&mut self, now: Timestamp) {
+    fn weigh(&mut self, now: Timestamp) {
         let behind = self.planner.behind().iter();
         let of = self.foresight.coming.iter().zip(&mut self.foresight.surplus);
         for ((window, surplus), &module) in of.zip(behind) {

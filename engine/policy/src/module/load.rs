@@ -154,12 +154,13 @@ impl Module {
             self.priority.reading(input, smoothed, self.throughput());
             self.load.dear.reading(input, self.throughput() * 0.8);
         }
-        self.weigh(now);
         let queueing = self.queueing(now);
         let promptly = self.load.telling == Queueing::Present;
         let moved =
             promptly && queueing.micros().abs_diff(self.load.told.micros()) > self.spec.slo.micros() / NEWS;
-        if due(self.load.published, now) || moved {
+        // What streams bring is worth knowing while they still bring it.
+        let streams = self.foresees_demand() && self.load.fan_out.varies();
+        if due(self.load.published, now) || moved || streams {
             self.load.published = Some(now);
             self.load.told = queueing;
             let state = self.state(queueing, now);
