@@ -45,7 +45,11 @@ impl FanOut {
 
     /// As it is told to others: nothing where every request brings one item.
     pub(crate) fn told(&self) -> Self {
-        if self.varies() { self.clone() } else { Self::default() }
+        if self.varies() {
+            self.clone()
+        } else {
+            Self::default()
+        }
     }
 
     /// Expected items of the next request of `stream`; `None` where it is not known.

@@ -10,7 +10,7 @@
 use crate::time::{Span, Timestamp};
 
 /// The margin in a young overload is at most the SLO over this.
-const MARGIN: u64 = 8;
+const MARGIN: u64 = 6;
 
 /// The queue that asks for the whole margin: so many times what can be run in the time that requests have here.
 const LONG: f64 = 3.0;
@@ -65,8 +65,8 @@ impl Pressure {
 mod tests {
     use super::*;
 
-    const SLO: Span = Span::from_millis(800);
-    const WAY: Span = Span::from_millis(600);
+    const SLO: Span = Span::from_millis(600);
+    const WAY: Span = Span::from_millis(400);
 
     /// The margin at `at_ms` with so much in the queue.
     fn margin(pressure: &mut Pressure, at_ms: u64, drain_ms: u64) -> Span {
@@ -81,19 +81,19 @@ mod tests {
         let mut pressure = Pressure::default();
         let mut at_once = |drain_ms| margin(&mut pressure, 0, drain_ms);
         assert_eq!(at_once(0), Span::ZERO);
-        assert_eq!(at_once(300), SLO / 16);
-        assert_eq!(at_once(600), SLO / 8);
-        assert_eq!(at_once(9_000), SLO / 8);
+        assert_eq!(at_once(300), SLO / (2 * MARGIN));
+        assert_eq!(at_once(600), SLO / MARGIN);
+        assert_eq!(at_once(9_000), SLO / MARGIN);
     }
 
     #[test]
     fn it_grows_while_the_overload_lasts_and_starts_anew_with_the_next() {
         let mut pressure = Pressure::default();
         let mut long = |at_ms| margin(&mut pressure, at_ms, 600);
-        assert_eq!(long(0), SLO / 8);
-        assert_eq!(long(6_000), SLO / 4);
-        assert_eq!(long(60_000), SLO / 2);
+        assert_eq!(long(0), SLO / MARGIN);
+        assert_eq!(long(6_000), SLO * 2 / MARGIN);
+        assert_eq!(long(60_000), SLO * 4 / MARGIN);
         margin(&mut pressure, 61_000, 40);
-        assert_eq!(margin(&mut pressure, 61_000, 600), SLO / 8);
+        assert_eq!(margin(&mut pressure, 61_000, 600), SLO / MARGIN);
     }
 }
