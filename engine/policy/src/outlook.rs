@@ -1,5 +1,5 @@
-//! The state planner (PARD 4.2): what a module tells the others about once a second, and what it concludes from what
-//! they tell it about the way that its requests still have ahead.
+//! The state planner (PARD 4.2): what a module tells the others about once a second (rule `weir` at every tick where it
+//! has streams to tell of), and what it concludes from what they tell it about the way that its requests still have ahead.
 
 use serde::{Deserialize, Serialize};
 

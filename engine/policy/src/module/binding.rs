@@ -82,7 +82,7 @@ impl Module {
 
     /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
     pub(super) fn wait_of(&self, part: &Part) -> Span {
-        if matches!(self.spec.policy.drop, DropRule::Weir(_)) {
+        if self.is_weir() {
             part.queued + part.waited
         } else {
             part.waited
@@ -93,7 +93,7 @@ impl Module {
         Opening {
             place,
             start,
-            most: self.most_at(place, start),
+            most: self.most_at(start),
             takes: None,
         }
     }
@@ -250,14 +250,13 @@ impl Module {
 
     /// For the rule `weir`: which requests have time to spare in a batch that starts at `start`.
     fn spare(&mut self, start: Timestamp) -> Option<Spare> {
-        let weir = matches!(self.spec.policy.drop, DropRule::Weir(_));
         let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
-        if !weir || !adaptive {
+        if !self.is_weir() || !adaptive {
             return None;
         }
         let way = self.expected(self.batch_size) + self.outlook.ahead;
         // The queue tells of a burst at once; the load factor of a second does when it is over.
-        let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
+        let drain = self.drain();
         Some(self.pressure.spare(start, way, drain, self.spec.slo))
     }
 

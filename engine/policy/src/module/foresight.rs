@@ -6,7 +6,6 @@ use rand::RngExt;
 use super::Module;
 use crate::id::StreamId;
 use crate::time::{Span, Timestamp};
-use crate::values::DropRule;
 use crate::window::Window;
 
 /// Over which the load on a module behind is looked at: which branch is the fuller one changes within half a second.
@@ -22,13 +21,9 @@ pub(super) struct Foresight {
 }
 
 impl Module {
-    pub(super) fn foresees_demand(&self) -> bool {
-        matches!(self.spec.policy.drop, DropRule::Weir(_))
-    }
-
     /// A request of `stream` has come.
     pub(super) fn foresee(&mut self, stream: StreamId, now: Timestamp) {
-        if !self.foresees_demand() {
+        if !self.is_weir() {
             return;
         }
         let behind = self.planner.behind();
@@ -66,7 +61,7 @@ impl Module {
     /// Whether a request asks for too much at present: here, by what it brings, or further on, by what its stream brought
     /// lately.
     pub(super) fn is_dear(&mut self, stream: StreamId, items: u32) -> bool {
-        if !self.foresees_demand() {
+        if !self.is_weir() {
             return false;
         }
         if self.load.is_dear(items) {

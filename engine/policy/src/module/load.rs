@@ -147,6 +147,11 @@ impl Module {
         a_slot * self.workers.up() as f64 * self.load.share
     }
 
+    /// How long what waits will take to run.
+    pub(super) fn drain(&self) -> Span {
+        Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6))
+    }
+
     pub(super) fn tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if let Some(began) = self.load.began {
             let input = self.load.present.rate(now, began);
@@ -159,7 +164,7 @@ impl Module {
         let moved =
             promptly && queueing.micros().abs_diff(self.load.told.micros()) > self.spec.slo.micros() / NEWS;
         // What streams bring is worth knowing while they still bring it.
-        let streams = self.foresees_demand() && self.load.fan_out.varies();
+        let streams = self.is_weir() && self.load.fan_out.varies();
         if due(self.load.published, now) || moved || streams {
             self.load.published = Some(now);
             self.load.told = queueing;
@@ -183,7 +188,7 @@ impl Module {
         if self.load.telling == Queueing::Recent {
             return mean;
         }
-        let drain = Span::from_secs_f64(self.queues.waiting_items() as f64 / self.throughput().max(1e-6));
+        let drain = self.drain();
         if self.priority.end() == End::Low && drain * 2 > self.spec.slo {
             drain
         } else {

@@ -31,7 +31,7 @@ use crate::reserve::Ask;
 use crate::slots::Bid;
 use crate::spare::Pressure;
 use crate::time::{Span, Timestamp};
-use crate::values::{Forming, Mailboxes};
+use crate::values::{DropRule, Forming, Mailboxes};
 
 use booked::Booking;
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
@@ -419,6 +419,11 @@ impl Module {
             self.wake_at = Some(at);
             effects.push(ModuleEffect::WakeAt { at });
         }
+    }
+
+    /// Whether the rule is `weir`, which adds to PARD what is told in `spare`, `phases` and `foresight`.
+    fn is_weir(&self) -> bool {
+        matches!(self.spec.policy.drop, DropRule::Weir(_))
     }
 
     /// Requests that are here: waiting, bound or running.

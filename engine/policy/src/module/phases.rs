@@ -7,7 +7,7 @@
 
 use super::{Module, Pool};
 use crate::time::Timestamp;
-use crate::values::{DropRule, Forming};
+use crate::values::Forming;
 
 /// How far apart batches end at least, as a part of the duration of a full one over the workers.
 const APART: f64 = 0.8;
@@ -16,31 +16,29 @@ const APART: f64 = 0.8;
 const SMALLEST: u32 = 10;
 
 impl Module {
-    /// The most items of a batch that starts at `start` on the worker at `place`.
-    pub(super) fn most_at(&self, place: usize, start: Timestamp) -> u32 {
+    /// The most items of a batch that starts at `start` on an idle worker.
+    pub(super) fn most_at(&self, start: Timestamp) -> u32 {
         let full = self.batch_size;
-        let weir =
-            matches!(self.spec.policy.drop, DropRule::Weir(_)) && self.spec.policy.forming == Forming::Late;
+        let late = self.is_weir() && self.spec.policy.forming == Forming::Late;
         let own = self.spec.pool == Pool::Own && self.queues.mailboxes() == 1;
-        if !weir || !own || self.queues.waiting_items() < u64::from(full) {
+        if !late || !own || self.queues.waiting_items() < u64::from(full) {
             return full;
         }
         let gap = self.expected(full).scale(APART / self.workers.up().max(1) as f64);
         let ends = |size: u32| start + self.expected(size);
         let meets = |end: Timestamp| {
-            let others = (0..).zip(self.workers.iter());
+            let others = self.workers.iter().filter(|worker| worker.busy);
             others
-                .filter(|(other, worker)| *other != place && worker.busy)
-                .map(|(_, worker)| worker.free_at)
+                .map(|worker| worker.free_at)
                 .find(|free_at| free_at.micros().abs_diff(end.micros()) < gap.micros())
         };
         let mut size = full;
         while let Some(other) = meets(ends(size)) {
-            let before = (full / SMALLEST + 1..size).rev();
-            match before.into_iter().find(|&smaller| ends(smaller) + gap <= other) {
-                Some(smaller) => size = smaller,
-                None => return full,
-            }
+            let mut smaller = (full / SMALLEST + 1..size).rev();
+            let Some(before) = smaller.find(|&size| ends(size) + gap <= other) else {
+                return full;
+            };
+            size = before;
         }
         size
     }
