@@ -5,7 +5,8 @@
 //! although they could have been served when the burst is over. In between lies a margin. While the overload lasts it
 //! costs nothing: as many are run, only younger ones. When it ends, the margin is what could have been run and no longer
 //! can. So it follows the queue, is nil without one, and grows with the age of the overload: what has lasted long is less
-//! likely to end now.
+//! likely to end now. Once less comes than can be run, the burst is over though the queue is long: then most of the margin
+//! is spent on those that waited.
 
 use crate::time::{Span, Timestamp};
 
@@ -24,6 +25,13 @@ const GROWTH: Span = Span::from_secs(6);
 /// The most that it grows to, as a multiple.
 const GROWN: f64 = 4.0;
 
+/// Where so much comes of what can be run, the margin is whole.
+const RUSH: f64 = 1.1;
+
+/// Where only so much comes, the burst is over, and of the margin `LEFT` remains: the ways ahead still vary.
+const CALM: f64 = 0.8;
+const LEFT: f64 = 0.25;
+
 /// A request that is too dear may go where all others have so much more than the margin: the SLO over this, growing alike.
 const EASE: u64 = 10;
 
@@ -31,6 +39,15 @@ const EASE: u64 = 10;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pressure {
     since: Timestamp,
+}
+
+/// What waits and what comes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Queue {
+    /// How long what waits will take to run.
+    pub(crate) drain: Span,
+    /// What came just now over what can be run.
+    pub(crate) rush: f64,
 }
 
 /// Bounds on deadlines, by which the next request is chosen.
@@ -43,17 +60,18 @@ pub(crate) struct Spare {
 }
 
 impl Pressure {
-    /// Who has time to spare for a batch that starts at `start`. `way`: from there until a request is expected to be out;
-    /// `drain`: how long what waits will take to run.
-    pub(crate) fn spare(&mut self, start: Timestamp, way: Span, drain: Span, slo: Span) -> Spare {
+    /// Who has time to spare for a batch that starts at `start`; `way`: from there until a request is expected to be out.
+    pub(crate) fn spare(&mut self, start: Timestamp, way: Span, queue: Queue, slo: Span) -> Spare {
         let room = slo.saturating_sub(way);
-        if drain < room / SHORT {
+        if queue.drain < room / SHORT {
             self.since = start;
         }
         let lasted = start.since(self.since);
         let grown = (1.0 + lasted.as_secs_f64() / GROWTH.as_secs_f64()).min(GROWN);
-        let long = drain.micros() as f64 / (room.micros() as f64 * LONG).max(1.0);
-        let from = start + way + (slo / MARGIN).scale(grown * long.min(1.0));
+        let long = queue.drain.micros() as f64 / (room.micros() as f64 * LONG).max(1.0);
+        let lasts = ((queue.rush - CALM) / (RUSH - CALM)).clamp(0.0, 1.0);
+        let part = long.min(1.0) * (LEFT + (1.0 - LEFT) * lasts);
+        let from = start + way + (slo / MARGIN).scale(grown * part);
         Spare {
             from,
             ease: from + (slo / EASE).scale(grown),
@@ -68,10 +86,15 @@ mod tests {
     const SLO: Span = Span::from_millis(600);
     const WAY: Span = Span::from_millis(400);
 
-    /// The margin at `at_ms` with so much in the queue.
+    /// The margin at `at_ms` with so much in the queue, while more comes than can be run.
     fn margin(pressure: &mut Pressure, at_ms: u64, drain_ms: u64) -> Span {
+        margin_at(pressure, at_ms, drain_ms, 2.0)
+    }
+
+    fn margin_at(pressure: &mut Pressure, at_ms: u64, drain_ms: u64, rush: f64) -> Span {
         let start = Timestamp::ZERO + Span::from_millis(at_ms);
-        let spare = pressure.spare(start, WAY, Span::from_millis(drain_ms), SLO);
+        let drain = Span::from_millis(drain_ms);
+        let spare = pressure.spare(start, WAY, Queue { drain, rush }, SLO);
         assert!(spare.ease > spare.from);
         spare.from.since(start + WAY)
     }
@@ -84,6 +107,16 @@ mod tests {
         assert_eq!(at_once(300), SLO / (2 * MARGIN));
         assert_eq!(at_once(600), SLO / MARGIN);
         assert_eq!(at_once(9_000), SLO / MARGIN);
+    }
+
+    #[test]
+    fn most_of_it_is_given_up_when_the_burst_is_over() {
+        let margin = |rush| margin_at(&mut Pressure::default(), 0, 600, rush);
+        assert_eq!(margin(RUSH), SLO / MARGIN);
+        assert_eq!(margin(CALM), (SLO / MARGIN).scale(LEFT));
+        assert_eq!(margin(0.0), margin(CALM));
+        let between = margin((RUSH + CALM) / 2.0);
+        assert!(margin(CALM) < between && between < margin(RUSH));
     }
 
     #[test]

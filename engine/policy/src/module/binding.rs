@@ -8,7 +8,7 @@ use super::{Module, ModuleEffect, Part, Running};
 use crate::broker::{Candidate, DropReason, judge, nexus_passes};
 use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
-use crate::spare::Spare;
+use crate::spare::{Queue, Spare};
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Forming, Order, Scan, Sizing};
 
@@ -256,8 +256,11 @@ impl Module {
         }
         let way = self.expected(self.batch_size) + self.outlook.ahead;
         // The queue tells of a burst at once; the load factor of a second does when it is over.
-        let drain = self.drain();
-        Some(self.pressure.spare(start, way, drain, self.spec.slo))
+        let queue = Queue {
+            drain: self.drain(),
+            rush: self.rush(start),
+        };
+        Some(self.pressure.spare(start, way, queue, self.spec.slo))
     }
 
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the

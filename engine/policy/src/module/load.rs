@@ -15,6 +15,9 @@ use crate::window::Window;
 /// Over which arrivals are counted as the present rate.
 const PRESENT: Span = Span::from_secs(1);
 
+/// The same where it is asked whether a burst is over: as long as a batch or two.
+const JUST_NOW: Span = Span::from_millis(100);
+
 /// A state is told before its time when the queueing delay has moved by this part of the SLO: modules before this one let
 /// go by it, and while it is stale they let go of too many or too few.
 const NEWS: u64 = 20;
@@ -23,6 +26,7 @@ const NEWS: u64 = 20;
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     present: Window,
+    just_now: Window,
     smoothed: Window,
     queueing: Window,
     latency: Window,
@@ -60,6 +64,7 @@ impl Load {
         };
         Self {
             present: Window::new(PRESENT),
+            just_now: Window::new(JUST_NOW),
             smoothed: Window::new(ahead.window),
             queueing: Window::new(ahead.window),
             latency: Window::new(ahead.window),
@@ -81,6 +86,7 @@ impl Load {
         self.began.get_or_insert(now);
         self.dear.arrived(items);
         self.present.observe(f64::from(items), now);
+        self.just_now.observe(f64::from(items), now);
         self.smoothed.observe(f64::from(items), now);
         self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
     }
@@ -145,6 +151,12 @@ impl Module {
     pub(super) fn throughput(&self) -> f64 {
         let a_slot = f64::from(self.batch_size) / self.expected(self.batch_size).as_secs_f64().max(1e-6);
         a_slot * self.workers.up() as f64 * self.load.share
+    }
+
+    /// What came just now over what the module can do.
+    pub(super) fn rush(&self, now: Timestamp) -> f64 {
+        let began = self.load.began.unwrap_or(now);
+        self.load.just_now.rate(now, began) / self.throughput().max(1e-6)
     }
 
     /// How long what waits will take to run.
