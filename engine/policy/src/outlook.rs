@@ -271,20 +271,6 @@ impl Planner {
         summed_wait(&waits, ahead.quantile)
     }
 
-    /// How likely a request of `stream` had better not come: it will be too dear for a module behind this one, or one of
-    /// those that a module has too many of (`surplus`, by module behind).
-    pub(crate) fn unwanted(&self, stream: StreamId, surplus: &[f64]) -> f64 {
-        let by = |(module, surplus): (&ModuleId, &f64)| {
-            let state = self.state(*module);
-            match (state.fan_out.of(stream), state.dear) {
-                (Some(items), Some(limit)) if items > f64::from(limit) => 1.0,
-                (Some(items), None) if items >= 0.5 => *surplus,
-                _ => 0.0,
-            }
-        };
-        self.behind.iter().zip(surplus).map(by).fold(0.0, f64::max)
-    }
-
     /// Modules behind this one, each once.
     pub(crate) fn behind(&self) -> &[ModuleId] {
         &self.behind
@@ -293,6 +279,11 @@ impl Planner {
     /// Items that a request of `stream` is expected to bring to a module, where requests differ in that.
     pub(crate) fn brings(&self, stream: StreamId, module: ModuleId) -> Option<f64> {
         self.state(module).fan_out.of(stream)
+    }
+
+    /// The items beyond which a request is too dear for a module, as it told last.
+    pub(crate) fn dear(&self, module: ModuleId) -> Option<u32> {
+        self.state(module).dear
     }
 
     /// Items a second that a module can do, as it told last.

@@ -4,20 +4,14 @@
 use rand::RngExt;
 
 use super::Module;
-use crate::id::StreamId;
-use crate::time::{Span, Timestamp};
-use crate::window::Window;
+use super::coming::Coming;
+use crate::id::{ModuleId, StreamId};
+use crate::time::Timestamp;
 
-/// Over which the load on a module behind is looked at: which branch is the fuller one changes within half a second.
-const PRESENT: Span = Span::from_millis(200);
-
-/// What is about to come upon the modules behind.
+/// What is about to come upon the modules behind, in the order of their numbers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Foresight {
-    /// Expected items by module behind, in the order of their numbers.
-    coming: Vec<Window>,
-    /// Share of them that is too much.
-    surplus: Vec<f64>,
+    coming: Vec<Coming>,
 }
 
 impl Module {
@@ -27,34 +21,11 @@ impl Module {
             return;
         }
         let behind = self.planner.behind();
-        if self.foresight.coming.len() != behind.len() {
-            self.foresight.coming = vec![Window::new(PRESENT); behind.len()];
-            self.foresight.surplus = vec![0.0; behind.len()];
-        }
-        let mut varies = false;
-        for (window, &module) in self.foresight.coming.iter_mut().zip(behind) {
+        self.foresight.coming.resize_with(behind.len(), Coming::default);
+        for (coming, &module) in self.foresight.coming.iter_mut().zip(behind) {
             if let Some(items) = self.planner.brings(stream, module) {
-                window.observe(items, now);
-                varies = true;
+                coming.observe(items, self.planner.throughput(module), now);
             }
-        }
-        if varies {
-            self.weigh(now);
-        }
-    }
-
-    /// Looks how much of what comes is too much for the modules behind.
-    fn weigh(&mut self, now: Timestamp) {
-        let behind = self.planner.behind().iter();
-        let of = self.foresight.coming.iter().zip(&mut self.foresight.surplus);
-        for ((window, surplus), &module) in of.zip(behind) {
-            let coming = window.rate(now, Timestamp::ZERO);
-            let can = self.planner.throughput(module);
-            *surplus = if can > 0.0 && coming > can {
-                1.0 - can / coming
-            } else {
-                0.0
-            };
         }
     }
 
@@ -67,7 +38,23 @@ impl Module {
         if self.load.is_dear(items) {
             return true;
         }
-        let unwanted = self.planner.unwanted(stream, &self.foresight.surplus);
+        let unwanted = self.unwanted(stream);
         unwanted > 0.0 && self.random.random_bool(unwanted)
+    }
+
+    /// How likely a request of `stream` is too much for a module behind, or too dear for what comes there.
+    fn unwanted(&self, stream: StreamId) -> f64 {
+        let by = |(&module, coming): (&ModuleId, &Coming)| {
+            let Some(items) = self.planner.brings(stream, module) else {
+                return 0.0;
+            };
+            let limit = self.planner.dear(module);
+            if limit.is_some_and(|limit| items > f64::from(limit)) {
+                return 1.0;
+            }
+            coming.too_much(items)
+        };
+        let behind = self.planner.behind().iter().zip(&self.foresight.coming);
+        behind.map(by).fold(0.0, f64::max)
     }
 }

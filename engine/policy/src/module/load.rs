@@ -22,6 +22,9 @@ const JUST_NOW: Span = Span::from_millis(100);
 /// go by it, and while it is stale they let go of too many or too few.
 const NEWS: u64 = 20;
 
+/// Where streams differ in what they bring, that is told this often: it is worth knowing while they still bring it.
+const STREAMS: Span = Span::from_millis(50);
+
 /// The measurements.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
@@ -171,23 +174,32 @@ impl Module {
             self.priority.reading(input, smoothed, self.throughput());
             self.load.dear.reading(input, self.throughput() * 0.8);
         }
-        let queueing = self.queueing(now);
         let promptly = self.load.telling == Queueing::Present;
-        let moved =
-            promptly && queueing.micros().abs_diff(self.load.told.micros()) > self.spec.slo.micros() / NEWS;
-        // What streams bring is worth knowing while they still bring it.
-        let streams = self.is_weir() && self.load.fan_out.varies();
-        if due(self.load.published, now) || moved || streams {
-            self.load.published = Some(now);
-            self.load.told = queueing;
-            let state = self.state(queueing, now);
-            self.planner.heard(state.clone());
-            self.stale = true;
-            effects.push(ModuleEffect::Publish(state));
+        let moved = self.queueing(now).micros().abs_diff(self.load.told.micros());
+        if due(self.load.published, now) || promptly && moved > self.spec.slo.micros() / NEWS {
+            self.publish(now, effects);
         }
         if std::mem::take(&mut self.stale) {
             self.reconsider();
         }
+    }
+
+    /// Where streams differ in what they bring, tells of it before the next tick.
+    pub(super) fn tell_streams(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let fresh = self.load.published.is_some_and(|at| now.since(at) < STREAMS);
+        if self.is_weir() && !fresh && self.load.fan_out.varies() {
+            self.publish(now, effects);
+        }
+    }
+
+    fn publish(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let queueing = self.queueing(now);
+        self.load.published = Some(now);
+        self.load.told = queueing;
+        let state = self.state(queueing, now);
+        self.planner.heard(state.clone());
+        self.stale = true;
+        effects.push(ModuleEffect::Publish(state));
     }
 
     /// The delay that a request will find here, `q_i`: the recent mean, as far as what waits now bears it out. Where the

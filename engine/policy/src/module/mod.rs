@@ -10,6 +10,7 @@
 
 mod binding;
 mod booked;
+mod coming;
 mod facts;
 mod foresight;
 mod load;
@@ -264,6 +265,7 @@ impl Module {
             return;
         }
         self.load.brought(stream, items);
+        self.tell_streams(now, effects);
         if items == 0 {
             effects.push(ModuleEffect::Forward { request });
             return;
