@@ -117,6 +117,7 @@ fn world(queueing: Queueing) -> WorldSpec {
             forming: Forming::Eager,
             mailbox: Mailboxes::Worker,
             sweep: false,
+            fair: false,
             ..Policy::default()
         },
         modules: (0..MODULES).map(module).collect(),

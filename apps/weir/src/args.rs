@@ -103,7 +103,7 @@ pub(crate) struct Playback {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) course: Course,
-    /// Drop rule instead of the graph's: none, pard, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
+    /// Drop rule instead of the graph's: none, pard, weir, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
     #[arg(long, value_name = "RULE", value_parser = drop_rule)]
     pub(crate) drop: Option<weir_policy::DropRule>,
     /// Order instead of the graph's: adaptive, fcfs, hbf, lbf, instant

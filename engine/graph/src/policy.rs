@@ -40,6 +40,7 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
             "arbitration",
             "mailbox",
             "sweep",
+            "fair",
             "sizing",
             "tables",
             "head_min_fraction",
@@ -81,6 +82,9 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
     }
     if let Some(sweep) = fields.flag("sweep", reports).into_value() {
         policy.sweep = sweep;
+    }
+    if let Some(fair) = fields.flag("fair", reports).into_value() {
+        policy.fair = fair;
     }
     policy
 }

@@ -57,18 +57,10 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (key, request, value))
     }
 
-    /// The smallest key that is not below `key`.
-    #[must_use]
-    pub fn first_from(&self, key: Timestamp) -> Option<Timestamp> {
-        let (place, _) = self.entries.range((key, RequestId(0))..).next()?;
-        Some(place.0)
-    }
-
-    /// Takes the entry with the smallest key that is not below `key`.
-    pub fn pop_from(&mut self, key: Timestamp) -> Option<(Timestamp, RequestId, T)> {
-        let (&place, _) = self.entries.range((key, RequestId(0))..).next()?;
-        let value = self.entries.remove(&place)?;
-        Some((place.0, place.1, value))
+    /// Those whose key is not below `key`, smallest first.
+    pub fn from(&self, key: Timestamp) -> impl Iterator<Item = (Timestamp, RequestId)> {
+        let places = self.entries.range((key, RequestId(0))..);
+        places.map(|((key, request), _)| (*key, *request))
     }
 
     /// Takes `request` out, wherever it stands.

@@ -10,6 +10,7 @@ mod batching;
 mod broker;
 mod dear;
 mod depq;
+mod fair;
 mod fan_out;
 mod gate;
 mod histogram;

@@ -8,6 +8,8 @@
 //! likely to end now. Once less comes than can be run, the burst is over though the queue is long: then most of the margin
 //! is spent on those that waited.
 
+use crate::fair::lot;
+use crate::id::RequestId;
 use crate::time::{Span, Timestamp};
 
 /// The margin in a young overload is at most the SLO over this.
@@ -57,6 +59,20 @@ pub(crate) struct Spare {
     pub(crate) from: Timestamp,
     /// Where nobody else who has time to spare has an earlier deadline than this, those that are too dear go with the rest.
     pub(crate) ease: Timestamp,
+    /// Over which `from` is spread by lot, to be fair: a third of it before, the rest after.
+    pub(crate) spread: Span,
+}
+
+impl Spare {
+    /// From which deadline on this request has time to spare.
+    pub(crate) fn begins(&self, request: RequestId) -> Timestamp {
+        self.earliest() + self.spread.scale(lot(request))
+    }
+
+    /// From which deadline on any request may have.
+    pub(crate) fn earliest(&self) -> Timestamp {
+        self.from.saturating_sub(self.spread / 3)
+    }
 }
 
 impl Pressure {
@@ -71,9 +87,11 @@ impl Pressure {
         let long = queue.drain.micros() as f64 / (room.micros() as f64 * LONG).max(1.0);
         let lasts = ((queue.rush - CALM) / (RUSH - CALM)).clamp(0.0, 1.0);
         let part = long.min(1.0) * (LEFT + (1.0 - LEFT) * lasts);
-        let from = start + way + (slo / MARGIN).scale(grown * part);
+        let margin = (slo / MARGIN).scale(grown * part);
+        let from = start + way + margin;
         Spare {
             from,
+            spread: margin,
             ease: from + (slo / EASE).scale(grown),
         }
     }

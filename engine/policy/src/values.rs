@@ -22,6 +22,9 @@ pub struct Policy {
     pub mailbox: Mailboxes,
     /// Whether a request that is certainly late is let go at once, rather than when its turn comes (the paper).
     pub sweep: bool,
+    /// Whether requests that are about equally urgent go in random order, so that no stream is always the one that is let go;
+    /// if not, strictly by budget (the paper).
+    pub fair: bool,
     /// How batch sizes are chosen; by default as the drop rule has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizing: Option<Sizing>,
@@ -55,6 +58,7 @@ impl Default for Policy {
             arbitration: Arbitration::default(),
             mailbox: Mailboxes::default(),
             sweep: true,
+            fair: true,
             sizing: None,
             tables: Tables::default(),
             head_min_fraction: HEAD_MIN_FRACTION,

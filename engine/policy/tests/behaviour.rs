@@ -261,6 +261,41 @@ fn hopeless_requests_leave_when_they_become_so() {
     }
 }
 
+/// Twelve cameras alike, three times what can be run: the least and the largest drop rate of one of them.
+fn extremes(drop: &str, fair: bool) -> (f64, f64) {
+    let mut scene = chain(
+        Policy {
+            fair,
+            ..policy(drop, Order::Adaptive)
+        },
+        &[10, 10, 10],
+        40,
+        20,
+    );
+    scene.streams = vec![scene.streams[0].clone(); 12];
+    let world = World::new(scene).run();
+    let rates: Vec<f64> = (0..12)
+        .map(|stream| world.ledger.stream(StreamId(stream)).drop_rate())
+        .collect();
+    let total = world.ledger.total().drop_rate();
+    assert!((total - 2.0 / 3.0).abs() < 0.03, "{drop}: {total}");
+    let least = rates.iter().copied().fold(1.0, f64::min);
+    (least, rates.iter().copied().fold(0.0, f64::max))
+}
+
+#[test]
+fn cameras_that_send_at_the_same_times_share_the_losses() {
+    for drop in ["pard", "weir"] {
+        let (least, most) = extremes(drop, true);
+        assert!(most - least < 0.25, "{drop}: {least} to {most}");
+        let (least, most) = extremes(drop, false);
+        assert!(
+            most - least > 0.5,
+            "{drop}, strictly by budget: {least} to {most}"
+        );
+    }
+}
+
 /// Events about what a module does not know change nothing and panic nowhere.
 #[test]
 fn unknown_things_are_passed_over() {

@@ -52,6 +52,7 @@ fn policies() -> Vec<Policy> {
                 arbitration: arbitrations[turn % 4],
                 mailbox: [Mailboxes::Pool, Mailboxes::Worker, Mailboxes::Worker][turn % 3],
                 sweep: turn % 2 == 0,
+                fair: turn % 3 > 0,
                 sizing: [None, Some(Sizing::Fair), Some(Sizing::Together)][turn % 3],
                 ..Policy::default()
             });
@@ -174,6 +175,7 @@ fn the_papers_setting_keeps_the_books_too() {
             forming: Forming::Eager,
             mailbox: Mailboxes::Worker,
             sweep: false,
+            fair: false,
             ..Policy::default()
         };
         let mut drawn = Drawn::new(policy, 50_000 + seed);

@@ -57,6 +57,7 @@ fn main() {
         forming: Forming::Eager,
         mailbox: Mailboxes::Worker,
         sweep: false,
+        fair: false,
         ..Policy::default()
     };
     for (name, policy) in [

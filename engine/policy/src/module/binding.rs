@@ -248,10 +248,14 @@ impl Module {
         }
     }
 
+    /// Whether who goes next is decided by the margin of the rule `weir`.
+    pub(super) fn keeps_margin(&self) -> bool {
+        self.is_weir() && matches!(self.spec.policy.order, Order::Adaptive | Order::Instant)
+    }
+
     /// For the rule `weir`: which requests have time to spare in a batch that starts at `start`.
     fn spare(&mut self, start: Timestamp) -> Option<Spare> {
-        let adaptive = matches!(self.spec.policy.order, Order::Adaptive | Order::Instant);
-        if !self.is_weir() || !adaptive {
+        if !self.keeps_margin() {
             return None;
         }
         let way = self.expected(self.batch_size) + self.outlook.ahead;
@@ -260,7 +264,11 @@ impl Module {
             drain: self.drain(),
             rush: self.rush(start),
         };
-        Some(self.pressure.spare(start, way, queue, self.spec.slo))
+        let mut spare = self.pressure.spare(start, way, queue, self.spec.slo);
+        if !self.spec.policy.fair {
+            spare.spread = Span::ZERO;
+        }
+        Some(spare)
     }
 
     /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the

@@ -25,6 +25,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::broker::{DropReason, foresees};
+use crate::fair;
 use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
@@ -282,6 +283,14 @@ impl Module {
         }
         let key = if self.priority.by_arrival() {
             now
+        } else if droppable && self.spec.policy.fair {
+            // The margin is spread by lots, too.
+            let near = if self.keeps_margin() {
+                fair::CLOSE
+            } else {
+                fair::NEAR
+            };
+            sent_at + self.spec.slo + (self.spec.slo / near).scale(fair::lot(request))
         } else {
             sent_at + self.spec.slo
         };

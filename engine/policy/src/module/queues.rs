@@ -10,6 +10,9 @@ use crate::spare::Spare;
 use crate::time::Timestamp;
 use crate::under_way::UnderWay;
 
+/// So many lots are looked at to find who goes next.
+const LOTS_MOST: usize = 64;
+
 /// One request in one module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
@@ -203,15 +206,20 @@ impl Queues {
         if let Some((_, begun)) = from.begun.first() {
             return Some(*begun);
         }
-        let first = |line: &Depq<()>| line.first_from(spare.from);
+        let first = |line: &Depq<()>| line.from(spare.from).next().map(|(key, _)| key);
         let dear = match (first(&from.waiting), first(&from.dear)) {
             (Some(waiting), Some(dear)) => waiting >= spare.ease && dear < waiting,
             (None, Some(_)) => true,
             (_, None) => from.waiting.is_empty(),
         };
         let line = if dear { &mut from.dear } else { &mut from.waiting };
-        let next = line.pop_from(spare.from).or_else(|| line.pop(End::High));
-        next.map(|(_, request, ())| request)
+        match goes_next(line, spare) {
+            Some((key, request)) => {
+                line.remove(key, request);
+                Some(request)
+            }
+            None => line.pop(End::High).map(|(_, request, ())| request),
+        }
     }
 
     /// Those that wait in a mailbox, smallest key first.
@@ -290,6 +298,14 @@ impl Queues {
     }
 }
 
+/// The first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the first
+/// beyond the bound.
+fn goes_next(line: &Depq<()>, spare: Spare) -> Option<(Timestamp, RequestId)> {
+    let mut near = line.from(spare.earliest()).take(LOTS_MOST);
+    let by_lot = near.find(|&(key, request)| key >= spare.begins(request));
+    by_lot.or_else(|| line.from(spare.from).next())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,6 +332,7 @@ mod tests {
         let spare = Spare {
             from: at(100),
             ease: at(200),
+            spread: Span::ZERO,
         };
         let next = |waiting: &[u64], dear: &[u64]| {
             queues(waiting, dear)
