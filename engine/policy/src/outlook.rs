@@ -190,7 +190,8 @@ impl Planner {
         together(peers, &standing, &self.topology, self.slo.scale(1.1), own)
     }
 
-    fn state(&self, module: ModuleId) -> &ModuleState {
+    /// What a module told last.
+    pub(crate) fn state(&self, module: ModuleId) -> &ModuleState {
         &self.states[module.index()]
     }
 

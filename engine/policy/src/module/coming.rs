@@ -25,6 +25,8 @@ pub(super) struct Coming {
     now: [f32; BINS],
     /// And within the one before.
     before: [f32; BINS],
+    /// All of them together.
+    sums: (f32, f32),
     /// The first bin of which not all can be done, and the part of it that is too much.
     limit: (usize, f64),
 }
@@ -35,6 +37,7 @@ impl Default for Coming {
             stretch: 0,
             now: [0.0; BINS],
             before: [0.0; BINS],
+            sums: (0.0, 0.0),
             limit: (BINS, 0.0),
         }
     }
@@ -50,24 +53,29 @@ impl Coming {
         let stretch = now.micros() / PRESENT.micros();
         if stretch != self.stretch {
             let next = stretch == self.stretch + 1;
-            self.before = if next { self.now } else { [0.0; BINS] };
-            self.now = [0.0; BINS];
+            (self.before, self.sums.1) = if next {
+                (self.now, self.sums.0)
+            } else {
+                ([0.0; BINS], 0.0)
+            };
+            (self.now, self.sums.0) = ([0.0; BINS], 0.0);
             self.stretch = stretch;
         }
         self.now[bin(items)] += items as f32;
+        self.sums.0 += items as f32;
         self.weigh(throughput, now);
     }
 
     fn weigh(&mut self, throughput: f64, now: Timestamp) {
         let passed = (now.micros() % PRESENT.micros()) as f64 / PRESENT.micros() as f64;
-        let came = |at: usize| f64::from(self.now[at]) + f64::from(self.before[at]) * (1.0 - passed);
+        let came = |now: f32, before: f32| f64::from(now) + f64::from(before) * (1.0 - passed);
         let mut room = throughput * PRESENT.as_secs_f64();
         self.limit = (BINS, 0.0);
-        if room <= 0.0 {
+        if room <= 0.0 || came(self.sums.0, self.sums.1) <= room {
             return;
         }
         for at in 0..BINS {
-            let here = came(at);
+            let here = came(self.now[at], self.before[at]);
             if here > room {
                 self.limit = (at, 1.0 - room / here);
                 return;

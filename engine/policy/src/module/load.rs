@@ -43,6 +43,8 @@ pub(super) struct Load {
     fan_out: FanOut,
     share: f64,
     published: Option<Timestamp>,
+    /// When what streams bring was told last.
+    streams_told: Option<Timestamp>,
     /// The queueing delay that was published.
     told: Span,
     telling: Queueing,
@@ -80,6 +82,7 @@ impl Load {
             fan_out: FanOut::default(),
             share: 1.0,
             published: None,
+            streams_told: None,
             told: Span::ZERO,
             telling: ahead.queueing,
         }
@@ -176,7 +179,8 @@ impl Module {
         }
         let promptly = self.load.telling == Queueing::Present;
         let moved = self.queueing(now).micros().abs_diff(self.load.told.micros());
-        if due(self.load.published, now) || promptly && moved > self.spec.slo.micros() / NEWS {
+        let news = promptly && moved > self.spec.slo.micros() / NEWS;
+        if due(self.load.published, now) || news || self.streams_differ() {
             self.publish(now, effects);
         }
         if std::mem::take(&mut self.stale) {
@@ -184,19 +188,32 @@ impl Module {
         }
     }
 
-    /// Where streams differ in what they bring, tells of it before the next tick.
+    /// Where streams differ in what they bring, tells of that alone before the next tick: the rest stays as it was told.
     pub(super) fn tell_streams(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let fresh = self.load.published.is_some_and(|at| now.since(at) < STREAMS);
-        if self.is_weir() && !fresh && self.load.fan_out.varies() {
-            self.publish(now, effects);
+        let fresh = |at: Timestamp| now.since(at) < STREAMS;
+        if self.load.streams_told.is_some_and(fresh) || !self.streams_differ() {
+            return;
         }
+        let state = ModuleState {
+            fan_out: self.load.fan_out.told(),
+            ..self.planner.state(self.spec.id).clone()
+        };
+        self.publish_state(state, now, effects);
+    }
+
+    fn streams_differ(&self) -> bool {
+        self.is_weir() && self.load.fan_out.varies()
     }
 
     fn publish(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let queueing = self.queueing(now);
         self.load.published = Some(now);
         self.load.told = queueing;
-        let state = self.state(queueing, now);
+        self.publish_state(self.state(queueing, now), now, effects);
+    }
+
+    fn publish_state(&mut self, state: ModuleState, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        self.load.streams_told = Some(now);
         self.planner.heard(state.clone());
         self.stale = true;
         effects.push(ModuleEffect::Publish(state));
