@@ -185,6 +185,26 @@ pub fn closed(study: &Study, workload: &(String, String)) -> f64 {
     }
 }
 
+/// Whether weir closes half of PARD's gap on all workloads taken together whose name has `part`.
+#[must_use]
+pub fn closed_together(study: &Study, what: &str, part: &str) -> Check {
+    let workloads = study.workloads();
+    let those = || workloads.iter().filter(|workload| name(workload).contains(part));
+    let sum = |policy: &str| -> f64 {
+        those()
+            .map(|workload| over(&of(study, workload, policy), |outcome| outcome.drop_rate).mean)
+            .sum()
+    };
+    let least: f64 = those().map(|workload| bound(study, workload).mean).sum();
+    let (pard, weir) = (sum("pard"), sum("weir"));
+    let closed = (pard - weir) / (pard - least);
+    Check::new(
+        format!("{what}, taken together: weir closes at least half of PARD's gap to the bound"),
+        share(closed),
+        closed >= 0.5,
+    )
+}
+
 fn best(study: &Study, workload: &(String, String)) -> (String, f64) {
     let policies = study
         .policies()

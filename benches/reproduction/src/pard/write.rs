@@ -117,6 +117,10 @@ fn tables(studies: &Studies) -> Filling {
             &[
                 fixed::claims(fixed, "twelve", 3),
                 fixed::claims(dynamic, "dynamic paths and fan-out", dynamic.workloads().len()),
+                vec![
+                    fixed::closed_together(dynamic, "dynamic paths", "dynamic"),
+                    fixed::closed_together(dynamic, "fan-out", "crowd"),
+                ],
             ]
             .concat(),
         ),
