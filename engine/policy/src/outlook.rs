@@ -1,4 +1,4 @@
-//! The state planner (PARD 4.2): what a module tells the others about once a second (rule `weir` at every tick where it
+//! The state planner (PARD 4.2): what a module tells the others about once a second (rule `weir` every 50 ms where it
 //! has streams to tell of), and what it concludes from what they tell it about the way that its requests still have ahead.
 
 use serde::{Deserialize, Serialize};
