@@ -13,9 +13,18 @@ pub(crate) const NEAR: u64 = 10;
 /// Where lots decide in another way as well, only those within the SLO over this are.
 pub(crate) const CLOSE: u64 = 50;
 
-/// The request's lot, evenly drawn from 0 to 1 (`splitmix64`'s mixing of its number).
+/// The request's lot: [`scattered`] by its number.
 pub(crate) fn lot(request: RequestId) -> f64 {
-    let mut mixed = request.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    scattered(request.0)
+}
+
+/// What lies between two numbers in a row that [`scattered`] turns into a random sequence (`splitmix64`).
+pub const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number from 0 to below 1 that is evenly spread over those given (`splitmix64`'s mixing).
+#[must_use]
+pub fn scattered(number: u64) -> f64 {
+    let mut mixed = number.wrapping_add(STRIDE);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;

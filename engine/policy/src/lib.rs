@@ -38,6 +38,7 @@ mod window;
 pub use batching::Peer;
 pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
 pub use depq::{Depq, End};
+pub use fair::{STRIDE, scattered};
 pub use fan_out::FanOut;
 pub use gate::{Admission, Gate, GateSpec, Overflow};
 pub use histogram::{Histogram, Quantiles};

@@ -13,8 +13,8 @@
 //! for a batch of `n` on one of `k` shares of a device; `o`, what a batch costs however small it is, is 0.25 on fast classes
 //! and 0.08 on slow ones, and `s` runs from -1 to 1 by [`Shape`]. Slow devices are not shared.
 
-use weir_policy::Span;
 use weir_policy::plan::{BlockTimes, Blocks};
+use weir_policy::{STRIDE, Span, scattered};
 
 use super::published::Cluster;
 
@@ -211,12 +211,9 @@ impl Model {
 
 /// Uniform in 0..1: a splitmix step.
 fn uniform(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+    let drawn = scattered(*state);
+    *state = state.wrapping_add(STRIDE);
+    drawn
 }
 
 #[cfg(test)]
