@@ -4,6 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use weir_policy::{
@@ -172,7 +173,8 @@ fn full_waits(module: u64) -> Waits {
     waits
 }
 
-/// Microseconds of an outlook of the first of four modules, all of which have told full samples.
+/// Microseconds of an outlook of the first of four modules, all of which have told full samples and the last one others
+/// since the last outlook.
 fn outlook() -> f64 {
     let next = |id: usize| (id + 1..MODULES).take(1).map(|to| ModuleId(to as u32)).collect();
     let topology = Topology::new((0..MODULES).map(next).collect());
@@ -180,18 +182,30 @@ fn outlook() -> f64 {
         waits: full_waits(id.into()).sketch(),
         ..ModuleState::initial(ModuleId(id), Span::from_millis(38))
     };
-    let states = (0..MODULES as u32).map(state).collect();
+    let last = MODULES as u32 - 1;
+    let other = ModuleState {
+        waits: full_waits(u64::from(last) + 10).sketch(),
+        ..state(last)
+    };
+    let mut told = [state(last), other].map(Arc::new).into_iter().cycle();
+    let states = (0..=last).map(state).collect();
     let rule = DropRule::default();
-    let planner = Planner::new(ModuleId(0), Span::from_millis(400), rule, &topology, states);
+    let mut planner = Planner::new(ModuleId(0), Span::from_millis(400), rule, &topology, states);
     timed(500, || {
+        told.next().into_iter().for_each(|state| planner.heard(state));
         std::hint::black_box(planner.outlook());
     })
 }
 
-/// Microseconds of a summary of full samples.
+/// Microseconds of a summary of full samples, of which a second's worth at 300 a second are new.
 fn sketch() -> f64 {
-    let waits = full_waits(0);
+    let mut waits = full_waits(0);
+    let mut number = 0;
     timed(200, || {
+        for _ in 0..300 {
+            number += 1;
+            waits.observe(Span::from_micros((number * 7_927) % 38_000));
+        }
         std::hint::black_box(waits.sketch());
     })
 }

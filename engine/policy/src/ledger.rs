@@ -71,6 +71,8 @@ pub struct Ledger {
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
     busy: BTreeMap<ModuleId, Span>,
     wasted: BTreeMap<ModuleId, Span>,
+    /// Empty lists of what was spent, for the next accounts.
+    blank: Vec<Vec<(ModuleId, Span)>>,
 }
 
 impl Ledger {
@@ -83,7 +85,7 @@ impl Ledger {
             request,
             Account {
                 stream,
-                spent: Vec::new(),
+                spent: self.blank.pop().unwrap_or_default(),
             },
         );
         for counts in [&mut self.total, self.streams.entry(stream).or_default()] {
@@ -105,7 +107,7 @@ impl Ledger {
 
     /// A request ended. Says false, and changes nothing, where it had ended already.
     pub fn ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
-        let Some(account) = self.open.remove(request) else {
+        let Some(mut account) = self.open.remove(request) else {
             return false;
         };
         for counts in [&mut self.total, self.streams.entry(account.stream).or_default()] {
@@ -120,10 +122,12 @@ impl Ledger {
             *self.drops.entry((module, reason)).or_default() += 1;
         }
         if outcome != Outcome::Delivered {
-            for (module, span) in account.spent {
-                *self.wasted.entry(module).or_default() += span;
+            for (module, span) in &account.spent {
+                *self.wasted.entry(*module).or_default() += *span;
             }
         }
+        account.spent.clear();
+        self.blank.push(account.spent);
         true
     }
 

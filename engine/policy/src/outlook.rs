@@ -1,6 +1,8 @@
 //! The state planner (PARD 4.2): what a module tells the others about once a second (rule `weir` every 50 ms where it
 //! has streams to tell of), and what it concludes from what they tell it about the way that its requests still have ahead.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::batching::{Peer, Standing, together};
@@ -107,7 +109,9 @@ pub struct Planner {
     after: Vec<Vec<ModuleId>>,
     behind: Vec<ModuleId>,
     through: Vec<Vec<ModuleId>>,
-    states: Vec<ModuleState>,
+    states: Vec<Arc<ModuleState>>,
+    /// Summed waits along the paths after this module, where they have not changed since they were added up.
+    waits: Vec<Option<Span>>,
     /// This module's part of the SLO by the execution of one item.
     fair_share: Span,
 }
@@ -136,9 +140,10 @@ impl Planner {
             rule,
             topology: topology.clone(),
             behind,
+            waits: vec![None; after.len()],
             after,
             through,
-            states,
+            states: states.into_iter().map(Arc::new).collect(),
             fair_share: slo,
         };
         planner.fair_share = planner.budgets(slo).0;
@@ -154,15 +159,22 @@ impl Planner {
     }
 
     /// Takes in what a module (this one included) told.
-    pub fn heard(&mut self, state: ModuleState) {
-        if let Some(known) = self.states.get_mut(state.module.index()) {
-            *known = state;
+    pub fn heard(&mut self, state: Arc<ModuleState>) {
+        let Some(known) = self.states.get_mut(state.module.index()) else {
+            return;
+        };
+        if known.waits != state.waits {
+            let paths = self.after.iter().zip(&mut self.waits);
+            for (_, wait) in paths.filter(|(path, _)| path.contains(&state.module)) {
+                *wait = None;
+            }
         }
+        *known = state;
     }
 
     /// The outlook as of what was heard so far.
     #[must_use]
-    pub fn outlook(&self) -> Outlook {
+    pub fn outlook(&mut self) -> Outlook {
         let (own_budget, budget_up_to_here) = self.budgets(self.slo);
         Outlook {
             ahead: self.ahead(),
@@ -175,7 +187,7 @@ impl Planner {
 
     /// Batch sizes for all modules together, as they stand lately; `own`: none shares its slots.
     pub(crate) fn batch_sizes(&self, peers: &[Peer], own: bool) -> Vec<u32> {
-        let standing = |(peer, state): (&Peer, &ModuleState)| Standing {
+        let standing = |(peer, state): (&Peer, &Arc<ModuleState>)| Standing {
             workers: if state.workers > 0.0 {
                 state.workers
             } else {
@@ -196,16 +208,16 @@ impl Planner {
     }
 
     /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it.
-    fn ahead(&self) -> Span {
+    fn ahead(&mut self) -> Span {
         let mut longest = Span::ZERO;
-        for path in &self.after {
+        for path in 0..self.after.len() {
             longest = longest.max(self.ahead_along(path, longest));
         }
         longest
     }
 
     /// The way ahead of each stream, by what it is expected to bring to each module; empty where all are alike.
-    fn by_stream(&self) -> Vec<Span> {
+    fn by_stream(&mut self) -> Vec<Span> {
         let DropRule::Weir(ahead) = self.rule else {
             return Vec::new();
         };
@@ -214,9 +226,7 @@ impl Planner {
         if streams == 0 {
             return Vec::new();
         }
-        let waits: Vec<Span> = self
-            .after
-            .iter()
+        let waits: Vec<Span> = (0..self.after.len())
             .map(|path| self.wait_along(path, ahead))
             .collect();
         let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
@@ -239,16 +249,22 @@ impl Planner {
         (0..streams as u32).map(of_stream).collect()
     }
 
-    /// Along one path; zero where it is certainly no longer than `known`.
-    fn ahead_along(&self, path: &[ModuleId], known: Span) -> Span {
-        let queueing: Span = path.iter().map(|&module| self.state(module).queueing).sum();
-        let duration: Span = path.iter().map(|&module| self.state(module).duration).sum();
+    /// Along one path after this module; zero where it is certainly no longer than `known`.
+    fn ahead_along(&mut self, path: usize, known: Span) -> Span {
+        let sum = |of: fn(&ModuleState) -> Span| {
+            self.after[path]
+                .iter()
+                .map(|&module| of(self.state(module)))
+                .sum()
+        };
+        let queueing: Span = sum(|state| state.queueing);
+        let duration: Span = sum(|state| state.duration);
         match self.rule {
             // Results take a moment to get out: who is let through to the last instant is late.
             DropRule::Weir(ahead) => duration + self.wait_along(path, ahead) + self.slo / EXIT,
             DropRule::Pard(ahead) => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
-                let most: Span = path.iter().map(|&module| self.state(module).waits.most()).sum();
+                let most: Span = sum(|state| state.waits.most());
                 if queueing + duration + most <= known {
                     return Span::ZERO;
                 }
@@ -267,9 +283,15 @@ impl Planner {
         }
     }
 
-    fn wait_along(&self, path: &[ModuleId], ahead: Lookahead) -> Span {
-        let waits: Vec<&Sketch> = path.iter().map(|&module| &self.state(module).waits).collect();
-        summed_wait(&waits, ahead.quantile)
+    fn wait_along(&mut self, path: usize, ahead: Lookahead) -> Span {
+        if let Some(wait) = self.waits[path] {
+            return wait;
+        }
+        let modules = self.after[path].iter();
+        let waits: Vec<&Sketch> = modules.map(|&module| &self.state(module).waits).collect();
+        let wait = summed_wait(&waits, ahead.quantile);
+        self.waits[path] = Some(wait);
+        wait
     }
 
     /// Modules behind this one, each once.
@@ -392,10 +414,10 @@ mod tests {
     fn queueing_behind_is_counted_by_pard_and_not_by_sf() {
         for (rule, expected) in [(DropRule::default(), 90), (DropRule::Sf, 60)] {
             let mut planner = planner(0, rule);
-            planner.heard(ModuleState {
+            planner.heard(Arc::new(ModuleState {
                 queueing: ms(30),
                 ..ModuleState::initial(ModuleId(2), ms(50))
-            });
+            }));
             assert_eq!(planner.outlook().ahead, ms(expected));
         }
     }
@@ -418,10 +440,10 @@ mod tests {
     fn overload_behind_cuts_admission() {
         let mut planner = planner(0, DropRule::Oc(crate::OverloadControl::default()));
         assert_eq!(planner.outlook().turn_away, 0.0);
-        planner.heard(ModuleState {
+        planner.heard(Arc::new(ModuleState {
             queueing: ms(30),
             ..ModuleState::initial(ModuleId(3), ms(10))
-        });
+        }));
         assert_eq!(planner.outlook().turn_away, 0.4);
     }
 }

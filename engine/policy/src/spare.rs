@@ -66,6 +66,9 @@ pub(crate) struct Spare {
 impl Spare {
     /// From which deadline on this request has time to spare.
     pub(crate) fn begins(&self, request: RequestId) -> Timestamp {
+        if self.spread == Span::ZERO {
+            return self.from;
+        }
         self.earliest() + self.spread.scale(lot(request))
     }
 

@@ -14,6 +14,12 @@ const SKETCH_POINTS: usize = 129;
 pub struct Waits {
     recent: VecDeque<u32>,
     most: usize,
+    /// Those at the last sketch, ascending: few have come and gone since, so they need not all be sorted again.
+    sorted: Vec<u32>,
+    /// How many came since the last sketch, up to one more than are kept.
+    came: usize,
+    /// Those that were forgotten since.
+    went: Vec<u32>,
 }
 
 impl Waits {
@@ -23,27 +29,53 @@ impl Waits {
         Self {
             recent: VecDeque::new(),
             most: most.max(1),
+            sorted: Vec::new(),
+            came: 0,
+            went: Vec::new(),
         }
     }
 
     /// Takes in one wait.
     pub fn observe(&mut self, wait: Span) {
-        if self.recent.len() == self.most {
-            self.recent.pop_front();
+        self.came = (self.came + 1).min(self.most + 1);
+        if self.recent.len() == self.most
+            && let Some(went) = self.recent.pop_front()
+            && !self.all_anew()
+        {
+            self.went.push(went);
         }
         self.recent
             .push_back(u32::try_from(wait.micros()).unwrap_or(u32::MAX));
     }
 
+    /// Whether none of those at the last sketch is left.
+    fn all_anew(&self) -> bool {
+        self.came > self.most
+    }
+
+    /// Brings the sorted ones up to date.
+    fn sort(&mut self) {
+        if self.all_anew() {
+            self.sorted = self.recent.iter().copied().collect();
+            self.sorted.sort_unstable();
+        } else if self.came > 0 {
+            let mut came: Vec<u32> = self.recent.iter().rev().take(self.came).copied().collect();
+            came.sort_unstable();
+            self.went.sort_unstable();
+            self.sorted = exchanged(&self.sorted, &self.went, &came);
+        }
+        self.came = 0;
+        self.went.clear();
+    }
+
     /// The distribution at evenly spaced ranks.
     #[must_use]
-    pub fn sketch(&self) -> Sketch {
-        let mut sorted: Vec<u32> = self.recent.iter().copied().collect();
-        sorted.sort_unstable();
-        let Some(last) = sorted.len().checked_sub(1) else {
+    pub fn sketch(&mut self) -> Sketch {
+        self.sort();
+        let Some(last) = self.sorted.len().checked_sub(1) else {
             return Sketch::default();
         };
-        let points = SKETCH_POINTS.min(sorted.len());
+        let points = SKETCH_POINTS.min(self.sorted.len());
         let rank = |point: usize| {
             if points == 1 {
                 0
@@ -52,9 +84,29 @@ impl Waits {
             }
         };
         Sketch {
-            points: (0..points).map(|point| sorted[rank(point)]).collect(),
+            points: (0..points).map(|point| self.sorted[rank(point)]).collect(),
         }
     }
+}
+
+/// `all` without those that `went`, which are among them, and with those that `came`. All lists ascend.
+fn exchanged(all: &[u32], went: &[u32], came: &[u32]) -> Vec<u32> {
+    let mut changed = Vec::with_capacity(all.len() + came.len());
+    let (mut went, mut came) = (went.iter(), came.iter());
+    let (mut gone, mut new) = (went.next(), came.next());
+    for wait in all {
+        while let Some(before) = new.filter(|new| *new < wait) {
+            changed.push(*before);
+            new = came.next();
+        }
+        if gone == Some(wait) {
+            gone = went.next();
+        } else {
+            changed.push(*wait);
+        }
+    }
+    changed.extend(new.into_iter().chain(came));
+    changed
 }
 
 /// A distribution of waits as a module publishes it: microseconds at evenly spaced ranks, ascending. Empty: always zero.
@@ -210,6 +262,22 @@ mod tests {
             prop_assert!(waits.is_sorted(), "{waits:?}");
             let most: Span = path.iter().map(|sketch| sketch.most()).sum();
             prop_assert!(waits[40] <= most);
+        }
+
+        /// However many come between two sketches, each is that of the last ones.
+        #[test]
+        fn a_sketch_is_that_of_the_last_ones(most in 1_usize..60, came in prop::collection::vec((0_u64..30, any::<bool>()), 0..300)) {
+            let mut waits = Waits::new(most);
+            let mut all = Vec::new();
+            for (wait, look) in came {
+                waits.observe(Span::from_micros(wait));
+                all.push(wait as u32);
+                if look {
+                    let mut last = all[all.len().saturating_sub(most)..].to_vec();
+                    last.sort_unstable();
+                    prop_assert_eq!(waits.sketch().points, last);
+                }
+            }
         }
 
         /// It is the quantile of summed draws, which is how the paper has it.

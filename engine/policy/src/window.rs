@@ -7,18 +7,23 @@ const CELLS: u64 = 50;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
-    /// Which cell since the beginning; tells a stale entry of the ring from a fresh one.
-    number: u64,
     sum: f64,
     count: u64,
     largest: f64,
 }
 
-/// A sliding window over observations.
+/// A sliding window over observations, which come in the order of time.
 #[derive(Debug, Clone)]
 pub struct Window {
     cell: Span,
+    /// The cell of number `n` since the beginning is at `n` modulo their number.
     ring: Vec<Cell>,
+    /// The number of the youngest cell.
+    head: u64,
+    /// When it ends.
+    until: Timestamp,
+    /// Sum over all cells: kept up to date rather than added up at each reading, exact for whole numbers.
+    total: f64,
 }
 
 impl Window {
@@ -29,31 +34,50 @@ impl Window {
         Self {
             cell,
             ring: vec![Cell::default(); CELLS as usize],
+            head: 0,
+            until: Timestamp::ZERO + cell,
+            total: 0.0,
         }
     }
 
     /// Takes in `value`, seen at `now`.
     pub fn observe(&mut self, value: f64, now: Timestamp) {
-        let number = now.micros() / self.cell.micros();
-        let cell = &mut self.ring[(number % CELLS) as usize];
-        if cell.number != number {
-            *cell = Cell {
-                number,
-                ..Cell::default()
-            };
+        if now >= self.until {
+            self.move_to(now);
         }
+        let cell = &mut self.ring[(self.head % CELLS) as usize];
         cell.sum += value;
         cell.count += 1;
         cell.largest = cell.largest.max(value);
+        self.total += value;
     }
 
-    /// Cells within the window, with their age in cells.
+    /// Makes the cell of `now` the youngest; as many of the oldest are forgotten.
+    fn move_to(&mut self, now: Timestamp) {
+        let number = self.number(now);
+        for place in passed(self.head, number) {
+            self.total -= self.ring[place].sum;
+            self.ring[place] = Cell::default();
+        }
+        if number - self.head >= CELLS {
+            self.total = 0.0;
+        }
+        self.head = number;
+        self.until = Timestamp::from_micros((number + 1) * self.cell.micros());
+    }
+
+    fn number(&self, now: Timestamp) -> u64 {
+        (now.micros() / self.cell.micros()).max(self.head)
+    }
+
+    /// Cells within the window that are not empty, with their age in cells.
     fn recent(&self, now: Timestamp) -> impl Iterator<Item = (u64, &Cell)> {
-        let current = now.micros() / self.cell.micros();
-        self.ring.iter().filter_map(move |cell| {
-            let age = current.checked_sub(cell.number)?;
-            (age < CELLS && cell.count > 0).then_some((age, cell))
-        })
+        let since = self.number(now) - self.head;
+        let age_of = move |place: u64| since + (self.head + CELLS - place) % CELLS;
+        let cells = (0..).zip(&self.ring);
+        cells
+            .map(move |(place, cell)| (age_of(place), cell))
+            .filter(|(age, cell)| *age < CELLS && cell.count > 0)
     }
 
     /// Mean of the observations, weighted linearly from 1 (now) to 0 (a whole window ago); `None` without any.
@@ -78,7 +102,8 @@ impl Window {
     /// Sum of the observations.
     #[must_use]
     pub fn sum(&self, now: Timestamp) -> f64 {
-        self.recent(now).fold(0.0, |sum, (_, cell)| sum + cell.sum)
+        let passed = passed(self.head, self.number(now));
+        self.total - passed.map(|place| self.ring[place].sum).sum::<f64>()
     }
 
     /// Sum a second, over the window or over the time since `began` where that is shorter.
@@ -89,12 +114,47 @@ impl Window {
     }
 }
 
+/// Places of the cells that are forgotten as the youngest moves from `head` to `number`.
+fn passed(head: u64, number: u64) -> impl Iterator<Item = usize> {
+    let passed = (number - head).min(CELLS);
+    (head + 1..=head + passed).map(|number| (number % CELLS) as usize)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(ms: u64) -> Timestamp {
         Timestamp::from_micros(ms * 1_000)
+    }
+
+    proptest! {
+        /// It holds what was observed in the present cell and as many before it as there are.
+        #[test]
+        fn it_holds_what_was_observed_lately(seen in prop::collection::vec((0_u64..400, 0_u32..9), 0..200), later in 0_u64..2_000) {
+            // Cells of 10 ms.
+            let mut window = Window::new(Span::from_millis(500));
+            let mut all = Vec::new();
+            let mut now = 0;
+            for (gap, value) in seen {
+                now += gap * gap / 400;
+                window.observe(f64::from(value), at(now));
+                all.push((now, f64::from(value)));
+            }
+            now += later;
+            all.retain(|(then, _)| now / 10 - then / 10 < CELLS);
+            let sum: f64 = all.iter().map(|(_, value)| value).sum();
+            prop_assert_eq!(window.sum(at(now)), sum);
+            prop_assert_eq!(window.largest(at(now)), all.iter().map(|(_, value)| *value).fold(0.0, f64::max));
+            let weight = |then: &u64| (CELLS - (now / 10 - then / 10)) as f64;
+            let weights: f64 = all.iter().map(|(then, _)| weight(then)).sum();
+            let mean = all.iter().map(|(then, value)| weight(then) * value).sum::<f64>() / weights;
+            let told = window.weighted_mean(at(now));
+            prop_assert_eq!(told.is_some(), !all.is_empty());
+            prop_assert!(told.is_none_or(|told| (told - mean).abs() < 1e-9));
+        }
     }
 
     #[test]

@@ -312,7 +312,7 @@ fn unknown_things_are_passed_over() {
         },
         ModuleEvent::Finished { batch, took },
         ModuleEvent::Failed { batch, took },
-        ModuleEvent::Heard(ModuleState::initial(ModuleId(99), took)),
+        ModuleEvent::Heard(ModuleState::initial(ModuleId(99), took).into()),
         ModuleEvent::Share { share: f64::NAN },
         ModuleEvent::Tick,
     ];

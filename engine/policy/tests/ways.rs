@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use weir_policy::{DropRule, ModuleId, ModuleState, Planner, Sketch, Span, Topology, Waits, summed_wait};
@@ -137,8 +138,10 @@ proptest! {
                     let fresh = (0..graph.modules()).map(|id| ModuleState::initial(ModuleId(id), Span::ZERO));
                     let mut planner =
                         Planner::new(ModuleId(module), Span::from_secs(1), rule.clone(), &topology, fresh.collect());
+                    // Asked in between, too: what was concluded before must not stay.
                     for state in told {
-                        planner.heard(state.clone());
+                        let _ = planner.outlook();
+                        planner.heard(Arc::new(state.clone()));
                     }
                     planner.outlook().ahead
                 };

@@ -94,7 +94,7 @@ impl Module {
             let hopeless = self
                 .queues
                 .most_urgent(0)
-                .filter(|(_, entry)| finish > (entry.sent_at + self.spec.slo).saturating_sub(kept));
+                .filter(|&(_, sent_at)| finish > (sent_at + self.spec.slo).saturating_sub(kept));
             let Some((request, _)) = hopeless else { return };
             self.let_go(request, DropReason::Hopeless, now, effects);
         }
@@ -125,7 +125,7 @@ impl Module {
     }
 
     /// The request that must be through first.
-    fn first(&self) -> Option<Entry> {
+    fn first(&self) -> Option<&Entry> {
         let foremost = self
             .queues
             .foremost(0)

@@ -1,5 +1,7 @@
 //! What a module is told and what it wants done: its specification, events and effects.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::batching::Peer;
@@ -134,7 +136,7 @@ pub enum ModuleEvent {
         took: Span,
     },
     /// A module told its state.
-    Heard(ModuleState),
+    Heard(Arc<ModuleState>),
     /// Share of its slots' time that this module can have, beside the others on them.
     Share {
         /// From 0 to 1.
@@ -231,7 +233,7 @@ pub enum ModuleEffect {
         span: Span,
     },
     /// Tell every module this.
-    Publish(ModuleState),
+    Publish(Arc<ModuleState>),
     /// Call again then, if nothing happens before.
     WakeAt {
         /// When.

@@ -1,6 +1,8 @@
 //! What a module measures of itself: rates, delays, waits; and from them its priority, its batch size and the state that
 //! it tells.
 
+use std::sync::Arc;
+
 use super::{Module, ModuleEffect, ModuleSpec, Pool};
 use crate::dear::Dear;
 use crate::depq::End;
@@ -55,6 +57,8 @@ impl Load {
     const GAIN: f64 = 0.05;
     /// The same where sizes are planned by it: a plan must not follow every wave.
     const SLOW: f64 = 0.0005;
+    /// From so many requests on; before, the mean is that of all.
+    const SLOWED: u64 = 2_000;
     /// The least share of its slots that a module is taken to have: it is never quite shut out.
     const SHARE_LEAST: f64 = 0.02;
 
@@ -100,7 +104,11 @@ impl Load {
     /// A request has come, with or without items.
     pub(super) fn brought(&mut self, stream: StreamId, items: u32) {
         self.brought += 1;
-        let gain = (1.0 / self.brought as f64).max(Self::SLOW);
+        let gain = if self.brought < Self::SLOWED {
+            1.0 / self.brought as f64
+        } else {
+            Self::SLOW
+        };
         self.demand += gain * (f64::from(items) - self.demand);
         self.fan_out.brought(stream, items);
     }
@@ -209,12 +217,14 @@ impl Module {
         let queueing = self.queueing(now);
         self.load.published = Some(now);
         self.load.told = queueing;
-        self.publish_state(self.state(queueing, now), now, effects);
+        let state = self.state(queueing, now);
+        self.publish_state(state, now, effects);
     }
 
     fn publish_state(&mut self, state: ModuleState, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         self.load.streams_told = Some(now);
-        self.planner.heard(state.clone());
+        let state = Arc::new(state);
+        self.planner.heard(Arc::clone(&state));
         self.stale = true;
         effects.push(ModuleEffect::Publish(state));
     }
@@ -237,7 +247,7 @@ impl Module {
         }
     }
 
-    fn state(&self, queueing: Span, now: Timestamp) -> ModuleState {
+    fn state(&mut self, queueing: Span, now: Timestamp) -> ModuleState {
         let micros = |micros: f64| Span::from_micros(micros as u64);
         let duration = self.request_duration();
         ModuleState {

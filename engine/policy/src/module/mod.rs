@@ -33,7 +33,7 @@ use crate::reserve::Ask;
 use crate::slots::Bid;
 use crate::spare::Pressure;
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Forming, Mailboxes};
+use crate::values::{DropRule, Forming, Mailboxes, Policy};
 
 use booked::Booking;
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
@@ -92,7 +92,7 @@ impl Module {
             .zip(&spec.peers)
             .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
             .collect();
-        let planner = Planner::new(
+        let mut planner = Planner::new(
             spec.id,
             spec.slo,
             spec.policy.drop.clone(),
@@ -108,11 +108,7 @@ impl Module {
             load: Load::new(&spec.policy.drop),
             pressure: Pressure::default(),
             foresight: Foresight::default(),
-            // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
-            queues: Queues::new(match (spec.policy.mailbox, spec.pool) {
-                (Mailboxes::Worker, Pool::Own) => workers.len(),
-                (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
-            }),
+            queues: queues(&spec, workers.len()),
             workers,
             granted: Vec::new(),
             touched: Vec::new(),
@@ -146,7 +142,8 @@ impl Module {
             self.record(event, now, effects);
         }
         if !told || self.queues.mailboxes() == 1 {
-            self.touched = (0..self.queues.mailboxes()).collect();
+            self.touched.clear();
+            self.touched.extend(0..self.queues.mailboxes());
         }
         let mut touched = std::mem::take(&mut self.touched);
         for &mailbox in &touched {
@@ -404,14 +401,14 @@ impl Module {
             let hopeless = self
                 .queues
                 .most_urgent(mailbox)
-                .filter(|(_, entry)| now.since(entry.sent_at) + least > self.spec.slo);
+                .filter(|&(_, sent_at)| now.since(sent_at) + least > self.spec.slo);
             let Some((request, _)) = hopeless else { return };
             self.let_go(request, DropReason::Hopeless, now, effects);
         }
     }
 
     fn sweeps(&self) -> bool {
-        self.spec.policy.sweep && foresees(&self.spec.policy.drop)
+        sweeps(&self.spec.policy)
     }
 
     fn set_alarm(&mut self, touched: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -420,8 +417,8 @@ impl Module {
         }
         let mut first: Option<Timestamp> = None;
         for &mailbox in touched {
-            if let Some((_, entry)) = self.queues.most_urgent(mailbox) {
-                first = Some(first.map_or(entry.sent_at, |first| first.min(entry.sent_at)));
+            if let Some((_, sent_at)) = self.queues.most_urgent(mailbox) {
+                first = Some(first.map_or(sent_at, |first| first.min(sent_at)));
             }
         }
         let next = first
@@ -460,6 +457,21 @@ impl Module {
     pub fn priority_switches(&self) -> u64 {
         self.priority.switches()
     }
+}
+
+/// A mailbox for the pool, or one for each worker.
+fn queues(spec: &ModuleSpec, workers: usize) -> Queues {
+    // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
+    let mailboxes = match (spec.policy.mailbox, spec.pool) {
+        (Mailboxes::Worker, Pool::Own) => workers,
+        (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
+    };
+    Queues::new(mailboxes, sweeps(&spec.policy) || spec.pool == Pool::Pipelines)
+}
+
+/// Whether what certainly cannot be on time is looked for.
+fn sweeps(policy: &Policy) -> bool {
+    policy.sweep && foresees(&policy.drop)
 }
 
 /// Durations by batch size, from none to the largest.

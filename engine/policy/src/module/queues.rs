@@ -100,8 +100,8 @@ struct Mailbox {
     waiting: Depq<()>,
     /// Those that ask for too much at present.
     dear: Depq<()>,
-    /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline.
-    /// What has left since is taken off as it comes up.
+    /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline, where anybody
+    /// asks for them. What has left since is taken off as it comes up.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     begun: BTreeSet<(Timestamp, RequestId)>,
@@ -114,15 +114,18 @@ pub(super) struct Queues {
     all: UnderWay<Entry>,
     mailboxes: Vec<Mailbox>,
     items: u64,
+    /// Whether the most urgent are asked for.
+    urgency: bool,
 }
 
 impl Queues {
-    /// So many empty mailboxes, at least one.
-    pub(super) fn new(mailboxes: usize) -> Self {
+    /// So many empty mailboxes, at least one; `urgency`: the most urgent will be asked for.
+    pub(super) fn new(mailboxes: usize, urgency: bool) -> Self {
         Self {
             all: UnderWay::default(),
             mailboxes: vec![Mailbox::default(); mailboxes.max(1)],
             items: 0,
+            urgency,
         }
     }
 
@@ -135,7 +138,7 @@ impl Queues {
         self.remove(request);
         entry.mailbox = mailbox;
         let into = &mut self.mailboxes[mailbox];
-        if entry.droppable {
+        if entry.droppable && self.urgency {
             into.urgent.push(Reverse((entry.sent_at, request)));
         }
         let line = if entry.dear {
@@ -152,21 +155,26 @@ impl Queues {
     /// Takes a request out, wherever it stands.
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
         let entry = self.all.remove(request)?;
+        let waiting = entry.waiting();
+        if waiting == 0 {
+            return Some(entry);
+        }
         let from = &mut self.mailboxes[entry.mailbox];
-        let line = if entry.dear {
-            &mut from.dear
-        } else {
-            &mut from.waiting
-        };
-        line.remove(entry.key, request);
-        from.begun.remove(&(entry.sent_at, request));
-        from.items -= u64::from(entry.waiting());
-        self.items -= u64::from(entry.waiting());
+        if entry.bound == 0 || !from.begun.remove(&(entry.sent_at, request)) {
+            let line = if entry.dear {
+                &mut from.dear
+            } else {
+                &mut from.waiting
+            };
+            line.remove(entry.key, request);
+        }
+        from.items -= u64::from(waiting);
+        self.items -= u64::from(waiting);
         Some(entry)
     }
 
-    pub(super) fn of(&self, request: RequestId) -> Option<Entry> {
-        self.all.get(request).copied()
+    pub(super) fn of(&self, request: RequestId) -> Option<&Entry> {
+        self.all.get(request)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -272,13 +280,14 @@ impl Queues {
         }
     }
 
-    /// The request with the least budget among those that do not run yet, bound or not, and may be let go.
-    pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Entry)> {
+    /// The request with the least budget among those that do not run yet, bound or not, and may be let go; and when it
+    /// was sent.
+    pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Timestamp)> {
         let urgent = &mut self.mailboxes[mailbox].urgent;
         while let Some(&Reverse((_, request))) = urgent.peek() {
             match self.all.get(request) {
                 Some(entry) if entry.started < entry.items && entry.mailbox == mailbox => {
-                    return Some((request, *entry));
+                    return Some((request, entry.sent_at));
                 }
                 _ => urgent.pop(),
             };
@@ -317,7 +326,7 @@ mod tests {
 
     /// Deadlines in milliseconds of those that wait, and of those that are too dear.
     fn queues(waiting: &[u64], dear: &[u64]) -> Queues {
-        let mut queues = Queues::new(1);
+        let mut queues = Queues::new(1, true);
         let all = waiting.iter().map(|ms| (*ms, false));
         for (ms, dear) in all.chain(dear.iter().map(|ms| (*ms, true))) {
             let mut entry = Entry::new(at(ms), StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 1, true);

@@ -38,7 +38,8 @@ pub(super) struct Workers {
     all: Vec<WorkerView>,
     /// Mean of measured over expected durations.
     ratio: f64,
-    up: usize,
+    /// Places of those that are there.
+    up: Vec<usize>,
     /// Whose turn it is to get a request, where each has a mailbox of its own.
     turn: usize,
 }
@@ -57,7 +58,7 @@ impl Workers {
         all.sort_by_key(|worker| worker.slot);
         all.dedup_by_key(|worker| worker.slot);
         Self {
-            up: all.len(),
+            up: (0..all.len()).collect(),
             all,
             ratio: 1.0,
             turn: 0,
@@ -70,7 +71,7 @@ impl Workers {
 
     /// How many are there.
     pub(super) fn up(&self) -> usize {
-        self.up
+        self.up.len()
     }
 
     /// Measured over expected durations, the mean of the slots; 1 without any.
@@ -117,18 +118,15 @@ impl Workers {
             worker.up = up;
             news
         });
-        self.up = self.all.iter().filter(|worker| worker.up).count();
+        self.up = (0..self.all.len()).filter(|&place| self.all[place].up).collect();
         news
     }
 
-    /// The next worker in turn among those that are there; any where none is.
+    /// The next worker in turn among those that are there; the last in turn where none is.
     pub(super) fn in_turn(&mut self) -> usize {
-        let most = self.all.len().max(1);
-        for _ in 0..most {
-            self.turn = (self.turn + 1) % most;
-            if self.all.get(self.turn).is_some_and(|worker| worker.up) {
-                break;
-            }
+        let later = self.up.partition_point(|&place| place <= self.turn);
+        if let Some(&next) = self.up.get(later).or(self.up.first()) {
+            self.turn = next;
         }
         self.turn
     }

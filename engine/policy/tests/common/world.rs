@@ -2,6 +2,7 @@
 //! would. It checks every invariant as it goes and panics with the seed. It is not the simulator: no traces, no reports.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -54,7 +55,7 @@ pub struct World {
     pub(super) lost: BTreeSet<u32>,
     pub(super) random: Pcg64Mcg,
     pub log: String,
-    pub states: BTreeMap<u32, ModuleState>,
+    pub states: BTreeMap<u32, Arc<ModuleState>>,
     pub runs: u64,
 }
 
