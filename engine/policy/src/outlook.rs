@@ -110,6 +110,8 @@ pub struct Planner {
     behind: Vec<ModuleId>,
     through: Vec<Vec<ModuleId>>,
     states: Vec<Arc<ModuleState>>,
+    /// Whether some module has told what streams bring to it.
+    differ: bool,
     /// Summed waits along the paths after this module, where they have not changed since they were added up.
     waits: Vec<Option<Span>>,
     /// This module's part of the SLO by the execution of one item.
@@ -140,6 +142,7 @@ impl Planner {
             rule,
             topology: topology.clone(),
             behind,
+            differ: false,
             waits: vec![None; after.len()],
             after,
             through,
@@ -170,6 +173,12 @@ impl Planner {
             }
         }
         *known = state;
+        self.differ = self.states.iter().any(|state| state.fan_out.streams() > 0);
+    }
+
+    /// Whether requests differ, by stream, in what they bring to some module.
+    pub(crate) fn streams_differ(&self) -> bool {
+        self.differ
     }
 
     /// The outlook as of what was heard so far.

@@ -17,7 +17,7 @@ pub(super) struct Foresight {
 impl Module {
     /// A request of `stream` has come.
     pub(super) fn foresee(&mut self, stream: StreamId, now: Timestamp) {
-        if !self.is_weir() {
+        if !self.is_weir() || !self.planner.streams_differ() {
             return;
         }
         let behind = self.planner.behind();
@@ -44,6 +44,9 @@ impl Module {
 
     /// How likely a request of `stream` is too much for a module behind, or too dear for what comes there.
     fn unwanted(&self, stream: StreamId) -> f64 {
+        if !self.planner.streams_differ() {
+            return 0.0;
+        }
         let by = |(&module, coming): (&ModuleId, &Coming)| {
             let Some(items) = self.planner.brings(stream, module) else {
                 return 0.0;

@@ -215,11 +215,12 @@ impl Queues {
             return Some(*begun);
         }
         let first = |line: &Depq<()>| line.from(spare.from).next().map(|(key, _)| key);
-        let dear = match (first(&from.waiting), first(&from.dear)) {
-            (Some(waiting), Some(dear)) => waiting >= spare.ease && dear < waiting,
-            (None, Some(_)) => true,
-            (_, None) => from.waiting.is_empty(),
-        };
+        let dear = !from.dear.is_empty()
+            && match (first(&from.waiting), first(&from.dear)) {
+                (Some(waiting), Some(dear)) => waiting >= spare.ease && dear < waiting,
+                (None, Some(_)) => true,
+                (_, None) => from.waiting.is_empty(),
+            };
         let line = if dear { &mut from.dear } else { &mut from.waiting };
         match goes_next(line, spare) {
             Some((key, request)) => {
@@ -310,6 +311,10 @@ impl Queues {
 /// The first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the first
 /// beyond the bound.
 fn goes_next(line: &Depq<()>, spare: Spare) -> Option<(Timestamp, RequestId)> {
+    let (key, request, ()) = line.peek(End::Low)?;
+    if key >= spare.begins(request) {
+        return Some((key, request));
+    }
     let mut near = line.from(spare.earliest()).take(LOTS_MOST);
     let by_lot = near.find(|&(key, request)| key >= spare.begins(request));
     by_lot.or_else(|| line.from(spare.from).next())
