@@ -78,15 +78,20 @@ fn overload_is_let_go_early_and_the_rest_is_on_time() {
     let report = run(assemble(graph, Parts::default()), &own_pace());
     assert_eq!(report.requests.arrived, 600);
     assert_eq!(report.requests.in_flight, 0);
+    // A machine that stalls costs deliveries, about as many as it has no time for; it must not change the rest.
+    let counts = &report.requests;
+    assert!(counts.dropped > 150, "twice the capacity: {counts:?}");
     assert!(
-        report.requests.dropped > 150,
-        "twice the capacity: {:?}",
-        report.requests
+        counts.late * 10 < counts.dropped,
+        "what cannot be in time is let go: {counts:?}"
     );
-    assert!(report.requests.delivered > 200, "{:?}", report.requests);
+    assert!(counts.late < counts.delivered, "{counts:?}");
+    let after_bottleneck = report.drops.iter().filter(|drop| drop.module == "three");
+    let wasted: u64 = after_bottleneck.map(|drop| drop.count).sum();
     assert!(
-        report.drops.iter().all(|drop| drop.module != "three"),
-        "nothing is dropped after the bottleneck"
+        wasted * 10 < counts.dropped,
+        "what is worked on at the bottleneck is not dropped after it: {:?}",
+        report.drops
     );
 }
 
