@@ -247,13 +247,24 @@ fn run_on(
     seen: Seen,
     next: Option<Box<dyn FnMut() -> Option<Plan>>>,
 ) -> Report {
+    let camera = format!("uri = \"emulated:uniform?rate=60&frames={frames}\"\nmode = \"lossless\"");
+    run_camera(folder, &camera, addresses, loader, seen, next)
+}
+
+fn run_camera(
+    folder: &Path,
+    camera: &str,
+    addresses: [Option<String>; 3],
+    loader: Arc<Adders>,
+    seen: Seen,
+    next: Option<Box<dyn FnMut() -> Option<Plan>>>,
+) -> Report {
     let plan = plan(70);
     let path = folder.join("plan.toml");
     std::fs::write(&path, weir_graph::planning::plan_text(&plan).unwrap()).unwrap();
     std::fs::write(folder.join("adder.onnx"), b"").unwrap();
     let mut text = format!(
-        "[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\nuri = \"emulated:uniform?rate=60&frames={frames}\"\n\
-         mode = \"lossless\"\n[models.adder]\nmodel = \"adder.onnx\"\nhead = \"yolox\"\nplan = \"plan.toml\"\n\
+        "[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\n{camera}\n[models.adder]\nmodel = \"adder.onnx\"\nhead = \"yolox\"\nplan = \"plan.toml\"\n\
          [modules.add]\noperator = \"detect\"\nmodel = \"adder\"\ninputs = [\"camera\"]\n\
          [sinks.watch]\ntype = \"watch\"\ninputs = [\"add\"]\n"
     );
@@ -311,6 +322,19 @@ fn parts_on_workers_say_what_the_whole_model_would() {
     let runs: u64 = reservations.workers.values().map(|worker| worker.runs).sum();
     assert_eq!(runs, 2 * reservations.finished, "each batch runs in two stages");
     assert!(reservations.workers.values().all(|worker| worker.emulated));
+}
+
+#[test]
+fn overload_is_dropped_before_it_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = Arc::new(Mutex::new(|frame, said| assert_eq!(said, frame + BLOCKS as u64)));
+    // Several times what the workers can do: they are booked for as long as a request may take.
+    let camera = "uri = \"emulated:poisson?rate=400&frames=600&seed=3\"\nmode = \"live\"";
+    let report = run_camera(folder.path(), camera, here(), loader(0), watch, None);
+    assert_eq!(report.requests.in_flight, 0);
+    assert!(report.requests.dropped > 150, "{:?}", report.requests);
+    let failed = report.drops.iter().find(|drop| drop.reason.name() == "failed");
+    assert!(failed.is_none(), "what was sent has room: {:?}", report.drops);
 }
 
 #[test]

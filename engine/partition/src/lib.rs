@@ -9,6 +9,7 @@ mod client;
 mod line;
 mod local;
 mod pin;
+mod silence;
 mod time;
 pub mod wire;
 mod worker;

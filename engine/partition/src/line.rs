@@ -17,7 +17,7 @@ pub struct Patience {
     pub connect: Duration,
     /// Within a message, for its next bytes; and for a write to move.
     pub stall: Duration,
-    /// For anything at all of a peer that is pinged or pings.
+    /// For anything at all of a peer that is pinged or pings; time in which one does not listen oneself does not count.
     pub silence: Duration,
     /// How often a quiet connection looks whether it is to end.
     pub look_up: Duration,

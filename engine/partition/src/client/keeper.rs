@@ -11,6 +11,7 @@ use super::Shared;
 use super::event::{Event, WorkerId, WorkerInfo};
 use super::line::{Inbound, Outbound, connect};
 use crate::line::span;
+use crate::silence::Silence;
 use crate::time::Timebase;
 use crate::wire::{Address, Failure, Message, Welcome, WireError};
 
@@ -169,17 +170,17 @@ impl<'a> Keeper<'a> {
 
     fn listen(&self, inbound: &mut Inbound, welcome: &Welcome, rose: &mut bool) -> Result<(), WireError> {
         let options = &self.shared.options;
-        let mut heard = (self.shared.now)();
+        let mut silence = Silence::new(&options.patience, (self.shared.now)());
         while !self.shared.stop.raised() {
             let message = inbound.next()?;
             let now = (self.shared.now)();
             if let Some(message) = message {
                 self.hear(message)?;
-                heard = (self.shared.now)();
+                silence.broken((self.shared.now)());
             } else if self.saying.load(Ordering::Relaxed) {
                 // While a large message is on its way no ping is; a write that does not move ends by itself.
-                heard = now;
-            } else if now.since(heard) > span(options.patience.silence) {
+                silence.broken(now);
+            } else if silence.heard_nothing(now) {
                 return Err(WireError::Silent(options.patience.silence));
             }
             let load_most = span(options.load_most);

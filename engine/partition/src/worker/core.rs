@@ -7,7 +7,8 @@ use weir_flow::PartLoader;
 
 use super::control::{self, Kept, Wanted};
 use super::desk::{Desk, count};
-use super::share::{self, Job, Means, Permit, ShareHandle};
+use super::permit::Permit;
+use super::share::{self, Job, Means, ShareHandle};
 use super::uplink::{Road, Uplink};
 use super::{WorkerError, WorkerOptions};
 use crate::time::Now;
@@ -49,13 +50,14 @@ impl Core {
                 "a slowdown is 1 to 1000, and an emulated link carries something",
             ));
         }
-        let desk = Arc::new(Desk::new(now));
+        let desk = Arc::new(Desk::new(now, options.held_bytes_most));
         let uplink = Arc::new(Uplink::new(Road {
             desk: Arc::clone(&desk),
             locals: options.locals.clone(),
             limits: options.limits,
             patience: options.patience,
             emulation: options.emulation,
+            queue_most: options.queue_most,
             turn: Mutex::default(),
         }));
         let means = Means {
@@ -196,8 +198,7 @@ impl Core {
         let Some(share) = self.shares.get(leg.share as usize) else {
             return failed(Failure::NotHeld);
         };
-        let bytes: usize = leg.tensors.iter().map(|tensor| tensor.data.len()).sum();
-        let Some(permit) = Permit::take(&self.desk, bytes as u64, self.options.held_bytes_most) else {
+        let Some(permit) = Permit::take(&self.desk, &leg.tensors) else {
             return failed(Failure::QueueFull);
         };
         let job = Job {

@@ -30,7 +30,7 @@ pub struct WorkerTally {
     pub foul: u64,
     /// Connections refused: another engine is served, or there are too many.
     pub refused: u64,
-    /// Bytes of inputs that wait or run now.
+    /// Bytes of inputs that wait or run now, and of features that wait to be sent.
     pub held_bytes: u64,
 }
 
@@ -60,6 +60,7 @@ pub(crate) struct Desk {
     pub(super) stop: StopFlag,
     offset: AtomicI64,
     service: Mutex<Service>,
+    pub(super) held_bytes_most: u64,
     pub(super) counts: Counts,
 }
 
@@ -76,9 +77,10 @@ pub(super) fn count(counter: &AtomicU64) {
 }
 
 impl Desk {
-    pub(super) fn new(now: Now) -> Self {
+    pub(super) fn new(now: Now, held_bytes_most: u64) -> Self {
         Self {
             now,
+            held_bytes_most,
             stop: StopFlag::default(),
             offset: AtomicI64::new(0),
             service: Mutex::default(),

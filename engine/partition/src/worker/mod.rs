@@ -13,6 +13,7 @@ mod control;
 mod core;
 mod desk;
 mod emulation;
+mod permit;
 mod server;
 mod share;
 mod uplink;
@@ -45,10 +46,10 @@ pub struct WorkerOptions {
     pub device: DeviceKind,
     /// How it stands for another device than it is.
     pub emulation: Emulation,
-    /// Batches that wait for one share, at most. Reserved batches wait for microseconds; two or three deep is a world
-    /// that has come apart.
+    /// Batches that wait for one share, or for the link to one other worker, at most. Under overload they are booked
+    /// and sent ahead for as long as the SLO, so this is an SLO in terms of the shortest batches.
     pub queue_most: usize,
-    /// Bytes of all inputs that wait or run, at most.
+    /// Bytes of all inputs that wait or run, and of all features that wait to be sent, at most.
     pub held_bytes_most: u64,
     /// Connections at a time, at most. Each may hold one message under reading.
     pub connections_most: usize,
@@ -67,7 +68,7 @@ impl Default for WorkerOptions {
             shares: 1,
             device: DeviceKind::Cpu,
             emulation: Emulation::default(),
-            queue_most: 8,
+            queue_most: 1024,
             held_bytes_most: 512 << 20,
             connections_most: 64,
             limits: Limits::default(),

@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::WorkerError;
 use super::core::{Core, Served};
 use super::desk::count;
-use crate::line::{Inlet, Outlet, span, split};
+use crate::line::{Inlet, Outlet, split};
+use crate::silence::Silence;
 use crate::wire::{Failure, Message, WireError};
 
 /// How long a listener rests that cannot accept: the process is out of files.
@@ -212,15 +213,15 @@ fn serve(core: &Core, served: Served, inlet: &mut Inlet, outlet: &mut Outlet) ->
 
 fn listen(core: &Core, generation: u64, inlet: &mut Inlet) -> Result<(), WireError> {
     let desk = core.desk();
-    let most = core.options().patience.silence;
-    let mut heard = desk.own_now();
+    let patience = &core.options().patience;
+    let mut silence = Silence::new(patience, desk.own_now());
     while desk.serves(generation) {
         match inlet.next()? {
             Some(message) => {
                 core.take(generation, message)?;
-                heard = desk.own_now();
+                silence.broken(desk.own_now());
             }
-            None if desk.own_now().since(heard) > span(most) => return Err(WireError::Silent(most)),
+            None if silence.heard_nothing(desk.own_now()) => return Err(WireError::Silent(patience.silence)),
             None => {}
         }
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use weir_flow::{DeviceKind, Part, PartLoader, Tensor};
@@ -13,6 +12,7 @@ use weir_policy::Profile;
 
 use super::desk::{Desk, count};
 use super::emulation::Emulation;
+use super::permit::Permit;
 use super::uplink::Uplink;
 use crate::wire::{Failure, Leg, Message, PartId, StageTimes, Usage, Use};
 
@@ -27,34 +27,6 @@ pub(super) struct Job {
     pub(super) transfer: Usage,
     /// Its inputs' place in memory.
     pub(super) permit: Permit,
-}
-
-/// So many bytes of inputs are held; given back when dropped.
-pub(super) struct Permit {
-    desk: Arc<Desk>,
-    bytes: u64,
-}
-
-impl Permit {
-    pub(super) fn take(desk: &Arc<Desk>, bytes: u64, most: u64) -> Option<Self> {
-        let held = &desk.counts.held_bytes;
-        let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-            held.checked_add(bytes).filter(|&sum| sum <= most)
-        });
-        taken.ok().map(|_| Self {
-            desk: Arc::clone(desk),
-            bytes,
-        })
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.desk
-            .counts
-            .held_bytes
-            .fetch_sub(self.bytes, Ordering::Relaxed);
-    }
 }
 
 /// What a partition is made from.

@@ -12,12 +12,10 @@ use weir_flow::Tensor;
 use super::core::Core;
 use super::desk::Desk;
 use super::emulation::Emulation;
+use super::permit::Permit;
 use crate::line::{Inlet, Outlet, Patience, call};
 use crate::local::Locals;
 use crate::wire::{Address, Failure, Leg, Limits, Message, WireError};
-
-/// Features that wait for one destination, at most.
-const WAITING_MOST: usize = 8;
 
 /// Destinations at a time, at most.
 const DESTINATIONS_MOST: usize = 256;
@@ -25,7 +23,8 @@ const DESTINATIONS_MOST: usize = 256;
 /// A destination that nothing was sent to for so long is let go of.
 const IDLE_MOST: Duration = Duration::from_secs(30);
 
-type Waiting = (Leg, u64);
+/// A feature, the connection that it belongs to, its place in memory.
+type Waiting = (Leg, u64, Permit);
 
 /// The uplink of a worker.
 pub(super) struct Uplink {
@@ -40,6 +39,8 @@ pub(super) struct Road {
     pub(super) limits: Limits,
     pub(super) patience: Patience,
     pub(super) emulation: Emulation,
+    /// Features that wait for one destination, at most.
+    pub(super) queue_most: usize,
     /// Whose turn it is where the link is emulated.
     pub(super) turn: Mutex<()>,
 }
@@ -59,6 +60,9 @@ impl Uplink {
         (leg.share, leg.part, leg.tensors) = (next.share, next.part, outputs);
         let (key, stage) = (leg.key, leg.stage);
         let failed = |failure| self.road.desk.fail(generation, key, stage, failure);
+        let Some(permit) = Permit::take(&self.road.desk, &leg.tensors) else {
+            return failed(Failure::QueueFull);
+        };
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if !links.contains_key(&next.address) {
             if links.len() >= DESTINATIONS_MOST {
@@ -69,7 +73,7 @@ impl Uplink {
                 Err(error) => return failed(Failure::Unreachable(error.to_string())),
             }
         }
-        if let Err(refused) = links[&next.address].try_send((leg, generation)) {
+        if let Err(refused) = links[&next.address].try_send((leg, generation, permit)) {
             drop(links);
             failed(match refused {
                 TrySendError::Full(_) => Failure::QueueFull,
@@ -79,7 +83,7 @@ impl Uplink {
     }
 
     fn start(self: &Arc<Self>, to: Address) -> std::io::Result<Sender<Waiting>> {
-        let (sender, waiting) = bounded(WAITING_MOST);
+        let (sender, waiting) = bounded(self.road.queue_most);
         let mut link = Link {
             to,
             road: Arc::clone(&self.road),
@@ -105,7 +109,7 @@ impl Link {
     fn work(&mut self, waiting: &Receiver<Waiting>) {
         loop {
             match waiting.recv_timeout(IDLE_MOST) {
-                Ok((leg, generation)) => self.transmit(leg, generation),
+                Ok((leg, generation, _permit)) => self.transmit(leg, generation),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let Some(uplink) = self.of.upgrade() else { return };

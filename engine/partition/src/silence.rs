@@ -1,0 +1,73 @@
+//! How long a peer has said nothing to one who was listening.
+
+use weir_policy::{Span, Timestamp};
+
+use crate::line::{Patience, span};
+
+/// The silence of one peer. Time in which this process did not look does not count: where it stood still itself (a
+/// suspended container, a machine that swaps), its peers are not to blame, and what they said meanwhile is yet to be read.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    looked: Timestamp,
+    lasted: Span,
+    /// What one look may add.
+    step: Span,
+    most: Span,
+}
+
+impl Silence {
+    pub(crate) fn new(patience: &Patience, now: Timestamp) -> Self {
+        Self {
+            looked: now,
+            lasted: Span::ZERO,
+            // A look may come late by as much again on a busy machine.
+            step: span(patience.look_up * 2),
+            most: span(patience.silence),
+        }
+    }
+
+    /// The peer has spoken, or cannot be expected to.
+    pub(crate) fn broken(&mut self, now: Timestamp) {
+        self.looked = now;
+        self.lasted = Span::ZERO;
+    }
+
+    /// Takes in that nothing was heard until now. Whether that is too long.
+    pub(crate) fn heard_nothing(&mut self, now: Timestamp) -> bool {
+        self.lasted = self.lasted + now.since(self.looked).min(self.step);
+        self.looked = now;
+        self.lasted > self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn a_peer_is_silent_only_while_one_listens() {
+        let patience = Patience::default();
+        let (look, most) = (
+            patience.look_up.as_millis() as u64,
+            patience.silence.as_millis() as u64,
+        );
+        let mut silence = Silence::new(&patience, at(0));
+        let looks = most / look;
+        for n in 1..=looks {
+            assert!(!silence.heard_nothing(at(n * look)), "look {n}");
+        }
+        silence.broken(at(most));
+        // This process stood still for a minute.
+        let woken = most + 60_000;
+        assert!(!silence.heard_nothing(at(woken)));
+        // That look counts for two.
+        for n in 1..looks - 1 {
+            assert!(!silence.heard_nothing(at(woken + n * look)), "look {n}");
+        }
+        assert!(silence.heard_nothing(at(woken + looks * look)));
+    }
+}
