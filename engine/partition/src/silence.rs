@@ -34,7 +34,7 @@ impl Silence {
 
     /// Takes in that nothing was heard until now. Whether that is too long.
     pub(crate) fn heard_nothing(&mut self, now: Timestamp) -> bool {
-        self.lasted = self.lasted + now.since(self.looked).min(self.step);
+        self.lasted += now.since(self.looked).min(self.step);
         self.looked = now;
         self.lasted > self.most
     }
