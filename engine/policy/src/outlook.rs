@@ -136,17 +136,18 @@ impl Planner {
         let mut behind: Vec<ModuleId> = after.iter().flatten().copied().collect();
         behind.sort_unstable();
         behind.dedup();
+        let states: Vec<Arc<ModuleState>> = states.into_iter().map(Arc::new).collect();
         let mut planner = Self {
             module,
             slo,
             rule,
             topology: topology.clone(),
             behind,
-            differ: false,
+            differ: differ(&states),
             waits: vec![None; after.len()],
             after,
             through,
-            states: states.into_iter().map(Arc::new).collect(),
+            states,
             fair_share: slo,
         };
         planner.fair_share = planner.budgets(slo).0;
@@ -173,7 +174,7 @@ impl Planner {
             }
         }
         *known = state;
-        self.differ = self.states.iter().any(|state| state.fan_out.streams() > 0);
+        self.differ = differ(&self.states);
     }
 
     /// Whether requests differ, by stream, in what they bring to some module.
@@ -367,6 +368,11 @@ impl Planner {
         let any = overloaded(self.module) || self.after.iter().flatten().any(|&module| overloaded(module));
         if any { control.alpha } else { 0.0 }
     }
+}
+
+/// Whether some module has told what streams bring to it.
+fn differ(states: &[Arc<ModuleState>]) -> bool {
+    states.iter().any(|state| state.fan_out.streams() > 0)
 }
 
 /// How a planner is told of time passing: states are published once in a while, not at every change.

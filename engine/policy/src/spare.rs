@@ -28,10 +28,10 @@ const GROWTH: Span = Span::from_secs(6);
 const GROWN: f64 = 4.0;
 
 /// Where so much comes of what can be run, the margin is whole.
-const RUSH: f64 = 1.1;
+const RUSH: f64 = 1.2;
 
-/// Where only so much comes, the burst is over, and of the margin `LEFT` remains: the ways ahead still vary.
-const CALM: f64 = 0.8;
+/// Where no more than this comes, the burst is over, and of the margin `LEFT` remains: the ways ahead still vary.
+const CALM: f64 = 1.0;
 const LEFT: f64 = 0.25;
 
 /// A request that is too dear may go where all others have so much more than the margin: the SLO over this, growing alike.

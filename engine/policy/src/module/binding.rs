@@ -283,7 +283,7 @@ impl Module {
         let filled = if eager || matches!(self.spec.policy.drop, DropRule::Nexus(_)) {
             self.batch_size
         } else {
-            (u64::from(already) + self.queues.items_in(mailbox)).min(u64::from(self.batch_size)) as u32
+            (u64::from(already) + self.queues.items_in(mailbox)).min(u64::from(opening.most)) as u32
         };
         let workers = if self.queues.mailboxes() > 1 {
             1

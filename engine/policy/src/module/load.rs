@@ -188,7 +188,7 @@ impl Module {
         let promptly = self.load.telling == Queueing::Present;
         let moved = self.queueing(now).micros().abs_diff(self.load.told.micros());
         let news = promptly && moved > self.spec.slo.micros() / NEWS;
-        if due(self.load.published, now) || news || self.streams_differ() {
+        if due(self.load.published, now) || news || self.tells_streams() {
             self.publish(now, effects);
         }
         if std::mem::take(&mut self.stale) {
@@ -199,7 +199,7 @@ impl Module {
     /// Where streams differ in what they bring, tells of that alone before the next tick: the rest stays as it was told.
     pub(super) fn tell_streams(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let fresh = |at: Timestamp| now.since(at) < STREAMS;
-        if self.load.streams_told.is_some_and(fresh) || !self.streams_differ() {
+        if self.load.streams_told.is_some_and(fresh) || !self.tells_streams() {
             return;
         }
         let state = ModuleState {
@@ -209,7 +209,8 @@ impl Module {
         self.publish_state(state, now, effects);
     }
 
-    fn streams_differ(&self) -> bool {
+    /// Whether it has streams to tell of.
+    fn tells_streams(&self) -> bool {
         self.is_weir() && self.load.fan_out.varies()
     }
 
