@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::Span;
 
 /// Durations of one model on one kind of slot, by batch size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Profile {
     /// `(batch size, duration)`, ascending in size, at least one, no size twice, none zero.
     points: Vec<(u32, Span)>,

@@ -8,7 +8,7 @@ use crate::id::ModuleId;
 const PATHS_MOST: usize = 4_096;
 
 /// The modules of a graph and the edges between them. Modules stand in topological order.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "Edges")]
 pub struct Topology {
     successors: Vec<Vec<ModuleId>>,

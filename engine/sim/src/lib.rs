@@ -16,6 +16,7 @@ mod trail;
 mod world;
 
 pub use demand::{Branches, Crops, Demand};
+pub use limit::Bounds;
 pub use simulate::{Ran, simulate};
 pub use spec::{Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec};
 pub use trail::{ModuleTrail, Trail};

@@ -1,6 +1,8 @@
-//! The bound of one run: what no policy could have beaten on its arrivals and its workers.
+//! The bound of a run: what no policy could have beaten on its arrivals and its workers.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use weir_policy::{ModuleId, Timestamp};
 
@@ -8,12 +10,50 @@ use crate::bound::{Bound, BoundError, Capacity, Hops, Items, Scene, Shared, Stat
 use crate::simulate::Ran;
 use crate::spec::{PoolPlan, WorldSpec};
 
+/// The bounds of many runs. They do not depend on policies, and cost more than the runs: where runs differ in their policy
+/// alone, and their workers came and went at the same times, one is computed for all.
+#[derive(Debug, Default)]
+pub struct Bounds {
+    known: Mutex<BTreeMap<[u64; 2], Arc<Known>>>,
+}
+
+type Known = OnceLock<Result<Bound, BoundError>>;
+
+impl Bounds {
+    /// What no policy could have beaten in this run. With noise it is a bound on the mean.
+    ///
+    /// # Errors
+    /// [`BoundError`] where `spec` is not that of this run.
+    pub fn of(&self, ran: &Ran, spec: &WorldSpec) -> Result<Bound, BoundError> {
+        ran.scene(spec, |scene| {
+            let known = {
+                let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(all.entry(fingerprint(scene)).or_default())
+            };
+            known.get_or_init(|| bound(scene)).clone()
+        })
+    }
+}
+
+/// Of all that a bound is computed from. Two scenes have the same by chance once in 2^128 pairs.
+fn fingerprint(scene: &Scene<'_>) -> [u64; 2] {
+    [0_u8, 1].map(|salt| {
+        let mut hasher = DefaultHasher::new();
+        (salt, scene).hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
 impl Ran {
-    /// What no policy could have beaten here. With noise it is a bound on the mean.
+    /// What no policy could have beaten here, as [`Bounds::of`].
     ///
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
     pub fn limit(&self, spec: &WorldSpec) -> Result<Bound, BoundError> {
+        self.scene(spec, bound)
+    }
+
+    fn scene<T>(&self, spec: &WorldSpec, look: impl FnOnce(&Scene<'_>) -> T) -> T {
         let modules = spec.modules.len();
         let varies = !spec.demand.crops.is_empty() || !spec.demand.branches.is_empty();
         let column = |module: usize| -> Vec<u32> {
@@ -55,7 +95,7 @@ impl Ran {
                 .collect(),
             shared: shared(spec),
         };
-        bound(&scene)
+        look(&scene)
     }
 }
 

@@ -9,7 +9,7 @@ use weir_graph::Problems;
 use weir_graph::reading::Catalog;
 use weir_policy::{Policy, Profile, Span};
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
-use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, WorldSpec};
+use weir_sim::{Bounds, Demand, Edge, ModulePlan, PoolPlan, WorldSpec};
 
 const WORLD: &str = r#"
 [world]
@@ -73,10 +73,11 @@ fn read(path: &Path) -> Result<Experiment, Problems> {
 }
 
 fn report(experiment: &Experiment, threads: usize) -> String {
+    let bounds = Bounds::default();
     let runs = run_all(
         experiment.runs(),
         threads,
-        &|run, ran| RunReport::of(run, &ran),
+        &|run, ran| RunReport::of(run, &ran, &bounds),
         &|_| {},
     );
     let report = ExperimentReport {
@@ -95,10 +96,11 @@ fn sweeps_and_seeds_make_runs_in_the_order_of_the_file() {
     let experiment = read(&path).unwrap();
     let first: Vec<f64> = experiment.runs().iter().map(|run| run.seed as f64).collect();
     assert_eq!(first, [3.0, 4.0].repeat(6));
+    let bounds = Bounds::default();
     let runs = run_all(
         experiment.runs(),
         2,
-        &|run, ran| RunReport::of(run, &ran),
+        &|run, ran| RunReport::of(run, &ran, &bounds),
         &|_| {},
     );
     let rows = rows(&runs);
@@ -131,6 +133,30 @@ fn the_same_experiment_gives_the_same_bytes_whatever_the_number_of_threads() {
     let bytes = report(&experiment, 1);
     assert_eq!(bytes, report(&read(&path).unwrap(), 3));
     assert!(bytes.contains("\"labels\":{\"trace\":\"tweet\"}"));
+}
+
+#[test]
+fn bounds_of_many_runs_are_those_of_each() {
+    // Runs that must not share a bound: of another load, seed or SLO, and of workers that come and go as the policy has it.
+    let (folder, path) = folder(
+        "[experiment]\nseeds = [3, 4]\nworld = [\"world.toml\", \"tight.toml\"]\n\
+         [arrivals]\nlength = \"3s\"\nload = [0.8, 2.0]\n[policy]\ndrop = [\"none\", \"pard\", \"weir\"]\n\
+         [scaling]\ncold_start = \"500ms\"\n",
+    );
+    let tight = WORLD.replace("200ms", "60ms");
+    std::fs::write(folder.path().join("tight.toml"), tight).unwrap();
+    let bounds = Bounds::default();
+    let experiment = read(&path).unwrap_or_else(|problems| panic!("{problems}"));
+    let both = run_all(
+        experiment.runs(),
+        2,
+        &|run, ran| (bounds.of(&ran, &run.world), ran.limit(&run.world)),
+        &|_| {},
+    );
+    assert_eq!(both.len(), 24);
+    for (shared, own) in both {
+        assert_eq!(shared, own);
+    }
 }
 
 #[test]

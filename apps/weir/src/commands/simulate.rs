@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comfy_table::CellAlignment;
+use weir_sim::Bounds;
 use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 
 use crate::args::Simulate;
@@ -27,7 +28,8 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let runs = experiment.runs();
     let threads = args.threads.map_or_else(cores, |threads| threads as usize);
     let bar = progress::runs("simulating", runs.len() as u64);
-    let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran);
+    let bounds = Bounds::default();
+    let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran, &bounds);
     let reports = experiment::run_all(runs, threads, &reduce, &|done| bar.set_position(done as u64));
     bar.finish_and_clear();
     let report = ExperimentReport {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use weir_graph::reading::Catalog;
+use weir_sim::Bounds;
 use weir_sim::experiment::{self, Estimate, Run};
 
 use super::ReproduceError;
@@ -42,7 +43,8 @@ impl Study {
                 let _ = writeln!(std::io::stderr(), "{}: {percent} %", experiment.name());
             }
         };
-        let reduce = |run: &Run, ran| Outcome::of(run, &ran, keep(run));
+        let bounds = Bounds::default();
+        let reduce = |run: &Run, ran| Outcome::of(run, &ran, keep(run), &bounds);
         Ok(Self {
             outcomes: experiment::run_all(runs, threads, &reduce, &progress),
         })

@@ -13,6 +13,8 @@ pub(super) struct Costs {
     by_duration: Vec<(u64, u64)>,
     /// By batch size - 1: the least duration of a batch of that size or more.
     at_least: Vec<u64>,
+    /// From each of `by_duration` to the next: what an item gains of each microsecond. Never rises, or is empty.
+    gains: Vec<f64>,
     workers: u64,
 }
 
@@ -39,6 +41,7 @@ impl Costs {
             at_least[size - 1] = at_least[size - 1].min(at_least[size]);
         }
         Self {
+            gains: gains(&by_duration),
             by_duration,
             at_least,
             workers: u64::from(workers.max(1)),
@@ -66,19 +69,30 @@ impl Costs {
     }
 
     /// The least of `weight` times an item's slot time plus `price` times the time in the module, of at least `least`
-    /// microseconds.
-    pub(super) fn least_of(&self, weight: f64, price: f64, least: u64) -> f64 {
+    /// microseconds; and that time.
+    pub(super) fn least_of(&self, weight: f64, price: f64, least: u64) -> (f64, u64) {
         let quick = self
             .by_duration
             .partition_point(|(duration, _)| *duration < least);
         // One that is quicker costs the time all the same.
         let before = quick.checked_sub(1).map(|at| (least, self.by_duration[at].1));
         let after = self.by_duration[quick..].iter().copied();
+        // Where longer batches gain less and less, those that gain what time costs are passed over at once.
+        let worth = self
+            .gains
+            .get(quick..)
+            .map_or(0, |gains| gains.partition_point(|gain| weight * gain > price));
+        let after = after
+            .skip(worth)
+            .take(if self.gains.is_empty() { usize::MAX } else { 1 });
         before
             .into_iter()
             .chain(after)
-            .map(|(duration, share)| weight * share as f64 + price * duration as f64)
-            .fold(f64::INFINITY, f64::min)
+            .map(|(duration, share)| (weight * share as f64 + price * duration as f64, duration))
+            .fold(
+                (f64::INFINITY, 0),
+                |best, next| if next.0 < best.0 { next } else { best },
+            )
     }
 
     /// The least slot time of an item, in parts, in a batch that lasts at most `window`.
@@ -89,6 +103,57 @@ impl Costs {
         match fitting {
             0 => u64::MAX,
             fitting => self.by_duration[fitting - 1].1,
+        }
+    }
+}
+
+/// What an item gains of each microsecond that its batch is longer, from each batch to the next; empty where that rises.
+fn gains(by_duration: &[(u64, u64)]) -> Vec<f64> {
+    let gain = |pair: &[(u64, u64)]| (pair[0].1 - pair[1].1, pair[1].0 - pair[0].0);
+    let exact: Vec<(u64, u64)> = by_duration.windows(2).map(gain).collect();
+    let falls = exact.windows(2).all(|pair| {
+        let ((first, over), (second, above)) = (pair[0], pair[1]);
+        u128::from(second) * u128::from(over) <= u128::from(first) * u128::from(above)
+    });
+    if !falls {
+        return Vec::new();
+    }
+    exact
+        .into_iter()
+        .map(|(gain, time)| gain as f64 / time as f64)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_least_cost_is_that_of_some_batch(
+            (base, each, bend) in (1_u64..9_000, 1_u64..5_000, 0_u64..4_000),
+            (weight, price) in (0.0_f64..50.0, 0.0_f64..3_000.0),
+            least in 0_u64..200_000,
+        ) {
+            // With a bend, batches beyond eight take a step longer: what is gained then rises once.
+            let points = (1..=32).map(|size| {
+                let step = if size > 8 { bend } else { 0 };
+                (size, Span::from_micros(base + each * u64::from(size) + step))
+            });
+            let profile = Profile::new(points.collect()).unwrap();
+            let costs = Costs::new(&profile, 32, 2);
+            let naive = (1..=32_u64)
+                .map(|size| {
+                    let duration = profile.duration(size as u32).micros();
+                    let share = duration * PARTS / size;
+                    weight * share as f64 + price * duration.max(least) as f64
+                })
+                .fold(f64::INFINITY, f64::min);
+            let (found, time) = costs.least_of(weight, price, least);
+            prop_assert!((found - naive).abs() <= naive * 1e-12, "{found} for {naive}");
+            prop_assert!(time >= least.min(profile.duration(32).micros()));
         }
     }
 }

@@ -7,7 +7,7 @@ use weir_policy::{ModuleId, Profile, Span, Timestamp, Topology};
 const RUN_MOST: Span = Span::from_secs(10_000_000);
 
 /// One graph, one arrival sequence, and the capacity over time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Scene<'a> {
     /// When each request was sent, ascending.
     pub arrivals: &'a [Timestamp],
@@ -26,7 +26,7 @@ pub struct Scene<'a> {
 }
 
 /// Least travel times; zero by default.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Hash, Default)]
 pub struct Hops {
     /// From the source to a first module.
     pub entry: Span,
@@ -37,7 +37,7 @@ pub struct Hops {
 }
 
 /// What a request does about a module to which it brings no items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Unvisited {
     /// Nothing is known: the modules after it need not wait for those before it. Always a true bound.
     #[default]
@@ -48,7 +48,7 @@ pub enum Unvisited {
 }
 
 /// One module, as far as the bound is concerned.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Station<'a> {
     /// Items that each request brings.
     pub items: Items<'a>,
@@ -62,7 +62,7 @@ pub struct Station<'a> {
 }
 
 /// Items that requests bring to a module.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub enum Items<'a> {
     /// One each.
     One,
@@ -80,7 +80,7 @@ impl Items<'_> {
 }
 
 /// Modules whose batches run on the same slots.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Shared {
     /// Which.
     pub modules: Vec<ModuleId>,
@@ -90,7 +90,7 @@ pub struct Shared {
 
 /// How many workers there are over time: from each moment on, so many; none before the first. A worker that finishes a
 /// batch while it is leaving counts until it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Capacity(pub Vec<(Timestamp, u32)>);
 
 impl Capacity {

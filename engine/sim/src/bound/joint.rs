@@ -10,8 +10,8 @@ use super::cost::Costs;
 /// Paths beyond these are not looked at, which only loosens the bound.
 const PATHS_MOST: usize = 16;
 
-/// Steps by which a multiplier is narrowed down.
-const STEPS: usize = 48;
+/// Steps by which a multiplier is narrowed down, to half each time.
+const STEPS: usize = 32;
 
 /// How often the multipliers are gone through, where there are several.
 const ROUNDS: usize = 3;
@@ -43,7 +43,7 @@ pub(super) fn least(visits: &[Visit<'_>], paths: &[Path]) -> u128 {
         .map(|visit| visit.weight * visit.costs.dearest() as f64 / visit.least.max(1) as f64)
         .sum();
     let mut prices = vec![0.0; paths.len()];
-    let mut best = dual(visits, paths, &prices);
+    let mut best = dual(visits, paths, &prices, 0).0;
     for _ in 0..if paths.len() > 1 { ROUNDS } else { 1 } {
         for path in 0..paths.len() {
             best = best.max(narrow(visits, paths, &mut prices, path, steepest));
@@ -55,36 +55,39 @@ pub(super) fn least(visits: &[Visit<'_>], paths: &[Path]) -> u128 {
 
 /// Finds the best multiplier of one path (the dual is concave), leaves it in place and gives the value.
 fn narrow(visits: &[Visit<'_>], paths: &[Path], prices: &mut [f64], path: usize, most: f64) -> f64 {
-    let mut value = |price: f64| {
-        prices[path] = price;
-        dual(visits, paths, prices)
-    };
     let (mut low, mut high) = (0.0, most);
     for _ in 0..STEPS {
-        let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
-        if value(a) < value(b) {
-            low = a;
-        } else {
-            high = b;
-        }
+        prices[path] = f64::midpoint(low, high);
+        let (_, slope) = dual(visits, paths, prices, path);
+        *(if slope > 0.0 { &mut low } else { &mut high }) = prices[path];
     }
-    value(low)
+    prices[path] = low;
+    dual(visits, paths, prices, path).0
 }
 
-/// The dual at these prices of time.
-fn dual(visits: &[Visit<'_>], paths: &[Path], prices: &[f64]) -> f64 {
-    let mut sum = 0.0;
+/// The dual at these prices of time, and how it rises with the price of one path: by the time that is spent beyond what
+/// there is.
+fn dual(visits: &[Visit<'_>], paths: &[Path], prices: &[f64], rising: usize) -> (f64, f64) {
+    let (mut sum, mut slope) = (0.0, 0.0);
     for visit in visits {
         let on = paths
             .iter()
             .zip(prices)
             .filter(|(path, _)| path.modules.contains(&visit.module));
         let price: f64 = on.map(|(_, price)| price).sum();
-        sum += visit.costs.least_of(visit.weight, price, visit.least);
+        let (least, time) = visit.costs.least_of(visit.weight, price, visit.least);
+        sum += least;
+        if paths
+            .get(rising)
+            .is_some_and(|path| path.modules.contains(&visit.module))
+        {
+            slope += time as f64;
+        }
     }
     let spent = paths
         .iter()
         .zip(prices)
         .map(|(path, price)| price * path.room as f64);
-    sum - spent.sum::<f64>()
+    let room = paths.get(rising).map_or(0, |path| path.room);
+    (sum - spent.sum::<f64>(), slope - room as f64)
 }

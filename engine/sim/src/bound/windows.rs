@@ -24,8 +24,8 @@ pub(super) struct Ways<'a> {
     passed: Vec<Option<Span>>,
     /// From a first module to a last one.
     paths: Vec<Vec<usize>>,
-    /// What was worked out for these modules and items.
-    joint: BTreeMap<(Vec<Member>, Vec<Option<u32>>), u128>,
+    /// What was worked out for these items and modules.
+    joint: BTreeMap<(Vec<Option<u32>>, Vec<Member>), u128>,
 }
 
 impl<'a> Ways<'a> {
@@ -169,7 +169,7 @@ impl<'a> Ways<'a> {
 
     /// The least slot time in these modules, each weighted, where the SLO is spent once.
     fn jointly(&mut self, members: &[Member]) -> u128 {
-        let key = (members.to_vec(), self.items.clone());
+        let key = (self.items.clone(), members.to_vec());
         if let Some(&known) = self.joint.get(&key) {
             return known;
         }

@@ -5,6 +5,7 @@ use weir_policy::Report;
 
 use super::run::Run;
 use super::sweep::Label;
+use crate::limit::Bounds;
 use crate::simulate::Ran;
 
 /// A run's report with what was swept.
@@ -32,9 +33,9 @@ pub struct Limit {
 }
 
 impl RunReport {
-    /// What remains of a run.
+    /// What remains of a run; `bounds` are those of all runs of the experiment.
     #[must_use]
-    pub fn of(run: &Run, ran: &Ran) -> Self {
+    pub fn of(run: &Run, ran: &Ran, bounds: &Bounds) -> Self {
         let limit = |bound: crate::bound::Bound| Limit {
             drop_rate: bound.lost_least as f64 / (bound.arrived as f64).max(1.0),
             goodput_rps: bound.delivered_most as f64 / ran.report.run.duration_s.max(1e-9),
@@ -42,7 +43,7 @@ impl RunReport {
         Self {
             report: ran.report.clone(),
             trace: run.trace.clone(),
-            bound: ran.limit(&run.world).ok().map(limit),
+            bound: bounds.of(ran, &run.world).ok().map(limit),
             labels: run.labels.clone(),
         }
     }
