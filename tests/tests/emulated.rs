@@ -150,8 +150,9 @@ fn a_recorded_run_is_decided_the_same_again() {
         };
         run(assemble(graph, Parts::default()), &options);
         let verified = weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{forming}: {error}"));
+        // A stalled machine takes in more at a step; every request comes and is sent on or let go all the same.
         assert!(
-            verified.steps > 600 && verified.effects > 600,
+            verified.steps > 0 && verified.events >= 300 && verified.effects >= 300,
             "{forming}: {verified:?}"
         );
     }
