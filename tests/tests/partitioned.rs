@@ -264,7 +264,8 @@ fn run_camera(
     std::fs::write(&path, weir_graph::planning::plan_text(&plan).unwrap()).unwrap();
     std::fs::write(folder.join("adder.onnx"), b"").unwrap();
     let mut text = format!(
-        "[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\n{camera}\n[models.adder]\nmodel = \"adder.onnx\"\nhead = \"yolox\"\nplan = \"plan.toml\"\n\
+        "[app]\nname = \"adding\"\nslo = \"400ms\"\n[sources.camera]\n{camera}\n\
+         [models.adder]\nmodel = \"adder.onnx\"\nhead = \"yolox\"\nplan = \"plan.toml\"\n\
          [modules.add]\noperator = \"detect\"\nmodel = \"adder\"\ninputs = [\"camera\"]\n\
          [sinks.watch]\ntype = \"watch\"\ninputs = [\"add\"]\n"
     );

@@ -1,7 +1,7 @@
 //! What remains of one run: the figures that tables and plots are made of.
 
+use weir_sim::Ran;
 use weir_sim::experiment::Run;
-use weir_sim::{Bounds, Ran};
 
 use super::naming;
 
@@ -68,9 +68,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Takes what is needed of a run; `bounds` are those of all runs of its study.
+    /// Takes what is needed of a run.
     #[must_use]
-    pub fn of(run: &Run, ran: &Ran, keep: Keep, bounds: &Bounds) -> Self {
+    pub fn of(run: &Run, ran: &Ran, keep: Keep) -> Self {
         let report = &ran.report;
         let module = |name: &String| report.modules.get(name).cloned().unwrap_or_default();
         let modules: Vec<String> = run.world.modules.iter().map(|plan| plan.name.clone()).collect();
@@ -101,7 +101,7 @@ impl Outcome {
             sent: ran.trail.sent.clone(),
             lost: ran.trail.lost.clone(),
             bound: if keep.bound {
-                bounds.of(ran, &run.world).ok().map(|bound| bound.drop_rate_least)
+                ran.limit(&run.world).ok().map(|bound| bound.drop_rate_least)
             } else {
                 None
             },

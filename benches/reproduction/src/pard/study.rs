@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use weir_graph::reading::Catalog;
-use weir_sim::Bounds;
 use weir_sim::experiment::{self, Estimate, Run};
 
 use super::ReproduceError;
@@ -43,8 +42,7 @@ impl Study {
                 let _ = writeln!(std::io::stderr(), "{}: {percent} %", experiment.name());
             }
         };
-        let bounds = Bounds::default();
-        let reduce = |run: &Run, ran| Outcome::of(run, &ran, keep(run), &bounds);
+        let reduce = |run: &Run, ran| Outcome::of(run, &ran, keep(run));
         Ok(Self {
             outcomes: experiment::run_all(runs, threads, &reduce, &progress),
         })
