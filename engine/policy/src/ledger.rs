@@ -62,6 +62,23 @@ struct Account {
     spent: Vec<(ModuleId, Span)>,
 }
 
+/// Sums of time by module: their numbers are small and without gaps.
+#[derive(Debug, Clone, Default)]
+struct Times(Vec<Span>);
+
+impl Times {
+    fn add(&mut self, module: ModuleId, span: Span) {
+        if self.0.len() <= module.index() {
+            self.0.resize(module.index() + 1, Span::ZERO);
+        }
+        self.0[module.index()] += span;
+    }
+
+    fn of(&self, module: ModuleId) -> Span {
+        self.0.get(module.index()).copied().unwrap_or_default()
+    }
+}
+
 /// The books of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
@@ -69,8 +86,10 @@ pub struct Ledger {
     total: Counts,
     streams: BTreeMap<StreamId, Counts>,
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
-    busy: BTreeMap<ModuleId, Span>,
-    wasted: BTreeMap<ModuleId, Span>,
+    /// Device time by module.
+    busy: Times,
+    /// The part of it that went into requests which were not delivered.
+    wasted: Times,
     /// Empty lists of what was spent, for the next accounts.
     blank: Vec<Vec<(ModuleId, Span)>>,
 }
@@ -97,11 +116,11 @@ impl Ledger {
 
     /// Device time went into a request, whether or not it is still under way.
     pub fn spent(&mut self, request: RequestId, module: ModuleId, span: Span) {
-        *self.busy.entry(module).or_default() += span;
+        self.busy.add(module, span);
         match self.open.get_mut(request) {
             Some(account) => account.spent.push((module, span)),
             // It ended while it ran: nobody waits for the result.
-            None => *self.wasted.entry(module).or_default() += span,
+            None => self.wasted.add(module, span),
         }
     }
 
@@ -123,7 +142,7 @@ impl Ledger {
         }
         if outcome != Outcome::Delivered {
             for (module, span) in &account.spent {
-                *self.wasted.entry(*module).or_default() += *span;
+                self.wasted.add(*module, *span);
             }
         }
         account.spent.clear();
@@ -162,15 +181,14 @@ impl Ledger {
     /// Device time of a module, and the part of it that went into requests which were not delivered.
     #[must_use]
     pub fn time(&self, module: ModuleId) -> (Span, Span) {
-        let of = |times: &BTreeMap<ModuleId, Span>| times.get(&module).copied().unwrap_or_default();
-        (of(&self.busy), of(&self.wasted))
+        (self.busy.of(module), self.wasted.of(module))
     }
 
     /// Device time spent in vain over all device time.
     #[must_use]
     pub fn invalid_rate(&self) -> f64 {
-        let busy: Span = self.busy.values().copied().sum();
-        let wasted: Span = self.wasted.values().copied().sum();
+        let busy: Span = self.busy.0.iter().copied().sum();
+        let wasted: Span = self.wasted.0.iter().copied().sum();
         if busy == Span::ZERO {
             0.0
         } else {

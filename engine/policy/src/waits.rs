@@ -89,23 +89,26 @@ impl Waits {
     }
 }
 
-/// `all` without those that `went`, which are among them, and with those that `came`. All lists ascend.
+/// `all` without those that `went`, which are among them, and with those that `came`. All lists ascend. What lies between
+/// two changes is copied in one piece.
 fn exchanged(all: &[u32], went: &[u32], came: &[u32]) -> Vec<u32> {
-    let mut changed = Vec::with_capacity(all.len() + came.len());
-    let (mut went, mut came) = (went.iter(), came.iter());
-    let (mut gone, mut new) = (went.next(), came.next());
-    for wait in all {
-        while let Some(before) = new.filter(|new| *new < wait) {
-            changed.push(*before);
-            new = came.next();
-        }
-        if gone == Some(wait) {
-            gone = went.next();
-        } else {
-            changed.push(*wait);
-        }
+    let mut changed = Vec::with_capacity(all.len() + came.len() - went.len());
+    let (mut went, mut came) = (went.iter().peekable(), came.iter().peekable());
+    let mut rest = all;
+    loop {
+        let next = match (went.peek(), came.peek()) {
+            (None, None) => break,
+            (Some(&&gone), None) => gone,
+            (None, Some(&&new)) => new,
+            (Some(&&gone), Some(&&new)) => gone.min(new),
+        };
+        let (before, from) = rest.split_at(rest.partition_point(|wait| *wait < next));
+        changed.extend_from_slice(before);
+        let leave = std::iter::from_fn(|| went.next_if(|gone| **gone == next)).count();
+        rest = &from[leave..];
+        changed.extend(std::iter::from_fn(|| came.next_if(|new| **new == next)));
     }
-    changed.extend(new.into_iter().chain(came));
+    changed.extend_from_slice(rest);
     changed
 }
 

@@ -48,7 +48,9 @@ impl Window {
         let cell = &mut self.ring[(self.head % CELLS) as usize];
         cell.sum += value;
         cell.count += 1;
-        cell.largest = cell.largest.max(value);
+        if value > cell.largest {
+            cell.largest = value;
+        }
         self.total += value;
     }
 

@@ -293,7 +293,7 @@ impl<'a> World<'a> {
             self.tell(module, fact);
         } else {
             self.agenda
-                .note(self.now + self.spec.hop, Event::Fact(module, Box::new(fact)));
+                .note_in_line(self.now + self.spec.hop, Event::Fact(module, Box::new(fact)));
         }
     }
 
@@ -305,7 +305,8 @@ impl<'a> World<'a> {
         if self.spec.hop == Span::ZERO {
             self.slot_facts.push(fact);
         } else {
-            self.agenda.note(self.now + self.spec.hop, Event::Slot(fact));
+            self.agenda
+                .note_in_line(self.now + self.spec.hop, Event::Slot(fact));
         }
     }
 
@@ -361,7 +362,7 @@ impl<'a> World<'a> {
         if at == self.now {
             self.part(to, request);
         } else {
-            self.agenda.note(at, Event::Part(to, request));
+            self.agenda.note_in_line(at, Event::Part(to, request));
         }
     }
 

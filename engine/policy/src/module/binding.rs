@@ -100,6 +100,9 @@ impl Module {
 
     /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
     fn take_formed(&mut self, place: usize) -> Vec<Part> {
+        if self.spec.policy.forming != Forming::Eager {
+            return Vec::new();
+        }
         let own = self
             .workers
             .at(place)
@@ -192,6 +195,8 @@ impl Module {
         let mailbox = self.mailbox_of(place);
         self.pass_by_window(mailbox, start, now, effects);
         let spare = self.spare(start);
+        let room = u64::from(most.saturating_sub(items));
+        parts.reserve(room.min(self.queues.items_in(mailbox)) as usize);
         while items < most {
             let Some(request) = self.whose_turn(mailbox, spare) else {
                 break;

@@ -11,7 +11,7 @@ use crate::id::StreamId;
 use crate::outlook::{ModuleState, Planner, due};
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Lookahead, Queueing, Sizing};
-use crate::waits::Waits;
+use crate::waits::{Sketch, Waits};
 use crate::window::Window;
 
 /// Over which arrivals are counted as the present rate.
@@ -255,7 +255,11 @@ impl Module {
             module: self.spec.id,
             queueing,
             duration,
-            waits: self.load.waits.sketch(),
+            waits: if self.spec.policy.drop.sums_waits() {
+                self.load.waits.sketch()
+            } else {
+                Sketch::default()
+            },
             worst: micros(self.load.latency.largest(now)).max(duration),
             input: self
                 .load

@@ -312,10 +312,7 @@ impl Module {
             None => (self.profiled(items), took),
         };
         self.came_back(run.slot, now);
-        if let Some(worker) = self.workers.of_mut(run.slot) {
-            worker.correction.measured(expected, actual);
-        }
-        self.workers.measured();
+        self.workers.measured(run.slot, expected, actual);
         spend(&run.parts, took, effects);
         for part in run.parts {
             if let Some(entry) = self.queues.done(part.request, part.count) {

@@ -5,6 +5,7 @@
 use super::{Module, ModuleEffect, Pool};
 use crate::id::{RequestId, SlotId};
 use crate::time::Timestamp;
+use crate::values::Forming;
 
 impl Module {
     /// The mailbox out of which a slot is filled.
@@ -29,7 +30,8 @@ impl Module {
 
     /// An idle slot, where there is something to run on it.
     fn next_idle(&self) -> Option<usize> {
-        let formed = || self.workers.iter().any(|worker| !worker.forming.is_empty());
+        let eager = self.spec.policy.forming == Forming::Eager;
+        let formed = || eager && self.workers.iter().any(|worker| !worker.forming.is_empty());
         if self.queues.items_in(0) == 0 && !formed() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use crate::id::SlotId;
 use crate::profile::Correction;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 use super::Part;
 
@@ -105,10 +105,15 @@ impl Workers {
         self.all.iter_mut()
     }
 
-    /// After a measurement of one of them.
-    pub(super) fn measured(&mut self) {
-        let sum: f64 = self.all.iter().map(|worker| worker.correction.ratio()).sum();
-        self.ratio = sum / self.all.len().max(1) as f64;
+    /// A batch took `actual` on a slot where `expected` was profiled.
+    pub(super) fn measured(&mut self, slot: SlotId, expected: Span, actual: Span) {
+        let Some(worker) = self.of_mut(slot) else { return };
+        let before = worker.correction.ratio();
+        worker.correction.measured(expected, actual);
+        if worker.correction.ratio() != before {
+            let sum: f64 = self.all.iter().map(|worker| worker.correction.ratio()).sum();
+            self.ratio = sum / self.all.len().max(1) as f64;
+        }
     }
 
     /// A worker came or went; says whether that is news.
