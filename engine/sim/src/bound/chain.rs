@@ -1,7 +1,7 @@
 //! Sums over modules that a request visits one after the other: what one of them gains by long batches is time that the
 //! others do not have (`joint`). Which weights make such a sum bind is searched for on a sample of the requests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_policy::{Span, Timestamp};
 
@@ -27,7 +27,7 @@ const WHOLE: f64 = 1_024.0;
 /// Sums worth a try.
 pub(super) fn sums(
     scene: &Scene<'_>,
-    ways: &mut Ways<'_>,
+    ways: &Ways<'_>,
     resources: &[Resource],
     heads: &[Span],
 ) -> Vec<Resource> {
@@ -38,13 +38,10 @@ pub(super) fn sums(
         .collect();
     let sample = sample(scene, ways);
     let mut sets: Vec<Vec<usize>> = Vec::new();
-    let all: BTreeSet<usize> = sample
-        .iter()
-        .flat_map(|&request| visited(ways, request))
-        .collect();
+    let all: BTreeSet<usize> = sample.iter().flat_map(|&kind| ways.visited(kind)).collect();
     let each = sample
         .iter()
-        .map(|&request| visited(ways, request))
+        .map(|&kind| ways.visited(kind).collect())
         .collect::<Vec<_>>();
     for set in std::iter::once(all.into_iter().collect()).chain(each) {
         let set: Vec<usize> = set;
@@ -53,7 +50,7 @@ pub(super) fn sums(
             sets.push(set);
         }
     }
-    let sum = |set: Vec<usize>, ways: &mut Ways<'_>| {
+    let sum = |set: Vec<usize>| {
         let weights = climb(&set, &capacity, &sample, ways);
         let parts: Vec<(&Resource, u64)> = set
             .iter()
@@ -62,11 +59,11 @@ pub(super) fn sums(
             .collect();
         Resource::sum(&parts, heads)
     };
-    sets.into_iter().map(|set| sum(set, ways)).collect()
+    sets.into_iter().map(sum).collect()
 }
 
 /// Weights at which the requests of the sample ask most of what there is.
-fn climb(set: &[usize], capacity: &[f64], sample: &[usize], ways: &mut Ways<'_>) -> Vec<u64> {
+fn climb(set: &[usize], capacity: &[f64], sample: &[usize], ways: &Ways<'_>) -> Vec<u64> {
     let mut weights: Vec<f64> = set.iter().map(|&module| 1.0 / capacity[module]).collect();
     let mut best = 0.0;
     for _ in 0..ROUNDS {
@@ -97,17 +94,20 @@ fn whole(weights: &[f64]) -> Vec<u64> {
 }
 
 /// What a request of the sample asks for in the mean, over what there is in a microsecond.
-fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], ways: &mut Ways<'_>) -> f64 {
+fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], ways: &Ways<'_>) -> f64 {
     let member = |(&module, &weight): (&usize, &u64)| Member {
         module,
         weight,
         shift: Span::ZERO,
     };
     let members: Vec<Member> = set.iter().zip(weights).map(member).collect();
+    let mut works: BTreeMap<usize, f64> = BTreeMap::new();
     let mut asked = 0.0;
-    for &request in sample {
-        ways.follow(request);
-        asked += ways.through(&members).map_or(0.0, |(_, _, work)| work as f64);
+    for &kind in sample {
+        asked += *works.entry(kind).or_insert_with(|| {
+            ways.through(kind, &members)
+                .map_or(0.0, |passage| passage.work as f64)
+        });
     }
     let there: f64 = members
         .iter()
@@ -116,22 +116,14 @@ fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], w
     asked / there
 }
 
-/// Requests that are not hopeless, evenly over the run.
-fn sample(scene: &Scene<'_>, ways: &mut Ways<'_>) -> Vec<usize> {
+/// The kinds of requests that are not hopeless, evenly over the run.
+fn sample(scene: &Scene<'_>, ways: &Ways<'_>) -> Vec<usize> {
     let requests = scene.arrivals.len();
     let every = requests.div_ceil(SAMPLE).max(1);
     (0..requests)
         .step_by(every)
-        .filter(|&request| ways.follow(request))
-        .collect()
-}
-
-fn visited(ways: &mut Ways<'_>, request: usize) -> Vec<usize> {
-    ways.follow(request);
-    let brings = ways.brings().iter().enumerate();
-    brings
-        .filter(|(_, items)| items.is_some_and(|items| items > 0))
-        .map(|(module, _)| module)
+        .map(|request| ways.kind_of(request))
+        .filter(|&kind| ways.in_time(kind))
         .collect()
 }
 

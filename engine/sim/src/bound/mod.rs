@@ -35,6 +35,7 @@ mod combine;
 mod cost;
 mod input;
 mod joint;
+mod kinds;
 mod mix;
 mod resource;
 mod single;
@@ -50,7 +51,7 @@ use combine::{Ledger, Losses};
 use cost::{Costs, PARTS};
 use resource::{Resource, Stay};
 use single::Job;
-use windows::Ways;
+use windows::{Passage, Ways};
 
 /// Largest batch size that is looked at.
 pub const BATCH_MOST: u32 = 65_536;
@@ -105,18 +106,18 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         })
         .collect();
     let mut resources = Resource::all(scene);
-    let (mut jobs, hopeless) = work(scene, &costs, &resources)?;
+    let ways = Ways::new(scene, &costs);
+    let (mut jobs, hopeless) = work(scene, &ways, &resources)?;
     let mut alone: Vec<(usize, Vec<u32>)> = jobs.iter().map(|jobs| single::lost(jobs)).enumerate().collect();
     let met = meetings(&jobs, scene.arrivals.len());
-    let mut ways = Ways::new(scene, &costs);
     let heads = ways.least_heads();
     let mut sums = mix::sums(&resources, &jobs, &alone, &met, &heads);
     if alone.iter().any(|(_, lost)| !lost.is_empty()) {
-        sums.extend(chain::sums(scene, &mut ways, &resources, &heads));
+        sums.extend(chain::sums(scene, &ways, &resources, &heads));
     }
     for sum in sums {
         // A sum counts in larger numbers than its parts: if it is too long a run for that, it is left out.
-        let Ok((mut mixed, _)) = work(scene, &costs, std::slice::from_ref(&sum)) else {
+        let Ok((mut mixed, _)) = work(scene, &ways, std::slice::from_ref(&sum)) else {
             continue;
         };
         let Some(mixed) = mixed.pop() else { continue };
@@ -141,32 +142,32 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
 }
 
 /// The jobs of each resource, and the requests that could not be in time even alone.
-fn work(scene: &Scene<'_>, costs: &[Costs], resources: &[Resource]) -> Result<Work, BoundError> {
-    let mut ways = Ways::new(scene, costs);
-    let mut stays: Vec<Vec<Stay>> = vec![Vec::new(); resources.len()];
+fn work(scene: &Scene<'_>, ways: &Ways<'_>, resources: &[Resource]) -> Result<Work, BoundError> {
     let mut hopeless = Vec::new();
-    for (request, &sent) in scene.arrivals.iter().enumerate() {
-        if !ways.follow(request) {
+    for request in 0..scene.arrivals.len() {
+        if !ways.in_time(ways.kind_of(request)) {
             hopeless.push(request as u32);
-            continue;
-        }
-        let deadline = sent + scene.slo;
-        for (stays, resource) in stays.iter_mut().zip(resources) {
-            if let Some((head, tail, work)) = ways.through(&resource.members) {
-                stays.push(Stay {
-                    request: request as u32,
-                    from: (sent + head).micros(),
-                    until: deadline.saturating_sub(tail).micros(),
-                    work,
-                });
-            }
         }
     }
-    let origin = scene.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
-    let jobs = resources
-        .iter()
-        .zip(stays)
-        .map(|(resource, stays)| resource::jobs(resource, stays, origin));
+    let jobs = resources.iter().map(|resource| {
+        let of_kind = |kind: usize| {
+            let way = ways.in_time(kind).then(|| ways.through(kind, &resource.members));
+            way.flatten()
+        };
+        let passages: Vec<Option<Passage>> = (0..ways.kinds()).map(of_kind).collect();
+        let stay = |(request, &sent): (usize, &Timestamp)| {
+            let passage = passages[ways.kind_of(request)]?;
+            Some(Stay {
+                request: request as u32,
+                from: (sent + passage.head).micros(),
+                until: (sent + scene.slo).saturating_sub(passage.tail).micros(),
+                work: passage.work,
+            })
+        };
+        let stays = scene.arrivals.iter().enumerate().filter_map(stay).collect();
+        let origin = scene.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
+        resource::jobs(resource, stays, origin)
+    });
     Ok((jobs.collect::<Result<_, _>>()?, hopeless))
 }
 

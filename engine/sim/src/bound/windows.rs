@@ -1,36 +1,57 @@
 //! When each request can be in each module at all: from its least way there to its deadline less its least way out.
-
-use std::collections::BTreeMap;
+//! Requests that bring the same to every module have the same ways, which are worked out once.
 
 use weir_policy::{ModuleId, Span};
 
 use super::cost::Costs;
 use super::input::{Scene, Unvisited};
 use super::joint::{self, Path, Visit};
+use super::kinds::Kinds;
 use super::resource::Member;
 
-/// The least way in and out of each module, for one request.
+/// The ways of all requests.
 #[derive(Debug)]
 pub(super) struct Ways<'a> {
     scene: &'a Scene<'a>,
     costs: &'a [Costs],
-    predecessors: Vec<Vec<usize>>,
-    successors: Vec<Vec<usize>>,
-    /// Of the request followed last; none yet at first.
-    items: Vec<Option<u32>>,
+    kinds: Kinds,
+    /// By kind.
+    all: Vec<Way>,
+    /// From a first module to a last one.
+    paths: Vec<Vec<usize>>,
+}
+
+/// The least way in and out of each module, for requests of one kind.
+#[derive(Debug)]
+struct Way {
     least: Vec<Span>,
     head: Vec<Span>,
     tail: Vec<Span>,
-    passed: Vec<Option<Span>>,
-    /// From a first module to a last one.
-    paths: Vec<Vec<usize>>,
-    /// What was worked out for these items and modules.
-    joint: BTreeMap<(Vec<Option<u32>>, Vec<Member>), u128>,
+    /// Whether one could be in time, even alone.
+    in_time: bool,
+}
+
+/// How a request passes modules that run short together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passage {
+    /// The least way to the first of them that it visits.
+    pub(super) head: Span,
+    /// The least way on from the last.
+    pub(super) tail: Span,
+    /// The least slot time in all of them, each weighted.
+    pub(super) work: u128,
 }
 
 impl<'a> Ways<'a> {
     pub(super) fn new(scene: &'a Scene<'a>, costs: &'a [Costs]) -> Self {
         let modules = scene.modules.len();
+        let mut ways = Self {
+            scene,
+            costs,
+            kinds: Kinds::of(scene),
+            all: Vec::new(),
+            paths: paths(scene),
+        };
         let mut predecessors = vec![Vec::new(); modules];
         let mut successors = vec![Vec::new(); modules];
         for (module, after) in successors.iter_mut().enumerate() {
@@ -39,109 +60,109 @@ impl<'a> Ways<'a> {
                 after.push(successor.index());
             }
         }
-        Self {
-            scene,
-            costs,
-            predecessors,
-            successors,
-            items: vec![None; modules],
-            least: vec![Span::ZERO; modules],
-            head: vec![Span::ZERO; modules],
-            tail: vec![Span::ZERO; modules],
-            passed: vec![None; modules],
-            paths: paths(scene),
-            joint: BTreeMap::new(),
+        for kind in 0..ways.kinds.len() {
+            let way = ways.work_out(kind, &predecessors, &successors);
+            ways.all.push(way);
         }
+        ways
     }
 
-    /// The least way to each module, of all these requests; zero where none visits it.
-    pub(super) fn least_heads(&mut self) -> Vec<Span> {
-        let mut least: Vec<Option<Span>> = vec![None; self.items.len()];
-        for request in 0..self.scene.arrivals.len() {
-            if self.follow(request) {
-                for (module, least) in least
-                    .iter_mut()
-                    .enumerate()
-                    .filter(|(module, _)| self.visits(*module))
-                {
-                    let head = self.head[module];
-                    *least = Some(least.map_or(head, |least| least.min(head)));
-                }
-            }
-        }
-        least.into_iter().map(Option::unwrap_or_default).collect()
-    }
-
-    /// Items that the request followed last brings, by module.
-    pub(super) fn brings(&self) -> &[Option<u32>] {
-        &self.items
-    }
-
-    /// Works out the ways of this request; false where even alone it could not be in time.
-    pub(super) fn follow(&mut self, request: usize) -> bool {
-        let mut same = true;
-        for (module, station) in self.scene.modules.iter().enumerate() {
-            let items = station.items.of(request);
-            if self.items[module] != Some(items) {
-                same = false;
-                self.items[module] = Some(items);
-                self.least[module] = if items == 0 {
-                    Span::ZERO
-                } else {
-                    self.costs[module].least(items)
-                };
-            }
-        }
-        if !same {
-            let hops = self.scene.hops;
-            let modules = self.items.len();
-            self.sweep(0..modules, hops.entry, true);
-            self.sweep((0..modules).rev(), hops.exit, false);
-        }
-        (0..self.items.len()).all(|module| !self.visits(module) || self.fits(module))
+    fn work_out(&self, kind: usize, predecessors: &[Vec<usize>], successors: &[Vec<usize>]) -> Way {
+        let hops = self.scene.hops;
+        let modules = self.scene.modules.len();
+        let least: Vec<Span> = (0..modules)
+            .map(|module| match self.brings(kind, module) {
+                0 => Span::ZERO,
+                items => self.costs[module].least(items),
+            })
+            .collect();
+        let head = self.sweep(kind, &least, 0..modules, predecessors, hops.entry);
+        let tail = self.sweep(kind, &least, (0..modules).rev(), successors, hops.exit);
+        let mut way = Way {
+            least,
+            head,
+            tail,
+            in_time: true,
+        };
+        way.in_time = self.visited(kind).all(|module| self.fits(&way, module));
+        way
     }
 
     /// The longest way through what it visits, from one end of the graph. Modules it does not visit cost nothing.
-    fn sweep(&mut self, order: impl Iterator<Item = usize>, end: Span, forward: bool) {
+    fn sweep(
+        &self,
+        kind: usize,
+        least: &[Span],
+        order: impl Iterator<Item = usize>,
+        nearer: &[Vec<usize>],
+        end: Span,
+    ) -> Vec<Span> {
         let between = self.scene.hops.between;
         let through = self.scene.unvisited == Unvisited::PassedThrough;
+        let mut ways = vec![Span::ZERO; least.len()];
+        let mut passed: Vec<Option<Span>> = vec![None; least.len()];
         for module in order {
-            let nearer = if forward {
-                &self.predecessors[module]
-            } else {
-                &self.successors[module]
-            };
-            let reached = nearer.iter().filter_map(|&near| self.passed[near]).max();
+            let reached = nearer[module].iter().filter_map(|&near| passed[near]).max();
             let way = reached.map_or(end, |reached| (reached + between).max(end));
-            self.passed[module] = match self.visits(module) {
-                true => Some(way + self.least[module]),
+            passed[module] = match self.brings(kind, module) > 0 {
+                true => Some(way + least[module]),
                 false if through => reached,
                 false => None,
             };
-            let side = if forward { &mut self.head } else { &mut self.tail };
-            side[module] = way;
+            ways[module] = way;
         }
+        ways
     }
 
-    fn visits(&self, module: usize) -> bool {
-        self.items[module].is_some_and(|items| items > 0)
+    /// How many kinds of requests there are.
+    pub(super) fn kinds(&self) -> usize {
+        self.all.len()
     }
 
-    fn fits(&self, module: usize) -> bool {
-        let way = self.head[module] + self.least[module] + self.tail[module];
-        way <= self.scene.slo && self.costs[module].share(self.window(module)) < u64::MAX
+    /// Of which kind a request is.
+    pub(super) fn kind_of(&self, request: usize) -> usize {
+        self.kinds.of_request(request)
     }
 
-    fn window(&self, module: usize) -> Span {
-        self.scene
-            .slo
-            .saturating_sub(self.head[module] + self.tail[module])
+    /// Whether a request of this kind could be in time, even alone.
+    pub(super) fn in_time(&self, kind: usize) -> bool {
+        self.all[kind].in_time
     }
 
-    /// Least way to the first of these modules that it visits, least way on from the last, each as if the modules began
-    /// their shifts earlier, and the least slot time in all of them, each weighted; `None` where it visits none.
-    pub(super) fn through(&mut self, members: &[Member]) -> Option<(Span, Span, u128)> {
-        let mut found: Option<(Span, Span, u128)> = None;
+    /// Modules to which it brings items.
+    pub(super) fn visited(&self, kind: usize) -> impl Iterator<Item = usize> {
+        (0..self.scene.modules.len()).filter(move |&module| self.brings(kind, module) > 0)
+    }
+
+    fn brings(&self, kind: usize, module: usize) -> u32 {
+        self.kinds.brings(kind)[module]
+    }
+
+    /// The least way to each module, of all these requests; zero where none visits it.
+    pub(super) fn least_heads(&self) -> Vec<Span> {
+        let to = |module: usize| {
+            let kinds = (0..self.kinds()).filter(|&kind| self.in_time(kind) && self.brings(kind, module) > 0);
+            kinds.map(|kind| self.all[kind].head[module]).min()
+        };
+        (0..self.scene.modules.len())
+            .map(|module| to(module).unwrap_or_default())
+            .collect()
+    }
+
+    fn fits(&self, way: &Way, module: usize) -> bool {
+        let whole = way.head[module] + way.least[module] + way.tail[module];
+        whole <= self.scene.slo && self.costs[module].share(self.window(way, module)) < u64::MAX
+    }
+
+    fn window(&self, way: &Way, module: usize) -> Span {
+        self.scene.slo.saturating_sub(way.head[module] + way.tail[module])
+    }
+
+    /// How a request of this kind passes these modules, each as if it began its shift earlier; `None` where it visits
+    /// none.
+    pub(super) fn through(&self, kind: usize, members: &[Member]) -> Option<Passage> {
+        let way = &self.all[kind];
+        let mut found: Option<Passage> = None;
         let mut visited = 0;
         for &Member {
             module,
@@ -149,68 +170,55 @@ impl<'a> Ways<'a> {
             shift,
         } in members
         {
-            let items = match self.items[module] {
-                None | Some(0) => continue,
-                Some(items) => items,
-            };
-            let share = u128::from(self.costs[module].share(self.window(module)));
-            let work = share * u128::from(items) * u128::from(weight);
+            let items = self.brings(kind, module);
+            if items == 0 {
+                continue;
+            }
             visited += 1;
-            let (head, tail) = (self.head[module].saturating_sub(shift), self.tail[module] + shift);
-            found = Some(found.map_or((head, tail, work), |(least_head, least_tail, sum)| {
-                (least_head.min(head), least_tail.min(tail), sum + work)
-            }));
+            let share = u128::from(self.costs[module].share(self.window(way, module)));
+            let passage = Passage {
+                head: way.head[module].saturating_sub(shift),
+                tail: way.tail[module] + shift,
+                work: share * u128::from(items) * u128::from(weight),
+            };
+            found = Some(found.map_or(passage, |before| before.and(passage)));
         }
-        if let Some((_, _, work)) = found.as_mut().filter(|_| visited > 1) {
-            *work = (*work).max(self.jointly(members));
+        if visited > 1
+            && let Some(passage) = &mut found
+        {
+            passage.work = passage.work.max(self.jointly(kind, members));
         }
         found
     }
 
     /// The least slot time in these modules, each weighted, where the SLO is spent once.
-    fn jointly(&mut self, members: &[Member]) -> u128 {
-        let key = (self.items.clone(), members.to_vec());
-        if let Some(&known) = self.joint.get(&key) {
-            return known;
-        }
-        let work = self.work_out(members);
-        self.joint.insert(key, work);
-        work
-    }
-
-    fn work_out(&self, members: &[Member]) -> u128 {
-        let visits = (0..self.items.len())
-            .filter(|&module| self.visits(module))
-            .map(|module| {
-                let of = members.iter().filter(|member| member.module == module);
-                let weight: u64 = of.map(|member| member.weight).sum();
-                Visit {
-                    module,
-                    weight: weight as f64 * f64::from(self.items[module].unwrap_or(0)),
-                    least: self.least[module].micros(),
-                    costs: &self.costs[module],
-                }
-            });
+    fn jointly(&self, kind: usize, members: &[Member]) -> u128 {
+        let visits = self.visited(kind).map(|module| {
+            let of = members.iter().filter(|member| member.module == module);
+            let weight: u64 = of.map(|member| member.weight).sum();
+            Visit {
+                module,
+                weight: weight as f64 * f64::from(self.brings(kind, module)),
+                least: self.all[kind].least[module].micros(),
+                costs: &self.costs[module],
+            }
+        });
         let visits: Vec<Visit<'_>> = visits.collect();
-        joint::least(&visits, &self.visited_paths())
+        joint::least(&visits, &self.visited_paths(kind))
     }
 
     /// The paths of what it visits, with the time that they have.
-    fn visited_paths(&self) -> Vec<Path> {
+    fn visited_paths(&self, kind: usize) -> Vec<Path> {
+        let visits = |module: usize| self.brings(kind, module) > 0;
         let through = self.scene.unvisited == Unvisited::PassedThrough;
         let hops = self.scene.hops;
         let mut found: Vec<Path> = Vec::new();
         for path in &self.paths {
             // What is not visited is passed, or nothing is known beyond it.
             let stretches: Vec<Vec<usize>> = if through {
-                vec![
-                    path.iter()
-                        .copied()
-                        .filter(|&module| self.visits(module))
-                        .collect(),
-                ]
+                vec![path.iter().copied().filter(|&module| visits(module)).collect()]
             } else {
-                path.split(|&module| !self.visits(module))
+                path.split(|&module| !visits(module))
                     .map(<[usize]>::to_vec)
                     .collect()
             };
@@ -224,6 +232,17 @@ impl<'a> Ways<'a> {
             }
         }
         found
+    }
+}
+
+impl Passage {
+    /// Through other modules as well.
+    fn and(self, other: Self) -> Self {
+        Self {
+            head: self.head.min(other.head),
+            tail: self.tail.min(other.tail),
+            work: self.work + other.work,
+        }
     }
 }
 
