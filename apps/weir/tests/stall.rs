@@ -88,7 +88,10 @@ fn a_process_that_stood_still_loses_nothing() {
     let count = |name: &str| report["requests"][name].as_u64().unwrap();
     assert_eq!((count("arrived"), count("in_flight")), (400, 0), "{text}");
     assert_eq!(count("dropped"), 0, "nobody was pressed for time: {text}");
-    assert_eq!(lines(&at("events.jsonl")) as u64, count("delivered") + count("late"));
+    assert_eq!(
+        lines(&at("events.jsonl")) as u64,
+        count("delivered") + count("late")
+    );
     let verified = weir_runtime::verify(&at("record.jsonl")).unwrap();
     assert!(verified.steps > 0);
 }
