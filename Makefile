@@ -51,7 +51,7 @@ reproduce-ppipe:
 
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup
-	@CARGO="$(CARGO)" scripts/compare-live.sh $(SECONDS_EACH)
+	@scripts/compare-live.sh --seconds $(SECONDS_EACH)
 
 # The simulator: events a second on one core, and memory, with a million requests through five modules. Needs cargo alone.
 bench-sim:

@@ -5,8 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
 
-cargo=${CARGO:-cargo}
-"$cargo" build --release --locked -p weir-benches --bin live-vs-simulated
+"${CARGO:-cargo}" build --release --locked -p weir-benches --bin live-vs-simulated
 
 loops=()
 trap 'kill "${loops[@]}" 2>/dev/null || true' EXIT
@@ -19,4 +18,4 @@ if chrt --idle 0 true 2>/dev/null; then
 else
     say "chrt gives no idle priority here: processors may sleep, and wake late"
 fi
-"$cargo" run --release --locked -p weir-benches --bin live-vs-simulated -- --seconds "${1:-120}"
+"${CARGO:-cargo}" run --release --locked -p weir-benches --bin live-vs-simulated -- "$@"

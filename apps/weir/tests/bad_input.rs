@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{refuses, stderr};
+use common::{refuses, signal, stderr};
 use tempfile::TempDir;
 use weir_flow::{Delivery, Frame, Image, Settings, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
@@ -411,16 +411,9 @@ fn wait_for_lines(place: &Place, run: &mut Child) {
     panic!("no event lines came");
 }
 
-fn interrupt(run: &Child, signal: &str) {
-    let killed = Command::new("kill")
-        .args([signal, &run.id().to_string()])
-        .status();
-    assert!(killed.unwrap().success());
-}
-
 #[test]
 fn an_interrupted_replay_completes_its_files_and_accounts_for_every_frame() {
-    for signal in ["-INT", "-TERM"] {
+    for asked in ["-INT", "-TERM"] {
         let place = Place::new();
         place.clip("clip.mp4", 50);
         let arguments =
@@ -431,7 +424,7 @@ fn an_interrupted_replay_completes_its_files_and_accounts_for_every_frame() {
             .spawn()
             .unwrap();
         wait_for_lines(&place, &mut run);
-        interrupt(&run, signal);
+        signal(&run, asked);
         let output = run.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         assert!(stderr(&output).starts_with("stopping:"), "{}", stderr(&output));
@@ -475,7 +468,7 @@ fn a_second_interrupt_leaves_at_once() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(began(), "nothing was recorded");
-    interrupt(&run, "-INT");
+    signal(&run, "-INT");
     let mut said = BufReader::new(run.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
@@ -485,7 +478,7 @@ fn a_second_interrupt_leaves_at_once() {
         if let Some(status) = run.try_wait().unwrap() {
             break status.code();
         }
-        interrupt(&run, "-INT");
+        signal(&run, "-INT");
         std::thread::sleep(Duration::from_millis(100));
     };
     assert_eq!(code, Some(130));

@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use common::signal;
 use weir_flow::{Source, StopFlag};
 use weir_operators::media::{SourceOptions, VideoCodec, source};
 use weir_videos::truth::Truth;
@@ -324,10 +327,7 @@ fn an_interrupted_rendering_leaves_nothing_behind() {
             assert!(run.try_wait().unwrap().is_none(), "it ended by itself");
             std::thread::yield_now();
         }
-        let asked = Command::new("kill")
-            .args(["-INT", &run.id().to_string()])
-            .status();
-        assert!(asked.unwrap().success());
+        signal(&run, "-INT");
         let output = run.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");

@@ -6,10 +6,10 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::stderr;
+use common::{signal, stderr};
 
 /// Live, two streams, 400 requests in all, on an emulated device that has nothing to do most of the time.
 const GRAPH: &str = r#"
@@ -49,13 +49,6 @@ inputs = ["second"]
 
 /// How long it stands still: much longer than batches, ticks and hops.
 const STALL: Duration = Duration::from_millis(1_500);
-
-fn signal(run: &Child, signal: &str) {
-    let sent = Command::new("kill")
-        .args([signal, &run.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
-}
 
 fn lines(path: &Path) -> usize {
     std::fs::read_to_string(path).unwrap_or_default().lines().count()

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::refuses;
+use common::{refuses, signal};
 use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
 use weir_operators::{Blocked, Layered, OnnxParts};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
@@ -71,9 +71,7 @@ fn it_says_where_it_listens_and_ends_when_it_is_asked_to() {
     TcpStream::connect(&address).unwrap();
     refused(&["--listen", &address], "in use");
 
-    let pid = running.0.id().to_string();
-    let asked = Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    assert!(asked.success());
+    signal(&running.0, "-INT");
     assert!(running.0.wait().unwrap().success());
     let mut said = String::new();
     running

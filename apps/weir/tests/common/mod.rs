@@ -1,8 +1,8 @@
-//! What the program said, as text, and how it refuses.
+//! What the program said, as text, how it refuses, and signals to it.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::process::Output;
+use std::process::{Child, Command, Output};
 
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -20,4 +20,12 @@ pub(crate) fn refuses(output: &Output, words: &[&str]) -> String {
         assert!(complaint.contains(word), "\"{word}\" is not in\n{complaint}");
     }
     complaint
+}
+
+/// Sends a process a signal, such as `-INT`.
+pub(crate) fn signal(run: &Child, signal: &str) {
+    let sent = Command::new("kill")
+        .args([signal, &run.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
 }

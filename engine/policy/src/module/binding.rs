@@ -10,7 +10,7 @@ use crate::id::{BatchId, RequestId, SlotId};
 use crate::slots::Bid;
 use crate::spare::{Queue, Spare};
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Forming, Order, Scan, Sizing};
+use crate::values::{DropRule, Order, Scan, Sizing};
 
 /// Where a batch is being put together, and for how long it will be away.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +74,7 @@ impl Module {
             parts,
             expected,
         });
-        if self.spec.policy.forming == Forming::Eager {
+        if self.is_eager() {
             self.form_ahead(self.mailbox_of(place), now, effects);
         }
         true
@@ -100,7 +100,7 @@ impl Module {
 
     /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
     fn take_formed(&mut self, place: usize) -> Vec<Part> {
-        if self.spec.policy.forming != Forming::Eager {
+        if !self.is_eager() {
             return Vec::new();
         }
         let own = self
@@ -284,7 +284,7 @@ impl Module {
         let mailbox = self.mailbox_of(place);
         // The papers reckon with the batch as it is planned. One of a size that is chosen for the worst of overload would
         // make everything hopeless: there the batch counts as it will be filled.
-        let eager = self.spec.policy.forming == Forming::Eager && self.spec.policy.sizes() == Sizing::Fair;
+        let eager = self.is_eager() && self.spec.policy.sizes() == Sizing::Fair;
         let filled = if eager || matches!(self.spec.policy.drop, DropRule::Nexus(_)) {
             self.batch_size
         } else {

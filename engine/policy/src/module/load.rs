@@ -11,7 +11,7 @@ use crate::id::StreamId;
 use crate::outlook::{ModuleState, Planner, due};
 use crate::time::{Span, Timestamp};
 use crate::values::{DropRule, Lookahead, Queueing, Sizing};
-use crate::waits::{Sketch, Waits};
+use crate::waits::Waits;
 use crate::window::Window;
 
 /// Over which arrivals are counted as the present rate.
@@ -35,7 +35,9 @@ pub(super) struct Load {
     smoothed: Window,
     queueing: Window,
     latency: Window,
+    /// None are taken in where nobody reckons with them.
     waits: Waits,
+    sums_waits: bool,
     began: Option<Timestamp>,
     items_per_request: f64,
     /// As above, with those that bring nothing.
@@ -78,6 +80,7 @@ impl Load {
             queueing: Window::new(ahead.window),
             latency: Window::new(ahead.window),
             waits: Waits::new(ahead.samples),
+            sums_waits: rule.sums_waits(),
             began: None,
             items_per_request: 1.0,
             demand: 1.0,
@@ -128,7 +131,9 @@ impl Load {
     }
 
     pub(super) fn waited(&mut self, wait: Span) {
-        self.waits.observe(wait);
+        if self.sums_waits {
+            self.waits.observe(wait);
+        }
     }
 
     pub(super) fn left(&mut self, latency: Span, now: Timestamp) {
@@ -255,11 +260,7 @@ impl Module {
             module: self.spec.id,
             queueing,
             duration,
-            waits: if self.spec.policy.drop.sums_waits() {
-                self.load.waits.sketch()
-            } else {
-                Sketch::default()
-            },
+            waits: self.load.waits.sketch(),
             worst: micros(self.load.latency.largest(now)).max(duration),
             input: self
                 .load

@@ -148,7 +148,7 @@ impl Module {
         let mut touched = std::mem::take(&mut self.touched);
         for &mailbox in &touched {
             self.sweep(mailbox, now, effects);
-            if self.spec.policy.forming == Forming::Eager && self.spec.pool != Pool::Pipelines {
+            if self.is_eager() && self.spec.pool != Pool::Pipelines {
                 self.form_ahead(mailbox, now, effects);
             }
         }
@@ -429,6 +429,11 @@ impl Module {
     /// Whether the rule is `weir`, which adds to PARD what is told in `spare`, `phases` and `foresight`.
     fn is_weir(&self) -> bool {
         matches!(self.spec.policy.drop, DropRule::Weir(_))
+    }
+
+    /// Whether batches are formed before their slots are free.
+    fn is_eager(&self) -> bool {
+        self.spec.policy.forming == Forming::Eager
     }
 
     /// Requests that are here: waiting, bound or running.

@@ -5,7 +5,6 @@
 use super::{Module, ModuleEffect, Pool};
 use crate::id::{RequestId, SlotId};
 use crate::time::Timestamp;
-use crate::values::Forming;
 
 impl Module {
     /// The mailbox out of which a slot is filled.
@@ -30,8 +29,7 @@ impl Module {
 
     /// An idle slot, where there is something to run on it.
     fn next_idle(&self) -> Option<usize> {
-        let eager = self.spec.policy.forming == Forming::Eager;
-        let formed = || eager && self.workers.iter().any(|worker| !worker.forming.is_empty());
+        let formed = || self.is_eager() && self.workers.iter().any(|worker| !worker.forming.is_empty());
         if self.queues.items_in(0) == 0 && !formed() {
             return None;
         }

@@ -143,18 +143,13 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
 
 /// The jobs of each resource, and the requests that could not be in time even alone.
 fn work(scene: &Scene<'_>, ways: &Ways<'_>, resources: &[Resource]) -> Result<Work, BoundError> {
-    let mut hopeless = Vec::new();
-    for request in 0..scene.arrivals.len() {
-        if !ways.in_time(ways.kind_of(request)) {
-            hopeless.push(request as u32);
-        }
-    }
+    let hopeless = (0..scene.arrivals.len())
+        .filter(|&request| !ways.in_time(ways.kind_of(request)))
+        .map(|request| request as u32);
+    let origin = scene.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
     let jobs = resources.iter().map(|resource| {
-        let of_kind = |kind: usize| {
-            let way = ways.in_time(kind).then(|| ways.through(kind, &resource.members));
-            way.flatten()
-        };
-        let passages: Vec<Option<Passage>> = (0..ways.kinds()).map(of_kind).collect();
+        let passage = |kind: usize| ways.through(kind, &resource.members);
+        let passages: Vec<Option<Passage>> = (0..ways.kinds()).map(passage).collect();
         let stay = |(request, &sent): (usize, &Timestamp)| {
             let passage = passages[ways.kind_of(request)]?;
             Some(Stay {
@@ -165,10 +160,9 @@ fn work(scene: &Scene<'_>, ways: &Ways<'_>, resources: &[Resource]) -> Result<Wo
             })
         };
         let stays = scene.arrivals.iter().enumerate().filter_map(stay).collect();
-        let origin = scene.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
         resource::jobs(resource, stays, origin)
     });
-    Ok((jobs.collect::<Result<_, _>>()?, hopeless))
+    Ok((jobs.collect::<Result<_, _>>()?, hopeless.collect()))
 }
 
 /// Jobs by resource, and hopeless requests.

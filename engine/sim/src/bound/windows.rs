@@ -15,8 +15,8 @@ pub(super) struct Ways<'a> {
     scene: &'a Scene<'a>,
     costs: &'a [Costs],
     kinds: Kinds,
-    /// By kind.
-    all: Vec<Way>,
+    /// By kind; `None` where not even one that is alone could be in time.
+    all: Vec<Option<Way>>,
     /// From a first module to a last one.
     paths: Vec<Vec<usize>>,
 }
@@ -27,8 +27,6 @@ struct Way {
     least: Vec<Span>,
     head: Vec<Span>,
     tail: Vec<Span>,
-    /// Whether one could be in time, even alone.
-    in_time: bool,
 }
 
 /// How a request passes modules that run short together.
@@ -67,7 +65,7 @@ impl<'a> Ways<'a> {
         ways
     }
 
-    fn work_out(&self, kind: usize, predecessors: &[Vec<usize>], successors: &[Vec<usize>]) -> Way {
+    fn work_out(&self, kind: usize, predecessors: &[Vec<usize>], successors: &[Vec<usize>]) -> Option<Way> {
         let hops = self.scene.hops;
         let modules = self.scene.modules.len();
         let least: Vec<Span> = (0..modules)
@@ -78,14 +76,10 @@ impl<'a> Ways<'a> {
             .collect();
         let head = self.sweep(kind, &least, 0..modules, predecessors, hops.entry);
         let tail = self.sweep(kind, &least, (0..modules).rev(), successors, hops.exit);
-        let mut way = Way {
-            least,
-            head,
-            tail,
-            in_time: true,
-        };
-        way.in_time = self.visited(kind).all(|module| self.fits(&way, module));
-        way
+        let way = Way { least, head, tail };
+        self.visited(kind)
+            .all(|module| self.fits(&way, module))
+            .then_some(way)
     }
 
     /// The longest way through what it visits, from one end of the graph. Modules it does not visit cost nothing.
@@ -126,7 +120,7 @@ impl<'a> Ways<'a> {
 
     /// Whether a request of this kind could be in time, even alone.
     pub(super) fn in_time(&self, kind: usize) -> bool {
-        self.all[kind].in_time
+        self.all[kind].is_some()
     }
 
     /// Modules to which it brings items.
@@ -141,8 +135,10 @@ impl<'a> Ways<'a> {
     /// The least way to each module, of all these requests; zero where none visits it.
     pub(super) fn least_heads(&self) -> Vec<Span> {
         let to = |module: usize| {
-            let kinds = (0..self.kinds()).filter(|&kind| self.in_time(kind) && self.brings(kind, module) > 0);
-            kinds.map(|kind| self.all[kind].head[module]).min()
+            let kinds = (0..self.kinds()).filter(|&kind| self.brings(kind, module) > 0);
+            kinds
+                .filter_map(|kind| Some(self.all[kind].as_ref()?.head[module]))
+                .min()
         };
         (0..self.scene.modules.len())
             .map(|module| to(module).unwrap_or_default())
@@ -159,9 +155,9 @@ impl<'a> Ways<'a> {
     }
 
     /// How a request of this kind passes these modules, each as if it began its shift earlier; `None` where it visits
-    /// none.
+    /// none, or cannot be in time.
     pub(super) fn through(&self, kind: usize, members: &[Member]) -> Option<Passage> {
-        let way = &self.all[kind];
+        let way = self.all[kind].as_ref()?;
         let mut found: Option<Passage> = None;
         let mut visited = 0;
         for &Member {
@@ -186,20 +182,20 @@ impl<'a> Ways<'a> {
         if visited > 1
             && let Some(passage) = &mut found
         {
-            passage.work = passage.work.max(self.jointly(kind, members));
+            passage.work = passage.work.max(self.jointly(kind, way, members));
         }
         found
     }
 
     /// The least slot time in these modules, each weighted, where the SLO is spent once.
-    fn jointly(&self, kind: usize, members: &[Member]) -> u128 {
+    fn jointly(&self, kind: usize, way: &Way, members: &[Member]) -> u128 {
         let visits = self.visited(kind).map(|module| {
             let of = members.iter().filter(|member| member.module == module);
             let weight: u64 = of.map(|member| member.weight).sum();
             Visit {
                 module,
                 weight: weight as f64 * f64::from(self.brings(kind, module)),
-                least: self.all[kind].least[module].micros(),
+                least: way.least[module].micros(),
                 costs: &self.costs[module],
             }
         });
