@@ -57,6 +57,16 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (key, request, value))
     }
 
+    /// Takes the entry with the smallest key, where `goes` says so of it.
+    pub fn pop_low_if(
+        &mut self,
+        goes: impl FnOnce(Timestamp, RequestId) -> bool,
+    ) -> Option<(Timestamp, RequestId, T)> {
+        let first = self.entries.first_entry()?;
+        let (key, request) = *first.key();
+        goes(key, request).then(|| (key, request, first.remove()))
+    }
+
     /// Those whose key is not below `key`, smallest first.
     pub fn from(&self, key: Timestamp) -> impl Iterator<Item = (Timestamp, RequestId)> {
         let places = self.entries.range((key, RequestId(0))..);
@@ -98,6 +108,7 @@ mod tests {
     enum Op {
         Push(u64, u64),
         Pop(End),
+        PopLowIf(bool),
         Remove(usize),
     }
 
@@ -106,6 +117,7 @@ mod tests {
             3 => (0_u64..20, 0_u64..50).prop_map(|(key, request)| Op::Push(key, request)),
             1 => Just(Op::Pop(End::Low)),
             1 => Just(Op::Pop(End::High)),
+            1 => any::<bool>().prop_map(Op::PopLowIf),
             1 => any::<prop::sample::Index>().prop_map(|index| Op::Remove(index.index(64))),
         ]
     }
@@ -134,6 +146,16 @@ mod tests {
                             End::Low => None,
                         };
                         prop_assert_eq!(depq.pop(end).map(|(key, request, ())| (key, request)), expected);
+                    }
+                    Op::PopLowIf(goes) => {
+                        let mut asked = None;
+                        let popped = depq.pop_low_if(|key, request| {
+                            asked = Some((key, request));
+                            goes
+                        });
+                        prop_assert_eq!(asked, list.first().copied());
+                        let expected = (goes && !list.is_empty()).then(|| list.remove(0));
+                        prop_assert_eq!(popped.map(|(key, request, ())| (key, request)), expected);
                     }
                     Op::Remove(index) => {
                         if let Some(&(key, request)) = list.get(index) {

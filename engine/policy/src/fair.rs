@@ -28,7 +28,7 @@ pub fn scattered(number: u64) -> f64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+    (mixed >> 11) as i64 as f64 / (1_i64 << 53) as f64
 }
 
 #[cfg(test)]

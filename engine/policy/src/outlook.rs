@@ -116,6 +116,8 @@ pub struct Planner {
     waits: Vec<Option<Span>>,
     /// This module's part of the SLO by the execution of one item.
     fair_share: Span,
+    /// The batch sizes that were found last, and from what.
+    sizes: Option<(Vec<Standing>, bool, Vec<u32>)>,
 }
 
 impl Planner {
@@ -149,6 +151,7 @@ impl Planner {
             through,
             states,
             fair_share: slo,
+            sizes: None,
         };
         planner.fair_share = planner.budgets(slo).0;
         planner
@@ -196,7 +199,7 @@ impl Planner {
     }
 
     /// Batch sizes for all modules together, as they stand lately; `own`: none shares its slots.
-    pub(crate) fn batch_sizes(&self, peers: &[Peer], own: bool) -> Vec<u32> {
+    pub(crate) fn batch_sizes(&mut self, peers: &[Peer], own: bool) -> &[u32] {
         let standing = |(peer, state): (&Peer, &Arc<ModuleState>)| Standing {
             workers: if state.workers > 0.0 {
                 state.workers
@@ -209,7 +212,13 @@ impl Planner {
         let standing: Vec<Standing> = peers.iter().zip(&self.states).map(standing).collect();
         // What requests bring to a module is not known before some have come.
         let own = own && self.states.iter().all(|state| state.input > 0.0);
-        together(peers, &standing, &self.topology, self.slo.scale(1.1), own)
+        let known = self.sizes.take();
+        let same = known.filter(|(from, alone, _)| *from == standing && *alone == own);
+        let found = same.unwrap_or_else(|| {
+            let sizes = together(peers, &standing, &self.topology, self.slo.scale(1.1), own);
+            (standing, own, sizes)
+        });
+        &self.sizes.insert(found).2
     }
 
     /// What a module told last.

@@ -40,8 +40,7 @@ impl Span {
     /// So many seconds, rounded to a microsecond; negative and not-a-number give zero.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Self {
-        // The cast takes what is negative, or not a number, for zero.
-        Self((secs * 1e6 + 0.5) as u64)
+        Self(rounded(secs * 1e6))
     }
 
     /// In microseconds.
@@ -53,13 +52,13 @@ impl Span {
     /// In milliseconds.
     #[must_use]
     pub fn as_millis_f64(self) -> f64 {
-        self.0 as f64 / 1e3
+        self.as_f64() / 1e3
     }
 
     /// In seconds.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e6
+        self.as_f64() / 1e6
     }
 
     /// The difference, or zero.
@@ -71,8 +70,22 @@ impl Span {
     /// Scaled by a factor that is not negative, rounded to a microsecond.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
-        Self((self.0 as f64 * factor + 0.5) as u64)
+        // What is known of slots and shares is most often that they are as expected.
+        if factor == 1.0 {
+            return self;
+        }
+        Self(rounded(self.as_f64() * factor))
     }
+
+    fn as_f64(self) -> f64 {
+        self.0.min(i64::MAX as u64) as i64 as f64
+    }
+}
+
+/// The nearest whole number; zero for what is negative or not a number. By way of signed numbers, up to 292,000 years:
+/// for unsigned ones most processors need many instructions.
+fn rounded(micros: f64) -> u64 {
+    ((micros + 0.5) as i64).max(0) as u64
 }
 
 impl Add for Span {

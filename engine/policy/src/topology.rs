@@ -55,6 +55,15 @@ impl Topology {
         self.successors.get(of.index()).map_or(&[], Vec::as_slice)
     }
 
+    /// Modules that follow none.
+    #[must_use]
+    pub fn entrances(&self) -> Vec<ModuleId> {
+        let all = (0..).map(ModuleId).zip(self.predecessors());
+        all.filter(|(_, before)| before.is_empty())
+            .map(|(module, _)| module)
+            .collect()
+    }
+
     /// Every path of modules that begins behind `module`, to the end of the graph. One empty path where nothing follows.
     #[must_use]
     pub fn paths_after(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
@@ -174,6 +183,7 @@ mod tests {
         assert_eq!(ids(&graph.paths_after(ModuleId(3))), [[0_u32; 0]]);
         assert_eq!(ids(&graph.paths_through(ModuleId(1))), [[0, 1, 3]]);
         assert_eq!(ids(&graph.paths_through(ModuleId(3))), [[0, 1, 3], [0, 2, 3]]);
+        assert_eq!(graph.entrances(), [ModuleId(0)]);
         assert!(graph.leads_to(ModuleId(0), ModuleId(3)));
         assert!(!graph.leads_to(ModuleId(1), ModuleId(2)));
         assert_eq!(graph.steps_to_end(ModuleId(0)), 2);

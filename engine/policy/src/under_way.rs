@@ -39,7 +39,11 @@ impl<T> UnderWay<T> {
 
     /// Puts `value` in; gives what was there.
     pub(crate) fn insert(&mut self, request: RequestId, value: T) -> Option<T> {
-        let before = self.stragglers.remove(&request);
+        let before = if self.stragglers.is_empty() {
+            None
+        } else {
+            self.stragglers.remove(&request)
+        };
         if self.ring.is_empty() {
             self.base = request.0;
         }

@@ -239,11 +239,6 @@ impl DropRule {
         "upper",
     ];
 
-    /// Whether it reckons with the waits that other modules told of.
-    pub(crate) fn sums_waits(&self) -> bool {
-        matches!(self, Self::Pard(_) | Self::Weir(_))
-    }
-
     /// Its name, as in TOML.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -102,7 +102,7 @@ fn exchanged(all: &[u32], went: &[u32], came: &[u32]) -> Vec<u32> {
             (None, Some(&&new)) => new,
             (Some(&&gone), Some(&&new)) => gone.min(new),
         };
-        let (before, from) = rest.split_at(rest.partition_point(|wait| *wait < next));
+        let (before, from) = rest.split_at(below(rest, next));
         changed.extend_from_slice(before);
         let leave = std::iter::from_fn(|| went.next_if(|gone| **gone == next)).count();
         rest = &from[leave..];
@@ -110,6 +110,16 @@ fn exchanged(all: &[u32], went: &[u32], came: &[u32]) -> Vec<u32> {
     }
     changed.extend_from_slice(rest);
     changed
+}
+
+/// How many of `all`, ascending, are below `bound`: few, so they are looked for near the beginning.
+fn below(all: &[u32], bound: u32) -> usize {
+    let mut reach = 1;
+    while all.get(reach).is_some_and(|wait| *wait < bound) {
+        reach *= 2;
+    }
+    let passed = reach / 2;
+    passed + all[passed..reach.min(all.len())].partition_point(|wait| *wait < bound)
 }
 
 /// A distribution of waits as a module publishes it: microseconds at evenly spaced ranks, ascending. Empty: always zero.

@@ -18,8 +18,9 @@ pub struct Window {
     cell: Span,
     /// The cell of number `n` since the beginning is at `n` modulo their number.
     ring: Vec<Cell>,
-    /// The number of the youngest cell.
+    /// The number of the youngest cell, and its place in the ring.
     head: u64,
+    place: usize,
     /// When it ends.
     until: Timestamp,
     /// Sum over all cells: kept up to date rather than added up at each reading, exact for whole numbers.
@@ -35,17 +36,19 @@ impl Window {
             cell,
             ring: vec![Cell::default(); CELLS as usize],
             head: 0,
+            place: 0,
             until: Timestamp::ZERO + cell,
             total: 0.0,
         }
     }
 
     /// Takes in `value`, seen at `now`.
+    #[inline]
     pub fn observe(&mut self, value: f64, now: Timestamp) {
         if now >= self.until {
             self.move_to(now);
         }
-        let cell = &mut self.ring[(self.head % CELLS) as usize];
+        let cell = &mut self.ring[self.place];
         cell.sum += value;
         cell.count += 1;
         if value > cell.largest {
@@ -65,6 +68,7 @@ impl Window {
             self.total = 0.0;
         }
         self.head = number;
+        self.place = (number % CELLS) as usize;
         self.until = Timestamp::from_micros((number + 1) * self.cell.micros());
     }
 

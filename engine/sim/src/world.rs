@@ -78,7 +78,8 @@ pub(crate) struct World<'a> {
     pub(crate) link_free: Vec<Timestamp>,
     pub(crate) random: Pcg64Mcg,
     pub(crate) splits: bool,
-    pub(crate) topology: Topology,
+    /// Modules at which requests begin.
+    entrances: Vec<ModuleId>,
     pub(crate) events: u64,
     pub(crate) facts: u64,
     /// What one worker of each module does, items a second, by which pools are scaled: at the batch size of its fair
@@ -165,7 +166,7 @@ impl<'a> World<'a> {
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
             splits: topology.splits(),
-            topology: topology.clone(),
+            entrances: topology.entrances(),
             events: 0,
             facts: 0,
             fair: fair(spec, &topology),
@@ -342,11 +343,8 @@ impl<'a> World<'a> {
             self.end(request, Outcome::Dropped(None, reason), false);
             return;
         }
-        for module in 0..self.modules.len() {
-            let id = ModuleId(module as u32);
-            if !(0..module).any(|before| self.topology.successors(ModuleId(before as u32)).contains(&id)) {
-                self.hand_on(Some(id), request, None);
-            }
+        for entrance in 0..self.entrances.len() {
+            self.hand_on(Some(self.entrances[entrance]), request, None);
         }
     }
 

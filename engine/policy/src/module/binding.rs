@@ -295,8 +295,12 @@ impl Module {
         } else {
             self.workers.up().max(1)
         };
-        let a_round = u64::from(self.batch_size) * workers as u64;
-        let rounds = u64::from(waiting).div_ceil(a_round.max(1)).max(1);
+        let a_round = (u64::from(self.batch_size) * workers as u64).max(1);
+        let rounds = if u64::from(waiting) <= a_round {
+            1
+        } else {
+            u64::from(waiting).div_ceil(a_round)
+        };
         if let Some(takes) = opening.takes {
             return takes * rounds;
         }

@@ -31,13 +31,12 @@ const STREAMS: Span = Span::from_millis(50);
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     present: Window,
-    just_now: Window,
     smoothed: Window,
     queueing: Window,
-    latency: Window,
-    /// None are taken in where nobody reckons with them.
-    waits: Waits,
-    sums_waits: bool,
+    /// This and the next two only where the rule reckons with them.
+    just_now: Option<Window>,
+    latency: Option<Window>,
+    waits: Option<Waits>,
     began: Option<Timestamp>,
     items_per_request: f64,
     /// As above, with those that bring nothing.
@@ -75,12 +74,11 @@ impl Load {
         };
         Self {
             present: Window::new(PRESENT),
-            just_now: Window::new(JUST_NOW),
             smoothed: Window::new(ahead.window),
             queueing: Window::new(ahead.window),
-            latency: Window::new(ahead.window),
-            waits: Waits::new(ahead.samples),
-            sums_waits: rule.sums_waits(),
+            just_now: matches!(rule, DropRule::Weir(_)).then(|| Window::new(JUST_NOW)),
+            latency: matches!(rule, DropRule::Wcl(_)).then(|| Window::new(ahead.window)),
+            waits: matches!(rule, DropRule::Pard(_) | DropRule::Weir(_)).then(|| Waits::new(ahead.samples)),
             began: None,
             items_per_request: 1.0,
             demand: 1.0,
@@ -99,7 +97,9 @@ impl Load {
         self.began.get_or_insert(now);
         self.dear.arrived(items);
         self.present.observe(f64::from(items), now);
-        self.just_now.observe(f64::from(items), now);
+        if let Some(just_now) = &mut self.just_now {
+            just_now.observe(f64::from(items), now);
+        }
         self.smoothed.observe(f64::from(items), now);
         self.items_per_request += Self::GAIN * (f64::from(items) - self.items_per_request);
     }
@@ -131,13 +131,15 @@ impl Load {
     }
 
     pub(super) fn waited(&mut self, wait: Span) {
-        if self.sums_waits {
-            self.waits.observe(wait);
+        if let Some(waits) = &mut self.waits {
+            waits.observe(wait);
         }
     }
 
     pub(super) fn left(&mut self, latency: Span, now: Timestamp) {
-        self.latency.observe(latency.micros() as f64, now);
+        if let Some(latencies) = &mut self.latency {
+            latencies.observe(latency.micros() as f64, now);
+        }
     }
 
     pub(super) fn share(&mut self, share: f64) {
@@ -175,7 +177,8 @@ impl Module {
     /// What came just now over what the module can do.
     pub(super) fn rush(&self, now: Timestamp) -> f64 {
         let began = self.load.began.unwrap_or(now);
-        self.load.just_now.rate(now, began) / self.throughput().max(1e-6)
+        let just_now = self.load.just_now.as_ref();
+        just_now.map_or(0.0, |just_now| just_now.rate(now, began)) / self.throughput().max(1e-6)
     }
 
     /// How long what waits will take to run.
@@ -254,14 +257,18 @@ impl Module {
     }
 
     fn state(&mut self, queueing: Span, now: Timestamp) -> ModuleState {
-        let micros = |micros: f64| Span::from_micros(micros as u64);
         let duration = self.request_duration();
+        let worst = self
+            .load
+            .latency
+            .as_ref()
+            .map_or(0.0, |latency| latency.largest(now));
         ModuleState {
             module: self.spec.id,
             queueing,
             duration,
-            waits: self.load.waits.sketch(),
-            worst: micros(self.load.latency.largest(now)).max(duration),
+            waits: self.load.waits.as_mut().map(Waits::sketch).unwrap_or_default(),
+            worst: Span::from_micros(worst as u64).max(duration),
             input: self
                 .load
                 .began
@@ -279,13 +286,13 @@ impl Module {
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn reconsider(&mut self) {
         self.outlook = self.planner.outlook();
-        self.batch_size = batch_size(&self.spec, &self.planner, self.workers.ratio());
+        self.batch_size = batch_size(&self.spec, &mut self.planner, self.workers.ratio());
     }
 }
 
 /// The batch size that a module aims at.
-pub(super) fn batch_size(spec: &ModuleSpec, planner: &Planner, ratio: f64) -> u32 {
-    let together = || {
+pub(super) fn batch_size(spec: &ModuleSpec, planner: &mut Planner, ratio: f64) -> u32 {
+    let mut together = || {
         let sizes = planner.batch_sizes(&spec.peers, spec.pool == Pool::Own);
         sizes.get(spec.id.index()).copied()
     };

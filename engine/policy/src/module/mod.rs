@@ -100,7 +100,7 @@ impl Module {
             states,
         );
         let outlook = planner.outlook();
-        let batch_size = load::batch_size(&spec, &planner, 1.0);
+        let batch_size = load::batch_size(&spec, &mut planner, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
             outlook,
@@ -350,7 +350,7 @@ impl Module {
                 .and_then(|entry| entry.afresh(part.count));
             match again {
                 Some(entry) => {
-                    self.queues.insert(part.request, entry, entry.mailbox);
+                    self.queues.put_back(part.request, entry, entry.mailbox);
                     self.touch(entry.mailbox);
                 }
                 None => self.let_go(part.request, DropReason::Failed, now, effects),
@@ -393,13 +393,13 @@ impl Module {
         if !self.sweeps() {
             return;
         }
-        let least = self.expected(1);
-        loop {
-            let hopeless = self
-                .queues
-                .most_urgent(mailbox)
-                .filter(|&(_, sent_at)| now.since(sent_at) + least > self.spec.slo);
-            let Some((request, _)) = hopeless else { return };
+        let (least, slo) = (self.expected(1), self.spec.slo);
+        let hopeless = |sent_at: Timestamp| now.since(sent_at) + least > slo;
+        while self.queues.urgent_from(mailbox).is_some_and(hopeless) {
+            let first = self.queues.most_urgent(mailbox);
+            let Some((request, _)) = first.filter(|&(_, sent_at)| hopeless(sent_at)) else {
+                return;
+            };
             self.let_go(request, DropReason::Hopeless, now, effects);
         }
     }
@@ -412,13 +412,11 @@ impl Module {
         if !self.sweeps() {
             return;
         }
-        let mut first: Option<Timestamp> = None;
-        for &mailbox in touched {
-            if let Some((_, sent_at)) = self.queues.most_urgent(mailbox) {
-                first = Some(first.map_or(sent_at, |first| first.min(sent_at)));
-            }
-        }
-        let next = first
+        let urgent = touched
+            .iter()
+            .filter_map(|&mailbox| self.queues.urgent_from(mailbox));
+        let next = urgent
+            .min()
             .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
         if let Some(at) = next.filter(|&at| self.wake_at.is_none_or(|set| set <= now || at < set)) {
             self.wake_at = Some(at);

@@ -92,7 +92,7 @@ impl Module {
             worker.forming.retain(|part| part.request != request);
         }
         let mailbox = if own { self.workers.in_turn() } else { 0 };
-        self.queues.insert(request, entry.unbound(), mailbox);
+        self.queues.put_back(request, entry.unbound(), mailbox);
         self.touch(mailbox);
     }
 }

@@ -13,6 +13,9 @@ use crate::under_way::UnderWay;
 /// So many lots are looked at to find who goes next.
 const LOTS_MOST: usize = 64;
 
+/// Of the urgent so many times those that are here must be gone before all are looked through.
+const STALE: usize = 4;
+
 /// One request in one module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
@@ -103,6 +106,8 @@ struct Mailbox {
     /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline, where anybody
     /// asks for them. What has left since is taken off as it comes up.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
+    /// None of them was sent before this; `None` without any.
+    urgent_from: Option<Timestamp>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     begun: BTreeSet<(Timestamp, RequestId)>,
     items: u64,
@@ -133,13 +138,15 @@ impl Queues {
         self.mailboxes.len()
     }
 
-    /// Puts a request into a mailbox.
+    /// Puts a request that is not here into a mailbox.
     pub(super) fn insert(&mut self, request: RequestId, mut entry: Entry, mailbox: usize) {
-        self.remove(request);
+        debug_assert!(self.of(request).is_none(), "{request:?} is here already");
         entry.mailbox = mailbox;
         let into = &mut self.mailboxes[mailbox];
         if entry.droppable && self.urgency {
             into.urgent.push(Reverse((entry.sent_at, request)));
+            let from = into.urgent_from.unwrap_or(Timestamp::MAX);
+            into.urgent_from = Some(from.min(entry.sent_at));
         }
         let line = if entry.dear {
             &mut into.dear
@@ -150,6 +157,12 @@ impl Queues {
         into.items += u64::from(entry.waiting());
         self.items += u64::from(entry.waiting());
         self.all.insert(request, entry);
+    }
+
+    /// Puts a request that is here into a mailbox, as `entry`.
+    pub(super) fn put_back(&mut self, request: RequestId, entry: Entry, mailbox: usize) {
+        self.remove(request);
+        self.insert(request, entry, mailbox);
     }
 
     /// Takes a request out, wherever it stands.
@@ -222,13 +235,7 @@ impl Queues {
                 (_, None) => from.waiting.is_empty(),
             };
         let line = if dear { &mut from.dear } else { &mut from.waiting };
-        match goes_next(line, spare) {
-            Some((key, request)) => {
-                line.remove(key, request);
-                Some(request)
-            }
-            None => line.pop(End::High).map(|(_, request, ())| request),
-        }
+        take_next(line, spare)
     }
 
     /// Those that wait in a mailbox, smallest key first.
@@ -284,16 +291,30 @@ impl Queues {
     /// The request with the least budget among those that do not run yet, bound or not, and may be let go; and when it
     /// was sent.
     pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Timestamp)> {
-        let urgent = &mut self.mailboxes[mailbox].urgent;
-        while let Some(&Reverse((_, request))) = urgent.peek() {
-            match self.all.get(request) {
-                Some(entry) if entry.started < entry.items && entry.mailbox == mailbox => {
-                    return Some((request, entry.sent_at));
-                }
-                _ => urgent.pop(),
-            };
+        let stands = |request: RequestId| {
+            let entry = self.all.get(request);
+            entry.is_some_and(|entry| entry.started < entry.items && entry.mailbox == mailbox)
+        };
+        let Mailbox {
+            urgent, urgent_from, ..
+        } = &mut self.mailboxes[mailbox];
+        if urgent.len() > STALE * self.all.len().max(1) {
+            urgent.retain(|Reverse((_, request))| stands(*request));
         }
+        while let Some(&Reverse((sent_at, request))) = urgent.peek() {
+            if stands(request) {
+                *urgent_from = Some(sent_at);
+                return Some((request, sent_at));
+            }
+            urgent.pop();
+        }
+        *urgent_from = None;
         None
+    }
+
+    /// None of those was sent before this; `None` without any. Costs nothing, where finding the first does.
+    pub(super) fn urgent_from(&self, mailbox: usize) -> Option<Timestamp> {
+        self.mailboxes[mailbox].urgent_from
     }
 
     /// Counts `items` as come back; gives the entry when they were the last.
@@ -308,16 +329,21 @@ impl Queues {
     }
 }
 
-/// The first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the first
-/// beyond the bound.
-fn goes_next(line: &Depq<()>, spare: Spare) -> Option<(Timestamp, RequestId)> {
-    let (key, request, ()) = line.peek(End::Low)?;
-    if key >= spare.begins(request) {
-        return Some((key, request));
+/// Takes the first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the
+/// first beyond the bound.
+fn take_next(line: &mut Depq<()>, spare: Spare) -> Option<RequestId> {
+    let has_time = |key: Timestamp, request: RequestId| key >= spare.begins(request);
+    if let Some((_, first, ())) = line.pop_low_if(has_time) {
+        return Some(first);
     }
-    let mut near = line.from(spare.earliest()).take(LOTS_MOST);
-    let by_lot = near.find(|&(key, request)| key >= spare.begins(request));
-    by_lot.or_else(|| line.from(spare.from).next())
+    let by_lot = line
+        .from(spare.earliest())
+        .take(LOTS_MOST)
+        .find(|&(key, request)| has_time(key, request));
+    match by_lot.or_else(|| line.from(spare.from).next()) {
+        Some((key, request)) => line.remove(key, request).map(|()| request),
+        None => line.pop(End::High).map(|(_, request, ())| request),
+    }
 }
 
 #[cfg(test)]
