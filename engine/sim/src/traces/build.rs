@@ -148,10 +148,9 @@ fn azure(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, S
     let minutes = functions.total()?.rates().len();
     let begin = random.random_range(0..=minutes.saturating_sub(seconds));
     let mut best: Option<(f64, usize, Trace)> = None;
-    for count in 1..=order.len() {
-        let day = functions.sum(order[..count].iter().copied())?;
-        let rates = day.rates().iter().copied().cycle().skip(begin).take(seconds);
-        let trace = Trace::new(SECOND, rates.collect::<Vec<_>>())?;
+    for (count, day) in (1..).zip(functions.sums(order)) {
+        let rates: Vec<f64> = day.into_iter().cycle().skip(begin).take(seconds).collect();
+        let trace = Trace::new(SECOND, rates)?;
         let off = (trace.cv() - Kind::Azure.cv()).abs();
         if trace.peak() > 0.0 && best.as_ref().is_none_or(|(least, ..)| off < *least) {
             best = Some((off, count, trace));

@@ -50,9 +50,10 @@ fn lines<T>(
     let rows = (1..)
         .zip(text.lines())
         .skip(skip)
-        .filter(|(_, row)| !row.trim().is_empty());
+        .map(|(line, row)| (line, row.trim_ascii()))
+        .filter(|(_, row)| !row.is_empty());
     let rows = rows.map(|(line, row)| {
-        read(row.trim()).ok_or_else(|| TracesError::Line {
+        read(row).ok_or_else(|| TracesError::Line {
             path: path.to_owned(),
             line,
             expected,
@@ -62,7 +63,7 @@ fn lines<T>(
 }
 
 fn count(text: &str) -> Option<f64> {
-    text.trim()
+    text.trim_ascii()
         .parse::<f64>()
         .ok()
         .filter(|count| count.is_finite() && *count >= 0.0)
@@ -148,13 +149,21 @@ impl Functions {
     /// # Errors
     /// None where the functions were read.
     pub fn sum(&self, of: impl IntoIterator<Item = usize>) -> Result<Trace, TracesError> {
-        let mut rates = vec![0.0; self.minutes.first().map_or(0, Vec::len)];
-        for row in of.into_iter().filter_map(|index| self.minutes.get(index)) {
+        let rates = self.sums(of).last();
+        let rates = rates.unwrap_or_else(|| vec![0.0; self.minutes.first().map_or(0, Vec::len)]);
+        Ok(Trace::new(Span::from_secs(60), rates)?)
+    }
+
+    /// Rates by the minute of the first of some functions, of the first two together, and so on.
+    pub(super) fn sums(&self, of: impl IntoIterator<Item = usize>) -> impl Iterator<Item = Vec<f64>> {
+        let rows = of.into_iter().filter_map(|index| self.minutes.get(index));
+        rows.scan(Vec::new(), |rates, row| {
+            rates.resize(row.len(), 0.0);
             for (rate, count) in rates.iter_mut().zip(row) {
                 *rate += count / 60.0;
             }
-        }
-        Ok(Trace::new(Span::from_secs(60), rates)?)
+            Some(rates.clone())
+        })
     }
 }
 
