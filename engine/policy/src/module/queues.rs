@@ -106,8 +106,6 @@ struct Mailbox {
     /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline, where anybody
     /// asks for them. What has left since is taken off as it comes up.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
-    /// None of them was sent before this; `None` without any.
-    urgent_from: Option<Timestamp>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     begun: BTreeSet<(Timestamp, RequestId)>,
     items: u64,
@@ -145,8 +143,6 @@ impl Queues {
         let into = &mut self.mailboxes[mailbox];
         if entry.droppable && self.urgency {
             into.urgent.push(Reverse((entry.sent_at, request)));
-            let from = into.urgent_from.unwrap_or(Timestamp::MAX);
-            into.urgent_from = Some(from.min(entry.sent_at));
         }
         let line = if entry.dear {
             &mut into.dear
@@ -295,26 +291,23 @@ impl Queues {
             let entry = self.all.get(request);
             entry.is_some_and(|entry| entry.started < entry.items && entry.mailbox == mailbox)
         };
-        let Mailbox {
-            urgent, urgent_from, ..
-        } = &mut self.mailboxes[mailbox];
+        let urgent = &mut self.mailboxes[mailbox].urgent;
         if urgent.len() > STALE * self.all.len().max(1) {
             urgent.retain(|Reverse((_, request))| stands(*request));
         }
         while let Some(&Reverse((sent_at, request))) = urgent.peek() {
             if stands(request) {
-                *urgent_from = Some(sent_at);
                 return Some((request, sent_at));
             }
             urgent.pop();
         }
-        *urgent_from = None;
         None
     }
 
-    /// None of those was sent before this; `None` without any. Costs nothing, where finding the first does.
+    /// None of those was sent before this; `None` without any. The first may have left: finding that out is what costs.
     pub(super) fn urgent_from(&self, mailbox: usize) -> Option<Timestamp> {
-        self.mailboxes[mailbox].urgent_from
+        let first = self.mailboxes[mailbox].urgent.peek();
+        first.map(|Reverse((sent_at, _))| *sent_at)
     }
 
     /// Counts `items` as come back; gives the entry when they were the last.

@@ -145,8 +145,7 @@ fn present(counts: &[f64]) -> Vec<f64> {
 fn azure(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), TracesError> {
     let functions = functions_azure_2019(path)?;
     let order = functions.by_burstiness();
-    let minutes = functions.total()?.rates().len();
-    let begin = random.random_range(0..=minutes.saturating_sub(seconds));
+    let begin = random.random_range(0..=functions.minutes().saturating_sub(seconds));
     let mut best: Option<(f64, usize, Trace)> = None;
     for (count, day) in (1..).zip(functions.sums(order)) {
         let rates: Vec<f64> = day.into_iter().cycle().skip(begin).take(seconds).collect();

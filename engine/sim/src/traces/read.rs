@@ -50,7 +50,7 @@ fn lines<T>(
     let rows = (1..)
         .zip(text.lines())
         .skip(skip)
-        .map(|(line, row)| (line, row.trim_ascii()))
+        .map(|(line, row)| (line, row.trim()))
         .filter(|(_, row)| !row.is_empty());
     let rows = rows.map(|(line, row)| {
         read(row).ok_or_else(|| TracesError::Line {
@@ -63,7 +63,7 @@ fn lines<T>(
 }
 
 fn count(text: &str) -> Option<f64> {
-    text.trim_ascii()
+    text.trim()
         .parse::<f64>()
         .ok()
         .filter(|count| count.is_finite() && *count >= 0.0)
@@ -119,6 +119,12 @@ impl Functions {
         self.minutes.len()
     }
 
+    /// How many minutes there are.
+    #[must_use]
+    pub fn minutes(&self) -> usize {
+        self.minutes.first().map_or(0, Vec::len)
+    }
+
     /// All functions together.
     ///
     /// # Errors
@@ -150,7 +156,7 @@ impl Functions {
     /// None where the functions were read.
     pub fn sum(&self, of: impl IntoIterator<Item = usize>) -> Result<Trace, TracesError> {
         let rates = self.sums(of).last();
-        let rates = rates.unwrap_or_else(|| vec![0.0; self.minutes.first().map_or(0, Vec::len)]);
+        let rates = rates.unwrap_or_else(|| vec![0.0; self.minutes()]);
         Ok(Trace::new(Span::from_secs(60), rates)?)
     }
 
