@@ -27,6 +27,15 @@ pub(crate) fn clock() -> Now {
     Arc::new(move || Timestamp::from_micros(began.elapsed().as_micros() as u64))
 }
 
+/// Waits for what comes by itself, but is not told.
+pub(crate) fn wait_until(what: &str, came: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !came() {
+        assert!(began.elapsed() < LONG, "{what}: not so within {LONG:?}");
+        std::thread::yield_now();
+    }
+}
+
 /// Lets batches through one by one.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<(u64, u64)>, Condvar)>);
