@@ -3,13 +3,10 @@
 
 mod agenda;
 pub mod bound;
-mod carry;
 mod demand;
 pub mod experiment;
-mod fleet;
 mod limit;
 pub mod pooled;
-mod simulate;
 mod spec;
 pub mod traces;
 mod trail;
@@ -17,6 +14,6 @@ mod world;
 
 pub use demand::{Branches, Crops, Demand};
 pub use limit::Bounds;
-pub use simulate::{Ran, simulate};
 pub use spec::{Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec};
 pub use trail::{ModuleTrail, Trail};
+pub use world::{Ran, simulate};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weir_policy::{ModuleId, Timestamp};
 
 use crate::bound::{Bound, BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited, bound};
-use crate::simulate::Ran;
 use crate::spec::{PoolPlan, WorldSpec};
+use crate::world::Ran;
 
 /// The bounds of many runs. They do not depend on policies, and cost more than the runs: where runs differ in their policy
 /// alone, and their workers came and went at the same times, one is computed for all.
@@ -71,7 +71,7 @@ impl Ran {
                 _ => staying(&self.workers[module], plan),
             })
         };
-        let topology = crate::world::topology(spec);
+        let topology = spec.topology();
         let scene = Scene {
             arrivals: &self.arrivals,
             slo: spec.slo,

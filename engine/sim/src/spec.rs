@@ -1,6 +1,6 @@
-//! What a world is made of: modules, pools, links, demand, faults. Plain values, no behaviour.
+//! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
-use weir_policy::{Policy, Profile, ScalingRule, Span};
+use weir_policy::{ModuleId, Policy, Profile, ScalingRule, Span, Topology};
 
 use crate::demand::Demand;
 
@@ -105,4 +105,30 @@ pub struct Failure {
     pub at: Span,
     /// How long it is away.
     pub lasts: Span,
+}
+
+impl WorldSpec {
+    /// The graph's shape as the policy wants it.
+    pub(crate) fn topology(&self) -> Topology {
+        let next = |module: &ModulePlan| module.next.iter().map(|edge| ModuleId(edge.to as u32)).collect();
+        Topology::new(self.modules.iter().map(next).collect())
+    }
+
+    /// Items a second of one worker, by module, at the batch size of its fair share of the SLO: a property of the world,
+    /// whatever the policy.
+    pub(crate) fn each_worker(&self) -> Vec<f64> {
+        let topology = self.topology();
+        let one = |id: &ModuleId| self.modules[id.index()].profile.duration(1);
+        let of = |(id, plan): (u32, &ModulePlan)| {
+            let paths = topology.paths_through(ModuleId(id)).into_iter();
+            let longest: Span = paths
+                .map(|path| path.iter().map(one).sum())
+                .max()
+                .unwrap_or_default();
+            let own = plan.profile.duration(1).micros() as f64 / (longest.micros() as f64).max(1.0);
+            plan.profile
+                .throughput(plan.profile.batch_size(&plan.batch, self.slo.scale(own)))
+        };
+        (0..).zip(&self.modules).map(of).collect()
+    }
 }

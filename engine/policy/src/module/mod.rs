@@ -8,38 +8,40 @@
 //!                └──────────── Drop <──────────────┘                └──Failed──> Drop
 //! ```
 
+mod arrivals;
 mod binding;
 mod booked;
 mod coming;
+mod ends;
 mod facts;
 mod foresight;
 mod load;
 mod phases;
 mod pool;
 mod queues;
+mod sweep;
 mod workers;
 
 use std::collections::BTreeMap;
 
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use crate::broker::{DropReason, foresees};
-use crate::fair;
-use crate::id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
+use crate::id::{BatchId, ModuleId, SlotId};
 use crate::order::Priority;
 use crate::outlook::{ModuleState, Outlook, Planner};
 use crate::reserve::Ask;
 use crate::slots::Bid;
 use crate::spare::Pressure;
 use crate::time::{Span, Timestamp};
-use crate::values::{DropRule, Forming, Mailboxes, Policy};
+use crate::values::{DropRule, Forming, Mailboxes};
 
 use booked::Booking;
 pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
 use foresight::Foresight;
 use load::Load;
 use queues::{Entry, Queues};
+use sweep::sweeps;
 use workers::Workers;
 
 /// A batch on its slot.
@@ -192,7 +194,8 @@ impl Module {
                 items,
                 droppable,
             } => {
-                self.arrived(request, stream, sent_at, items, droppable, now, effects);
+                let entry = Entry::new(stream, sent_at, now, items, droppable);
+                self.arrived(request, entry, now, effects);
             }
             ModuleEvent::Cancelled { request } => {
                 self.take_out(request);
@@ -248,182 +251,6 @@ impl Module {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
-    fn arrived(
-        &mut self,
-        request: RequestId,
-        stream: StreamId,
-        sent_at: Timestamp,
-        items: u32,
-        droppable: bool,
-        now: Timestamp,
-        effects: &mut Vec<ModuleEffect>,
-    ) {
-        if self.queues.of(request).is_some() {
-            return;
-        }
-        self.load.brought(stream, items);
-        self.tell_streams(now, effects);
-        if items == 0 {
-            effects.push(ModuleEffect::Forward { request });
-            return;
-        }
-        self.load.arrived(items, now);
-        self.foresee(stream, now);
-        let turn_away = self.outlook.turn_away.clamp(0.0, 1.0);
-        if droppable && turn_away > 0.0 && self.random.random_bool(turn_away) {
-            effects.push(ModuleEffect::Drop {
-                request,
-                reason: DropReason::TurnedAway,
-            });
-            return;
-        }
-        let key = if self.priority.by_arrival() {
-            now
-        } else if droppable && self.spec.policy.fair {
-            // The margin is spread by lots, too.
-            let near = if self.keeps_margin() {
-                fair::CLOSE
-            } else {
-                fair::NEAR
-            };
-            sent_at + self.spec.slo + (self.spec.slo / near).scale(fair::lot(request))
-        } else {
-            sent_at + self.spec.slo
-        };
-        let mailbox = if self.queues.mailboxes() > 1 {
-            self.workers.in_turn()
-        } else {
-            0
-        };
-        let mut entry = Entry::new(key, stream, sent_at, now, items, droppable);
-        entry.dear = self.is_dear(stream, items);
-        self.queues.insert(request, entry, mailbox);
-        self.touch(mailbox);
-    }
-
-    fn finished(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let Some(run) = self.running.remove(&batch) else {
-            return;
-        };
-        let items = run.parts.iter().map(|part| part.count).sum();
-        let (expected, actual) = match run.booked {
-            Some((at, takes)) => (takes, now.since(at)),
-            None => (self.profiled(items), took),
-        };
-        self.came_back(run.slot, now);
-        self.workers.measured(run.slot, expected, actual);
-        spend(&run.parts, took, effects);
-        for part in run.parts {
-            if let Some(entry) = self.queues.done(part.request, part.count) {
-                if entry.droppable {
-                    self.load.left(now.since(entry.arrived_at), now);
-                }
-                effects.push(ModuleEffect::Forward {
-                    request: part.request,
-                });
-            }
-        }
-    }
-
-    fn failed(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let Some(run) = self.running.remove(&batch) else {
-            return;
-        };
-        self.came_back(run.slot, now);
-        spend(&run.parts, took, effects);
-        for part in run.parts {
-            self.let_go(part.request, DropReason::Failed, now, effects);
-        }
-    }
-
-    fn lost(&mut self, batch: BatchId, took: Span, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let Some(run) = self.running.remove(&batch) else {
-            return;
-        };
-        self.came_back(run.slot, now);
-        spend(&run.parts, took, effects);
-        for part in run.parts {
-            let again = self
-                .queues
-                .of(part.request)
-                .and_then(|entry| entry.afresh(part.count));
-            match again {
-                Some(entry) => {
-                    self.queues.put_back(part.request, entry, entry.mailbox);
-                    self.touch(entry.mailbox);
-                }
-                None => self.let_go(part.request, DropReason::Failed, now, effects),
-            }
-        }
-    }
-
-    /// Drops `request` if it is still here.
-    fn let_go(
-        &mut self,
-        request: RequestId,
-        reason: DropReason,
-        now: Timestamp,
-        effects: &mut Vec<ModuleEffect>,
-    ) {
-        if let Some(entry) = self.take_out(request) {
-            if entry.bound == 0 && entry.droppable && self.load.counts_vain() {
-                // It waited in vain, but it did wait: leaving it out would make a full queue look short.
-                self.load.queued(now.since(entry.arrived_at), now);
-            }
-            effects.push(ModuleEffect::Drop { request, reason });
-        }
-    }
-
-    /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
-    fn take_out(&mut self, request: RequestId) -> Option<Entry> {
-        let entry = self.queues.remove(request)?;
-        self.touch(entry.mailbox);
-        if entry.bound > 0 {
-            for worker in self.workers.iter_mut() {
-                worker.forming.retain(|part| part.request != request);
-            }
-        }
-        Some(entry)
-    }
-
-    /// Lets go of what certainly cannot be on time: even if it ran alone at once and nothing were queued ahead. Looks
-    /// from the low-budget end, so that high-budget-first does not leave corpses in the mailbox.
-    fn sweep(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        if !self.sweeps() {
-            return;
-        }
-        let (least, slo) = (self.expected(1), self.spec.slo);
-        let hopeless = |sent_at: Timestamp| now.since(sent_at) + least > slo;
-        while self.queues.urgent_from(mailbox).is_some_and(hopeless) {
-            let first = self.queues.most_urgent(mailbox);
-            let Some((request, _)) = first.filter(|&(_, sent_at)| hopeless(sent_at)) else {
-                return;
-            };
-            self.let_go(request, DropReason::Hopeless, now, effects);
-        }
-    }
-
-    fn sweeps(&self) -> bool {
-        sweeps(&self.spec.policy)
-    }
-
-    fn set_alarm(&mut self, touched: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        if !self.sweeps() {
-            return;
-        }
-        let urgent = touched
-            .iter()
-            .filter_map(|&mailbox| self.queues.urgent_from(mailbox));
-        let next = urgent
-            .min()
-            .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
-        if let Some(at) = next.filter(|&at| self.wake_at.is_none_or(|set| set <= now || at < set)) {
-            self.wake_at = Some(at);
-            effects.push(ModuleEffect::WakeAt { at });
-        }
-    }
-
     /// Whether the rule is `weir`, which adds to PARD what is told in `spare`, `phases` and `foresight`.
     fn is_weir(&self) -> bool {
         matches!(self.spec.policy.drop, DropRule::Weir(_))
@@ -469,11 +296,6 @@ fn queues(spec: &ModuleSpec, workers: usize) -> Queues {
     Queues::new(mailboxes, sweeps(&spec.policy) || spec.pool == Pool::Pipelines)
 }
 
-/// Whether what certainly cannot be on time is looked for.
-fn sweeps(policy: &Policy) -> bool {
-    policy.sweep && foresees(&policy.drop)
-}
-
 /// Durations by batch size, from none to the largest.
 fn profiled(spec: &ModuleSpec) -> Vec<Span> {
     let most = spec.batch.last().copied().unwrap_or(1).min(PROFILED_MOST);
@@ -482,12 +304,3 @@ fn profiled(spec: &ModuleSpec) -> Vec<Span> {
 
 /// Batch sizes whose durations are kept.
 const PROFILED_MOST: u32 = 1_024;
-
-/// Shares the time of a batch among its requests by their items.
-fn spend(parts: &[Part], took: Span, effects: &mut Vec<ModuleEffect>) {
-    let items: u32 = parts.iter().map(|part| part.count).sum();
-    effects.extend(parts.iter().map(|part| ModuleEffect::Spent {
-        request: part.request,
-        span: took.scale(f64::from(part.count) / f64::from(items.max(1))),
-    }));
-}

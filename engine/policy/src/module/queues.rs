@@ -41,8 +41,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// A request that comes at `arrived_at`; its key is yet to be given.
     pub(super) fn new(
-        key: Timestamp,
         stream: StreamId,
         sent_at: Timestamp,
         arrived_at: Timestamp,
@@ -50,7 +50,7 @@ impl Entry {
         droppable: bool,
     ) -> Self {
         Self {
-            key,
+            key: sent_at,
             stream,
             sent_at,
             arrived_at,
@@ -353,8 +353,8 @@ mod tests {
         let mut queues = Queues::new(1, true);
         let all = waiting.iter().map(|ms| (*ms, false));
         for (ms, dear) in all.chain(dear.iter().map(|ms| (*ms, true))) {
-            let mut entry = Entry::new(at(ms), StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 1, true);
-            entry.dear = dear;
+            let mut entry = Entry::new(StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 1, true);
+            (entry.key, entry.dear) = (at(ms), dear);
             queues.insert(RequestId(ms), entry, 0);
         }
         queues

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use crate::demand::Demand;
 use crate::spec::{PoolPlan, WorldSpec};
-use crate::world::World;
 
 /// Requests a second that the world can do with its workers as they are in the beginning.
 #[must_use]
@@ -36,22 +35,12 @@ pub fn capacity(spec: &WorldSpec) -> f64 {
 /// Worker seconds that a request takes in the mean, by module.
 fn seconds_each(spec: &WorldSpec) -> Vec<f64> {
     let items = items_each(&spec.demand, spec.modules.len());
-    let rates = each_worker(spec);
+    let rates = spec.each_worker();
     items
         .iter()
         .zip(rates)
         .map(|(items, rate)| items / rate)
         .collect()
-}
-
-/// Items a second of one worker, by module, at the batch size of its fair share of the SLO: a property of the world,
-/// whatever the policy.
-pub(super) fn each_worker(spec: &WorldSpec) -> Vec<f64> {
-    let spec = WorldSpec {
-        failures: Vec::new(),
-        ..spec.clone()
-    };
-    World::new(&spec).fair
 }
 
 /// Items that a request brings in the mean, by module.

@@ -280,7 +280,7 @@ impl Loader<'_> {
 fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
     let Some(scaling) = raw.scaling else { return };
     let items = capacity::items_each(&spec.demand, spec.modules.len());
-    let rates = capacity::each_worker(spec);
+    let rates = spec.each_worker();
     for ((plan, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
         let PoolPlan::Fixed(workers) = plan.pool else {
             continue;

@@ -7,8 +7,8 @@ use weir_policy::{Span, Timestamp};
 
 use super::arrivals::Source;
 use super::sweep::Label;
-use crate::simulate::{Ran, simulate};
 use crate::spec::WorldSpec;
+use crate::world::{Ran, simulate};
 
 /// One run of an experiment.
 #[derive(Debug, Clone, PartialEq)]

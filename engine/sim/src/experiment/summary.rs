@@ -6,7 +6,7 @@ use weir_policy::Report;
 use super::run::Run;
 use super::sweep::Label;
 use crate::limit::Bounds;
-use crate::simulate::Ran;
+use crate::world::Ran;
 
 /// A run's report with what was swept.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_policy::{BatchId, ModuleEvent, ModuleId, Scaler, SlotEvent, SlotId, Span, Timestamp, Window};
 
+use super::{Event, World};
 use crate::spec::{PoolPlan, Scaling};
-use crate::world::{Event, World};
 
 /// Over which the rate is taken that workers are scaled by.
 const RATE: Span = Span::from_secs(5);
 
 /// The workers of one module.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub(super) struct Fleet {
     slots: u32,
     scaling: Option<(Scaling, Scaler)>,
     up: BTreeSet<SlotId>,
@@ -20,12 +20,12 @@ pub(crate) struct Fleet {
     failed: BTreeSet<SlotId>,
     running: BTreeMap<SlotId, (BatchId, Timestamp)>,
     /// How many were there since when.
-    pub(crate) history: Vec<(Timestamp, u32)>,
+    pub(super) history: Vec<(Timestamp, u32)>,
     asked: Window,
 }
 
 impl Fleet {
-    pub(crate) fn new(pool: &PoolPlan) -> Self {
+    pub(super) fn new(pool: &PoolPlan) -> Self {
         let (slots, begin, scaling) = match pool {
             PoolPlan::Fixed(workers) => (*workers, *workers, None),
             PoolPlan::Scaled(scaling) => {
@@ -51,7 +51,7 @@ impl Fleet {
     }
 
     /// Workers that could be there and are not.
-    pub(crate) fn absent(&self) -> Vec<SlotId> {
+    pub(super) fn absent(&self) -> Vec<SlotId> {
         (0..self.slots)
             .map(SlotId)
             .filter(|slot| !self.up.contains(slot))
@@ -59,16 +59,16 @@ impl Fleet {
     }
 
     /// Workers that are there or starting.
-    pub(crate) fn size(&self) -> u32 {
+    pub(super) fn size(&self) -> u32 {
         (self.up.len() + self.starting.len()) as u32
     }
 
-    pub(crate) fn runs(&mut self, slot: SlotId, batch: BatchId, now: Timestamp) {
+    pub(super) fn runs(&mut self, slot: SlotId, batch: BatchId, now: Timestamp) {
         self.running.insert(slot, (batch, now));
     }
 
     /// Says whether the batch was still running.
-    pub(crate) fn came_back(&mut self, slot: SlotId, batch: BatchId) -> bool {
+    pub(super) fn came_back(&mut self, slot: SlotId, batch: BatchId) -> bool {
         let runs = self
             .running
             .get(&slot)
@@ -84,7 +84,7 @@ impl Fleet {
     }
 
     /// Counts a request that asks for this module.
-    pub(crate) fn asked(&mut self, items: u32, now: Timestamp) {
+    pub(super) fn asked(&mut self, items: u32, now: Timestamp) {
         if self.scaling.is_some() {
             self.asked.observe(f64::from(items), now);
         }
@@ -93,7 +93,7 @@ impl Fleet {
 
 impl World<'_> {
     /// Lets pools grow and shrink with their load.
-    pub(crate) fn scale(&mut self) {
+    pub(super) fn scale(&mut self) {
         for module in 0..self.fleets.len() {
             let Some((scaling, wanted)) = self.wanted(module) else {
                 continue;
@@ -140,14 +140,14 @@ impl World<'_> {
     /// How many workers a module should have: by what is asked of it and what one worker can do.
     fn wanted(&mut self, module: usize) -> Option<(Scaling, u32)> {
         let now = self.now;
-        let each = self.fair[module];
+        let each = self.each_worker[module];
         let fleet = &mut self.fleets[module];
         let rate = fleet.asked.rate(now, Timestamp::ZERO);
         let (scaling, scaler) = fleet.scaling.as_mut()?;
         Some((*scaling, scaler.wanted(rate, each, now)))
     }
 
-    pub(crate) fn started(&mut self, module: ModuleId, slot: SlotId) {
+    pub(super) fn started(&mut self, module: ModuleId, slot: SlotId) {
         let now = self.now;
         let fleet = &mut self.fleets[module.index()];
         if fleet.starting.remove(&slot) {
@@ -158,7 +158,7 @@ impl World<'_> {
     }
 
     /// A worker is lost with what runs on it, or returns.
-    pub(crate) fn failure(&mut self, index: usize, begins: bool) {
+    pub(super) fn failure(&mut self, index: usize, begins: bool) {
         let failure = self.spec.failures[index];
         let (Some(plan), now) = (self.spec.modules.get(failure.module), self.now) else {
             return;

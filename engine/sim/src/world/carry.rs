@@ -2,12 +2,12 @@
 
 use weir_policy::{BatchId, ModuleEffect, ModuleEvent, ModuleId, Outcome, Part, SlotEvent, SlotId, Span};
 
+use super::{Event, World};
 use crate::demand::normal;
 use crate::spec::PoolPlan;
-use crate::world::{Event, World};
 
 impl World<'_> {
-    pub(crate) fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
+    pub(super) fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
         match effect {
             ModuleEffect::Bid(bid) => self.send_slots(SlotEvent::Bid { module, bid }),
             ModuleEffect::Withdraw => self.send_slots(SlotEvent::Withdrawn { module }),
@@ -61,7 +61,7 @@ impl World<'_> {
         }
     }
 
-    pub(crate) fn is_shared(&self, module: ModuleId) -> bool {
+    pub(super) fn is_shared(&self, module: ModuleId) -> bool {
         matches!(self.spec.modules[module.index()].pool, PoolPlan::Shared(_))
     }
 
@@ -81,7 +81,7 @@ impl World<'_> {
             .note(self.now + took, Event::Done(module, slot, batch, took));
     }
 
-    pub(crate) fn done(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span) {
+    pub(super) fn done(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span) {
         // What was lost with its worker does not come back.
         if self.fleets[module.index()].came_back(slot, batch) {
             self.back(module, slot, batch, took, false);
@@ -89,7 +89,7 @@ impl World<'_> {
     }
 
     /// Tells of a batch that came back, or of one that was lost.
-    pub(crate) fn back(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span, failed: bool) {
+    pub(super) fn back(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span, failed: bool) {
         self.tally.modules.entry(module).or_default().took(took, failed);
         let fact = if failed {
             ModuleEvent::Failed { batch, took }

@@ -2,9 +2,9 @@
 
 use weir_policy::{ModuleId, Report, RunInfo, Span, Timestamp};
 
+use super::World;
 use crate::spec::WorldSpec;
 use crate::trail::Trail;
-use crate::world::World;
 
 /// What a run came to.
 #[derive(Debug, Clone)]

@@ -1,0 +1,121 @@
+//! Batches that come back, well or not, and requests that leave: forwarded, dropped, taken out.
+
+use super::queues::Entry;
+use super::{Module, ModuleEffect, Part};
+use crate::broker::DropReason;
+use crate::id::{BatchId, RequestId};
+use crate::time::{Span, Timestamp};
+
+impl Module {
+    pub(super) fn finished(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(run) = self.running.remove(&batch) else {
+            return;
+        };
+        let items = run.parts.iter().map(|part| part.count).sum();
+        let (expected, actual) = match run.booked {
+            Some((at, takes)) => (takes, now.since(at)),
+            None => (self.profiled(items), took),
+        };
+        self.came_back(run.slot, now);
+        self.workers.measured(run.slot, expected, actual);
+        spend(&run.parts, took, effects);
+        for part in run.parts {
+            if let Some(entry) = self.queues.done(part.request, part.count) {
+                if entry.droppable {
+                    self.load.left(now.since(entry.arrived_at), now);
+                }
+                effects.push(ModuleEffect::Forward {
+                    request: part.request,
+                });
+            }
+        }
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(run) = self.running.remove(&batch) else {
+            return;
+        };
+        self.came_back(run.slot, now);
+        spend(&run.parts, took, effects);
+        for part in run.parts {
+            self.let_go(part.request, DropReason::Failed, now, effects);
+        }
+    }
+
+    pub(super) fn lost(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(run) = self.running.remove(&batch) else {
+            return;
+        };
+        self.came_back(run.slot, now);
+        spend(&run.parts, took, effects);
+        for part in run.parts {
+            let again = self
+                .queues
+                .of(part.request)
+                .and_then(|entry| entry.afresh(part.count));
+            match again {
+                Some(entry) => {
+                    self.queues.put_back(part.request, entry, entry.mailbox);
+                    self.touch(entry.mailbox);
+                }
+                None => self.let_go(part.request, DropReason::Failed, now, effects),
+            }
+        }
+    }
+
+    /// Drops `request` if it is still here.
+    pub(super) fn let_go(
+        &mut self,
+        request: RequestId,
+        reason: DropReason,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if let Some(entry) = self.take_out(request) {
+            if entry.bound == 0 && entry.droppable && self.load.counts_vain() {
+                // It waited in vain, but it did wait: leaving it out would make a full queue look short.
+                self.load.queued(now.since(entry.arrived_at), now);
+            }
+            effects.push(ModuleEffect::Drop { request, reason });
+        }
+    }
+
+    /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
+    pub(super) fn take_out(&mut self, request: RequestId) -> Option<Entry> {
+        let entry = self.queues.remove(request)?;
+        self.touch(entry.mailbox);
+        if entry.bound > 0 {
+            for worker in self.workers.iter_mut() {
+                worker.forming.retain(|part| part.request != request);
+            }
+        }
+        Some(entry)
+    }
+}
+
+/// Shares the time of a batch among its requests by their items.
+fn spend(parts: &[Part], took: Span, effects: &mut Vec<ModuleEffect>) {
+    let items: u32 = parts.iter().map(|part| part.count).sum();
+    effects.extend(parts.iter().map(|part| ModuleEffect::Spent {
+        request: part.request,
+        span: took.scale(f64::from(part.count) / f64::from(items.max(1))),
+    }));
+}

@@ -1,0 +1,137 @@
+//! Batches on their way: to a worker or to the reservations, and back.
+
+use actix::{AsyncContext, Context};
+use weir_flow::{Inference, Item};
+use weir_policy::reserve::BookingId;
+use weir_policy::{BatchId, ModuleEvent, Part, SlotEvent, SlotId, Span};
+
+use super::{BatchBack, ModuleActor, Wire};
+use crate::actors::reservations::Dispatch;
+use crate::actors::slots::SlotFact;
+use crate::actors::supervisor::{BatchLost, RequestLost};
+use crate::telemetry;
+use crate::worker::{Job, Ran};
+
+impl ModuleActor {
+    /// Hands a batch to the worker of its slot. The channel of one is free: a slot is granted only when it is.
+    pub(super) fn run(
+        &mut self,
+        slot: SlotId,
+        batch: BatchId,
+        parts: Vec<Part>,
+        context: &mut Context<Self>,
+    ) {
+        let items = parts.iter().flat_map(|part| self.items_of(part)).collect();
+        self.tally.ran(&parts);
+        let job = Job {
+            module: self.setup.id,
+            model: self.setup.model,
+            batch,
+            items,
+        };
+        let sent = self
+            .setup
+            .jobs
+            .get(&slot)
+            .is_some_and(|jobs| jobs.try_send(job).is_ok());
+        self.running.insert(batch, parts);
+        if !sent {
+            let ran = Ran {
+                slot,
+                module: self.setup.id,
+                batch,
+                took: Span::ZERO,
+                steps: crate::worker::StepTimes::default(),
+                lost: false,
+                result: Err("the worker of the slot is gone".to_owned()),
+            };
+            context.notify(BatchBack(ran));
+        }
+    }
+
+    /// Hands a batch to the reservations, which know its way.
+    pub(super) fn dispatch(&mut self, booking: BookingId, batch: BatchId, parts: Vec<Part>, wire: &Wire) {
+        let items = parts.iter().flat_map(|part| self.items_of(part)).collect();
+        self.tally.ran(&parts);
+        self.running.insert(batch, parts);
+        if let Some(reservations) = &wire.reservations {
+            reservations.do_send(Dispatch {
+                module: self.setup.id,
+                booking,
+                batch,
+                items,
+            });
+        }
+    }
+
+    fn items_of(&self, part: &Part) -> Vec<Item> {
+        let (first, count) = (part.first as usize, part.count as usize);
+        let items = self
+            .held
+            .get(&part.request)
+            .and_then(|held| held.items.get(first..first + count));
+        items.map(<[Item]>::to_vec).unwrap_or_default()
+    }
+
+    pub(super) fn batch_back(&mut self, ran: Ran, context: &mut Context<Self>) {
+        let Ran {
+            slot,
+            module,
+            batch,
+            took,
+            steps,
+            lost,
+            result,
+        } = ran;
+        let Some(parts) = self.running.remove(&batch) else {
+            return;
+        };
+        self.tally.took(took, result.is_err());
+        telemetry::batch(&self.setup.name, took, &steps);
+        let fact = match result {
+            Ok(inferences) => {
+                self.keep(&parts, inferences);
+                ModuleEvent::Finished { batch, took }
+            }
+            Err(reason) => {
+                self.tell_of_loss(slot, reason);
+                if lost && self.setup.planned {
+                    ModuleEvent::Lost { batch, took }
+                } else {
+                    ModuleEvent::Failed { batch, took }
+                }
+            }
+        };
+        self.fact(fact, context);
+        if let Some(wire) = self.wire.as_ref().filter(|_| !self.setup.planned) {
+            wire.slots
+                .do_send(SlotFact(SlotEvent::Finished { module, slot, took }));
+        }
+    }
+    /// Puts what was inferred with the requests that are still here.
+    fn keep(&mut self, parts: &[Part], inferences: Vec<Inference>) {
+        let mut inferences = inferences.into_iter();
+        for part in parts {
+            let own = inferences.by_ref().take(part.count as usize);
+            let Some(held) = self.held.get_mut(&part.request) else {
+                own.for_each(drop);
+                continue;
+            };
+            for (place, inference) in (part.first as usize..).zip(own) {
+                if let Some(slot) = held.inferences.get_mut(place) {
+                    *slot = inference;
+                }
+            }
+        }
+    }
+
+    fn tell_of_loss(&self, slot: SlotId, reason: String) {
+        let Some(wire) = &self.wire else { return };
+        let module = self.setup.name.clone();
+        if self.setup.planned {
+            wire.supervisor.do_send(RequestLost { module, reason });
+        } else {
+            wire.supervisor.do_send(BatchLost { module, slot, reason });
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A request's way through a world: it comes, is handed on from module to module, and ends once.
+
+use weir_policy::{Admission, ModuleEvent, ModuleId, Outcome, RequestId, Span, StreamId};
+
+use super::{Event, Journey, World};
+
+impl World<'_> {
+    /// The next request comes.
+    pub(super) fn admit(&mut self) {
+        self.events += 1;
+        let request = RequestId(self.journeys.len() as u64);
+        let stream = (request.0 % u64::from(self.spec.streams.max(1))) as u32;
+        let row = self.items.len();
+        self.items.resize(row + self.modules.len(), 1);
+        self.draws.draw(stream, &mut self.items[row..]);
+        self.journeys.push(Journey {
+            sent_at: self.now,
+            stream: StreamId(stream),
+            ended: false,
+        });
+        // The ledger and the gate take this in.
+        self.facts += 2;
+        self.ledger.arrived(request, StreamId(stream));
+        self.trail.sent(self.now);
+        for (fleet, items) in self.fleets.iter_mut().zip(&self.items[row..]) {
+            fleet.asked(u32::from(*items), self.now);
+        }
+        if let Admission::Drop(reason) = self.gates[stream as usize].admit(true) {
+            self.end(request, Outcome::Dropped(None, reason), false);
+            return;
+        }
+        for entrance in 0..self.entrances.len() {
+            self.hand_on(Some(self.entrances[entrance]), request, None);
+        }
+    }
+
+    /// Sends a request on its way to a module or to the end.
+    pub(super) fn hand_on(&mut self, to: Option<ModuleId>, request: RequestId, link: Option<usize>) {
+        let mut at = self.now + self.spec.hop;
+        if let Some((link, free)) =
+            link.and_then(|link| Some((self.spec.links.get(link)?, self.link_free.get_mut(link)?)))
+        {
+            *free = (*free).max(at) + Span::from_secs_f64(link.bytes * 8.0 / link.bandwidth_bps.max(1.0));
+            at = *free + link.latency;
+        }
+        if at == self.now {
+            self.part(to, request);
+        } else {
+            self.agenda.note_in_line(at, Event::Part(to, request));
+        }
+    }
+
+    pub(super) fn part(&mut self, to: Option<ModuleId>, request: RequestId) {
+        let journey = self.journeys[request.index()];
+        if journey.ended {
+            return;
+        }
+        let place = to.map_or(self.modules.len(), ModuleId::index);
+        if self.parts[place] > 1 {
+            let of = self.parts[place];
+            if self.joins[place].part(request, of, (), |_, ()| ()).is_none() {
+                return;
+            }
+        }
+        let Some(module) = to else {
+            let latency = self.now.since(journey.sent_at);
+            self.tally.came_out(journey.stream, latency);
+            let late = latency > self.spec.slo;
+            self.end(
+                request,
+                if late { Outcome::Late } else { Outcome::Delivered },
+                true,
+            );
+            return;
+        };
+        let items = self.items[request.index() * self.modules.len() + place];
+        let arrived = ModuleEvent::Arrived {
+            request,
+            stream: journey.stream,
+            sent_at: journey.sent_at,
+            items: u32::from(items),
+            droppable: true,
+        };
+        self.tell(module, arrived);
+    }
+
+    /// Ends a request; those who may have it are told. Says false where it had ended already.
+    pub(super) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) -> bool {
+        if !self.ledger.ended(request, outcome) {
+            return false;
+        }
+        self.facts += 1 + u64::from(entered);
+        let journey = &mut self.journeys[request.index()];
+        journey.ended = true;
+        let (stream, sent_at) = (journey.stream, journey.sent_at);
+        if outcome != Outcome::Delivered {
+            self.trail.lost(sent_at);
+        }
+        if entered {
+            self.gates[stream.index()].ended(Span::ZERO);
+        }
+        if let Outcome::Dropped(by, _) = outcome
+            && self.splits
+        {
+            for (join, of) in self.joins.iter_mut().zip(&self.parts) {
+                if *of > 1 {
+                    join.cancel(request);
+                }
+            }
+            for module in (0..self.modules.len() as u32).map(ModuleId) {
+                if Some(module) != by {
+                    self.send(module, ModuleEvent::Cancelled { request });
+                }
+            }
+        }
+        true
+    }
+}
