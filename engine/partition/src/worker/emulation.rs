@@ -1,8 +1,9 @@
 //! A worker that stands for another device than it is.
 
-use std::time::Duration;
+use weir_policy::{Owed, Profile, Span};
 
-use weir_policy::{Profile, Span};
+use super::desk::Desk;
+use crate::line::duration;
 
 /// How a worker stands for another device. What it computes is real in any case; what is emulated is how long that
 /// takes, and the worker says so when it introduces itself.
@@ -36,16 +37,25 @@ impl Emulation {
     }
 
     /// How much longer the share is kept by a batch of `items` that ran for `took`.
-    pub(super) fn rest(&self, declared: Option<&Profile>, items: u32, took: Span) -> Duration {
+    pub(super) fn rest(&self, declared: Option<&Profile>, items: u32, took: Span) -> Span {
         let whole = declared.map_or_else(|| took.scale(self.slowdown), |profile| profile.duration(items));
-        crate::line::duration(whole.saturating_sub(took))
+        whole.saturating_sub(took)
     }
 
     /// How long the uplink is kept by so many bytes.
-    pub(super) fn transfer(&self, bytes: u64) -> Duration {
-        self.uplink_bps.map_or(Duration::ZERO, |bps| {
-            Duration::from_secs_f64(bytes as f64 * 8.0 / bps as f64)
+    pub(super) fn transfer(&self, bytes: u64) -> Span {
+        self.uplink_bps.map_or(Span::ZERO, |bps| {
+            Span::from_secs_f64(bytes as f64 * 8.0 / bps as f64)
         })
+    }
+}
+
+/// Keeps what is emulated for `declared`, in the mean: what it was kept too long before is taken off.
+pub(super) fn keep(desk: &Desk, declared: Span, owed: &mut Owed) {
+    if declared > Span::ZERO {
+        let began = desk.own_now();
+        std::thread::sleep(duration(owed.sleep(declared)));
+        owed.took(declared, desk.own_now().since(began));
     }
 }
 
@@ -60,15 +70,15 @@ mod tests {
             slowdown: 3.0,
             uplink_bps: Some(8_000_000),
         };
-        assert_eq!(slow.rest(None, 1, ms(10)), Duration::from_millis(20));
-        assert_eq!(slow.transfer(1_000), Duration::from_millis(1));
-        assert_eq!(Emulation::default().rest(None, 1, ms(10)), Duration::ZERO);
-        assert_eq!(Emulation::default().transfer(1_000), Duration::ZERO);
+        assert_eq!(slow.rest(None, 1, ms(10)), ms(20));
+        assert_eq!(slow.transfer(1_000), ms(1));
+        assert_eq!(Emulation::default().rest(None, 1, ms(10)), Span::ZERO);
+        assert_eq!(Emulation::default().transfer(1_000), Span::ZERO);
         let declared = Profile::new(vec![(1, ms(5)), (2, ms(8))]).unwrap();
-        assert_eq!(slow.rest(Some(&declared), 2, ms(2)), Duration::from_millis(6));
+        assert_eq!(slow.rest(Some(&declared), 2, ms(2)), ms(6));
         assert_eq!(
             slow.rest(Some(&declared), 2, ms(9)),
-            Duration::ZERO,
+            Span::ZERO,
             "it cannot be faster than it is"
         );
     }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use weir_flow::{DeviceKind, Part, PartLoader, Tensor};
-use weir_policy::Profile;
+use weir_policy::{Owed, Profile};
 
 use super::desk::{Desk, count};
-use super::emulation::Emulation;
+use super::emulation::{Emulation, keep};
 use super::permit::Permit;
 use super::uplink::Uplink;
 use crate::wire::{Failure, Leg, Message, PartId, StageTimes, Usage, Use};
@@ -69,6 +69,7 @@ pub(super) struct Means {
 struct Share {
     means: Means,
     parts: BTreeMap<PartId, (Recipe, Option<Box<dyn Part>>)>,
+    owed: Owed,
 }
 
 /// Starts share number `number`; it ends when its handle is dropped.
@@ -78,6 +79,7 @@ pub(super) fn start(number: u32, queue_most: usize, means: Means) -> io::Result<
     let mut share = Share {
         means,
         parts: BTreeMap::new(),
+        owed: Owed::default(),
     };
     std::thread::Builder::new()
         .name(format!("weir-share-{number}"))
@@ -157,9 +159,7 @@ impl Share {
         drop(permit);
         let took = desk.own_now().since(own);
         let rest = self.means.emulation.rest(declared.as_ref(), leg.items, took);
-        if !rest.is_zero() {
-            std::thread::sleep(rest);
-        }
+        keep(&desk, rest, &mut self.owed);
         // Both ends by one offset: a correction of the clock in between is no part of the run.
         let usage = Usage {
             from,

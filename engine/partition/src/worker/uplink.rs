@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use weir_flow::Tensor;
+use weir_policy::{Owed, Span};
 
 use super::core::Core;
 use super::desk::Desk;
-use super::emulation::Emulation;
+use super::emulation::{Emulation, keep};
 use super::permit::Permit;
 use crate::line::{Inlet, Outlet, Patience, call};
 use crate::local::Locals;
@@ -42,7 +43,7 @@ pub(super) struct Road {
     /// Features that wait for one destination, at most.
     pub(super) queue_most: usize,
     /// Whose turn it is where the link is emulated.
-    pub(super) turn: Mutex<()>,
+    pub(super) turn: Mutex<Owed>,
 }
 
 impl Uplink {
@@ -132,9 +133,11 @@ impl Link {
         let (key, stage) = (leg.key, leg.stage);
         let bytes: usize = leg.tensors.iter().map(|tensor| tensor.data.len()).sum();
         let kept = road.emulation.transfer(bytes as u64);
-        let turn = (!kept.is_zero()).then(|| road.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut turn = (kept > Span::ZERO).then(|| road.turn.lock().unwrap_or_else(PoisonError::into_inner));
         leg.began = road.desk.engine_now();
-        std::thread::sleep(kept);
+        if let Some(owed) = &mut turn {
+            keep(&road.desk, kept, owed);
+        }
         let sent = match self.to {
             Address::Local(number) => match road.locals.find(number) {
                 Some(worker) => {
