@@ -369,6 +369,6 @@ impl Module {
 }
 
 /// Items in a batch.
-fn count(parts: &[Part]) -> u32 {
+pub(super) fn count(parts: &[Part]) -> u32 {
     parts.iter().map(|part| part.count).sum()
 }

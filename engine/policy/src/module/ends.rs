@@ -1,7 +1,8 @@
 //! Batches that come back, well or not, and requests that leave: forwarded, dropped, taken out.
 
+use super::binding::count;
 use super::queues::Entry;
-use super::{Module, ModuleEffect, Part};
+use super::{Module, ModuleEffect, Part, Running};
 use crate::broker::DropReason;
 use crate::id::{BatchId, RequestId};
 use crate::time::{Span, Timestamp};
@@ -14,17 +15,14 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        let Some(run) = self.running.remove(&batch) else {
+        let Some(run) = self.back(batch, took, now, effects) else {
             return;
         };
-        let items = run.parts.iter().map(|part| part.count).sum();
         let (expected, actual) = match run.booked {
             Some((at, takes)) => (takes, now.since(at)),
-            None => (self.profiled(items), took),
+            None => (self.profiled(count(&run.parts)), took),
         };
-        self.came_back(run.slot, now);
         self.workers.measured(run.slot, expected, actual);
-        spend(&run.parts, took, effects);
         for part in run.parts {
             if let Some(entry) = self.queues.done(part.request, part.count) {
                 if entry.droppable {
@@ -44,11 +42,9 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        let Some(run) = self.running.remove(&batch) else {
+        let Some(run) = self.back(batch, took, now, effects) else {
             return;
         };
-        self.came_back(run.slot, now);
-        spend(&run.parts, took, effects);
         for part in run.parts {
             self.let_go(part.request, DropReason::Failed, now, effects);
         }
@@ -61,11 +57,9 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        let Some(run) = self.running.remove(&batch) else {
+        let Some(run) = self.back(batch, took, now, effects) else {
             return;
         };
-        self.came_back(run.slot, now);
-        spend(&run.parts, took, effects);
         for part in run.parts {
             let again = self
                 .queues
@@ -79,6 +73,20 @@ impl Module {
                 None => self.let_go(part.request, DropReason::Failed, now, effects),
             }
         }
+    }
+
+    /// A batch came back, well or not: its slot is free, its time is spent.
+    fn back(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> Option<Running> {
+        let run = self.running.remove(&batch)?;
+        self.came_back(run.slot, now);
+        spend(&run.parts, took, effects);
+        Some(run)
     }
 
     /// Drops `request` if it is still here.
@@ -113,7 +121,7 @@ impl Module {
 
 /// Shares the time of a batch among its requests by their items.
 fn spend(parts: &[Part], took: Span, effects: &mut Vec<ModuleEffect>) {
-    let items: u32 = parts.iter().map(|part| part.count).sum();
+    let items = count(parts);
     effects.extend(parts.iter().map(|part| ModuleEffect::Spent {
         request: part.request,
         span: took.scale(f64::from(part.count) / f64::from(items.max(1))),

@@ -5,6 +5,7 @@ use crate::profile::Correction;
 use crate::time::{Span, Timestamp};
 
 use super::Part;
+use super::binding::count;
 
 /// One slot as its module sees it.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ pub(super) struct WorkerView {
 impl WorkerView {
     /// Items in the batch that is being formed.
     pub(super) fn formed(&self) -> u32 {
-        self.forming.iter().map(|part| part.count).sum()
+        count(&self.forming)
     }
 
     /// Whether a batch may start on it.
