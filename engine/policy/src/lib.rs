@@ -32,6 +32,7 @@ mod spare;
 mod time;
 mod topology;
 mod under_way;
+mod vain;
 mod values;
 mod waits;
 mod window;

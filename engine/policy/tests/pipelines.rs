@@ -27,6 +27,8 @@ struct Case {
     /// Whether shares are lost and return.
     faults: bool,
     droppable: bool,
+    /// Whether everything takes eight times as long from second 2 to second 5.
+    slow: bool,
     tables: Tables,
 }
 
@@ -304,7 +306,12 @@ impl World {
             if stage > 0 {
                 uses.push((stage, Use::Transfer, ms(u64::from(items))));
             }
-            uses.push((stage, Use::Run, known.profile.duration(items).scale(noise)));
+            let slow = if self.case.slow && (2..5).contains(&(self.now.micros() / 1_000_000)) {
+                8.0
+            } else {
+                1.0
+            };
+            uses.push((stage, Use::Run, known.profile.duration(items).scale(noise * slow)));
         }
         self.batches.insert(id, Batch { way, items, uses });
         self.begin(id, 0);
@@ -420,6 +427,7 @@ fn cases(faults: bool, droppable: bool) -> impl Iterator<Item = Case> {
         noise: [0.0, 0.1, 0.3][seed as usize % 3],
         faults,
         droppable,
+        slow: false,
         tables: if seed % 2 == 0 {
             Tables::Intervals
         } else {
@@ -481,5 +489,24 @@ fn what_the_pipelines_can_do_is_done() {
             (0.8 - case.noise) * can
         };
         assert!(world.in_time() >= least, "{case:?}: {} in time", world.in_time());
+    }
+}
+
+/// Once everything is slower than the SLO nothing runs, so nothing is measured: it is tried again all the same.
+#[test]
+fn a_device_that_was_slow_is_tried_again() {
+    for case in cases(false, true).filter(|case| case.rate < 150.0) {
+        let world = World::run(Case { slow: true, ..case });
+        let later = |sent: &Timestamp| *sent >= Timestamp::ZERO + Span::from_secs(8);
+        let (mut sent, mut in_time) = (0, 0);
+        for (request, sent_at) in world.sent.iter().filter(|(_, at)| later(at)) {
+            let (out, at) = world.ended[request];
+            sent += 1;
+            in_time += u32::from(out && at.since(*sent_at) <= SLO);
+        }
+        assert!(
+            f64::from(in_time) >= 0.9 * f64::from(sent),
+            "{case:?}: {in_time} of {sent} in time three seconds after it is fast again"
+        );
     }
 }

@@ -67,6 +67,7 @@ impl Module {
             parts: parts.clone(),
             booked: None,
         };
+        self.vain.ran();
         self.running.insert(batch, running);
         effects.push(ModuleEffect::Run {
             slot,

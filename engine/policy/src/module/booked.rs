@@ -65,6 +65,7 @@ impl Module {
             parts: parts.clone(),
             booked: Some((now, takes)),
         };
+        self.vain.ran();
         self.running.insert(batch, running);
         effects.push(ModuleEffect::Dispatch {
             booking: booking.id,

@@ -102,6 +102,9 @@ impl Module {
                 // It waited in vain, but it did wait: leaving it out would make a full queue look short.
                 self.load.queued(now.since(entry.arrived_at), now);
             }
+            if reason == DropReason::Hopeless && self.running.is_empty() && self.vain.gave_up(now) {
+                self.workers.forget();
+            }
             effects.push(ModuleEffect::Drop { request, reason });
         }
     }

@@ -34,6 +34,7 @@ use crate::reserve::Ask;
 use crate::slots::Bid;
 use crate::spare::Pressure;
 use crate::time::{Span, Timestamp};
+use crate::vain::Vain;
 use crate::values::{DropRule, Forming, Mailboxes};
 
 use booked::Booking;
@@ -65,6 +66,7 @@ pub struct Module {
     foresight: Foresight,
     queues: Queues,
     workers: Workers,
+    vain: Vain,
     granted: Vec<SlotId>,
     /// Mailboxes about which something changed in this step.
     touched: Vec<usize>,
@@ -112,6 +114,7 @@ impl Module {
             foresight: Foresight::default(),
             queues: queues(&spec, workers.len()),
             workers,
+            vain: Vain::default(),
             granted: Vec::new(),
             touched: Vec::new(),
             running: BTreeMap::new(),

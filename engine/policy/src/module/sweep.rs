@@ -48,3 +48,67 @@ impl Module {
 pub(super) fn sweeps(policy: &Policy) -> bool {
     policy.sweep && foresees(&policy.drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ModuleId, RequestId, SlotId, StreamId};
+    use crate::module::{ModuleEvent, ModuleSpec, Pool};
+    use crate::{Peer, Profile, Topology};
+
+    /// A slot of its own, 60 ms for an item, requests with 100 ms.
+    fn module() -> Module {
+        let profile = Profile::new(vec![(1, Span::from_millis(60))]).unwrap();
+        Module::new(ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_millis(100),
+            policy: Policy::default(),
+            slots: vec![SlotId(0)],
+            pool: Pool::Own,
+            batch: vec![1],
+            profile: profile.clone(),
+            topology: Topology::new(vec![vec![]]),
+            peers: vec![Peer {
+                profile,
+                batch: vec![1],
+                workers: 1,
+            }],
+            seed: 1,
+        })
+    }
+
+    /// A request every 500 ms; in the first ten seconds a batch takes eight times as long as it should.
+    #[test]
+    fn a_slot_that_was_slow_is_tried_again() {
+        let (mut module, mut ran) = (module(), Vec::new());
+        for number in 0..60_u64 {
+            let (now, mut effects) = (Timestamp::from_micros(number * 500_000), Vec::new());
+            let arrived = ModuleEvent::Arrived {
+                request: RequestId(number),
+                stream: StreamId(0),
+                sent_at: now,
+                items: 1,
+                droppable: true,
+            };
+            module.step([arrived], now, &mut effects);
+            for effect in effects {
+                let ModuleEffect::Run { batch, .. } = effect else {
+                    continue;
+                };
+                ran.push(number);
+                let took = Span::from_millis(if number < 20 { 480 } else { 60 });
+                module.step(
+                    [ModuleEvent::Finished { batch, took }],
+                    now + took,
+                    &mut Vec::new(),
+                );
+            }
+        }
+        let slow = ran.iter().filter(|number| **number < 20).count();
+        assert!(slow <= 5, "while it is slow it is tried now and then: {ran:?}");
+        assert!(
+            ran.ends_with(&(30..60).collect::<Vec<_>>()),
+            "it is fast again: {ran:?}"
+        );
+    }
+}

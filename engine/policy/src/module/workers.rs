@@ -117,6 +117,14 @@ impl Workers {
         }
     }
 
+    /// Durations are as the profile has them again, until they are measured anew.
+    pub(super) fn forget(&mut self) {
+        for worker in &mut self.all {
+            worker.correction = Correction::default();
+        }
+        self.ratio = 1.0;
+    }
+
     /// A worker came or went; says whether that is news.
     pub(super) fn set_up(&mut self, slot: SlotId, up: bool) -> bool {
         let news = self.of_mut(slot).is_some_and(|worker| {

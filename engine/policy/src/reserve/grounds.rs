@@ -1,6 +1,6 @@
 //! What can be booked, as tables to look things up in: shares, links and stages with their durations by batch size.
 
-use super::spec::{ClusterSpec, ShareId};
+use super::spec::{ClusterSpec, PipelineId, ShareId};
 use crate::id::ModuleId;
 use crate::profile::Correction;
 use crate::time::Span;
@@ -41,6 +41,12 @@ impl Stage {
         }
     }
 
+    /// It is reckoned with by its profile again, until it is measured anew.
+    pub(super) fn forget(&mut self) {
+        self.correction = Correction::default();
+        self.durations.clone_from(&self.profiled);
+    }
+
     pub(super) fn duration(&self, size: u32) -> Span {
         let last = self.durations.len().saturating_sub(1);
         self.durations
@@ -73,6 +79,17 @@ pub(super) struct Grounds {
 }
 
 impl Grounds {
+    /// All stages of these pipelines are reckoned with by their profiles again.
+    pub(super) fn forget(&mut self, pipelines: &[PipelineId]) {
+        for id in pipelines {
+            let pipeline = self.pipelines.get_mut(id.index());
+            pipeline
+                .into_iter()
+                .flat_map(|pipeline| &mut pipeline.stages)
+                .for_each(Stage::forget);
+        }
+    }
+
     pub(super) fn new(cluster: &ClusterSpec) -> Self {
         let servers: Vec<usize> = cluster.shares.iter().map(|share| share.server.index()).collect();
         let on = |shares: &[ShareId]| -> Vec<usize> {

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 use crate::id::ModuleId;
 use crate::time::{Span, Timestamp};
+use crate::vain::Vain;
 
 use bookings::Bookings;
 use decide::{Outcome, Scratch};
@@ -56,6 +57,7 @@ struct Tenant {
     waits_for: u32,
     /// What the tables were when it was last looked at.
     seen: u64,
+    vain: Vain,
 }
 
 /// All that can be booked, what is booked, and who asks.
@@ -231,6 +233,10 @@ impl Reservations {
             match self.scratch.decide(view, &tenant.pipelines, ask, least, now) {
                 Outcome::Hopeless { finish } => {
                     (tenant.ask, tenant.until) = (None, None);
+                    if tenant.vain.gave_up(now) {
+                        self.grounds.forget(&tenant.pipelines);
+                        self.version += 1;
+                    }
                     effects.push(ReserveEffect::Hopeless { module, finish });
                 }
                 Outcome::Wait { until, size } => {
@@ -239,6 +245,7 @@ impl Reservations {
                 }
                 Outcome::Dispatch => {
                     (tenant.ask, tenant.until, tenant.passed) = (None, None, Some(head));
+                    tenant.vain.ran();
                     effects.push(self.book(module, now));
                 }
             }
