@@ -1,6 +1,6 @@
 //! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
-use weir_policy::{ModuleId, Policy, Profile, ScalingRule, Span, Topology};
+use weir_policy::{DropRule, ModuleId, ModuleState, Planner, Policy, Profile, ScalingRule, Span, Topology};
 
 use crate::demand::Demand;
 
@@ -118,16 +118,13 @@ impl WorldSpec {
     /// whatever the policy.
     pub(crate) fn each_worker(&self) -> Vec<f64> {
         let topology = self.topology();
-        let one = |id: &ModuleId| self.modules[id.index()].profile.duration(1);
+        let alone =
+            |(id, plan): (u32, &ModulePlan)| ModuleState::initial(ModuleId(id), plan.profile.duration(1));
+        let states: Vec<ModuleState> = (0..).zip(&self.modules).map(alone).collect();
         let of = |(id, plan): (u32, &ModulePlan)| {
-            let paths = topology.paths_through(ModuleId(id)).into_iter();
-            let longest: Span = paths
-                .map(|path| path.iter().map(one).sum())
-                .max()
-                .unwrap_or_default();
-            let own = plan.profile.duration(1).micros() as f64 / (longest.micros() as f64).max(1.0);
+            let planner = Planner::new(ModuleId(id), self.slo, DropRule::None, &topology, states.clone());
             plan.profile
-                .throughput(plan.profile.batch_size(&plan.batch, self.slo.scale(own)))
+                .throughput(plan.profile.batch_size(&plan.batch, planner.fair_share()))
         };
         (0..).zip(&self.modules).map(of).collect()
     }

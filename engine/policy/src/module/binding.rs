@@ -50,25 +50,15 @@ impl Module {
             if let Some(entry) = self.queues.of(part.request) {
                 part.waited = now.since(entry.arrived_at + part.queued);
             }
-            self.load.waited(self.wait_of(part));
-            self.queues.started(part.request, part.count);
         }
         let profiled = self.profiled(count(&parts));
-        let batch = BatchId(self.next_batch);
-        self.next_batch += 1;
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
         };
         let (slot, expected) = (worker.slot, worker.correction.expected(profiled));
         worker.free_at = now + expected;
         worker.busy = true;
-        let running = Running {
-            slot,
-            parts: parts.clone(),
-            booked: None,
-        };
-        self.vain.ran();
-        self.running.insert(batch, running);
+        let batch = self.begins(slot, &parts, None);
         effects.push(ModuleEffect::Run {
             slot,
             batch,
@@ -81,8 +71,27 @@ impl Module {
         true
     }
 
+    /// A batch starts: its requests wait no longer, and something will be measured.
+    pub(super) fn begins(
+        &mut self,
+        slot: SlotId,
+        parts: &[Part],
+        booked: Option<(Timestamp, Span)>,
+    ) -> BatchId {
+        for part in parts {
+            self.load.waited(self.wait_of(part));
+            self.queues.started(part.request, part.count);
+        }
+        self.vain.ran();
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let parts = parts.to_vec();
+        self.running.insert(batch, Running { slot, parts, booked });
+        batch
+    }
+
     /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
-    pub(super) fn wait_of(&self, part: &Part) -> Span {
+    fn wait_of(&self, part: &Part) -> Span {
         if self.is_weir() {
             part.queued + part.waited
         } else {

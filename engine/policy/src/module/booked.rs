@@ -3,9 +3,9 @@
 //! late further on does not join.
 
 use super::binding::Opening;
-use super::{Entry, Module, ModuleEffect, Pool, Running, Workers, profiled};
+use super::{Entry, Module, ModuleEffect, Pool, Workers, profiled};
 use crate::broker::{DropReason, foresees};
-use crate::id::{BatchId, RequestId, SlotId};
+use crate::id::{RequestId, SlotId};
 use crate::profile::Profile;
 use crate::reserve::{Ask, BookingId};
 use crate::time::{Span, Timestamp};
@@ -54,19 +54,7 @@ impl Module {
             effects.push(ModuleEffect::Release { booking: booking.id });
             return;
         };
-        for part in &parts {
-            self.load.waited(self.wait_of(part));
-            self.queues.started(part.request, part.count);
-        }
-        let batch = BatchId(self.next_batch);
-        self.next_batch += 1;
-        let running = Running {
-            slot,
-            parts: parts.clone(),
-            booked: Some((now, takes)),
-        };
-        self.vain.ran();
-        self.running.insert(batch, running);
+        let batch = self.begins(slot, &parts, Some((now, takes)));
         effects.push(ModuleEffect::Dispatch {
             booking: booking.id,
             batch,

@@ -79,17 +79,6 @@ pub(super) struct Grounds {
 }
 
 impl Grounds {
-    /// All stages of these pipelines are reckoned with by their profiles again.
-    pub(super) fn forget(&mut self, pipelines: &[PipelineId]) {
-        for id in pipelines {
-            let pipeline = self.pipelines.get_mut(id.index());
-            pipeline
-                .into_iter()
-                .flat_map(|pipeline| &mut pipeline.stages)
-                .for_each(Stage::forget);
-        }
-    }
-
     pub(super) fn new(cluster: &ClusterSpec) -> Self {
         let servers: Vec<usize> = cluster.shares.iter().map(|share| share.server.index()).collect();
         let on = |shares: &[ShareId]| -> Vec<usize> {
@@ -138,6 +127,17 @@ impl Grounds {
             bandwidths,
             servers,
             pipelines,
+        }
+    }
+
+    /// All stages of these pipelines are reckoned with by their profiles again.
+    pub(super) fn forget(&mut self, pipelines: &[PipelineId]) {
+        for id in pipelines {
+            let pipeline = self.pipelines.get_mut(id.index());
+            pipeline
+                .into_iter()
+                .flat_map(|pipeline| &mut pipeline.stages)
+                .for_each(Stage::forget);
         }
     }
 

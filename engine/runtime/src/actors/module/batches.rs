@@ -108,6 +108,7 @@ impl ModuleActor {
                 .do_send(SlotFact(SlotEvent::Finished { module, slot, took }));
         }
     }
+
     /// Puts what was inferred with the requests that are still here.
     fn keep(&mut self, parts: &[Part], inferences: Vec<Inference>) {
         let mut inferences = inferences.into_iter();
