@@ -83,7 +83,7 @@ fn a_video_of_uneven_times_comes_back_as_it_was() {
         assert_eq!((frame.image.width, frame.image.height), (162, 90));
     }
     assert!(!folder.path().join("deep/out.mp4.part").exists());
-    assert_eq!(source.damaged(), 0);
+    assert_eq!(source.counts().damaged, 0);
     assert_eq!(source.info().width, 162);
     assert!(!source.info().live);
 }
@@ -270,7 +270,7 @@ fn a_folder_of_images_is_a_stream_by_name() {
         .map(|frame| (frame.image.width, frame.pts_ms))
         .collect();
     assert_eq!(found, [(5, 0.0), (6, 40.0), (7, 80.0)]);
-    assert_eq!(source.damaged(), 1);
+    assert_eq!(source.counts().damaged, 1);
     let (frames, _) = drain(open(&folder.path().join("b.png")).unwrap().as_mut());
     assert_eq!(frames.len(), 1);
 }
@@ -301,7 +301,7 @@ fn public_clips_decode_to_their_number_of_frames() {
             frames += 1;
         }
         assert_eq!(frames, count, "{name}");
-        assert_eq!(source.damaged(), 0, "{name}");
+        assert_eq!(source.counts().damaged, 0, "{name}");
         assert!(
             (last_ms / 1000.0 - seconds).abs() < 0.2,
             "{name} ends at {last_ms} ms"

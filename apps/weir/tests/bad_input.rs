@@ -122,7 +122,7 @@ fn frames(path: &Path) -> u64 {
     while source.next().unwrap().is_some() {
         frames += 1;
     }
-    assert_eq!(source.damaged(), 0);
+    assert_eq!(source.counts().damaged, 0);
     frames
 }
 

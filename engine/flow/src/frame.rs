@@ -117,7 +117,11 @@ pub struct Frame {
     pub pts_ms: f64,
     /// The picture.
     pub image: Image,
-    /// What is given back when the last user of the frame lets go of it.
+    /// True where the decoder had to make up parts of the picture.
+    pub concealed: bool,
+    /// Name of the file that it was read from, where each frame has one.
+    pub file: Option<Arc<str>>,
+    /// What is given back when the last user of the frame drops it.
     pub reservation: Reservation,
 }
 
@@ -129,6 +133,8 @@ impl Frame {
             index,
             pts_ms,
             image,
+            concealed: false,
+            file: None,
             reservation: None,
         }
     }

@@ -50,10 +50,56 @@ pub trait Source: Send {
     /// # Errors
     /// [`SourceError::Broken`] where nothing more can come.
     fn next(&mut self) -> Result<Option<Frame>, SourceError>;
-    /// Damaged packets passed over so far.
-    fn damaged(&self) -> u64 {
-        0
+    /// What went wrong, or was left out on purpose, since it was opened.
+    fn counts(&self) -> SourceCounts {
+        SourceCounts::default()
     }
+}
+
+/// What a source met beside frames, each counted since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    /// Packets that could not be read or decoded.
+    pub damaged: u64,
+    /// Frames that were delivered although the decoder had to make up parts of them.
+    pub concealed: u64,
+    /// Times at which the media clock jumped and was rebased.
+    pub discontinuities: u64,
+    /// Frames left out because the source is sampled.
+    pub not_sampled: u64,
+    /// Files of a folder that could not be read.
+    pub unreadable: u64,
+}
+
+impl std::ops::Add for SourceCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            damaged: self.damaged + other.damaged,
+            concealed: self.concealed + other.concealed,
+            discontinuities: self.discontinuities + other.discontinuities,
+            not_sampled: self.not_sampled + other.not_sampled,
+            unreadable: self.unreadable + other.unreadable,
+        }
+    }
+}
+
+/// What a stream is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamState {
+    /// Frames come.
+    Running,
+    /// None come: it could not be reached, broke off, or is silent. It is tried again.
+    Down {
+        /// Why.
+        reason: String,
+    },
+    /// No more will come.
+    Ended {
+        /// Why, where that was not its regular end.
+        error: Option<String>,
+    },
 }
 
 /// Opens a source, and opens it again (a loop, a camera that went away).
@@ -155,6 +201,31 @@ pub struct Delivery {
     pub objects: Vec<Labelled>,
 }
 
+/// What happened to a stream beside its deliveries.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// A frame that is not delivered.
+    Dropped {
+        /// Name of its stream.
+        stream: Arc<str>,
+        /// Its number.
+        frame: u64,
+        /// Its media time, as [`Frame::pts_ms`].
+        pts_ms: f64,
+        /// Name of the module that dropped it; `None` at the source.
+        module: Option<Arc<str>>,
+        /// The reason as reports name it.
+        reason: &'static str,
+    },
+    /// A stream is in another state now.
+    State {
+        /// Its name.
+        stream: Arc<str>,
+        /// The state.
+        state: StreamState,
+    },
+}
+
 /// Where deliveries go; used by one thread. Deliveries of one stream come in frame order.
 pub trait Sink: Send {
     /// Takes one delivery.
@@ -162,6 +233,13 @@ pub trait Sink: Send {
     /// # Errors
     /// [`SinkError`]: the delivery is counted as not written and the run goes on.
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
+    /// Takes word of what happened beside deliveries; most sinks have no use for it.
+    ///
+    /// # Errors
+    /// As [`Sink::accept`].
+    fn notice(&mut self, _notice: &Notice) -> Result<(), SinkError> {
+        Ok(())
+    }
     /// Completes what was written; called once, also after errors.
     ///
     /// # Errors

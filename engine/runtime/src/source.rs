@@ -133,7 +133,7 @@ impl SourceLine {
         }
         while !self.stop.raised() {
             let next = source.next();
-            at.damaged = damaged_before + source.damaged();
+            at.damaged = damaged_before + source.counts().damaged;
             let Some(mut frame) = next? else { break };
             frame.index = at.frames;
             frame.pts_ms += at.round_began_ms;

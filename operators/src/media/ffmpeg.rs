@@ -3,7 +3,7 @@
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Error, Packet, codec, decoder, format, frame, media};
-use weir_flow::{Frame, Source, SourceError, SourceInfo, StopFlag};
+use weir_flow::{Frame, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
 use super::picture::Pictures;
 use super::timeline::Timeline;
@@ -247,7 +247,10 @@ impl Source for FfmpegSource {
         }
     }
 
-    fn damaged(&self) -> u64 {
-        self.damaged
+    fn counts(&self) -> SourceCounts {
+        SourceCounts {
+            damaged: self.damaged,
+            ..SourceCounts::default()
+        }
     }
 }

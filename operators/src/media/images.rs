@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_flow::{Frame, Image, Source, SourceError, SourceInfo, StopFlag};
+use weir_flow::{Frame, Image, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, images_of};
 
@@ -96,7 +96,10 @@ impl Source for ImageSource {
         Ok(None)
     }
 
-    fn damaged(&self) -> u64 {
-        self.damaged
+    fn counts(&self) -> SourceCounts {
+        SourceCounts {
+            damaged: self.damaged,
+            ..SourceCounts::default()
+        }
     }
 }
