@@ -24,7 +24,10 @@ use crate::zoo::Zoo;
 /// # Errors
 /// The first thing that kept it from being done.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let settings = Settings::load(args.settings.as_deref(), &mut std::env::vars())?;
+    // A variable that is no text is none of ours.
+    let mut environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let settings = Settings::load(args.settings.as_deref(), &mut environment)?;
     let zoo = Zoo::new(&settings)?;
     match args.command {
         Command::Run(args) => run::run(args, &settings, &zoo),
