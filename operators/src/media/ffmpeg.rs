@@ -197,7 +197,6 @@ impl FfmpegSource {
             Ok(()) => {
                 if packet.stream() == self.stream {
                     self.packets += 1;
-                    self.counts.damaged += u64::from(packet.is_corrupt());
                     if self.decoder.send_packet(&packet).is_err() {
                         self.counts.damaged += 1;
                     }
