@@ -74,7 +74,9 @@ fn application(
         name: "camera".to_owned(),
         uri: recording.display().to_string(),
         mode: SourceMode::Lossless,
+        mode_given: true,
         fps: None,
+        sample: None,
         repeat: false,
     }]);
     weir::assemble(graph, &zoo, Some(out), None).unwrap()

@@ -13,6 +13,7 @@ mod item;
 mod partition;
 mod tensor;
 mod traits;
+mod uri;
 
 pub use catalog::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
@@ -28,3 +29,4 @@ pub use traits::{
     Batching, Delivery, DeviceKind, Labelled, Model, Notice, Operator, Session, Sink, SinkFactory, Source,
     SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamState,
 };
+pub use uri::{is_image, mask_credentials};

@@ -2,6 +2,7 @@
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
+use weir_flow::mask_credentials;
 
 use crate::Sources;
 use crate::problem::Reports;
@@ -130,7 +131,9 @@ fn quotes_hint(line: &str) -> Option<String> {
     let value = value.split('#').next()?.trim();
     let bare = value.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '$'))
         && !value.contains(['"', '\'']);
-    bare.then(|| format!("texts and durations stand in quotes: \"{value}\""))
+    // The line may hold a camera's address.
+    let shown = mask_credentials(value);
+    bare.then(|| format!("texts and durations stand in quotes: \"{shown}\""))
 }
 
 /// `environment_of` gives the variables for what stands under a key.

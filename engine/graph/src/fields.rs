@@ -6,6 +6,10 @@ use crate::document::{Content, Entry, Node};
 use crate::problem::Reports;
 use crate::spelling;
 
+/// Rates of frames: from one in a quarter of an hour, a time lapse, to what no camera gives.
+const MIN_FRAME_RATE: f64 = 0.001;
+const MAX_FRAME_RATE: f64 = 1000.0;
+
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spot<T> {
@@ -263,6 +267,40 @@ impl<'d> Fields<'d> {
                 Field::Broken
             }
         }
+    }
+
+    /// A rate of frames such as `"5fps"`, in frames a second.
+    pub fn frame_rate(&self, name: &str, reports: &mut Reports) -> Field<f64> {
+        let hint =
+            || Some("write a number with its unit in quotes, such as \"5fps\" or \"0.5fps\"".to_owned());
+        let Some(entry) = self.entry(name) else {
+            return Field::Absent;
+        };
+        let text = match &entry.node.content {
+            Content::Text(text) => text,
+            Content::Broken => return Field::Broken,
+            other => {
+                let message = format!("`{name}` must be a rate in quotes, not {}", other.kind());
+                reports.add(entry.node.at, message, hint());
+                return Field::Broken;
+            }
+        };
+        let number = text.trim().strip_suffix("fps");
+        let Some(fps) = number.and_then(|number| number.trim_end().parse::<f64>().ok()) else {
+            reports.add(
+                entry.node.at,
+                format!("`{name}`: \"{text}\" is not a rate of frames"),
+                hint(),
+            );
+            return Field::Broken;
+        };
+        if (MIN_FRAME_RATE..=MAX_FRAME_RATE).contains(&fps) {
+            return Field::Given(Spot::new(fps, entry.node.at));
+        }
+        let message =
+            format!("`{name}` must lie between {MIN_FRAME_RATE}fps and {MAX_FRAME_RATE}fps, not \"{text}\"");
+        reports.add(entry.node.at, message, None);
+        Field::Broken
     }
 
     /// One of a few words.

@@ -48,6 +48,9 @@ struct Position {
     /// Frames sent so far, over all rounds of a loop.
     frames: u64,
     damaged: u64,
+    /// The number after that of the last frame. Sources leave numbers free, for files that cannot be read and for frames
+    /// that are not sampled.
+    next_index: u64,
     /// Whether it is a camera, which has no end of its own.
     live: bool,
     /// Media time at which the present round began, in milliseconds.
@@ -128,6 +131,7 @@ impl SourceLine {
         let info = source.info();
         at.live = info.live;
         let damaged_before = at.damaged;
+        let first_index = at.next_index;
         if let Some(fps) = info.fps.filter(|fps| *fps > 0.0) {
             at.interval_ms = 1e3 / fps;
         }
@@ -135,7 +139,8 @@ impl SourceLine {
             let next = source.next();
             at.damaged = damaged_before + source.counts().damaged;
             let Some(mut frame) = next? else { break };
-            frame.index = at.frames;
+            frame.index = at.next_index.max(first_index + frame.index);
+            at.next_index = frame.index + 1;
             frame.pts_ms += at.round_began_ms;
             at.frames += 1;
             at.last_pts_ms = frame.pts_ms;

@@ -4,18 +4,22 @@
 //! [`source`] chooses by what the URI names. Everything that FFmpeg opens is read by it; folders and single images
 //! are read one file at a time. Nothing here paces, drops or counts time: a recorded video comes as fast as it is asked for.
 
+mod container;
 mod encoder;
 mod ffi;
 mod ffmpeg;
+mod fifo;
 mod images;
 mod open;
+mod orientation;
 mod picture;
+mod sample;
 mod timeline;
 mod video_file;
 
 use std::path::{Path, PathBuf};
 
-use weir_flow::{Source, SourceError, SourceFactory, StopFlag};
+use weir_flow::{Source, SourceError, SourceFactory, StopFlag, is_image};
 
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
@@ -33,7 +37,9 @@ pub const DEFAULT_FPS: f64 = 25.0;
 pub struct SourceOptions {
     /// Frames a second of what has no time stamps: raw elementary streams and images. Those that have keep theirs.
     pub fps: Option<f64>,
-    /// Seconds without data after which a network source is given up.
+    /// Frames a second of media time that are taken, evenly; the others are counted as not sampled. All by default.
+    pub sample: Option<f64>,
+    /// Seconds without data after which a network source or a named pipe is given up.
     pub timeout_s: f64,
     /// Threads of the decoder. One by default: cores belong to the workers, and streams decode side by side.
     pub threads: usize,
@@ -43,6 +49,7 @@ impl Default for SourceOptions {
     fn default() -> Self {
         Self {
             fps: None,
+            sample: None,
             timeout_s: 10.0,
             threads: 1,
         }
@@ -74,17 +81,6 @@ impl SourceFactory for Factory {
         }
         Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
     }
-}
-
-/// Whether the name is that of an image which can be read here.
-fn is_image(path: &Path) -> bool {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or("");
-    ["jpg", "jpeg", "png"]
-        .iter()
-        .any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Images of a folder, by name.

@@ -12,7 +12,7 @@ use weir_flow::Catalog;
 use weir_policy::Span;
 
 use crate::fields::{Field, Spot};
-use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceNode, Vertex};
+use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
 use crate::problem::Reports;
 use crate::raw::{RawGraph, RawModel, Speech};
 use crate::spelling;
@@ -247,9 +247,11 @@ fn build(
         let (name, uri) = (source.name.value, source.uri?);
         Some(SourceNode {
             name,
+            mode: source.mode.unwrap_or_else(|| SourceMode::default_of(&uri)),
+            mode_given: source.mode.is_some(),
             uri,
-            mode: source.mode,
             fps: source.fps,
+            sample: source.sample,
             repeat: source.repeat,
         })
     });

@@ -50,8 +50,10 @@ pub(crate) struct RawGraph {
 pub(crate) struct RawSource {
     pub(crate) name: Spot<String>,
     pub(crate) uri: Option<String>,
-    pub(crate) mode: SourceMode,
+    /// As given.
+    pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,
+    pub(crate) sample: Option<f64>,
     pub(crate) repeat: bool,
 }
 
