@@ -591,3 +591,30 @@ fn a_mirror_that_is_not_there() {
         .unwrap();
     refused(&output, &["nowhere"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn files_without_an_end_are_refused() {
+    let place = Place::new();
+    let made = Command::new("mkfifo").arg(place.at("fifo")).status().unwrap();
+    assert!(made.success());
+    let check = |arguments: &[&str], words: &[&str]| refused(&place.weir(arguments), words);
+    check(&["check", "/dev/zero"], &["/dev/zero", "it is a device"]);
+    check(&["check", "fifo"], &["fifo", "it is a FIFO"]);
+    check(&["check", "/dev/stdin"], &["/dev/stdin", "no modules"]);
+    check(&["plan", "/dev/zero"], &["it is a device"]);
+    check(&["simulate", "fifo"], &["it is a FIFO"]);
+    check(&["verify", "fifo"], &["it is a FIFO"]);
+    check(
+        &["--settings", "/dev/zero", "models", "list"],
+        &["it is a device"],
+    );
+    check(
+        &["score", "--events", "fifo", "--truth", "/dev/zero"],
+        &["it is a device"],
+    );
+    // Half a line of megabytes is no event, nor a recording.
+    std::fs::write(place.at("line.jsonl"), vec![b'x'; (64 << 20) + 1]).unwrap();
+    check(&["verify", "line.jsonl"], &["a line is longer than 64 MiB"]);
+    check(&["check", "line.jsonl"], &["it holds more than 4 MiB"]);
+}
