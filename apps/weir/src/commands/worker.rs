@@ -7,12 +7,12 @@ use std::time::Duration;
 use weir_flow::StopFlag;
 use weir_operators::OnnxParts;
 use weir_partition::wire::Address;
-use weir_partition::{AllowedHop, Emulation, Hops, Now, WorkerOptions, pin_to_core};
+use weir_partition::{AllowedHop, ConnectionQuota, Emulation, Hops, Now, WorkerOptions, pin_to_core};
 use weir_runtime::Clock;
 
 use crate::args::{HopNames, Worker};
 use crate::error::UserError;
-use crate::{interrupt, output};
+use crate::{handles, interrupt, output};
 
 /// How often it looks whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -30,6 +30,8 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
     }
     let addresses = resolved(&args.listen, "--listen")?;
     let hops = hops(args.hops.as_ref(), &addresses)?;
+    let quota = ConnectionQuota::default();
+    handles::require_connections(quota.engines + quota.peers + quota.unidentified)?;
     let stop = StopFlag::default();
     interrupt::watch_saying(&stop, "stopping: batches under way are dropped")?;
     let options = WorkerOptions {
