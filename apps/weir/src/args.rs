@@ -3,15 +3,14 @@
 mod render;
 mod values;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
-use values::{Bandwidth, Device, device, drop_rule, factor, order};
-pub(crate) use values::{Speed, TruthOf};
+use values::{Bandwidth, Device, device, drop_rule, factor, hops, listen, order};
+pub(crate) use values::{HopNames, Speed, TruthOf};
 
 /// Video analytics under a latency promise.
 #[derive(Debug, Parser)]
@@ -267,9 +266,12 @@ pub(crate) struct Verify {
 /// `weir worker`.
 #[derive(Debug, Group)]
 pub(crate) struct Worker {
-    /// Where it is reached; port 0 for any, which is then printed
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) listen: SocketAddr,
+    /// Where it is reached, by address or name; port 0 for any, which is then printed
+    #[arg(long, value_name = "HOST:PORT", value_parser = listen)]
+    pub(crate) listen: String,
+    /// Where features may be sent on to, or none; this machine alone by default, required where others reach it
+    #[arg(long, value_name = "HOST[:PORT],...", value_parser = hops)]
+    pub(crate) hops: Option<HopNames>,
     /// Its device class, as plans name it
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub(crate) class: String,

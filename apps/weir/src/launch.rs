@@ -18,7 +18,7 @@ use crate::error::UserError;
 use crate::score::{self, Score};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
-use crate::{interrupt, output, report};
+use crate::{handles, interrupt, output, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,7 @@ pub(crate) fn carry_out(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<Ran> {
+    handles::require(&graph)?;
     if let Some(path) = &options.course.report {
         report::writable(path)?;
     }

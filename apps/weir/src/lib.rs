@@ -10,6 +10,7 @@ mod assemble;
 mod catalog;
 mod commands;
 mod error;
+mod handles;
 mod interrupt;
 mod launch;
 mod output;
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .init();
+    handles::raise_limit();
     match commands::run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,

@@ -169,6 +169,9 @@ fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Repo
 
 /// Reports a path that is not there, with a file beside it that may be meant.
 pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
+    if reports.is_full() {
+        return reports.add(at, message, None);
+    }
     let (parent, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
     let beside: Vec<String> = parent
         .and_then(|parent| std::fs::read_dir(parent).ok())

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use weir_flow::Settings;
 
+/// Lists of names and alphabets are written by hand; what is larger was named by mistake.
+pub(super) const MAX_LIST_BYTES: u64 = 4 << 20;
+
 /// The 80 classes of COCO in their usual order.
 pub(crate) const COCO: &[&str] = &[
     "person",
@@ -103,7 +106,7 @@ impl Labels {
     pub(crate) fn read(settings: &Settings, default: &[&str], classes: usize) -> Result<Self, String> {
         let given: Option<Vec<Arc<str>>> = match (settings.text("labels_file"), settings.texts("labels")) {
             (Some(path), _) => {
-                let text = std::fs::read_to_string(Path::new(path))
+                let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
                     .map_err(|error| format!("labels_file {path} cannot be read: {error}"))?;
                 Some(
                     text.lines()

@@ -198,8 +198,12 @@ fn together(tried: &[Tried]) -> Result<(Rows, Batching), String> {
     Ok((narrow.rows, narrow.batching.clone()))
 }
 
+/// No ONNX file is larger: protobuf, which it is written in, counts bytes in 31 bits.
+pub const MAX_MODEL_BYTES: u64 = 2 << 30;
+
 fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let bytes =
+        weir_files::read(path, MAX_MODEL_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
     if bytes.is_empty() {
         Err("the file is empty".to_owned())
     } else {

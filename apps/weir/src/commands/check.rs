@@ -23,10 +23,5 @@ pub(crate) fn check(args: &Check, zoo: &Zoo) -> anyhow::Result<()> {
         counted.join(", "),
         graph.slo()
     ))?;
-    for name in crate::zoo::missing(&graph, zoo) {
-        output::remark(&format!(
-            "the model zoo:{name} is not here yet: run `weir models pull {name}`"
-        ));
-    }
     Ok(())
 }

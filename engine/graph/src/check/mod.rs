@@ -5,7 +5,7 @@ mod plan;
 mod types;
 mod wiring;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_flow::Catalog;
@@ -73,6 +73,9 @@ fn module_models(raw: &RawGraph, reports: &mut Reports) -> Vec<Option<usize>> {
     let find = |spot: &Spot<String>, reports: &mut Reports| {
         if let Some(index) = names().position(|name| name == spot.value) {
             return Some(index);
+        }
+        if reports.is_full() {
+            return None;
         }
         let hint = spelling::hint(&spot.value, "models", names())
             .or_else(|| Some(format!("add [models.{}]", spot.value)));
@@ -152,13 +155,14 @@ fn warn_unused(
     devices: &placement::Devices,
     reports: &mut Reports,
 ) {
-    let used = |vertex: Vertex| {
-        wiring
-            .modules
-            .iter()
-            .chain(&wiring.sinks)
-            .any(|inputs| inputs.contains(&vertex))
-    };
+    let used: BTreeSet<Vertex> = wiring
+        .modules
+        .iter()
+        .chain(&wiring.sinks)
+        .flatten()
+        .copied()
+        .collect();
+    let used = |vertex: Vertex| used.contains(&vertex);
     for (index, source) in raw.sources.iter().enumerate() {
         if !used(Vertex::Source(index)) {
             reports.warn(
@@ -302,11 +306,10 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
 
 /// The texts without repetition, in their order.
 fn distinct(texts: Field<Vec<Spot<String>>>) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for spot in texts.into_value().unwrap_or_default() {
-        if !out.contains(&spot.value) {
-            out.push(spot.value);
-        }
-    }
-    out
+    let mut seen = BTreeSet::new();
+    let texts = texts.into_value().unwrap_or_default().into_iter();
+    texts
+        .map(|spot| spot.value)
+        .filter(|text| seen.insert(text.clone()))
+        .collect()
 }

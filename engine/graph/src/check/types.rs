@@ -191,11 +191,15 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
     if found.classes.is_none() {
         return;
     }
-    for region in regions
-        .value
-        .iter()
-        .filter(|region| classes().all(|class| class != region.value))
-    {
+    for region in regions.value.iter().filter(|region| {
+        found
+            .classes
+            .as_ref()
+            .is_none_or(|classes| !classes.contains(&region.value))
+    }) {
+        if reports.is_full() {
+            return;
+        }
         let meant =
             spelling::nearest(&region.value, classes()).map(|meant| format!("did you mean \"{meant}\"? "));
         let list = spelling::list("classes upstream", classes()).unwrap_or_default();
