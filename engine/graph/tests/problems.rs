@@ -639,3 +639,19 @@ fn variables() {
         &["37: variable A is not set"],
     );
 }
+
+#[test]
+fn classes_that_a_detector_keeps_are_its_models() {
+    let with = |labels: &str, expected: &[&str]| {
+        let keeps = format!("operator = \"detect\"\nlabels = {labels}");
+        check_with("operator = \"detect\"", &keeps, expected);
+    };
+    with("[\"plate\"]", &[]);
+    with(
+        "[\"plate\", \"carr\"]",
+        &["31: \"detector\" has no class \"carr\" | did you mean \"car\"? it finds: car, plate"],
+    );
+    with("[]", &["31: `labels` is empty"]);
+    // What is not kept is not there for the modules behind it.
+    with("[\"car\"]", &["39: nothing upstream finds the class \"plate\""]);
+}

@@ -109,6 +109,10 @@ impl Model for OnnxModel {
         self.batching.clone()
     }
 
+    fn classes(&self) -> &[Arc<str>] {
+        self.loaded.head.classes()
+    }
+
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
         let session = session.map_err(|reason| SessionError::Load {
@@ -199,7 +203,8 @@ fn together(tried: &[Tried]) -> Result<(Rows, Batching), String> {
 }
 
 fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| format!("it cannot be read: {}", weir_flow::io_reason(&error)))?;
     if bytes.is_empty() {
         Err("the file is empty".to_owned())
     } else {
