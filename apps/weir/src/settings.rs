@@ -3,11 +3,13 @@
 //! `--settings`), the environment (`WEIR_FRAME_MEMORY` for `frame_memory`, and so on).
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use config::{Config, Environment, File, FileFormat};
+use config::{Config, Environment, FileFormat};
 use serde::{Deserialize, Deserializer};
+use weir_flow::io_reason;
 
 use crate::error::UserError;
 
@@ -53,6 +55,8 @@ impl Settings {
             })
             .map_err(|error| bad(&error))?;
         if let Some(file) = file {
+            // Said here, since the layer itself does not say which file it is.
+            File::open(file).map_err(|error| bad(&format!("{}: {}", file.display(), io_reason(&error))))?;
             builder = builder.add_source(of_file(file).map_err(|error| bad(&error))?);
         }
         builder
@@ -65,7 +69,7 @@ impl Settings {
 
 /// The layer of one file, with its paths made relative to it.
 fn of_file(file: &Path) -> Result<Config, config::ConfigError> {
-    let source = File::from(file).format(FileFormat::Toml).required(true);
+    let source = config::File::from(file).format(FileFormat::Toml).required(true);
     let plain = Config::builder().add_source(source.clone()).build()?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut builder = Config::builder().add_source(source);

@@ -1,5 +1,7 @@
 //! What can go wrong at the edges. Each text is for the person who can mend it.
 
+use std::io;
+
 use thiserror::Error;
 
 /// A source cannot go on.
@@ -56,4 +58,32 @@ pub struct SinkError {
     pub target: String,
     /// What happened, and what to do.
     pub reason: String,
+}
+
+/// Why a file or folder cannot be used: what the system says, and where permissions are the reason, that they are.
+#[must_use]
+pub fn io_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "not permitted: check its permissions, and those of the folders above it".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_permissions_forbid_is_named_so() {
+        let check = |kind: io::ErrorKind, part: &str| {
+            let reason = io_reason(&kind.into());
+            assert!(reason.contains(part), "{reason}");
+        };
+        check(io::ErrorKind::PermissionDenied, "not permitted");
+        check(io::ErrorKind::IsADirectory, "it is a folder");
+        check(io::ErrorKind::NotFound, "not found");
+    }
 }

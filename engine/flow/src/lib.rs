@@ -17,7 +17,7 @@ mod traits;
 pub use catalog::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
-pub use error::{SessionError, SinkError, SourceError};
+pub use error::{SessionError, SinkError, SourceError, io_reason};
 pub use evidence::{Attribute, Evidence, Finding, KeyPoint, Note, Object, ObjectRef, Points};
 pub use frame::{ColorMatrix, Frame, Image, Layout, OwnedPlanes, Planes, Reservation};
 pub use geometry::{Affine, Point, Rect};

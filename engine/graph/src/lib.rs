@@ -25,7 +25,7 @@ mod walk;
 
 use std::path::Path;
 
-use weir_flow::Catalog;
+use weir_flow::{Catalog, io_reason};
 
 pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
 pub use graph::{
@@ -135,7 +135,7 @@ fn parse_for(
 /// # Errors
 /// The reason why it cannot be read.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    let size = std::fs::metadata(path).map_err(|error| io_reason(&error))?;
     if size.is_dir() {
         return Err("it is a folder".to_owned());
     }
@@ -145,6 +145,6 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
             size.len() >> 20
         ));
     }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = std::fs::read(path).map_err(|error| io_reason(&error))?;
     String::from_utf8(bytes).map_err(|_| "it is no text (no UTF-8)".to_owned())
 }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-pub use weir_flow::Catalog;
+pub use weir_flow::{Catalog, io_reason};
 use weir_policy::Span;
 
 pub use crate::document::{Content, Entry, Node};

@@ -116,8 +116,12 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
 /// The characters, and the name of the alphabet.
 fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>, &'a str), String> {
     if let Some(path) = settings.text("alphabet_file") {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("alphabet_file {path} cannot be read: {error}"))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            format!(
+                "alphabet_file {path} cannot be read: {}",
+                weir_flow::io_reason(&error)
+            )
+        })?;
         // A line may hold one space: it is a character too.
         return Ok((text.lines().map(str::to_owned).collect(), "file"));
     }

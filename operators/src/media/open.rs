@@ -7,7 +7,7 @@ use std::sync::Once;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::util::log;
 use ffmpeg_next::{Dictionary, Error, device, format};
-use weir_flow::{SourceError, StopFlag};
+use weir_flow::{SourceError, StopFlag, io_reason};
 
 use super::{SourceOptions, cannot_open};
 
@@ -136,7 +136,7 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(cannot_open(uri, "there is no such file: check the path"))
         }
-        Err(error) => Err(cannot_open(uri, error.to_string())),
+        Err(error) => Err(cannot_open(uri, io_reason(&error))),
         Ok(found) if found.is_file() && found.len() == 0 => {
             Err(cannot_open(uri, "the file is empty: record or download it again"))
         }
@@ -156,6 +156,8 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
+        // What the system says, as FFmpeg hands it on.
+        Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),
     }

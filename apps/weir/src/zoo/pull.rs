@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use weir_flow::io_reason;
 
 use super::{Entry, Origin, Zoo, sha256};
 use crate::error::UserError;
@@ -77,7 +78,7 @@ fn copy(name: &str, entry: &Entry, mirror: &Path) -> anyhow::Result<Vec<u8>> {
     let file = mirror.join(&entry.file);
     let no = |reason: &str| UserError::new(format!("zoo:{name}: the mirror's {} {reason}", file.display()));
     let length = std::fs::metadata(&file)
-        .map_err(|error| no(&format!("cannot be read: {error}")))?
+        .map_err(|error| no(&format!("cannot be read: {}", io_reason(&error))))?
         .len();
     if length > entry.bytes {
         return Err(no(&format!(
@@ -86,7 +87,8 @@ fn copy(name: &str, entry: &Entry, mirror: &Path) -> anyhow::Result<Vec<u8>> {
         ))
         .into());
     }
-    let bytes = std::fs::read(&file).map_err(|error| no(&format!("cannot be read: {error}")))?;
+    let bytes =
+        std::fs::read(&file).map_err(|error| no(&format!("cannot be read: {}", io_reason(&error))))?;
     match fault(&bytes, entry) {
         Some(fault) => Err(no(&format!("is not the model: {fault}")).into()),
         None => Ok(bytes),
@@ -163,7 +165,7 @@ fn keep(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
         .and_then(|()| std::fs::rename(&part, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&part);
-        UserError::new(format!("cannot write {}: {error}", path.display())).into()
+        UserError::new(format!("cannot write {}: {}", path.display(), io_reason(&error))).into()
     })
 }
 

@@ -23,7 +23,7 @@ impl Trace {
             path: path.to_owned(),
             reason,
         };
-        let data = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        let data = std::fs::metadata(path).map_err(|error| unreadable(weir_flow::io_reason(&error)))?;
         if data.is_dir() {
             return Err(unreadable("it is a folder".to_owned()));
         }
@@ -31,7 +31,7 @@ impl Trace {
             let mebibytes = data.len() >> 20;
             return Err(unreadable(format!("it is {mebibytes} MiB large")));
         }
-        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let bytes = std::fs::read(path).map_err(|error| unreadable(weir_flow::io_reason(&error)))?;
         let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no text (no UTF-8)".to_owned()))?;
         Self::parse(&text, path)
     }

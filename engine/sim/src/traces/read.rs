@@ -20,7 +20,7 @@ fn text(path: &Path) -> Result<String, TracesError> {
         path: path.to_owned(),
         reason,
     };
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = std::fs::read(path).map_err(|error| unreadable(weir_graph::reading::io_reason(&error)))?;
     let mut text = String::new();
     let read = if bytes.starts_with(&[0x1f, 0x8b]) {
         MultiGzDecoder::new(&bytes[..])
