@@ -129,7 +129,8 @@ impl Recorder {
             "cannot record to {}: {error}; the recording is not whole",
             self.path.display()
         );
-        tracing::warn!("{error}");
+        // The report has it, and what ends the run says it.
+        tracing::debug!("{error}");
         self.error.borrow_mut().get_or_insert(error);
     }
 
@@ -200,7 +201,7 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
         path: path.to_owned(),
         reason,
     };
-    let file = File::open(path).map_err(|error| read(error.to_string()))?;
+    let file = File::open(path).map_err(|error| read(weir_flow::io_reason(&error)))?;
     let mut lines = BufReader::new(file).lines();
     let first = lines.next().ok_or_else(|| read("it is empty".to_owned()))?;
     let first = first.map_err(|error| read(error.to_string()))?;

@@ -6,6 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use serde_json::json;
+use weir_flow::io_reason;
 use weir_videos::truth::Truth;
 
 use super::replay::{play, played};
@@ -62,7 +63,7 @@ fn of_run(
 
 /// Scores event lines.
 fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
-    let file = File::open(path).map_err(|error| wrong("events", path, format!("cannot be read: {error}")))?;
+    let file = File::open(path).map_err(|error| wrong("events", path, unreadable(&error)))?;
     let events = score::read_events(BufReader::new(file)).map_err(|error| wrong("events", path, error))?;
     let named = truths.named.keys();
     let mut streams: BTreeSet<String> = events.keys().chain(named).cloned().collect();
@@ -122,8 +123,7 @@ impl Truths {
             of_others: None,
         };
         for TruthOf { stream, path } in files {
-            let file =
-                File::open(path).map_err(|error| wrong("truth", path, format!("cannot be read: {error}")))?;
+            let file = File::open(path).map_err(|error| wrong("truth", path, unreadable(&error)))?;
             let truth = Truth::read(BufReader::new(file)).map_err(|error| wrong("truth", path, error))?;
             let (before, of) = match stream {
                 Some(stream) => (
@@ -158,6 +158,10 @@ impl Truths {
             None => Ok(()),
         }
     }
+}
+
+fn unreadable(error: &std::io::Error) -> String {
+    format!("cannot be read: {}", io_reason(error))
 }
 
 fn wrong(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {

@@ -27,7 +27,7 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         pinned.map_err(|error| UserError::new(format!("cannot keep to core {core}: {error}")))?;
     }
     let stop = StopFlag::default();
-    interrupt::watch_saying(&stop, "stopping: batches under way are dropped")?;
+    interrupt::watch_saying(&stop, "stopping: batches in flight are dropped")?;
     let options = WorkerOptions {
         class: args.class.clone(),
         shares: args.shares,
