@@ -1,13 +1,16 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
+mod glossary;
 mod render;
 mod values;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
+use crate::{output, printable};
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
 use values::{Bandwidth, Device, device, drop_rule, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Speed, TruthOf};
@@ -27,10 +30,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a graph on its sources until they end or Ctrl-C
+    #[command(after_long_help = glossary::TABLE)]
     Run(Run),
     /// Replay recorded videos through a graph, each as a camera
+    #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),
     /// Hold what a graph delivers against what is true of its clip
+    #[command(after_long_help = glossary::TABLE)]
     Score(Score),
     /// Report every problem of a graph
     Check(Check),
@@ -56,6 +62,10 @@ pub(crate) enum Command {
     Worker(Worker),
     /// Say what this machine has and what is missing
     Doctor,
+    /// Print what a shell reads to complete the command line
+    Completions(Completions),
+    /// Print the manual page, or write those of all commands
+    Man(Man),
 }
 
 /// How a run goes and what is kept of it.
@@ -292,6 +302,22 @@ pub(crate) struct Worker {
     pub(crate) bandwidth: Option<Bandwidth>,
 }
 
+/// `weir completions`.
+#[derive(Debug, Group)]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `weir man`.
+#[derive(Debug, Group)]
+pub(crate) struct Man {
+    /// Write weir.1 and a page for each command into this folder instead
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// `weir models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
@@ -302,6 +328,19 @@ pub(crate) enum Models {
         /// Which; all where none is named
         names: Vec<String>,
     },
+}
+
+/// Shows help, the version, or what is wrong with a command line.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    let words = error.render().to_string();
+    if error.use_stderr() && printable::text(&words) != words {
+        // A name that was expanded by the shell (`weir check *`) may hold what a terminal obeys; so do clap's colours.
+        output::remark(words.trim_end());
+    } else {
+        // Where nobody reads there is nobody to tell.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 #[cfg(test)]

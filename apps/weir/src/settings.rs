@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use config::{Config, Environment, File, FileFormat};
+use config::{Config, Environment, FileFormat};
 use serde::{Deserialize, Deserializer};
 
 use crate::error::UserError;
@@ -75,7 +75,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 fn of_file(file: &Path) -> Result<Config, String> {
     let wrong = |reason: &dyn fmt::Display| format!("{}: {reason}", file.display());
     let text = weir_files::read_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error))?;
-    let source = File::from_str(&text, FileFormat::Toml);
+    let source = config::File::from_str(&text, FileFormat::Toml);
     let read = || {
         let plain = Config::builder().add_source(source.clone()).build()?;
         let folder = file.parent().unwrap_or(Path::new(""));

@@ -413,7 +413,7 @@ fn wait_for_lines(place: &Place, run: &mut Child) {
 
 #[test]
 fn an_interrupted_replay_completes_its_files_and_accounts_for_every_frame() {
-    for asked in ["-INT", "-TERM"] {
+    for asked in ["-INT", "-TERM", "-HUP"] {
         let place = Place::new();
         place.clip("clip.mp4", 50);
         let arguments =

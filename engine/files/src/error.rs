@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum FileError {
     /// The system says why.
-    #[error("{}", of_system(.0))]
+    #[error("{}", io_reason(.0))]
     Io(io::Error),
     /// It is a folder.
     #[error("it is a folder")]
@@ -49,8 +49,20 @@ pub fn open_files_hint(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-fn of_system(error: &io::Error) -> String {
-    open_files_hint(error).map_or_else(|| error.to_string(), str::to_owned)
+/// Why a file or folder cannot be used: what the system says, and where permissions, a folder or the number of open files
+/// are the reason, that they are.
+#[must_use]
+pub fn io_reason(error: &io::Error) -> String {
+    if let Some(hint) = open_files_hint(error) {
+        return hint.to_owned();
+    }
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "not permitted: check its permissions, and those of the folders above it".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// A bound in the largest unit that it is a multiple of.

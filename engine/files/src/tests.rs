@@ -75,3 +75,14 @@ fn lines_are_read_up_to_their_bound() {
     assert_eq!(lines("ab\ncd\n", 5, 6).unwrap(), ["ab", "cd"]);
     assert_eq!(lines("ab\ncd\ne", 5, 6), Err(ErrorKind::FileTooLarge));
 }
+
+#[test]
+fn what_permissions_forbid_is_named_so() {
+    let check = |kind: ErrorKind, part: &str| {
+        let reason = io_reason(&kind.into());
+        assert!(reason.contains(part), "{reason}");
+    };
+    check(ErrorKind::PermissionDenied, "not permitted");
+    check(ErrorKind::IsADirectory, "it is a folder");
+    check(ErrorKind::NotFound, "not found");
+}

@@ -133,6 +133,10 @@ pub struct Batching {
 pub trait Model: Send + Sync {
     /// How it can be batched.
     fn batching(&self) -> Batching;
+    /// Classes of the objects that it finds, where it is a detector and they are known.
+    fn classes(&self) -> &[Arc<str>] {
+        &[]
+    }
     /// A session of its own for one worker thread.
     ///
     /// # Errors

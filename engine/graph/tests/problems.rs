@@ -403,7 +403,10 @@ fn a_graph_of_too_many_modules_is_refused() {
     // Two are there.
     let full: String = VALID.to_owned() + &(0..510).map(module).collect::<String>();
     check(&full, &[]);
-    check(&(full + &module(510)), &["1: the graph has 513 modules, more than 512"]);
+    check(
+        &(full + &module(510)),
+        &["1: the graph has 513 modules, more than 512"],
+    );
 }
 
 #[test]
@@ -649,4 +652,20 @@ fn variables() {
         "inputs = [\"${A}\"]",
         &["37: variable A is not set"],
     );
+}
+
+#[test]
+fn classes_that_a_detector_keeps_are_its_models() {
+    let with = |labels: &str, expected: &[&str]| {
+        let keeps = format!("operator = \"detect\"\nlabels = {labels}");
+        check_with("operator = \"detect\"", &keeps, expected);
+    };
+    with("[\"plate\"]", &[]);
+    with(
+        "[\"plate\", \"carr\"]",
+        &["31: \"detector\" has no class \"carr\" | did you mean \"car\"? it finds: car, plate"],
+    );
+    with("[]", &["31: `labels` is empty"]);
+    // What is not kept is not there for the modules behind it.
+    with("[\"car\"]", &["39: nothing upstream finds the class \"plate\""]);
 }

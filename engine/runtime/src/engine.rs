@@ -142,6 +142,7 @@ impl Engine<'_> {
                 module.do_send(Laid(Arc::clone(&wire)));
             }
             let began = self.clock.now();
+            self.options.progress.begins(streams.len());
             match self.sources(streams, &routes, &modules, &egress) {
                 Ok(sources) => threads.extend(sources),
                 Err(error) => {
@@ -350,6 +351,7 @@ impl Engine<'_> {
                 stop: self.stop.clone(),
                 numbers: Arc::clone(&numbers),
                 egress: egress.clone(),
+                progress: Arc::clone(&self.options.progress),
                 entries: route
                     .entries
                     .iter()

@@ -129,7 +129,8 @@ impl Recorder {
             "cannot record to {}: {error}; the recording is not whole",
             self.path.display()
         );
-        tracing::warn!("{error}");
+        // The report has it, and what ends the run says it.
+        tracing::debug!("{error}");
         self.error.borrow_mut().get_or_insert(error);
     }
 

@@ -17,6 +17,7 @@ use crate::emulated::EmulatedSource;
 use crate::engine::Engine;
 use crate::fleet::{Fleet, Lanes, Planned, Post};
 use crate::layout::{self, Shown, SlotLayout};
+use crate::progress::Progress;
 use crate::record::Recorder;
 use crate::sink;
 use crate::worker::Worker;
@@ -46,12 +47,12 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let clock = Clock::start();
     let models = layout::models(&graph, &models);
     let slots = SlotLayout::of(&graph);
-    let mut workers = slots.workers(&graph, &models, clock)?;
+    let mut workers = slots.workers(&graph, &models, clock, &options.progress)?;
     let mut line = spread
         .map(|spread| FleetLine::begin(&graph, spread, clock, stop))
         .transpose()?;
     let planned = line.as_ref().map(|line| &line.planned);
-    let profiles = profiles(&graph, &models, &slots, &mut workers, planned)?;
+    let profiles = profiles(&graph, &models, &slots, &mut workers, planned, &options.progress)?;
     let plan = Plan::new(&graph, &slots, &profiles, planned, options)?;
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
@@ -256,6 +257,7 @@ fn profiles(
     slots: &SlotLayout,
     workers: &mut [Worker],
     planned: Option<&Planned>,
+    progress: &Progress,
 ) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
     let mut profiles = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
@@ -267,6 +269,7 @@ fn profiles(
             profiles.push((vec![lanes.batch], lanes.profile));
             continue;
         }
+        progress.prepares("measuring models", index + 1, models.len(), &node.name);
         let first = slots.of_model(index).first().copied().unwrap_or(SlotId(0));
         profiles.push(layout::profile(
             node,

@@ -14,6 +14,7 @@ use crate::actors::{Completed, Deliver, Egress, ModuleActor, Opened, StreamEnded
 use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::gate::{Pass, StreamGate};
+use crate::progress::Progress;
 use crate::request::{Parcel, Request};
 use crate::telemetry;
 use crate::worker::words;
@@ -38,6 +39,7 @@ pub(crate) struct SourceLine {
     pub(crate) stop: StopFlag,
     pub(crate) numbers: Arc<AtomicU64>,
     pub(crate) egress: Addr<Egress>,
+    pub(crate) progress: Arc<Progress>,
     /// Modules that its frames enter, each with how many parts make a request whole there.
     pub(crate) entries: Vec<(Addr<ModuleActor>, u32)>,
 }
@@ -82,7 +84,8 @@ impl SourceLine {
             )),
         };
         if let Some(error) = &error {
-            tracing::warn!(stream = %self.name, "{error}");
+            // The report has it, and what ends the run says it.
+            tracing::debug!(stream = %self.name, "{error}");
         }
         self.egress.do_send(StreamEnded {
             stream: self.stream,
@@ -130,6 +133,8 @@ impl SourceLine {
     fn round(&self, source: &mut dyn Source, at: &mut Position) -> Result<(), SourceError> {
         let info = source.info();
         at.live = info.live;
+        self.progress
+            .expects(self.stream, info.frames.filter(|_| !self.repeat && !info.live));
         let damaged_before = at.damaged;
         let first_index = at.next_index;
         if let Some(fps) = info.fps.filter(|fps| *fps > 0.0) {

@@ -92,6 +92,9 @@ pub(crate) const COCO: &[&str] = &[
     "toothbrush",
 ];
 
+/// Most names that an error lists.
+const LISTED_MAX: usize = 100;
+
 /// Names of a model's classes; a class without a name is called by its number.
 #[derive(Debug, Clone)]
 pub(crate) struct Labels {
@@ -143,9 +146,38 @@ impl Labels {
         Ok(Self { names })
     }
 
+    /// Those names.
+    pub(crate) fn of(names: &[Arc<str>]) -> Self {
+        Self {
+            names: names.to_vec(),
+        }
+    }
+
     /// Whether the settings name the classes.
     pub(crate) fn given(settings: &Settings) -> bool {
         settings.text("labels_file").is_some() || settings.texts("labels").is_some()
+    }
+
+    /// How many classes there are.
+    pub(crate) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The names in the model's order.
+    pub(crate) fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    /// Their names in a sentence, the first of many.
+    pub(crate) fn listed(&self) -> String {
+        let listed: Vec<&str> = self.names.iter().take(LISTED_MAX).map(|name| &**name).collect();
+        let more = self.names.len().saturating_sub(LISTED_MAX);
+        let tail = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        listed.join(", ") + &tail
     }
 
     /// The name of a class.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ffmpeg_next::format::context::{Input, StreamIo};
 use ffmpeg_next::util::log;
 use ffmpeg_next::{Dictionary, Error, device, format};
+use weir_files::io_reason;
 use weir_flow::{SourceError, StopFlag};
 
 use super::fifo::{Fifo, is_fifo};
@@ -168,7 +169,7 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(cannot_open(uri, "there is no such file: check the path"))
         }
-        Err(error) => Err(cannot_open(uri, error.to_string())),
+        Err(error) => Err(cannot_open(uri, io_reason(&error))),
         Ok(found) if found.is_file() && found.len() == 0 => {
             Err(cannot_open(uri, "the file is empty: record or download it again"))
         }
@@ -188,6 +189,8 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
+        // What the system says, as FFmpeg hands it on.
+        Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),
     }

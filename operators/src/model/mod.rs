@@ -109,6 +109,10 @@ impl Model for OnnxModel {
         self.batching.clone()
     }
 
+    fn classes(&self) -> &[Arc<str>] {
+        self.loaded.head.classes()
+    }
+
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
         let session = session.map_err(|reason| SessionError::Load {

@@ -153,8 +153,13 @@ fn frame(path: &Path) -> Result<Arc<Frame>, String> {
 /// Images of the folder with the names that they are of, in the order of paths.
 fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
-        let entries = std::fs::read_dir(folder)
-            .map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
+        let entries = std::fs::read_dir(folder).map_err(|error| {
+            format!(
+                "{} cannot be read: {}",
+                folder.display(),
+                weir_files::io_reason(&error)
+            )
+        })?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         Ok(paths)

@@ -3,6 +3,7 @@
 mod check;
 mod doctor;
 mod graph;
+mod manual;
 mod models;
 mod operators;
 mod plan;
@@ -24,6 +25,12 @@ use crate::zoo::Zoo;
 /// # Errors
 /// The first thing that kept it from being done.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    // They say what the program is, not what this machine has: no setting keeps them from it.
+    match &args.command {
+        Command::Completions(args) => return manual::completions(args),
+        Command::Man(args) => return manual::man(args),
+        _ => {}
+    }
     // A variable that is no text is none of ours.
     let mut environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -45,5 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
+        // Done above.
+        Command::Completions(_) | Command::Man(_) => Ok(()),
     }
 }

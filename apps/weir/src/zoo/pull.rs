@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use weir_files::io_reason;
 
 use super::verified::{wrong_size, wrong_sum};
 use super::{Entry, Origin, Zoo, sha256};
@@ -74,7 +75,7 @@ fn copy(name: &str, entry: &Entry, mirror: &Path) -> anyhow::Result<Vec<u8>> {
     let file = mirror.join(&entry.file);
     let no = |reason: &str| UserError::new(format!("zoo:{name}: the mirror's {} {reason}", file.display()));
     let length = std::fs::metadata(&file)
-        .map_err(|error| no(&format!("cannot be read: {error}")))?
+        .map_err(|error| no(&format!("cannot be read: {}", io_reason(&error))))?
         .len();
     if length > entry.bytes {
         return Err(no(&format!("is not the model: {}", wrong_size(length, entry))).into());
@@ -157,7 +158,7 @@ fn keep(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
         .and_then(|()| std::fs::rename(&part, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&part);
-        UserError::new(format!("cannot write {}: {error}", path.display())).into()
+        UserError::new(format!("cannot write {}: {}", path.display(), io_reason(&error))).into()
     })
 }
 

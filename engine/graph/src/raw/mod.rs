@@ -70,6 +70,8 @@ pub(crate) struct RawModule {
     pub(crate) inputs: Field<Vec<Spot<String>>>,
     pub(crate) regions: Field<Vec<Spot<String>>>,
     pub(crate) weight: f64,
+    /// Where the classes that it keeps stand.
+    pub(crate) labels_at: Option<usize>,
     pub(crate) settings: weir_flow::Settings,
 }
 

@@ -252,7 +252,7 @@ impl Handler<Opened> for Egress {
         } = opened;
         self.ledger.arrived(request, stream);
         self.release.sent(stream, request);
-        self.progress.arrived();
+        self.progress.arrived(stream);
         if let Some(reason) = refused {
             self.dropped(request, stream, None, reason);
         }
@@ -319,6 +319,7 @@ impl Handler<StreamEnded> for Egress {
             damaged,
             error,
         } = ended;
+        self.progress.stream_ended(stream);
         self.stream_ends.insert(stream, StreamEnd { damaged, error });
         self.look_whether_idle();
     }
