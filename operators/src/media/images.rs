@@ -59,6 +59,7 @@ impl ImageSource {
             fps: Some(fps),
             frames,
             live: false,
+            stamped: false,
         };
         Self {
             files: files.into_iter(),
