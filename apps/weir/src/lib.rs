@@ -10,6 +10,7 @@ mod assemble;
 mod catalog;
 mod commands;
 mod error;
+mod health;
 mod interrupt;
 mod launch;
 mod output;

@@ -64,7 +64,7 @@ pub use reconnect::{Backoff, ReconnectSpec};
 pub use release::Release;
 pub use report::{DropCount, ModuleReport, ModuleTally, Report, RunInfo, SinkReport, StreamReport, Tally};
 pub use scaling::{Scaler, ScalingRule};
-pub use silence::{OPEN_TIMEOUT, SilenceWatch, silence_limit};
+pub use silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
 pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use stream_health::{HealthTracker, StreamHealth, StreamStanding};
 pub use time::{BadSpan, Span, Timestamp};

@@ -44,6 +44,9 @@ const USUAL_INTERVAL_MS: f64 = 40.0;
 /// Bounds of what can be an interval, in milliseconds: 10,000 frames a second to one in 100 s.
 const INTERVALS_MS: (f64, f64) = (0.1, 100_000.0);
 
+/// Frames that a source may leave out in a row: a time lapse of one picture in a quarter of an hour.
+const MAX_STEPS: u64 = 100_000;
+
 /// Steps after which the measured interval counts and the stated one no longer does.
 const MIN_STEPS: u32 = 10;
 
@@ -143,9 +146,10 @@ impl MediaClock {
         Span::from_secs_f64(self.interval.ms() / 1e3)
     }
 
-    /// A frame came at `now` and is stamped `stamp_ms`.
-    pub fn on_frame(&mut self, stamp_ms: f64, now: Timestamp) -> FrameTime {
-        let (pts_ms, discontinuity) = self.pts(stamp_ms, now);
+    /// A frame came at `now`, is stamped `stamp_ms`, and is `steps` frames after the one before: more than one where the
+    /// source left some out.
+    pub fn on_frame(&mut self, stamp_ms: f64, steps: u64, now: Timestamp) -> FrameTime {
+        let (pts_ms, discontinuity) = self.pts(stamp_ms, steps.clamp(1, MAX_STEPS) as f64, now);
         let missing = self.missing(pts_ms);
         let age = self.age(pts_ms, now);
         self.last = Some(Last { pts_ms, arrived: now });
@@ -159,7 +163,7 @@ impl MediaClock {
         }
     }
 
-    fn pts(&mut self, stamp_ms: f64, now: Timestamp) -> (f64, bool) {
+    fn pts(&mut self, stamp_ms: f64, steps: f64, now: Timestamp) -> (f64, bool) {
         let Some(last) = self.last else {
             // Stamps count from the first frame; what begins elsewhere is moved there.
             let near = (0.0..=MAX_JUMP.as_millis_f64()).contains(&stamp_ms);
@@ -172,7 +176,7 @@ impl MediaClock {
                 false,
             );
         };
-        let expected = last.pts_ms + self.interval.ms();
+        let expected = last.pts_ms + steps * self.interval.ms();
         let next = if self.facts.live {
             self.freshest(last, now)
         } else {
@@ -187,12 +191,12 @@ impl MediaClock {
         }
         let step = pts - last.pts_ms;
         if step > 0.0 {
-            if self.too_far(pts, last, now) {
+            if self.too_far(pts, expected, last, now) {
                 return (self.rebase(stamp_ms, next), true);
             }
             self.nudges = 0;
             self.stuck = false;
-            self.interval.on_step(step);
+            self.interval.on_step(step / steps);
             return (pts, false);
         }
         if self.stuck {
@@ -208,8 +212,8 @@ impl MediaClock {
     }
 
     /// Whether no pause explains the stamp.
-    fn too_far(&self, pts_ms: f64, last: Last, now: Timestamp) -> bool {
-        let ahead = pts_ms - last.pts_ms - self.interval.ms();
+    fn too_far(&self, pts_ms: f64, expected_ms: f64, last: Last, now: Timestamp) -> bool {
+        let ahead = pts_ms - expected_ms;
         if !self.facts.live {
             return ahead > MAX_JUMP.as_millis_f64();
         }

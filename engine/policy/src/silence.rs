@@ -6,54 +6,107 @@ use crate::time::{Span, Timestamp};
 /// What counts of the time between two looks. Readers look every 100 ms while they wait.
 const MAX_BETWEEN_LOOKS: Span = Span::from_millis(500);
 
-/// How long a source may take until it is open, and from then on until its first frame.
+/// How long a source may take until it is open, and from then on until its first data.
 pub const OPEN_TIMEOUT: Span = Span::from_secs(10);
 
-/// How long a stream may be without a frame that has an interval of `interval`: ten frames, two seconds at least.
+/// How long data may come of which no frame can be decoded: key frames of cameras are rarely further apart than ten
+/// seconds, and after three of them it is not the next one that helps.
+pub const UNDECODED_TIMEOUT: Span = Span::from_secs(30);
+
+/// How long a stream whose frames are `interval` apart may send nothing: ten frames, two seconds at least.
 #[must_use]
 pub fn silence_limit(interval: Span) -> Span {
     (interval * 10).max(Span::from_secs(2))
 }
 
-/// A wait for a source, with a limit.
+/// What a source is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitFor {
+    /// To be open.
+    Opening,
+    /// The first frame since.
+    FirstFrame,
+    /// The next one, with the time that is usual between them.
+    Frame(Span),
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// It did not open within so long.
+    NotOpened(Span),
+    /// It sent nothing for so long.
+    NoData(Span),
+    /// It sent data, and no frame could be decoded for so long.
+    Undecoded(Span),
+}
+
+/// A wait for a source, with limits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilenceWatch {
-    limit: Option<Span>,
+    waits_for: Option<WaitFor>,
+    /// Since the wait began, and since data came.
     waited: Span,
+    without_data: Span,
     looked_at: Option<Timestamp>,
-    expired: bool,
+    silence: Option<Silence>,
 }
 
 impl SilenceWatch {
-    /// A wait begins; `None`: one without a limit.
-    pub fn begin(&mut self, limit: Option<Span>, now: Timestamp) {
+    /// A wait begins.
+    pub fn begin(&mut self, what: WaitFor, now: Timestamp) {
         *self = Self {
-            limit,
-            waited: Span::ZERO,
+            waits_for: Some(what),
             looked_at: Some(now),
-            expired: false,
+            ..Self::default()
         };
     }
 
     /// The wait is over.
     pub fn end(&mut self) {
-        self.looked_at = None;
+        self.waits_for = None;
+    }
+
+    /// Data came, of which there may be a frame or none.
+    pub fn on_data(&mut self, now: Timestamp) {
+        self.on_look(now);
+        self.without_data = Span::ZERO;
     }
 
     /// Somebody looks; says whether the source is silent.
     pub fn on_look(&mut self, now: Timestamp) -> bool {
-        if let (Some(looked_at), Some(limit)) = (self.looked_at, self.limit) {
-            self.waited += now.since(looked_at).min(MAX_BETWEEN_LOOKS);
+        if let (Some(what), Some(looked_at)) = (self.waits_for, self.looked_at) {
+            let passed = now.since(looked_at).min(MAX_BETWEEN_LOOKS);
             self.looked_at = Some(now);
-            self.expired |= self.waited > limit;
+            self.waited += passed;
+            self.without_data += passed;
+            self.silence = self.silence.or_else(|| self.exceeded(what));
         }
-        self.expired
+        self.silence.is_some()
     }
 
-    /// The limit that the last wait went over.
+    fn exceeded(&self, what: WaitFor) -> Option<Silence> {
+        let (data, frame) = match what {
+            WaitFor::Opening => {
+                return (self.waited > OPEN_TIMEOUT).then_some(Silence::NotOpened(OPEN_TIMEOUT));
+            }
+            WaitFor::FirstFrame => (OPEN_TIMEOUT, UNDECODED_TIMEOUT),
+            WaitFor::Frame(interval) => {
+                let limit = silence_limit(interval);
+                (limit, limit.max(UNDECODED_TIMEOUT))
+            }
+        };
+        if self.without_data > data {
+            Some(Silence::NoData(data))
+        } else {
+            (self.waited > frame).then_some(Silence::Undecoded(frame))
+        }
+    }
+
+    /// Why the last wait was ended, where it was.
     #[must_use]
-    pub fn exceeded(&self) -> Option<Span> {
-        self.limit.filter(|_| self.expired)
+    pub fn silence(&self) -> Option<Silence> {
+        self.silence
     }
 }
 
@@ -61,41 +114,71 @@ impl SilenceWatch {
 mod tests {
     use super::*;
 
+    const FAST: WaitFor = WaitFor::Frame(Span::from_millis(40));
+
     fn at(ms: u64) -> Timestamp {
         Timestamp::from_micros(ms * 1_000)
     }
 
-    #[test]
-    fn a_wait_that_was_looked_at_throughout_ends_at_its_limit() {
+    /// Looks each 100 ms for a minute and a half, with data at times; when and why the wait ended.
+    fn check(what: WaitFor, data: impl Fn(u64) -> bool, ended: Option<(u64, Silence)>) {
         let mut watch = SilenceWatch::default();
-        assert!(!watch.on_look(at(0)), "nobody waits");
-        watch.begin(Some(silence_limit(Span::from_millis(40))), at(0));
-        let silent = (0..100).map(|look| look * 100).find(|ms| watch.on_look(at(*ms)));
-        assert_eq!(silent, Some(2_100));
-        assert_eq!(watch.exceeded(), Some(Span::from_secs(2)));
-        watch.begin(Some(Span::from_secs(2)), at(2_100));
-        assert_eq!(watch.exceeded(), None);
+        watch.begin(what, at(0));
+        let found = (0..900).map(|look| look * 100).find(|ms| {
+            if data(*ms) {
+                watch.on_data(at(*ms));
+            }
+            watch.on_look(at(*ms))
+        });
+        assert_eq!(found, ended.map(|(ms, _)| ms), "{what:?}");
+        assert_eq!(watch.silence(), ended.map(|(_, silence)| silence), "{what:?}");
+    }
+
+    #[test]
+    fn each_wait_has_its_limit() {
+        let (two, ten, thirty) = (Span::from_secs(2), Span::from_secs(10), Span::from_secs(30));
+        let never = |_| false;
+        check(WaitFor::Opening, never, Some((10_100, Silence::NotOpened(ten))));
+        check(WaitFor::FirstFrame, never, Some((10_100, Silence::NoData(ten))));
+        check(FAST, never, Some((2_100, Silence::NoData(two))));
+        let slow = WaitFor::Frame(Span::from_secs(4));
+        check(slow, never, Some((40_100, Silence::NoData(Span::from_secs(40)))));
+        let always = |ms| ms % 1_000 == 0;
+        check(FAST, always, Some((30_100, Silence::Undecoded(thirty))));
+        check(
+            WaitFor::FirstFrame,
+            always,
+            Some((30_100, Silence::Undecoded(thirty))),
+        );
+        check(
+            slow,
+            always,
+            Some((40_100, Silence::Undecoded(Span::from_secs(40)))),
+        );
+        check(
+            FAST,
+            |ms| ms % 1_000 == 0 && ms < 4_000,
+            Some((5_100, Silence::NoData(two))),
+        );
+    }
+
+    #[test]
+    fn who_does_not_wait_finds_no_silence() {
+        let mut watch = SilenceWatch::default();
+        assert!(!watch.on_look(at(0)));
+        watch.begin(FAST, at(0));
         watch.end();
         assert!(
-            !watch.on_look(at(60_000)),
-            "frames are being handled, not waited for"
+            (0..1_000).all(|look| !watch.on_look(at(look * 100))),
+            "frames are handled"
         );
     }
 
     #[test]
     fn a_process_that_stood_still_has_not_waited() {
         let mut watch = SilenceWatch::default();
-        watch.begin(Some(Span::from_secs(2)), at(0));
+        watch.begin(FAST, at(0));
         assert!(!watch.on_look(at(60_000)));
         assert!(!watch.on_look(at(60_100)));
-    }
-
-    #[test]
-    fn slow_streams_have_longer() {
-        assert_eq!(silence_limit(Span::from_millis(40)), Span::from_secs(2));
-        assert_eq!(silence_limit(Span::from_secs(1)), Span::from_secs(10));
-        let mut endless = SilenceWatch::default();
-        endless.begin(None, at(0));
-        assert!((0..1_000).all(|look| !endless.on_look(at(look * 100))));
     }
 }

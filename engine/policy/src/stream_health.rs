@@ -113,6 +113,12 @@ impl HealthTracker {
         self.ended = true;
     }
 
+    /// Whether it is away and tried again.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.outage.is_some() && !self.ended
+    }
+
     /// How it fared until `now`.
     #[must_use]
     pub fn health(&self, now: Timestamp) -> StreamHealth {

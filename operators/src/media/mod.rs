@@ -74,6 +74,10 @@ impl SourceFactory for Factory {
         }
         Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
     }
+
+    fn endless(&self) -> Option<bool> {
+        open::endless(&self.uri)
+    }
 }
 
 /// Whether the name is that of an image which can be read here.

@@ -35,7 +35,7 @@ fn check_recorded(stamps: &[f64], expected: &[f64], discontinuities: usize) {
     let mut clock = recorded();
     let times: Vec<FrameTime> = stamps
         .iter()
-        .map(|stamp| clock.on_frame(*stamp, at(0.0)))
+        .map(|stamp| clock.on_frame(*stamp, 1, at(0.0)))
         .collect();
     let found: Vec<f64> = times.iter().map(|time| time.pts_ms).collect();
     assert_eq!(found, expected, "{stamps:?}");
@@ -78,20 +78,32 @@ fn missing_repeating_and_falling_stamps_give_times_that_grow() {
 fn the_rate_of_a_stream_is_measured_where_it_states_a_wrong_one() {
     let mut clock = recorded();
     for frame in 0..40 {
-        clock.on_frame(f64::from(frame) * 100.0, at(0.0));
+        clock.on_frame(f64::from(frame) * 100.0, 1, at(0.0));
     }
     assert_eq!(clock.interval(), Span::from_millis(100));
-    let jump = clock.on_frame(HOUR_MS, at(0.0));
+    let jump = clock.on_frame(HOUR_MS, 1, at(0.0));
     assert_eq!((jump.pts_ms, jump.discontinuity), (4_000.0, true));
+}
+
+#[test]
+fn frames_that_the_source_leaves_out_are_no_jump() {
+    // One frame in 20 seconds of a recording at 25 frames a second.
+    let mut clock = recorded();
+    for frame in 0..30 {
+        let stamp = f64::from(frame) * 20_000.0;
+        let time = clock.on_frame(stamp, 500, at(0.0));
+        assert_eq!((time.pts_ms, time.discontinuity), (stamp, false));
+    }
+    assert_eq!(clock.interval(), Span::from_millis(40));
 }
 
 #[test]
 fn a_loop_goes_on_with_the_next_frame_time_and_is_no_discontinuity() {
     let mut clock = recorded();
-    clock.on_frame(0.0, at(0.0));
-    clock.on_frame(40.0, at(40.0));
+    clock.on_frame(0.0, 1, at(0.0));
+    clock.on_frame(40.0, 1, at(40.0));
     clock.on_open(clock.facts);
-    let again = clock.on_frame(0.0, at(50.0));
+    let again = clock.on_frame(0.0, 1, at(50.0));
     assert_eq!(
         (again.pts_ms, again.discontinuity, again.missing),
         (80.0, false, 0)
@@ -103,18 +115,18 @@ fn a_loop_goes_on_with_the_next_frame_time_and_is_no_discontinuity() {
 fn speed_shortens_waiting_and_not_media_time() {
     let mut clock = MediaClock::new(Some(2.0));
     clock.on_open(MediaFacts { live: false, ..LIVE });
-    clock.on_frame(0.0, at(100.0));
-    let time = clock.on_frame(1_000.0, at(100.0));
+    clock.on_frame(0.0, 1, at(100.0));
+    let time = clock.on_frame(1_000.0, 1, at(100.0));
     assert_eq!((time.pts_ms, time.due), (1_000.0, Some(at(600.0))));
     let mut unpaced = MediaClock::new(None);
-    assert_eq!(unpaced.on_frame(0.0, at(0.0)).due, None);
+    assert_eq!(unpaced.on_frame(0.0, 1, at(0.0)).due, None);
 }
 
 /// Frames of a live stream, one each 40 ms from `from` to `to`, that take `way_ms` to come.
 fn stream(clock: &mut MediaClock, from: u32, to: u32, way_ms: f64) {
     for frame in from..to {
         let made = f64::from(frame) * 40.0;
-        let time = clock.on_frame(made, at(made + way_ms));
+        let time = clock.on_frame(made, 1, at(made + way_ms));
         assert_eq!((time.pts_ms, time.missing, time.discontinuity), (made, 0, false));
         assert_eq!(time.age, Span::ZERO);
         assert_eq!(time.due, None);
@@ -129,7 +141,7 @@ fn frames_of_a_camera_that_slept_are_as_old_as_they_waited() {
     let woke = 2_000.0 + 7_000.0;
     for frame in 50..225 {
         let made = f64::from(frame) * 40.0;
-        let time = clock.on_frame(made, at(woke + 30.0));
+        let time = clock.on_frame(made, 1, at(woke + 30.0));
         assert_eq!(time.pts_ms, made);
         assert_eq!(
             time.age,
@@ -146,7 +158,7 @@ fn an_outage_that_the_wall_clock_confirms_stays_a_gap() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);
     // It was away for an hour, kept its clock, and the connection with it.
-    let time = clock.on_frame(2_000.0 + HOUR_MS, at(2_000.0 + HOUR_MS + 30.0));
+    let time = clock.on_frame(2_000.0 + HOUR_MS, 1, at(2_000.0 + HOUR_MS + 30.0));
     assert_eq!((time.pts_ms, time.discontinuity), (2_000.0 + HOUR_MS, false));
     assert_eq!(time.missing, 90_000);
     assert_eq!(time.age, Span::ZERO);
@@ -156,9 +168,9 @@ fn an_outage_that_the_wall_clock_confirms_stays_a_gap() {
 fn a_live_stamp_from_the_future_is_rebased() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);
-    let time = clock.on_frame(HOUR_MS, at(2_030.0));
+    let time = clock.on_frame(HOUR_MS, 1, at(2_030.0));
     assert_eq!((time.pts_ms, time.discontinuity), (2_000.0, true));
-    let next = clock.on_frame(HOUR_MS + 40.0, at(2_070.0));
+    let next = clock.on_frame(HOUR_MS + 40.0, 1, at(2_070.0));
     assert_eq!((next.pts_ms, next.discontinuity), (2_040.0, false));
     assert_eq!(next.age, Span::ZERO);
 }
@@ -168,10 +180,10 @@ fn a_stream_that_was_opened_again_shows_its_outage() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);
     clock.on_open(LIVE);
-    let time = clock.on_frame(0.0, at(12_030.0));
+    let time = clock.on_frame(0.0, 1, at(12_030.0));
     assert_eq!((time.pts_ms, time.missing), (12_000.0, 250));
     assert_eq!((time.age, time.discontinuity), (Span::ZERO, false));
-    let next = clock.on_frame(40.0, at(12_070.0));
+    let next = clock.on_frame(40.0, 1, at(12_070.0));
     assert_eq!((next.pts_ms, next.missing), (12_040.0, 0));
 }
 
@@ -180,7 +192,7 @@ fn the_first_burst_of_a_player_is_not_old_and_not_a_jump() {
     // What the server had buffered comes at once, then frames at their rate.
     let mut clock = live();
     for frame in 0..75 {
-        let time = clock.on_frame(f64::from(frame) * 40.0, at(5_000.0));
+        let time = clock.on_frame(f64::from(frame) * 40.0, 1, at(5_000.0));
         assert_eq!((time.age, time.discontinuity), (Span::ZERO, false));
     }
 }
@@ -194,7 +206,7 @@ fn stamps_that_are_counted_say_nothing_of_age() {
     });
     // Counted at 25 a second, it sends 10.
     for frame in 0..1_000 {
-        let time = clock.on_frame(f64::from(frame) * 40.0, at(f64::from(frame) * 100.0));
+        let time = clock.on_frame(f64::from(frame) * 40.0, 1, at(f64::from(frame) * 100.0));
         assert_eq!(time.age, Span::ZERO);
     }
 }
@@ -205,7 +217,7 @@ fn a_clock_that_runs_slow_is_found_out_and_a_poor_crystal_costs_milliseconds() {
         let mut clock = live();
         let age = |frame: u32| {
             let now = f64::from(frame) * 40.0;
-            clock.on_frame(now * rate, at(now)).age.as_millis_f64()
+            clock.on_frame(now * rate, 1, at(now)).age.as_millis_f64()
         };
         (0..10_000).map(age).collect::<Vec<f64>>()
     };
@@ -237,7 +249,7 @@ proptest! {
             if reopen {
                 clock.on_open(facts);
             }
-            let time = clock.on_frame(stamp, at(now as f64));
+            let time = clock.on_frame(stamp, 1, at(now as f64));
             prop_assert!(time.pts_ms.is_finite() && time.pts_ms > last, "{} after {last}", time.pts_ms);
             if let Some(next) = time.due {
                 prop_assert!(next.since(due) <= MAX_JUMP + clock.interval() + Span::from_millis(now));
