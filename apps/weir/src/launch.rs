@@ -18,7 +18,7 @@ use crate::progress::RunLine;
 use crate::score::{self, Score};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
-use crate::{handles, interrupt, output, report};
+use crate::{handles, health, interrupt, output, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -187,8 +187,12 @@ fn tapped(graph: Graph) -> Graph {
 /// What was not read or not written, though the run went on to its end.
 fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {
-        let error = stream.error.as_ref()?;
-        Some(format!("stream {}: {}", line(name), line(error)))
+        let failure = match (&stream.error, &stream.health) {
+            (Some(error), _) => error.clone(),
+            (None, Some(health)) => health::failure(health)?,
+            (None, None) => return None,
+        };
+        Some(format!("stream {}: {}", line(name), line(&failure)))
     });
     let sinks = report.sinks.iter().filter_map(|(name, sink)| {
         let error = sink.error.as_ref()?;

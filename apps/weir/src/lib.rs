@@ -11,6 +11,7 @@ mod catalog;
 mod commands;
 mod error;
 mod handles;
+mod health;
 mod interrupt;
 mod launch;
 mod output;

@@ -5,9 +5,10 @@ use std::path::Path;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use weir_files::io_reason;
-use weir_policy::{Quantiles, Report};
+use weir_policy::{DecodingReport, Quantiles, Report};
 
 use crate::error::UserError;
+use crate::health;
 use crate::printable::line;
 
 /// Writes the report as JSON.
@@ -185,6 +186,13 @@ fn remarks(report: &Report) -> Vec<String> {
                 stream.damaged
             ));
         }
+        let health = stream.health.iter().flat_map(health::remarks);
+        remarks.extend(health.map(|remark| format!("stream {name}: {remark}")));
+    }
+    if let Some(DecodingReport { needed_cores, cores }) = report.decoding {
+        remarks.push(format!(
+            "decoding alone needs more than this machine has: {needed_cores:.1} of {cores} cores"
+        ));
     }
     for (name, sink) in &report.sinks {
         if sink.skipped > 0 || sink.lost > 0 {

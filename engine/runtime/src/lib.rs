@@ -5,7 +5,9 @@
 
 mod actors;
 mod assembly;
+mod attend;
 mod clock;
+mod decoding;
 mod emulated;
 mod engine;
 mod fleet;
@@ -20,6 +22,7 @@ mod run;
 mod sink;
 mod source;
 mod telemetry;
+mod timer;
 mod worker;
 
 pub use assembly::{Assembly, Pace, RunError, RunOptions, Spread};

@@ -69,6 +69,7 @@ impl ImageSource {
             fps: Some(options.sample.map_or(fps, |sample| sample.min(fps))),
             frames: Some(files.len() as u64),
             live: false,
+            stamped: false,
         };
         Self {
             path: path.to_owned(),

@@ -40,6 +40,12 @@ pub(super) fn without_time_stamps(input: &Input) -> bool {
     ELEMENTARY.contains(&input.format().name())
 }
 
+/// Whether time stamps are the source's own clock. Those of pictures that a web camera sends one after another are not:
+/// FFmpeg counts them.
+pub(super) fn has_own_clock(input: &Input) -> bool {
+    !without_time_stamps(input) && input.format().name() != "mpjpeg"
+}
+
 /// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
 pub(crate) fn prepare() -> Result<(), Error> {
     static QUIET: Once = Once::new();
@@ -54,6 +60,14 @@ pub(super) fn is_live(uri: &str, input: &Input) -> bool {
     match scheme(uri) {
         Some("http" | "https") => input.duration() <= 0,
         _ => is_capture(uri) || is_remote(uri),
+    }
+}
+
+/// As [`is_live`], by the address alone; `None` where only the open stream tells.
+pub(super) fn endless(uri: &str) -> Option<bool> {
+    match scheme(uri) {
+        Some("http" | "https") => None,
+        _ => Some(is_capture(uri) || is_remote(uri)),
     }
 }
 
