@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{delivery, object, picture, settings};
-use weir_flow::{Attribute, KeyPoint, Point, Rect, Settings, Value};
+use weir_flow::{Attribute, Frame, KeyPoint, Point, Rect, Settings, Value};
 use weir_operators::sinks::{event_line, sink};
 
 #[test]
@@ -54,7 +54,8 @@ fn event_lines_are_as_promised() {
     assert_eq!(
         event_line(&delivery),
         concat!(
-            r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"objects":["#,
+            r#"{"type":"frame","stream":"north","frame":12,"time":"1970-01-01T00:00:00.000Z","pts_ms":480.0,"#,
+            r#""latency_ms":31.2,"width":2,"height":2,"objects":["#,
             r#"{"id":0,"class":"car","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":null,"attributes":{}},"#,
             r#"{"id":1,"class":"plate","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":0,"attributes":{"#,
             r#""plate":{"text":"皖A12345","score":0.9123},"#,
@@ -66,7 +67,14 @@ fn event_lines_are_as_promised() {
     );
     delivery.objects.clear();
     delivery.late = true;
-    let line = r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"late":true,"objects":[]}"#;
+    delivery.time_ms = 1_763_859_723_456;
+    let mut frame = Frame::new(12, 480.04, picture(0, 4, 2));
+    (frame.file, frame.concealed) = (Some("a.png".into()), true);
+    delivery.frame = std::sync::Arc::new(frame);
+    let line = concat!(
+        r#"{"type":"frame","stream":"north","frame":12,"time":"2025-11-23T01:02:03.456Z","pts_ms":480.0,"#,
+        r#""latency_ms":31.2,"late":true,"width":4,"height":2,"file":"a.png","concealed":true,"objects":[]}"#
+    );
     assert_eq!(event_line(&delivery), line);
 }
 

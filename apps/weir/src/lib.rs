@@ -13,12 +13,14 @@ mod error;
 mod interrupt;
 mod launch;
 mod output;
+mod outputs;
 mod plans;
 mod progress;
 mod report;
 mod score;
 mod settings;
 mod tap;
+mod whole_file;
 mod zoo;
 
 use std::io::IsTerminal;

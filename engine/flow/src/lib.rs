@@ -4,6 +4,7 @@
 //! [`Inference`]s, a module's inferences become a [`Finding`], and the findings of a request are its [`Evidence`];
 //! a [`Sink`] takes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an inference library.
 
+mod address;
 mod catalog;
 mod error;
 mod evidence;
@@ -14,6 +15,7 @@ mod partition;
 mod tensor;
 mod traits;
 
+pub use address::mask_credentials;
 pub use catalog::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
@@ -25,6 +27,6 @@ pub use item::{Inference, Item, Region};
 pub use partition::{Divided, Ends, Part, PartLoader};
 pub use tensor::{Element, Tensor};
 pub use traits::{
-    Batching, Delivery, DeviceKind, Labelled, Model, Notice, Operator, Session, Sink, SinkFactory, Source,
-    SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamState,
+    Batching, Delivery, DeviceKind, Labelled, Model, Notice, Operator, RunHeader, Session, Sink, SinkFactory,
+    Source, SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamHeader, StreamState,
 };

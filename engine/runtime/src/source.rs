@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::Addr;
-use weir_flow::{Evidence, Frame, Source, SourceError, SourceFactory, StopFlag};
+use weir_flow::{Evidence, Frame, Source, SourceError, SourceFactory, StopFlag, StreamState};
 use weir_policy::{RequestId, Span, StreamId, Timestamp};
 
-use crate::actors::{Completed, Deliver, Egress, ModuleActor, Opened, StreamEnded};
+use crate::actors::{
+    Completed, Deliver, Egress, FrameInfo, ModuleActor, Opened, StreamEnded, StreamStateChanged,
+};
 use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::gate::{Pass, StreamGate};
@@ -105,6 +107,12 @@ impl SourceLine {
                 Err(error) if at.frames == 0 || !lasting => return Err(error),
                 Err(error) => {
                     tracing::warn!(stream = %self.name, "{error}; trying again");
+                    self.egress.do_send(StreamStateChanged {
+                        stream: self.stream,
+                        state: StreamState::Down {
+                            reason: error.to_string(),
+                        },
+                    });
                     (true, Some(error))
                 }
                 Ok(()) => (lasting && at.frames > 0, None),
@@ -180,12 +188,18 @@ impl SourceLine {
         // A camera's frame is sent when it is there, however late we are to take it up; an archive's when it is let in.
         let now = self.clock.now();
         let sent_at = due.filter(|_| self.droppable).unwrap_or(now).min(now);
+        let info = FrameInfo {
+            index: frame.index,
+            pts_ms: frame.pts_ms,
+            sent_at,
+        };
         let (pass, loan) = match admission {
             Ok(entered) => entered,
             Err(reason) => {
                 self.egress.do_send(Opened {
                     request: id,
                     stream: self.stream,
+                    frame: info,
                     refused: Some(reason),
                 });
                 return true;
@@ -198,6 +212,7 @@ impl SourceLine {
         self.egress.do_send(Opened {
             request: id,
             stream: self.stream,
+            frame: info,
             refused: None,
         });
         let parcel = Parcel {

@@ -12,6 +12,7 @@ mod open;
 mod picture;
 mod timeline;
 mod video_file;
+mod video_place;
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +23,9 @@ pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
 pub(crate) use open::prepare;
-pub(crate) use video_file::part_of;
 pub use video_file::{Rgb, VideoFile};
+pub(crate) use video_place::part_of;
+pub use video_place::{Naming, VideoPlace};
 
 /// Frames a second where neither the stream nor the user says.
 pub const DEFAULT_FPS: f64 = 25.0;
@@ -74,10 +76,20 @@ impl SourceFactory for Factory {
         }
         Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
     }
+
+    fn prove(&self, stop: &StopFlag) -> Result<(), SourceError> {
+        let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
+        // A pipe or a device would lose what is read from it now; an address may take its time.
+        match std::fs::metadata(path) {
+            Ok(there) if there.is_file() || there.is_dir() => self.open(stop).map(drop),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
 }
 
 /// Whether the name is that of an image which can be read here.
-fn is_image(path: &Path) -> bool {
+#[must_use]
+pub fn is_image(path: &Path) -> bool {
     let extension = path
         .extension()
         .and_then(|extension| extension.to_str())
