@@ -114,7 +114,7 @@ fn files(graph: &Graph, options: &LaunchOptions, settings: &Settings, zoo: &Zoo)
         files.read("the settings file", path);
     }
     for path in &options.reads {
-        files.read("this command", path);
+        files.read("the score", path);
     }
     for (node, sink) in graph.sinks().iter().zip(sinks(graph, options.out.as_deref())?) {
         for path in sink.targets() {

@@ -150,7 +150,19 @@ fn identify(path: &Path) -> Option<FileId> {
             Err(_) => match std::fs::read_link(&path) {
                 // A link to what is not there yet: that is what would be made.
                 Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
-                Err(_) => return missing(&path),
+                Err(_) => {
+                    let (folder, there, rest) = made_in(&path)?;
+                    let straight = folder.join(&rest);
+                    if straight == path {
+                        return Some(FileId::Missing {
+                            device: there.dev(),
+                            inode: there.ino(),
+                            rest,
+                        });
+                    }
+                    // Roundabout by way of folders that would be made: `new/../clip.mp4`.
+                    path = straight;
+                }
             },
         }
     }
@@ -164,14 +176,15 @@ fn present(there: &Metadata) -> Option<FileId> {
     })
 }
 
-fn missing(path: &Path) -> Option<FileId> {
+/// The folder that is there already, and the rest of the path below it without detours.
+fn made_in(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
     let folder = path.ancestors().skip(1).find_map(|folder| {
         let there = std::fs::metadata(folder).ok()?;
-        there.is_dir().then_some((folder, there))
+        there.is_dir().then(|| (folder.to_owned(), there))
     });
     let (folder, there) = folder?;
     let mut rest = PathBuf::new();
-    for component in path.strip_prefix(folder).ok()?.components() {
+    for component in path.strip_prefix(&folder).ok()?.components() {
         match component {
             Component::ParentDir => {
                 rest.pop();
@@ -179,11 +192,7 @@ fn missing(path: &Path) -> Option<FileId> {
             other => rest.push(other),
         }
     }
-    Some(FileId::Missing {
-        device: there.dev(),
-        inode: there.ino(),
-        rest,
-    })
+    Some((folder, there, rest))
 }
 
 /// The files of a folder that is read.
@@ -268,6 +277,7 @@ mod tests {
         same("clip.mp4", "here/here/clip.mp4");
         same("dangling.jsonl", "new/out.jsonl");
         same("new/out.jsonl", "here/new/deep/../out.jsonl");
+        same("clip.mp4", "new/deep/../../clip.mp4");
         assert_ne!(identify(&at("new/a")), identify(&at("new/b")));
         for none in [at("loop-a"), at("here"), PathBuf::from("/dev/null")] {
             assert_eq!(identify(&none), None, "{}", none.display());

@@ -92,7 +92,7 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
 /// What is read and written but for profiles, which are there to be measured again.
 fn files(args: &Profile, zoo: &Zoo, is_model: bool) -> Files {
     let mut files = Files::default();
-    files.read("what is profiled", &args.target);
+    files.read("the profile", &args.target);
     zoo.files()
         .into_iter()
         .for_each(|file| files.read("the zoo", file));
