@@ -96,6 +96,7 @@ fn events(out: &Path, frames: u64) -> Vec<Value> {
     let events: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["type"] == "frame")
         .collect();
     let order: Vec<u64> = events
         .iter()

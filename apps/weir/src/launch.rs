@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_flow::{SinkFactory, StopFlag};
-use weir_graph::{Graph, SinkNode, Vertex, WhenSlow};
+use weir_flow::{SinkFactory, StopFlag, Value};
+use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
 use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::{Course, Speed};
-use crate::assemble::{DumpInputs, assemble_showing};
+use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
+use crate::outputs::Files;
 use crate::printable::line;
 use crate::progress::RunLine;
 use crate::score::{self, Score};
 use crate::settings::Settings;
+use crate::whole_file::Reserved;
 use crate::zoo::Zoo;
 use crate::{handles, health, interrupt, output, report};
 
@@ -31,6 +33,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) out: Option<PathBuf>,
     /// Where input tensors go.
     pub(crate) dump_inputs: Option<DumpInputs>,
+    /// Files that are read beside those of the graph.
+    pub(crate) reads: Vec<PathBuf>,
 }
 
 /// What came of a run.
@@ -39,6 +43,8 @@ pub(crate) struct Ran {
     pub(crate) report: Report,
     /// Whether a sink writes to standard output.
     lines_on_output: bool,
+    /// Where the report goes.
+    report_file: Option<Reserved>,
 }
 
 /// Runs the graph to its end.
@@ -53,7 +59,7 @@ pub(crate) fn launch(
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
     let ran = carry_out(graph, options, None, settings, zoo)?;
-    tell(&ran, options, None)
+    tell(ran, None)
 }
 
 /// Runs the graph to its end, and lets `tap` take every delivery beside the graph's own sinks.
@@ -68,36 +74,95 @@ pub(crate) fn carry_out(
     zoo: &Zoo,
 ) -> anyhow::Result<Ran> {
     handles::require(&graph)?;
-    if let Some(path) = &options.course.report {
-        report::writable(path)?;
+    files(&graph, options, settings, zoo)?.check()?;
+    let report_file = options
+        .course
+        .report
+        .as_deref()
+        .map(report::reserve)
+        .transpose()?;
+    let mut ran = run(graph, options, tap, settings, zoo)?;
+    ran.report_file = report_file;
+    Ok(ran)
+}
+
+/// All files that a run reads and writes.
+fn files(graph: &Graph, options: &LaunchOptions, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Files> {
+    let mut files = Files::default();
+    for source in graph.sources() {
+        let path = source.uri.strip_prefix("file:").unwrap_or(&source.uri);
+        if !path.contains("://") && !path.starts_with(EmulatedStream::SCHEME) {
+            files.read_source(format!("source {}", source.name), path);
+        }
     }
-    let ran = run(graph, options, tap, settings, zoo);
-    if let (Err(_), Some(path)) = (&ran, &options.course.report) {
-        report::discard_empty(path);
+    for path in graph.files() {
+        files.read("the graph", path);
     }
-    ran
+    // Keys of heads and operators may name models, too.
+    let models = graph.models().iter().map(|model| &model.settings);
+    let keys = models.chain(graph.modules().iter().map(|module| &module.settings));
+    for text in keys.flat_map(|keys| keys.0.values()) {
+        if let Value::Text(text) = text
+            && std::path::Path::new(text).is_file()
+        {
+            files.read("the graph", text);
+        }
+    }
+    for path in zoo.files() {
+        files.read("the zoo", path);
+    }
+    if let Some(path) = &settings.file {
+        files.read("the settings file", path);
+    }
+    for path in &options.reads {
+        files.read("the score", path);
+    }
+    for (node, sink) in graph.sinks().iter().zip(sinks(graph, options.out.as_deref())?) {
+        for path in sink.targets() {
+            files.write(format!("sink {}", node.name), path);
+        }
+    }
+    for (option, path) in [
+        ("--report", &options.course.report),
+        ("--record", &options.course.record),
+    ] {
+        if let Some(path) = path {
+            files.write(option, path);
+        }
+    }
+    if let Some(dump) = &options.dump_inputs {
+        for model in graph.models() {
+            files.write(
+                "--dump-inputs",
+                weir_operators::dump_index(&dump.folder, &model.name),
+            );
+        }
+    }
+    Ok(files)
 }
 
 /// Says what came of a run, by its table or the file that was asked for, and how right it was where that is known.
 ///
 /// # Errors
 /// What cannot be written, and what went wrong in the run.
-pub(crate) fn tell(ran: &Ran, options: &LaunchOptions, accuracy: Option<&Score>) -> anyhow::Result<()> {
+pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
     let Ran {
         report,
         lines_on_output,
+        report_file,
     } = ran;
+    let report = &report;
     let failures = failures(report);
     let table = || {
         let accuracy = accuracy.map(|score| format!("\n\n{}", score::table(score)));
         report::table(report) + &accuracy.unwrap_or_default()
     };
-    match &options.course.report {
-        Some(path) => report::write(&Accounted { report, accuracy }, path)?,
+    match report_file {
+        Some(file) => report::write(&Accounted { report, accuracy }, file)?,
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
         // Whoever reads event lines from standard output wants nothing else there.
-        None if *lines_on_output => output::remark(&table()),
+        None if lines_on_output => output::remark(&table()),
         None => output::say(&table())?,
     }
     if failures.is_empty() {
@@ -167,6 +232,7 @@ fn run(
     Ok(Ran {
         report,
         lines_on_output,
+        report_file: None,
     })
 }
 

@@ -15,6 +15,7 @@ mod health;
 mod interrupt;
 mod launch;
 mod output;
+mod outputs;
 mod plans;
 mod printable;
 mod progress;
@@ -22,6 +23,7 @@ mod report;
 mod score;
 mod settings;
 mod tap;
+mod whole_file;
 mod zoo;
 
 use std::process::ExitCode;

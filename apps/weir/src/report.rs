@@ -10,42 +10,33 @@ use weir_policy::{DecodingReport, Quantiles, Report};
 use crate::error::UserError;
 use crate::health;
 use crate::printable::line;
+use crate::whole_file::Reserved;
 
 /// Writes the report as JSON.
 ///
 /// # Errors
 /// [`UserError`] where the file cannot be written.
-pub(crate) fn write(report: &impl Serialize, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn write(report: &impl Serialize, to: Reserved) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)?;
-    std::fs::write(path, text + "\n").map_err(|error| {
-        UserError::new(format!(
-            "cannot write the report {}: {}",
-            path.display(),
-            io_reason(&error)
-        ))
-        .into()
-    })
+    let path = to.path().to_owned();
+    to.write(&(text + "\n")).map_err(|error| unwritten(&path, &error))
 }
 
 /// Says before a long run, not after it, that its report cannot be written.
-pub(crate) fn writable(path: &Path) -> anyhow::Result<()> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| {
-        UserError::new(format!(
-            "cannot write the report {}: {}",
-            path.display(),
-            io_reason(&error)
-        ))
-        .into()
-    })
+///
+/// # Errors
+/// [`UserError`] with the reason.
+pub(crate) fn reserve(path: &Path) -> anyhow::Result<Reserved> {
+    Reserved::new(path).map_err(|error| unwritten(path, &error))
 }
 
-/// Takes away the file that was made to see whether it can be, where no report came to be.
-pub(crate) fn discard_empty(path: &Path) {
-    if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
-        // It says nothing, so leaving it does no harm either.
-        let _ = std::fs::remove_file(path);
-    }
+fn unwritten(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    UserError::new(format!(
+        "cannot write the report {}: {}",
+        path.display(),
+        io_reason(error)
+    ))
+    .into()
 }
 
 /// The report as a few small tables.
@@ -195,11 +186,25 @@ fn remarks(report: &Report) -> Vec<String> {
         ));
     }
     for (name, sink) in &report.sinks {
-        if sink.skipped > 0 || sink.lost > 0 {
+        if sink.closed {
             remarks.push(format!(
-                "sink {name}: {} written, {} skipped, {} lost",
-                sink.written, sink.skipped, sink.lost
+                "sink {name}: {} written, then its reader went away",
+                sink.written
             ));
+        } else if sink.skipped > 0 || sink.lost > 0 || sink.notices_lost > 0 || sink.error.is_some() {
+            let mut counts = format!(
+                "{} written, {} skipped, {} lost",
+                sink.written, sink.skipped, sink.lost
+            );
+            if sink.notices_lost > 0 {
+                counts += &format!(", {} lines of drops and states lost", sink.notices_lost);
+            }
+            let error = sink
+                .error
+                .as_ref()
+                .map(|error| format!(": {error}"))
+                .unwrap_or_default();
+            remarks.push(format!("sink {name}: {counts}{error}"));
         }
     }
     remarks
@@ -246,11 +251,11 @@ mod tests {
     fn a_written_report_is_read_back_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
-        write(&report(), &path).unwrap();
+        write(&report(), reserve(&path).unwrap()).unwrap();
         let read: Report = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(read, report());
         assert!(
-            write(&report(), &folder.path().join("no/such/folder.json"))
+            reserve(&folder.path().join("no/such/folder.json"))
                 .unwrap_err()
                 .is::<UserError>()
         );

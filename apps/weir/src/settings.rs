@@ -29,6 +29,9 @@ pub(crate) struct Settings {
     pub(crate) model_mirror: Option<PathBuf>,
     /// The most deliveries that wait for one sink. 256 by default: some seconds of a few cameras.
     pub(crate) sink_events: SinkEvents,
+    /// The file of the settings, where there is one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -64,6 +67,10 @@ impl Settings {
             .add_source(of_environment(variables))
             .build()
             .and_then(Config::try_deserialize)
+            .map(|settings: Self| Self {
+                file: file.map(Path::to_owned),
+                ..settings
+            })
             .map_err(|error| bad(&error).into())
     }
 }

@@ -215,6 +215,7 @@ pub struct Graph {
     pub(crate) sinks: Vec<SinkNode>,
     pub(crate) plan: Option<Plan>,
     pub(crate) warnings: Vec<Problem>,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Graph {
@@ -282,6 +283,13 @@ impl Graph {
     #[must_use]
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
+    }
+
+    /// Every file and folder that it was read from or that it names, but for those of its sources: its own file, models,
+    /// profiles, plans, traces, labels, galleries.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// The same graph under another policy.

@@ -124,9 +124,14 @@ fn parse_for(
         },
     );
     let graph = check::check(raw, &whole, catalog, &mut reports);
+    let files = reports.files();
     let warnings = reports.finish()?;
     match graph {
-        Some(graph) => Ok(Graph { warnings, ..graph }),
+        Some(graph) => Ok(Graph {
+            warnings,
+            files,
+            ..graph
+        }),
         None => Err(Problems::of_file(path, "cannot be made into a graph", None)),
     }
 }

@@ -119,6 +119,8 @@ impl std::error::Error for Problems {}
 /// Gathers problems while a file is read. Places are byte offsets into its text.
 pub struct Reports {
     file: PathBuf,
+    /// Every file that was read on the way, this one among them.
+    files: BTreeSet<PathBuf>,
     text: String,
     line_starts: Vec<usize>,
     problems: Vec<Problem>,
@@ -138,6 +140,7 @@ impl Reports {
             .collect();
         Self {
             file: file.to_owned(),
+            files: [file.to_owned()].into(),
             text: text.to_owned(),
             line_starts,
             problems: Vec::new(),
@@ -145,6 +148,17 @@ impl Reports {
             more: 0,
             torn: BTreeSet::new(),
         }
+    }
+
+    /// Notes a file that the text names and that was read.
+    pub fn note_file(&mut self, file: &Path) {
+        self.files.insert(file.to_owned());
+    }
+
+    /// Every file that was read until now: that of the text and those that it names.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.files.iter().cloned().collect()
     }
 
     /// The line that `at` is on, from 1.
@@ -227,6 +241,7 @@ impl Reports {
 
     /// Takes over what was found in another file.
     pub fn absorb(&mut self, other: Self) {
+        self.files.extend(other.files);
         self.more += other.more;
         other.problems.into_iter().for_each(|problem| self.keep(problem));
     }

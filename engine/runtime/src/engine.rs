@@ -218,6 +218,12 @@ impl Engine<'_> {
                 .iter()
                 .map(|source| source.name.as_str().into())
                 .collect(),
+            module_names: self
+                .graph
+                .modules()
+                .iter()
+                .map(|module| module.name.as_str().into())
+                .collect(),
             parts: routes.iter().map(|route| route.ends).collect(),
             modules: self.graph.modules().len(),
             sinks,

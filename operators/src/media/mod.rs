@@ -16,6 +16,7 @@ mod picture;
 mod sample;
 mod timeline;
 mod video_file;
+mod video_place;
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +27,9 @@ pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
 pub(crate) use open::prepare;
-pub(crate) use video_file::part_of;
 pub use video_file::{Rgb, VideoFile};
+pub(crate) use video_place::part_of;
+pub use video_place::{Naming, VideoPlace};
 
 /// Frames a second where neither the stream nor the user says.
 pub const DEFAULT_FPS: f64 = 25.0;
@@ -84,6 +86,15 @@ impl SourceFactory for Factory {
 
     fn endless(&self) -> Option<bool> {
         open::endless(&self.uri)
+    }
+
+    fn prove(&self, stop: &StopFlag) -> Result<(), SourceError> {
+        let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
+        // A pipe or a device would lose what is read from it now; an address may take its time.
+        match std::fs::metadata(path) {
+            Ok(there) if there.is_file() || there.is_dir() => self.open(stop).map(drop),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use batch::{Rows, Trial, Tried, blank, try_out};
 pub use cut::CutError;
 pub use divided::Blocked;
 use dump::Dump;
+pub use dump::dump_index;
 pub use faithful::{PassedOver, Settled};
 pub use layered::Layered;
 pub use parts::OnnxParts;

@@ -63,6 +63,7 @@ pub(super) fn played(playback: Playback) -> LaunchOptions {
         speed: playback.speed,
         out: playback.out,
         dump_inputs: None,
+        reads: Vec::new(),
     }
 }
 

@@ -10,7 +10,8 @@ use weir_videos::truth::Truth;
 use super::replay::{play, played};
 use crate::args::{self, TruthOf};
 use crate::error::UserError;
-use crate::launch::{carry_out, tell};
+use crate::launch::{LaunchOptions, carry_out, tell};
+use crate::outputs::Files;
 use crate::score::{self, Events, Play, Score};
 use crate::settings::Settings;
 use crate::tap::Tap;
@@ -46,7 +47,10 @@ fn of_run(
     let streams: Vec<String> = graph.sources().iter().map(|source| source.name.clone()).collect();
     truths.fit(&streams)?;
     let repeats = args.playback.repeat;
-    let options = played(args.playback);
+    let options = LaunchOptions {
+        reads: args.truth.into_iter().map(|truth| truth.path).collect(),
+        ..played(args.playback)
+    };
     let tap = Tap::default();
     let ran = carry_out(graph, &options, Some(Box::new(tap.clone())), settings, zoo)?;
     let events = tap.drain();
@@ -55,13 +59,18 @@ fn of_run(
         stream.map_or(0, |stream| stream.requests.arrived)
     };
     let scored = held_against(truths, &streams, repeats, &arrived, &events);
-    tell(&ran, &options, scored.as_ref().ok())?;
+    tell(ran, scored.as_ref().ok())?;
     scored.map(drop)
 }
 
 /// Scores event lines.
 fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
-    let events = score::read_events(lines("events", path)?).map_err(|error| wrong("events", path, error))?;
+    let events = score::read_events(lines("events", path)?);
+    let (events, runs) = events.map_err(|error| wrong("events", path, error))?;
+    if runs > 1 {
+        let path = path.display();
+        output::remark(&format!("{path} holds {runs} runs; the last one is scored"));
+    }
     let named = truths.named.keys();
     let mut streams: BTreeSet<String> = events.keys().chain(named).cloned().collect();
     if streams.is_empty() {
@@ -70,17 +79,22 @@ fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<(
     }
     let streams: Vec<String> = streams.into_iter().collect();
     truths.fit(&streams)?;
-    if let Some(path) = &args.playback.course.report {
-        report::writable(path)?;
-    }
+    let report = args.playback.course.report.as_deref();
+    let mut files = Files::default();
+    files.read("the score", path);
+    args.truth
+        .iter()
+        .for_each(|truth| files.read("the score", &truth.path));
+    report.into_iter().for_each(|path| files.write("--report", path));
+    files.check()?;
+    let report = report.map(report::reserve).transpose()?;
     // How many frames arrived is not in the file: the clip once at least.
     let arrived = |stream: &str| truths.of(stream).map_or(0, |truth| truth.clip.frames);
     let scored = held_against(truths, &streams, args.playback.repeat, &arrived, &events);
-    match (&scored, &args.playback.course.report) {
-        (Ok(score), Some(path)) => report::write(&json!({ "accuracy": score }), path)?,
+    match (&scored, report) {
+        (Ok(score), Some(file)) => report::write(&json!({ "accuracy": score }), file)?,
         (Ok(score), None) => output::say(&score::table(score))?,
-        (Err(_), Some(path)) => report::discard_empty(path),
-        (Err(_), None) => {}
+        (Err(_), _) => {}
     }
     scored.map(drop)
 }

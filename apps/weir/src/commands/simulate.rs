@@ -8,7 +8,9 @@ use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 
 use crate::args::Simulate;
 use crate::error::UserError;
+use crate::outputs::Files;
 use crate::report::plain_table;
+use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
 use crate::{catalog, output, progress};
 
@@ -23,6 +25,13 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let seeds = seeds.as_ref().map(<[u64; 1]>::as_slice);
     let experiment = experiment::load(&args.experiment, &catalog, &environment, seeds)?;
     if let Some(path) = &args.report {
+        let mut files = Files::default();
+        experiment
+            .files()
+            .iter()
+            .for_each(|file| files.read("the experiment", file));
+        files.write("--report", path);
+        files.check()?;
         writable(path)?;
     }
     let runs = experiment.runs();
@@ -57,16 +66,9 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     Err(UserError::new(format!("cannot write the report {}: {problem}", path.display())).into())
 }
 
-/// Writes the report beside its place first, so that nobody ever finds half of it.
 fn write(report: &ExperimentReport, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)? + "\n";
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let beside = Path::new(&beside);
-    let written = std::fs::write(beside, text).and_then(|()| std::fs::rename(beside, path));
-    written.map_err(|error| {
-        // What is left of it says nothing; that it cannot be taken away does no harm.
-        let _ = std::fs::remove_file(beside);
+    write_whole(path, &text).map_err(|error| {
         UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
     })
 }

@@ -149,6 +149,18 @@ impl Zoo {
         self.places(entry).any(|path| path.exists())
     }
 
+    /// Every file of the zoo that is on this machine.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let folders = || std::iter::once(&self.cache).chain(&self.mirror);
+        let of = |entry: &Entry| {
+            folders()
+                .map(|folder| folder.join(&entry.file))
+                .collect::<Vec<_>>()
+        };
+        let files = self.entries.values().flat_map(of);
+        files.filter(|file| file.is_file()).collect()
+    }
+
     /// The folder that models are pulled into.
     pub(crate) fn cache(&self) -> &Path {
         &self.cache

@@ -284,6 +284,7 @@ fn build(
         sinks: sinks.collect::<Option<_>>()?,
         plan: None,
         warnings: Vec::new(),
+        files: Vec::new(),
     })
 }
 

@@ -130,6 +130,7 @@ fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spot<PathBuf>>
             context.reports.add(entry.at, message, hint);
         }
     }
+    context.reports.note_file(&path);
     Some(Spot::new(path, spot.at))
 }
 
@@ -192,6 +193,7 @@ fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Opt
         let message = format!("`model`: there is no file \"{}\"", spot.value);
         missing(&message, &path, spot.at, context.reports);
     }
+    context.reports.note_file(&path);
     Some(ModelOrigin::File(path))
 }
 

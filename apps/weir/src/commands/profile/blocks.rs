@@ -19,6 +19,7 @@ use crate::args::{BlockedProfile, Profile};
 use crate::error::UserError;
 use crate::output;
 use crate::report::plain_table;
+use crate::whole_file::write_whole;
 
 /// Measured where the caller does not say.
 const BATCHES: [u32; 3] = [1, 2, 4];
@@ -222,12 +223,7 @@ fn text(profile: &Blocks) -> anyhow::Result<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), UserError> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, text))
+    write_whole(path, text)
         .map_err(|error| UserError::new(format!("cannot write {}: {error}", path.display())))
 }
 
