@@ -162,8 +162,8 @@ fn remarks(report: &Report) -> Vec<String> {
         remarks.push(format!("let go: {}", drops.collect::<Vec<_>>().join(", ")));
     }
     for (name, stream) in &report.streams {
-        if let Some(error) = &stream.error {
-            remarks.push(format!("stream {name}: {error}"));
+        if let Some(failure) = health::stream_failure(stream) {
+            remarks.push(format!("stream {name}: {failure}"));
         }
         if stream.damaged > 0 {
             remarks.push(format!(
