@@ -9,7 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Delivery, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
-use weir_policy::SinkReport;
+use weir_policy::{SinkReport, Timestamp};
 
 use crate::clock::{Clock, duration};
 use crate::gate::Pass;
@@ -30,6 +30,8 @@ pub(crate) struct SinkLine {
     /// Kept up to date by the thread.
     report: Arc<Mutex<SinkReport>>,
     thread: Option<JoinHandle<()>>,
+    /// When it was closed, and how many deliveries it was done with then.
+    closed: Option<(Timestamp, u64)>,
 }
 
 /// How long a sink is waited for that does not go on.
@@ -71,6 +73,7 @@ impl SinkLine {
             skipped: 0,
             report,
             thread: Some(thread),
+            closed: None,
         })
     }
 
@@ -85,6 +88,18 @@ impl SinkLine {
         if !matches!(sent, Some(Ok(()))) {
             self.skipped += 1;
         }
+    }
+
+    /// Closes the channel: all sinks write what they have left side by side, and are waited for from the same moment on.
+    pub(crate) fn close(&mut self, now: Timestamp) {
+        self.sender = None;
+        self.closed = Some((now, self.done()));
+    }
+
+    /// Deliveries that are written or lost.
+    fn done(&self) -> u64 {
+        let report = lock(&self.report);
+        report.written + report.lost
     }
 
     /// Closes the channel and waits until all is written. A sink that hangs when the run was told to stop is left
@@ -105,13 +120,9 @@ impl SinkLine {
         let Some(thread) = self.thread.take() else {
             return true;
         };
-        let mut since = patience.clock.now();
-        let mut seen = 0;
+        let (mut since, mut seen) = self.closed.unwrap_or((patience.clock.now(), 0));
         while !thread.is_finished() {
-            let done = {
-                let report = lock(&self.report);
-                report.written + report.lost
-            };
+            let done = self.done();
             let now = patience.clock.now();
             if done != seen || !patience.stop.raised() {
                 (seen, since) = (done, now);
