@@ -1,9 +1,14 @@
 //! How streams fared, in words: for the table of a run, and for its failure.
 
-use weir_policy::{StreamHealth, StreamStanding};
+use weir_policy::{StreamHealth, StreamReport, StreamStanding};
 
-/// What makes a run fail: a stream that never gave a frame, or was away at the end.
-pub(crate) fn failure(health: &StreamHealth) -> Option<String> {
+/// Why a stream makes its run fail: it broke off, never gave a frame, or was away at the end.
+pub(crate) fn stream_failure(stream: &StreamReport) -> Option<String> {
+    let error = stream.error.clone();
+    error.or_else(|| stream.health.as_ref().and_then(failure))
+}
+
+fn failure(health: &StreamHealth) -> Option<String> {
     let reason = health.down_because.as_deref();
     match health.state {
         StreamStanding::Running | StreamStanding::Ended => None,
@@ -18,13 +23,12 @@ pub(crate) fn failure(health: &StreamHealth) -> Option<String> {
     }
 }
 
-/// What the table says of it; nothing of a stream that only ran.
+/// What the table says of it beside its [`failure`]; nothing of a stream that only ran.
 pub(crate) fn remarks(health: &StreamHealth) -> Vec<String> {
     let mut remarks = Vec::new();
     if health.outages > 0 {
         remarks.push(outages(health));
     }
-    remarks.extend(failure(health));
     let counts = [
         (health.stale, "frames were older than the slo when they came"),
         (

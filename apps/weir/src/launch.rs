@@ -253,11 +253,7 @@ fn tapped(graph: Graph) -> Graph {
 /// What was not read or not written, though the run went on to its end.
 fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {
-        let failure = match (&stream.error, &stream.health) {
-            (Some(error), _) => error.clone(),
-            (None, Some(health)) => health::failure(health)?,
-            (None, None) => return None,
-        };
+        let failure = health::stream_failure(stream)?;
         Some(format!("stream {}: {}", line(name), line(&failure)))
     });
     let sinks = report.sinks.iter().filter_map(|(name, sink)| {

@@ -457,7 +457,9 @@ impl Engine<'_> {
             stop: self.stop,
             grace: self.options.grace,
         };
-        for (node, line) in self.graph.sinks().iter().zip(ended.sinks) {
+        let (mut sinks, now) = (ended.sinks, self.clock.now());
+        sinks.iter_mut().for_each(|line| line.close(now));
+        for (node, line) in self.graph.sinks().iter().zip(sinks) {
             report.sinks.insert(node.name.clone(), line.finish(&patience));
         }
         report.reservations = reservations;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Delivery, Notice, RunHeader, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
-use weir_policy::SinkReport;
+use weir_policy::{SinkReport, Timestamp};
 
 use crate::clock::{Clock, duration};
 use crate::gate::Pass;
@@ -53,6 +53,8 @@ pub(crate) struct SinkLine {
     loose_most: usize,
     standing: Arc<Mutex<Standing>>,
     thread: Option<JoinHandle<()>>,
+    /// When it was closed, and how many deliveries it was done with then.
+    closed: Option<(Timestamp, u64)>,
 }
 
 /// How long a sink is waited for that does not go on.
@@ -112,6 +114,7 @@ impl SinkLine {
             loose_most: waiting_most,
             standing,
             thread: Some(thread),
+            closed: None,
         })
     }
 
@@ -151,6 +154,17 @@ impl SinkLine {
         matches!(sent, Some(Ok(())))
     }
 
+    /// Closes the channel: all sinks write what they have left side by side, and are waited for from the same moment on.
+    pub(crate) fn close(&mut self, now: Timestamp) {
+        self.sender = None;
+        self.closed = Some((now, self.done()));
+    }
+
+    /// What was taken from the channel and done with.
+    fn done(&self) -> u64 {
+        lock(&self.standing).done
+    }
+
     /// Closes the channel and waits until all is written. A sink that hangs when the run was told to stop is left
     /// behind: its thread ends with the program.
     pub(crate) fn finish(mut self, patience: &Patience<'_>) -> SinkReport {
@@ -170,10 +184,9 @@ impl SinkLine {
         let Some(thread) = self.thread.take() else {
             return true;
         };
-        let mut since = patience.clock.now();
-        let mut seen = 0;
+        let (mut since, mut seen) = self.closed.unwrap_or((patience.clock.now(), 0));
         while !thread.is_finished() {
-            let done = lock(&self.standing).done;
+            let done = self.done();
             let now = patience.clock.now();
             if done != seen || !patience.stop.raised() {
                 (seen, since) = (done, now);

@@ -54,11 +54,19 @@ impl SourceLine {
 
     fn open_and_play(&self, at: &mut Position) -> Result<(), SourceError> {
         let flag = at.watch.flag(&self.stop);
+        at.silence = None;
+        let watch = at.watch.clone();
         // A recording on a slow disk is waited for; it is the camera that may be silent.
         let limit = self.is_camera(at).then_some(WaitFor::Opening);
-        let watch = at.watch.clone();
-        let mut source = watch.within(limit, || self.factory.open(&flag))?;
-        self.play(source.as_mut(), at)
+        let opened = watch.within(limit, || self.factory.open(&flag));
+        at.silence = watch.silence();
+        let mut source = opened?;
+        let played = self.play(source.as_mut(), at);
+        at.silence = watch.silence();
+        // Taking leave of a server that is gone may take as long as waiting for its frames.
+        let limit = self.is_camera(at).then_some(WaitFor::Frame(Span::ZERO));
+        watch.within(limit, || drop(source));
+        played
     }
 
     /// Where only the open stream would tell, what is to be read live is taken for a camera.
@@ -68,7 +76,7 @@ impl SourceLine {
 
     /// A camera is away: says so, and waits until it is to be tried again.
     fn on_loss(&self, at: &mut Position, error: Option<SourceError>) {
-        let silence = at.watch.silence();
+        let silence = at.silence.take();
         let reason = match (silence, error) {
             (Some(silence), _) => reason(silence),
             (None, Some(error)) => error.to_string(),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, MediaClock, Span, StreamId, Timestamp};
+use weir_policy::{Backoff, MediaClock, Silence, Span, StreamId, Timestamp};
 
 use crate::actors::{Egress, ModuleActor, StreamEnded, StreamStateChanged};
 use crate::assembly::Pace;
@@ -77,6 +77,8 @@ struct Position {
     last_frame: Timestamp,
     /// Whether the last state that was reported is that frames come.
     running: bool,
+    /// What ended the last opening, where that was silence.
+    silence: Option<Silence>,
     /// How often it was away.
     outages: u64,
     /// Why it is away, as reported last.
@@ -105,6 +107,7 @@ impl SourceLine {
             endless: self.factory.endless(),
             last_frame: self.clock.now(),
             running: false,
+            silence: None,
             outages: 0,
             reason: None,
         };

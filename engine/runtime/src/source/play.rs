@@ -51,6 +51,10 @@ impl SourceLine {
             self.watch_load(&time, took, at);
             if let Some(due) = time.due {
                 self.sleep_until(due);
+                // What is not due yet when the run stops was never sent.
+                if self.stop.raised() && self.clock.now() < due {
+                    break;
+                }
             }
             if !self.send(frame, &time) {
                 break;
