@@ -391,6 +391,10 @@ fn a_pipe_is_read_as_a_file_is_and_waits_for_nobody_after_a_stop() {
     let clip = folder.path().join("clip.mp4");
     quarters(&clip, 60);
     let (clip, to) = (std::fs::read(clip).unwrap(), pipe.clone());
+    assert!(
+        clip.len() < 60_000,
+        "the writer is to be gone before the first picture is decoded"
+    );
     let writer = std::thread::spawn(move || std::fs::write(to, clip).unwrap());
     let options = SourceOptions {
         timeout_s: 600.0,

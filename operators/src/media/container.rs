@@ -21,8 +21,12 @@ const TS_LOOKED_AT: u64 = 5;
 /// What is missing of the file at `path`, which FFmpeg's demuxer `format` reads; `None` where it is whole or nobody can
 /// say.
 pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    let there = std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)?
+        .len();
     let mut file = File::open(path).ok()?;
-    let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
     if format.contains("mpegts") {
         return in_a_packet(&mut file, there).then(|| "in the midst of a packet".to_owned());
     }
