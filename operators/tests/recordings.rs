@@ -364,6 +364,60 @@ fn an_image_that_cannot_be_read_keeps_its_number_and_is_named() {
 }
 
 #[test]
+fn photographs_are_turned_as_the_camera_was_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("photo.jpg");
+    let colours = [[220, 20, 20], [20, 200, 20], [20, 20, 220], [240, 240, 240]];
+    let photo = image::RgbImage::from_fn(96, 64, |x, y| {
+        image::Rgb(colours[usize::from(x >= 48) + 2 * usize::from(y >= 32)])
+    });
+    photo.save(&path).unwrap();
+    assert_eq!(corners(&read(&path).frames[0]), "RGBW");
+    // The first tag of the first directory: orientation, a quarter to the right.
+    let exif = b"\xFF\xE1\x00\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.splice(2..2, exif.iter().copied());
+    std::fs::write(&path, bytes).unwrap();
+    let info = open_with(&path, SourceOptions::default()).unwrap().info();
+    assert_eq!((info.width, info.height), (64, 96));
+    let found = read(&path);
+    assert_eq!(
+        (found.frames[0].image.width, found.frames[0].image.height),
+        (64, 96)
+    );
+    assert_eq!(corners(&found.frames[0]), "BRWG");
+}
+
+#[test]
+fn an_image_that_says_it_is_huge_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.png");
+    image(&path, 4);
+    // Width and height stand behind the signature, and the checksum behind them.
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);
+    let checksum = crc32(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let found = read(folder.path());
+    assert!(found.frames.is_empty());
+    assert!(
+        found.error.contains("a.png (Memory limit exceeded"),
+        "{}",
+        found.error
+    );
+}
+
+/// The checksum of PNG chunks.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc: u32, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
+#[test]
 fn a_pipe_is_read_as_a_file_is_and_waits_for_nobody_after_a_stop() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
