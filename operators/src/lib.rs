@@ -12,7 +12,7 @@ pub mod sinks;
 pub use catalog::{heads, operators};
 pub use census::{ffmpeg_versions, h264_encoder};
 pub use model::{
-    Blocked, CutError, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts, PassedOver, Settled,
-    find_runtime, load,
+    Blocked, CutError, Layered, LoadRequest, MAX_MODEL_BYTES, ModelFile, OnnxModel, OnnxParts, PassedOver,
+    Settled, find_runtime, load,
 };
 pub use operate::{OperatorError, OperatorRequest, operator};

@@ -8,7 +8,7 @@ use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNod
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
 use weir_policy::plan::Plan;
-use weir_runtime::{Assembly, Spread};
+use weir_runtime::{Assembly, Progress, Spread};
 
 use crate::error::UserError;
 use crate::plans;
@@ -33,6 +33,20 @@ pub fn assemble(
     out: Option<&Path>,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Assembly> {
+    assemble_showing(graph, zoo, out, dump, &Progress::default())
+}
+
+/// As [`assemble`], and says in `progress` what it is at: models take time.
+///
+/// # Errors
+/// As [`assemble`].
+pub(crate) fn assemble_showing(
+    graph: Graph,
+    zoo: &Zoo,
+    out: Option<&Path>,
+    dump: Option<&DumpInputs>,
+    progress: &Progress,
+) -> anyhow::Result<Assembly> {
     if let Some(name) = dump.and_then(|dump| dump.model.as_ref())
         && !graph.models().iter().any(|model| model.name == *name)
     {
@@ -40,7 +54,11 @@ pub fn assemble(
         let message = format!("the graph has no model {name}; it has {}", names.join(", "));
         return Err(UserError::new(message).into());
     }
-    let loaded = graph.models().iter().map(|node| onnx(node, &graph, zoo, dump));
+    let models = graph.models();
+    let loaded = (1..).zip(models).map(|(number, node)| {
+        progress.prepares("opening models", number, models.len(), &node.name);
+        onnx(node, &graph, zoo, dump)
+    });
     let loaded: Vec<Option<Arc<OnnxModel>>> = loaded.collect::<anyhow::Result<_>>()?;
     let spread = spread(&graph, &loaded)?;
     let models: Vec<Option<Arc<dyn Model>>> = loaded

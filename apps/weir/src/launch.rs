@@ -1,11 +1,9 @@
 //! From a checked graph to a run: the one place where the engine is called.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag};
 use weir_graph::{Graph, SinkNode, Vertex, WhenSlow};
@@ -13,12 +11,14 @@ use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::{Course, Speed};
-use crate::assemble::{DumpInputs, assemble};
+use crate::assemble::{DumpInputs, assemble_showing};
 use crate::error::UserError;
+use crate::printable::line;
+use crate::progress::RunLine;
 use crate::score::{self, Score};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
-use crate::{interrupt, output, report};
+use crate::{handles, health, interrupt, output, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,7 @@ pub(crate) fn carry_out(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<Ran> {
+    handles::require(&graph)?;
     if let Some(path) = &options.course.report {
         report::writable(path)?;
     }
@@ -130,14 +131,16 @@ fn run(
         .sinks()
         .iter()
         .any(|sink| sink.settings.text("path") == Some("-"));
-    let mut assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_ref())?;
+    let progress: Arc<Progress> = Arc::default();
+    let shown = RunLine::start(Arc::clone(&progress), options.course.duration, lines_on_output)?;
+    let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
+    let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
     if let Some(tap) = tap {
         assembly.graph = tapped(assembly.graph);
         assembly.sinks.push(tap);
     }
     let stop = StopFlag::default();
     interrupt::watch(&stop)?;
-    let progress: Arc<Progress> = Arc::default();
     let run = RunOptions {
         duration: options
             .course
@@ -151,12 +154,11 @@ fn run(
         memory_bytes: settings.frame_memory.0,
         sink_waiting_most: settings.sink_events.0,
         record: options.course.record.clone(),
-        progress: Arc::clone(&progress),
+        progress,
         ..RunOptions::default()
     };
-    let shown = Shown::start(progress)?;
     let ended = weir_runtime::run(assembly, &run, &stop);
-    shown.end();
+    drop(shown);
     let mut report = ended.map_err(mendable)?;
     // Who reads the report knows the graph's sinks; a tap that was as good as its word is none of them.
     if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
@@ -185,8 +187,12 @@ fn tapped(graph: Graph) -> Graph {
 /// What was not read or not written, though the run went on to its end.
 fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {
-        let error = stream.error.as_ref()?;
-        Some(format!("stream {name}: {error}"))
+        let failure = match (&stream.error, &stream.health) {
+            (Some(error), _) => error.clone(),
+            (None, Some(health)) => health::failure(health)?,
+            (None, None) => return None,
+        };
+        Some(format!("stream {}: {}", line(name), line(&failure)))
     });
     let sinks = report.sinks.iter().filter_map(|(name, sink)| {
         let error = sink.error.as_ref()?;
@@ -208,47 +214,5 @@ fn mendable(error: RunError) -> anyhow::Error {
     match error {
         RunError::Thread(_) | RunError::BrokeOff(_) => error.into(),
         error => UserError::new(error.to_string()).into(),
-    }
-}
-
-/// The progress line on a terminal; nothing in a pipe.
-struct Shown {
-    bar: Option<(ProgressBar, StopFlag, std::thread::JoinHandle<()>)>,
-}
-
-impl Shown {
-    fn start(progress: Arc<Progress>) -> anyhow::Result<Self> {
-        if !std::io::stderr().is_terminal() {
-            return Ok(Self { bar: None });
-        }
-        let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::with_template(
-            "{spinner} {elapsed_precise}  {msg}",
-        )?);
-        bar.enable_steady_tick(Duration::from_millis(120));
-        let (shown, stop) = (bar.clone(), StopFlag::default());
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            while !stopped.raised() {
-                let now = progress.read();
-                shown.set_message(format!(
-                    "{} frames: {} delivered, {} late, {} dropped",
-                    now.arrived, now.delivered, now.late, now.dropped
-                ));
-                std::thread::sleep(Duration::from_millis(120));
-            }
-        });
-        Ok(Self {
-            bar: Some((bar, stop, thread)),
-        })
-    }
-
-    fn end(self) {
-        if let Some((bar, stop, thread)) = self.bar {
-            stop.raise();
-            // A line that cannot be shown is no reason to fail.
-            let _ = thread.join();
-            bar.finish_and_clear();
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use config::{Config, Environment, File, FileFormat};
+use config::{Config, Environment, FileFormat};
 use serde::{Deserialize, Deserializer};
 
 use crate::error::UserError;
@@ -42,6 +42,7 @@ impl Settings {
     ) -> anyhow::Result<Self> {
         let variables: Vec<(String, String)> = environment.collect();
         let beside = Path::new("weir.toml");
+        let asked = file.is_some();
         let file = file.or_else(|| beside.is_file().then_some(beside));
         let bad = |error: &dyn fmt::Display| UserError::new(format!("settings: {error}"));
         let mut builder = Config::builder()
@@ -53,7 +54,11 @@ impl Settings {
             })
             .map_err(|error| bad(&error))?;
         if let Some(file) = file {
-            builder = builder.add_source(of_file(file).map_err(|error| bad(&error))?);
+            let layer = of_file(file).map_err(|error| bad(&error))?;
+            if !asked {
+                trusted(&layer, &variables).map_err(|error| bad(&error))?;
+            }
+            builder = builder.add_source(layer);
         }
         builder
             .add_source(of_environment(variables))
@@ -63,18 +68,44 @@ impl Settings {
     }
 }
 
+/// Settings are a page at most; what is larger was named by mistake.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
 /// The layer of one file, with its paths made relative to it.
-fn of_file(file: &Path) -> Result<Config, config::ConfigError> {
-    let source = File::from(file).format(FileFormat::Toml).required(true);
-    let plain = Config::builder().add_source(source.clone()).build()?;
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let mut builder = Config::builder().add_source(source);
+fn of_file(file: &Path) -> Result<Config, String> {
+    let wrong = |reason: &dyn fmt::Display| format!("{}: {reason}", file.display());
+    let text = weir_files::read_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error))?;
+    let source = config::File::from_str(&text, FileFormat::Toml);
+    let read = || {
+        let plain = Config::builder().add_source(source.clone()).build()?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut builder = Config::builder().add_source(source.clone());
+        for key in PATHS {
+            if let Ok(path) = plain.get_string(key) {
+                builder = builder.set_override(key, folder.join(path).to_string_lossy().into_owned())?;
+            }
+        }
+        builder.build()
+    };
+    read().map_err(|error: config::ConfigError| wrong(&error))
+}
+
+/// A `weir.toml` that nobody named may not say where models come from: it lies in whatever folder the program was started
+/// in, and a model is a program. What the environment says instead of it is as good as named.
+fn trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String> {
     for key in PATHS {
-        if let Ok(path) = plain.get_string(key) {
-            builder = builder.set_override(key, folder.join(path).to_string_lossy().into_owned())?;
+        let variable = format!("WEIR_{}", key.to_uppercase());
+        let replaced = variables
+            .iter()
+            .any(|(name, value)| *name == variable && !value.is_empty());
+        if !replaced && layer.get::<config::Value>(key).is_ok() {
+            return Err(format!(
+                "the weir.toml of this folder sets {key}, but where models come from must be asked for: \
+                 give --settings weir.toml, or set {variable}"
+            ));
         }
     }
-    builder.build()
+    Ok(())
 }
 
 /// The layer of the environment: `WEIR_` and a key in capitals. An empty variable counts as unset.

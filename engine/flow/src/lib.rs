@@ -26,7 +26,7 @@ pub use item::{Inference, Item, Region};
 pub use partition::{Divided, Ends, Part, PartLoader};
 pub use tensor::{Element, Tensor};
 pub use traits::{
-    Batching, Delivery, DeviceKind, Labelled, Model, Notice, Operator, Session, Sink, SinkFactory, Source,
-    SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamState,
+    Batching, DecodeLimit, Delivery, DeviceKind, Labelled, Model, Notice, Operator, Session, Sink,
+    SinkFactory, Source, SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamState,
 };
 pub use uri::{is_image, mask_credentials};

@@ -9,19 +9,38 @@ use crate::frame::Frame;
 use crate::item::{Inference, Item};
 
 /// Raised once when a run is to stop; blocking calls look at it.
-#[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub struct StopFlag {
+    raised: Arc<AtomicBool>,
+    /// What else ends the wait of who was given this flag.
+    until: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
 
 impl StopFlag {
-    /// Asks everybody to stop.
+    /// Asks everybody to stop, also those who have it with a limit.
     pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked.
+    /// Whether it was asked, or the limit of this one is over.
     #[must_use]
     pub fn raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.raised.load(Ordering::Relaxed) || self.until.as_ref().is_some_and(|until| until())
+    }
+
+    /// The same flag, which also counts as raised while `until` says so. It is called at every look.
+    #[must_use]
+    pub fn or_until(&self, until: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            raised: Arc::clone(&self.raised),
+            until: Some(Arc::new(until)),
+        }
+    }
+}
+
+impl std::fmt::Debug for StopFlag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StopFlag").field(&self.raised).finish()
     }
 }
 
@@ -38,6 +57,15 @@ pub struct SourceInfo {
     pub frames: Option<u64>,
     /// True where frames arrive on their own time (a camera) and pacing must not be added.
     pub live: bool,
+    /// True where time stamps are the source's own clock, so that a frame's age shows in them; false where they are
+    /// counted from a rate.
+    pub stamped: bool,
+}
+
+/// Bounds how many sources decode at once, so that decoding leaves room for what has to go on beside it.
+pub trait DecodeLimit: Send + Sync {
+    /// Runs `work` when it is its turn. It must not wait for data: others wait for it.
+    fn decode(&self, work: &mut dyn FnMut());
 }
 
 /// A stream of decoded frames, read by one thread.
@@ -50,6 +78,9 @@ pub trait Source: Send {
     /// # Errors
     /// [`SourceError::Broken`] where nothing more can come.
     fn next(&mut self) -> Result<Option<Frame>, SourceError>;
+    /// Takes the bound that it is to decode under; called once, before the first frame. A source that takes next to no
+    /// time to decode need not keep to it.
+    fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
     /// What went wrong, or was left out on purpose, since it was opened.
     fn counts(&self) -> SourceCounts {
         SourceCounts::default()
@@ -104,11 +135,16 @@ pub enum StreamState {
 
 /// Opens a source, and opens it again (a loop, a camera that went away).
 pub trait SourceFactory: Send + Sync {
-    /// Opens it.
+    /// Opens it. While `stop` is raised, this and [`Source::next`] come to an end.
     ///
     /// # Errors
     /// [`SourceError::Open`] with the reason.
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError>;
+    /// Whether it has no end of its own, as a camera: then every end is a loss, and it is tried again. `None` where that
+    /// is known only once it is open.
+    fn endless(&self) -> Option<bool> {
+        Some(false)
+    }
 }
 
 /// Where a session is to run.
@@ -133,6 +169,10 @@ pub struct Batching {
 pub trait Model: Send + Sync {
     /// How it can be batched.
     fn batching(&self) -> Batching;
+    /// Classes of the objects that it finds, where it is a detector and they are known.
+    fn classes(&self) -> &[Arc<str>] {
+        &[]
+    }
     /// A session of its own for one worker thread.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Reads the keys of one table: which there may be, and of which kind. What a value means is not its part.
 
+use std::collections::BTreeSet;
+
 use weir_policy::Span;
 
 use crate::document::{Content, Entry, Node};
@@ -123,16 +125,20 @@ impl<'d> Fields<'d> {
     /// Reports keys that are not known. One that is a slip for a known key is read as that key, so that it is not
     /// missed again. Where `open_ended`, only slips are reported: what else the table may hold is not known.
     pub fn expect(&mut self, known: &[&str], open_ended: bool, reports: &mut Reports) {
-        let present: Vec<String> = self.entries.iter().map(|(name, _)| name.clone()).collect();
+        let present: BTreeSet<&str> = self.entries.iter().map(|(_, entry)| &*entry.name).collect();
+        let free: Vec<&str> = known
+            .iter()
+            .copied()
+            .filter(|known| !present.contains(known))
+            .collect();
         for (name, entry) in &mut self.entries {
             if known.contains(&name.as_str()) {
                 continue;
             }
-            let free = known
-                .iter()
-                .copied()
-                .filter(|known| !present.iter().any(|name| name == known));
-            let meant = spelling::nearest(name, free);
+            if reports.is_full() {
+                return;
+            }
+            let meant = spelling::nearest(name, free.iter().copied());
             if open_ended && meant.is_none() {
                 continue;
             }

@@ -25,6 +25,7 @@ mod walk;
 
 use std::path::Path;
 
+use weir_files::FileError;
 use weir_flow::Catalog;
 
 pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
@@ -44,7 +45,7 @@ use raw::Context;
 pub const EMULATE: &str = "emulate";
 
 /// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
-const LARGEST_FILE: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Which streams a graph is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -135,16 +136,8 @@ fn parse_for(
 /// # Errors
 /// The reason why it cannot be read.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if size.is_dir() {
-        return Err("it is a folder".to_owned());
-    }
-    if size.len() > LARGEST_FILE {
-        return Err(format!(
-            "it is {} MiB large, which no graph, labels or profile is",
-            size.len() >> 20
-        ));
-    }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "it is no text (no UTF-8)".to_owned())
+    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| match error {
+        FileError::TooLarge { .. } => format!("{error}, which no graph, labels or profile does"),
+        error => error.to_string(),
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_files::io_reason;
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
 
 use crate::document::{Content, Node};
@@ -169,6 +170,9 @@ fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Repo
 
 /// Reports a path that is not there, with a file beside it that may be meant.
 pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
+    if reports.is_full() {
+        return reports.add(at, message, None);
+    }
     let (parent, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
     let beside: Vec<String> = parent
         .and_then(|parent| std::fs::read_dir(parent).ok())
@@ -178,6 +182,13 @@ pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     let meant = name.and_then(|name| spelling::nearest(name, beside.iter().map(String::as_str)));
+    if let Err(error) = path.try_exists() {
+        return reports.add(
+            at,
+            message,
+            Some(format!("{}: {}", path.display(), io_reason(&error))),
+        );
+    }
     let hint = match (meant, parent) {
         (Some(meant), _) => format!("did you mean \"{meant}\" beside it?"),
         (None, Some(parent)) if !parent.is_dir() => format!("there is no folder {} either", parent.display()),

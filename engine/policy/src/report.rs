@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::broker::DropReason;
+use crate::decode_load::DecodingReport;
 use crate::histogram::{Histogram, Quantiles};
 use crate::id::{ModuleId, StreamId};
 use crate::ledger::{Counts, Ledger};
 use crate::module::Part;
 use crate::reserve::ReserveReport;
+use crate::stream_health::StreamHealth;
 use crate::time::Span;
 
 /// What was run.
@@ -42,6 +44,9 @@ pub struct StreamReport {
     /// Why the stream broke off, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How the stream fared; only live runs know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<StreamHealth>,
 }
 
 /// One module.
@@ -110,6 +115,9 @@ pub struct Report {
     /// Reservations for models that are spread over partition workers, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReserveReport>,
+    /// What decoding would need, where it alone needs more than the machine has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoding: Option<DecodingReport>,
     /// Why the event log of the run is not whole, where one was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
@@ -220,6 +228,7 @@ impl Tally {
                     .unwrap_or_default(),
                 damaged: 0,
                 error: None,
+                health: None,
             }
         };
         let module = |id: u32| {
@@ -241,6 +250,7 @@ impl Tally {
         };
         Report {
             reservations: None,
+            decoding: None,
             requests: total,
             goodput_rps: total.delivered as f64 / seconds,
             drop_rate: total.drop_rate(),

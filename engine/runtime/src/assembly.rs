@@ -7,8 +7,8 @@ use std::time::Duration;
 use thiserror::Error;
 use weir_flow::{Divided, Model, Operator, PartLoader, SessionError, SinkError, SinkFactory, SourceFactory};
 use weir_graph::Graph;
-use weir_policy::Span;
 use weir_policy::plan::Plan;
+use weir_policy::{ReconnectSpec, Span};
 
 use crate::progress::Progress;
 
@@ -69,6 +69,10 @@ pub struct RunOptions {
     pub seed: u64,
     /// How long what is under way may still take when sources have stopped.
     pub grace: Duration,
+    /// How long to wait before a camera that is away is tried again.
+    pub reconnect: ReconnectSpec,
+    /// How long a sink may take to open: what opens a FIFO waits for its reader.
+    pub sink_opening: Duration,
     /// Told how far the run is.
     pub progress: Arc<Progress>,
 }
@@ -84,6 +88,8 @@ impl Default for RunOptions {
             record: None,
             seed: 1,
             grace: Duration::from_secs(10),
+            reconnect: ReconnectSpec::default(),
+            sink_opening: Duration::from_secs(10),
             progress: Arc::default(),
         }
     }
@@ -113,7 +119,7 @@ pub enum RunError {
         slo: Span,
     },
     /// The recording could not be begun.
-    #[error("cannot record to {path}: {reason}")]
+    #[error("cannot record to {path}: {}", weir_files::io_reason(reason))]
     Record {
         /// The file.
         path: PathBuf,
@@ -123,6 +129,9 @@ pub enum RunError {
     /// The machine gave no thread, or took one away.
     #[error("the machine has no thread left: {0}")]
     Thread(#[from] std::io::Error),
+    /// It was asked to stop before it began.
+    #[error("stopped while models were opened and measured: nothing was run")]
+    Stopped,
     /// Partition workers or their plan are not as the graph says.
     #[error("{0}")]
     Workers(String),

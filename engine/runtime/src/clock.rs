@@ -33,6 +33,13 @@ impl Clock {
     }
 }
 
+/// Processor time that the calling thread has taken.
+pub(crate) fn thread_time() -> Span {
+    let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = Span::from_secs(u64::try_from(taken.tv_sec).unwrap_or(0));
+    seconds + Span::from_micros(u64::try_from(taken.tv_nsec).unwrap_or(0) / 1_000)
+}
+
 /// A span as the standard library has it.
 pub(crate) fn duration(span: Span) -> Duration {
     Duration::from_micros(span.micros())

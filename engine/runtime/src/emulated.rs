@@ -124,6 +124,7 @@ impl SourceFactory for EmulatedSource {
                 fps,
                 frames: self.of.frames,
                 live: false,
+                stamped: false,
             },
             image,
             arrivals: Box::new(arrivals),

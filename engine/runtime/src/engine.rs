@@ -11,7 +11,10 @@ use tokio::sync::oneshot;
 use weir_flow::{Operator, StopFlag};
 use weir_graph::{Graph, SourceMode};
 use weir_policy::reserve::ReserveReport;
-use weir_policy::{Module, ModuleSpec, Pool, Report, RunInfo, SlotId, Slots, Span, StreamId, Timestamp};
+use weir_policy::{
+    Backoff, DecodingReport, Module, ModuleSpec, Pool, Report, RunInfo, SlotId, Slots, Span, StreamId,
+    Timestamp,
+};
 
 use crate::actors::{
     Abandon, BatchBack, Egress, EgressSetup, Laid, ModuleActor, ModuleSetup, Modules, Replan,
@@ -20,6 +23,7 @@ use crate::actors::{
 };
 use crate::assembly::{RunError, RunOptions};
 use crate::clock::{Clock, duration};
+use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::fleet::{Back, Front};
 use crate::gate::{Memory, StreamGate};
@@ -27,10 +31,11 @@ use crate::layout::Route;
 use crate::record::Recorder;
 use crate::run::{FleetLine, Plan, StreamLine};
 use crate::sink::Patience;
-use crate::source::SourceLine;
+use crate::source::{Refusals, SourceLine};
+use crate::timer::RunTimer;
 use crate::worker::{Answer, Ran, Worker, WorkerHandle};
 
-/// How often the run looks whether it is to stop.
+/// How often the run looks whether all requests have ended.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// How long a thread that was told to end may take; only one that is stuck in a batch or in a source takes any time.
@@ -55,6 +60,7 @@ pub(crate) struct Driven {
     /// The moment at which sources began.
     pub(crate) began: Timestamp,
     pub(crate) reservations: Option<ReserveReport>,
+    pub(crate) decoding: Option<DecodingReport>,
 }
 
 /// Module actors by id, once they are there.
@@ -142,7 +148,9 @@ impl Engine<'_> {
                 module.do_send(Laid(Arc::clone(&wire)));
             }
             let began = self.clock.now();
-            match self.sources(streams, &routes, &modules, &egress) {
+            self.options.progress.begins(streams.len());
+            let decoding = Decoding::of_machine();
+            match self.sources(streams, &routes, &modules, &egress, &decoding) {
                 Ok(sources) => threads.extend(sources),
                 Err(error) => {
                     self.stop.raise();
@@ -166,6 +174,7 @@ impl Engine<'_> {
                 ended,
                 began,
                 reservations: told,
+                decoding: decoding.report(),
             });
             (driven, threads)
         });
@@ -329,11 +338,13 @@ impl Engine<'_> {
         routes: &[Route],
         modules: &[Addr<ModuleActor>],
         egress: &Addr<Egress>,
+        decoding: &Arc<Decoding>,
     ) -> Result<Vec<JoinHandle<()>>, RunError> {
         // Shared out evenly: a decoder keeps the buffers that its stream had at its most, so only what no stream can exceed
         // is a bound on the whole, and one large camera cannot starve the others.
         let share = self.options.memory_bytes / streams.len().max(1) as u64;
         let numbers = Arc::new(AtomicU64::new(0));
+        let refusals = Refusals::default();
         let mut threads = Vec::new();
         for ((stream, line), route) in (0..).zip(streams).zip(routes) {
             let node = &self.graph.sources()[stream as usize];
@@ -345,11 +356,20 @@ impl Engine<'_> {
                 repeat: node.repeat,
                 droppable: live,
                 pace: self.options.pace,
+                slo: self.graph.slo(),
                 gate: StreamGate::new(line.gate, Memory::new(share), self.clock),
                 clock: self.clock,
                 stop: self.stop.clone(),
+                decoding: Arc::clone(decoding),
+                refusals: refusals.clone(),
+                // Streams that go away together come back one after another.
+                backoff: Backoff::new(
+                    self.options.reconnect,
+                    self.options.seed.wrapping_add(u64::from(stream)),
+                ),
                 numbers: Arc::clone(&numbers),
                 egress: egress.clone(),
+                progress: Arc::clone(&self.options.progress),
                 entries: route
                     .entries
                     .iter()
@@ -362,7 +382,7 @@ impl Engine<'_> {
         Ok(threads)
     }
 
-    /// Waits for the end: of the sources, of the time, or of somebody's patience.
+    /// Waits for the end of all requests; the timer sees to it that there is one.
     async fn wait(
         &self,
         mut idle: oneshot::Receiver<()>,
@@ -371,10 +391,15 @@ impl Engine<'_> {
         mut plans: Option<Plans<'_>>,
         ended: oneshot::Receiver<RunEnded>,
     ) -> Result<RunEnded, RunError> {
-        let began = self.clock.now();
-        let mut looked_at = began;
-        let mut stopped_at = None;
-        let mut abandoned = false;
+        let abandoned = egress.clone();
+        let timer = RunTimer::start(
+            self.clock,
+            self.stop.clone(),
+            self.options.duration,
+            self.options.grace,
+            move || abandoned.do_send(Abandon),
+        )?;
+        let mut looked_at = self.clock.now();
         loop {
             match tokio::time::timeout(LOOK_UP, &mut idle).await {
                 Ok(Ok(())) => break,
@@ -386,18 +411,8 @@ impl Engine<'_> {
                 looked_at = now;
                 replan(actor);
             }
-            let elapsed = Duration::from_micros(now.since(began).micros());
-            if self.options.duration.is_some_and(|duration| elapsed >= duration) {
-                self.stop.raise();
-            }
-            if self.stop.raised() {
-                let since = now.since(*stopped_at.get_or_insert(now));
-                if !abandoned && Duration::from_micros(since.micros()) >= self.options.grace {
-                    abandoned = true;
-                    egress.do_send(Abandon);
-                }
-            }
         }
+        timer.end();
         for module in modules {
             module.do_send(TellTally);
         }
@@ -409,6 +424,7 @@ impl Engine<'_> {
             ended,
             began,
             reservations,
+            decoding,
         } = driven;
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<String>>();
         let streams = names(&mut self.graph.sources().iter().map(|source| &source.name));
@@ -425,8 +441,9 @@ impl Engine<'_> {
                 .get(stream.index())
                 .and_then(|name| report.streams.get_mut(name))
             {
-                report.damaged = end.damaged;
+                report.damaged = end.counts.damaged;
                 report.error = end.error;
+                report.health = Some(end.health);
             }
         }
         let patience = Patience {
@@ -438,6 +455,7 @@ impl Engine<'_> {
             report.sinks.insert(node.name.clone(), line.finish(&patience));
         }
         report.reservations = reservations;
+        report.decoding = decoding;
         report.recording_error = self.recorder.as_ref().and_then(Recorder::finish);
         report
     }

@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_flow::{DeviceKind, Model, SessionError};
+use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
 use weir_graph::{DeviceClass, Graph, Vertex};
 use weir_policy::{ModuleId, Placement, Profile, SlotId, Span, Topology};
 
+use crate::assembly::RunError;
 use crate::clock::Clock;
 use crate::emulated::EmulatedModel;
+use crate::progress::Progress;
 use crate::worker::{Placed, Worker};
 
 /// Runs by which a batch size is measured.
@@ -77,6 +79,7 @@ impl SlotLayout {
         graph: &Graph,
         models: &[Arc<dyn Model>],
         clock: Clock,
+        progress: &Progress,
     ) -> Result<Vec<Worker>, SessionError> {
         let open = |(slot, &device): (u32, &DeviceKind)| {
             let slot = SlotId(slot);
@@ -87,7 +90,15 @@ impl SlotLayout {
                 device,
                 opener: Arc::clone(&models[model]),
             });
-            Worker::open(slot, clock, placed.collect())
+            let placed: Vec<Placed> = placed.collect();
+            let names: Vec<&str> = placed.iter().map(|placed| placed.name.as_str()).collect();
+            progress.prepares(
+                "opening sessions",
+                slot.index() + 1,
+                self.kinds.len(),
+                &names.join(", "),
+            );
+            Worker::open(slot, clock, placed)
         };
         (0..).zip(&self.kinds).map(open).collect()
     }
@@ -230,7 +241,8 @@ pub(crate) fn profile(
     index: usize,
     model: &Arc<dyn Model>,
     worker: &mut Worker,
-) -> Result<(Vec<u32>, Profile), SessionError> {
+    stop: &StopFlag,
+) -> Result<(Vec<u32>, Profile), RunError> {
     let batching = model.batching();
     let most = batching.max.unwrap_or(u32::MAX).max(1);
     if let Some(remark) = &batching.remark {
@@ -243,10 +255,13 @@ pub(crate) fn profile(
     if let Some(profile) = declared(node) {
         return Ok((sizes, profile));
     }
-    let points = sizes
-        .iter()
-        .map(|&size| Ok((size, worker.measure(index, size, RUNS)?)));
-    let points: Vec<(u32, Span)> = points.collect::<Result<_, SessionError>>()?;
+    let mut points: Vec<(u32, Span)> = Vec::new();
+    for &size in &sizes {
+        if stop.raised() {
+            return Err(RunError::Stopped);
+        }
+        points.push((size, worker.measure(index, size, RUNS)?));
+    }
     tracing::debug!(model = %node.name, ?points, "measured");
     Ok((sizes, Profile::new(points).unwrap_or_else(fallback)))
 }

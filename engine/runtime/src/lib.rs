@@ -5,7 +5,9 @@
 
 mod actors;
 mod assembly;
+mod attend;
 mod clock;
+mod decoding;
 mod emulated;
 mod engine;
 mod fleet;
@@ -20,12 +22,13 @@ mod run;
 mod sink;
 mod source;
 mod telemetry;
+mod timer;
 mod worker;
 
 pub use assembly::{Assembly, Pace, RunError, RunOptions, Spread};
 pub use clock::Clock;
 pub use layout::{Measured, measure};
 pub use probe::hop;
-pub use progress::{Progress, Reading};
+pub use progress::{Preparation, Progress, Reading};
 pub use record::{Verified, VerifyError, verify};
 pub use run::run;

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -129,7 +129,8 @@ impl Recorder {
             "cannot record to {}: {error}; the recording is not whole",
             self.path.display()
         );
-        tracing::warn!("{error}");
+        // The report has it, and what ends the run says it.
+        tracing::debug!("{error}");
         self.error.borrow_mut().get_or_insert(error);
     }
 
@@ -191,6 +192,9 @@ pub enum VerifyError {
     },
 }
 
+/// A step's events and effects are some kilobytes; a line that is longer is none of a recording.
+const MAX_LINE_BYTES: u64 = 64 << 20;
+
 /// Replays a recording through the policy; every step must have exactly the recorded effects.
 ///
 /// # Errors
@@ -200,8 +204,8 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
         path: path.to_owned(),
         reason,
     };
-    let file = File::open(path).map_err(|error| read(error.to_string()))?;
-    let mut lines = BufReader::new(file).lines();
+    let lines = weir_files::lines(path, MAX_LINE_BYTES, u64::MAX);
+    let mut lines = lines.map_err(|error| read(error.to_string()))?.lines();
     let first = lines.next().ok_or_else(|| read("it is empty".to_owned()))?;
     let first = first.map_err(|error| read(error.to_string()))?;
     let header: Header = serde_json::from_str(&first).map_err(|error| read(format!("no header: {error}")))?;

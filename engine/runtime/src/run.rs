@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use weir_flow::{Model, SourceFactory, StopFlag};
+use weir_flow::{Model, Sink, SinkError, SinkFactory, SourceFactory, StopFlag};
 use weir_graph::{Graph, SourceMode};
 use weir_policy::{
     Forming, GateSpec, Mailboxes, ModuleId, ModuleSpec, Overflow, Peer, Pool, Profile, Report, SlotId,
@@ -12,11 +13,13 @@ use weir_policy::{
 
 use crate::actors::SinkLine;
 use crate::assembly::{Assembly, RunError, RunOptions, Spread};
+use crate::attend::{Attended, Limits, attend};
 use crate::clock::Clock;
 use crate::emulated::EmulatedSource;
 use crate::engine::Engine;
 use crate::fleet::{Fleet, Lanes, Planned, Post};
 use crate::layout::{self, Shown, SlotLayout};
+use crate::progress::Progress;
 use crate::record::Recorder;
 use crate::sink;
 use crate::worker::Worker;
@@ -44,14 +47,32 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         spread,
     } = assembly;
     let clock = Clock::start();
-    let models = layout::models(&graph, &models);
-    let slots = SlotLayout::of(&graph);
-    let mut workers = slots.workers(&graph, &models, clock)?;
+    let graph = Arc::new(graph);
+    let models = Arc::new(layout::models(&graph, &models));
+    let slots = Arc::new(SlotLayout::of(&graph));
+    let start_up = StartUp { clock, options, stop };
+    let workers = {
+        let (graph, models, slots) = (Arc::clone(&graph), Arc::clone(&models), Arc::clone(&slots));
+        let progress = Arc::clone(&options.progress);
+        start_up.attend("weir-open", move || {
+            slots.workers(&graph, &models, clock, &progress)
+        })??
+    };
     let mut line = spread
         .map(|spread| FleetLine::begin(&graph, spread, clock, stop))
         .transpose()?;
     let planned = line.as_ref().map(|line| &line.planned);
-    let profiles = profiles(&graph, &models, &slots, &mut workers, planned)?;
+    let (workers, profiles) = {
+        let (graph, models, slots) = (Arc::clone(&graph), Arc::clone(&models), Arc::clone(&slots));
+        let (planned, stop) = (planned.cloned(), stop.clone());
+        let progress = Arc::clone(&options.progress);
+        start_up.attend("weir-measure", move || {
+            let mut workers = workers;
+            let planned = planned.as_ref();
+            let profiles = profiles(&graph, &models, &slots, &mut workers, planned, (&progress, &stop));
+            profiles.map(|profiles| (workers, profiles))
+        })??
+    };
     let plan = Plan::new(&graph, &slots, &profiles, planned, options)?;
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
@@ -69,8 +90,8 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
 
     // Last: from here on whatever is opened is also completed.
     let mut opened = Vec::new();
-    for factory in &sinks {
-        opened.push(factory.open()?);
+    for (node, factory) in graph.sinks().iter().zip(sinks) {
+        opened.push(start_up.sink(&node.name, factory)?);
     }
     let mut lines = Vec::new();
     for (index, (node, sink)) in graph.sinks().iter().zip(opened).enumerate() {
@@ -90,6 +111,51 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     };
     let driven = engine.drive(workers, operators, streams, lines, line.as_mut())?;
     Ok(engine.report(driven))
+}
+
+/// What may not come back while a run begins, waited for within bounds.
+struct StartUp<'a> {
+    clock: Clock,
+    options: &'a RunOptions,
+    stop: &'a StopFlag,
+}
+
+impl StartUp<'_> {
+    /// Carries out `work` on a thread of its own; it is left behind where the run is asked to stop and it does not end.
+    fn attend<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let limits = Limits {
+            stopping: self.options.grace,
+            total: None,
+        };
+        match attend(name, self.clock, self.stop, limits, work)? {
+            Attended::Done(result) => Ok(result),
+            Attended::Stopped | Attended::TimedOut => Err(RunError::Stopped),
+        }
+    }
+
+    /// Opens a sink.
+    fn sink(&self, name: &str, factory: Box<dyn SinkFactory>) -> Result<Box<dyn Sink>, RunError> {
+        let limits = Limits {
+            stopping: Duration::ZERO,
+            total: Some(self.options.sink_opening),
+        };
+        let thread = format!("weir-sink-{name}");
+        match attend(&thread, self.clock, self.stop, limits, move || factory.open())? {
+            Attended::Done(opened) => Ok(opened?),
+            Attended::Stopped => Err(RunError::Stopped),
+            Attended::TimedOut => Err(RunError::Sink(SinkError {
+                target: format!("sink {name}"),
+                reason: format!(
+                    "it did not open within {:.0} s: a FIFO needs somebody who reads it, a network file system its server",
+                    self.options.sink_opening.as_secs_f64()
+                ),
+            })),
+        }
+    }
 }
 
 /// Numbers of slots that are kept apart for the lanes of one module.
@@ -256,9 +322,13 @@ fn profiles(
     slots: &SlotLayout,
     workers: &mut [Worker],
     planned: Option<&Planned>,
+    (progress, stop): (&Progress, &StopFlag),
 ) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
     let mut profiles = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
+        if stop.raised() {
+            return Err(RunError::Stopped);
+        }
         let module = (0..)
             .zip(graph.modules())
             .find(|(_, module)| module.model == index);
@@ -267,12 +337,14 @@ fn profiles(
             profiles.push((vec![lanes.batch], lanes.profile));
             continue;
         }
+        progress.prepares("measuring models", index + 1, models.len(), &node.name);
         let first = slots.of_model(index).first().copied().unwrap_or(SlotId(0));
         profiles.push(layout::profile(
             node,
             index,
             &models[index],
             &mut workers[first.index()],
+            stop,
         )?);
     }
     Ok(profiles)

@@ -170,7 +170,7 @@ impl Writer {
         };
         let mut report = lock(&self.report);
         if report.error.is_none() {
-            tracing::warn!(
+            tracing::debug!(
                 sink = self.name,
                 "{error}; the run goes on without what this sink cannot write"
             );

@@ -80,6 +80,13 @@ pub(super) const FOUND: &[KeySpec] = &[
         1.0,
         "of two objects of a class that overlap by more, the better stays; default by head",
     ),
+    KeySpec {
+        name: "nms_groups",
+        kind: KeyKind::Texts,
+        about: "classes that one thing may be taken for, such as [\"car, truck, bus\"]: each text is a group, within which \
+                `nms_iou` goes across classes; [\"*\"] for all classes; default none, vehicles for COCO models of the \
+                zoo and the shipped street detector",
+    },
 ];
 
 /// Names of classes.

@@ -1,9 +1,11 @@
 //! Whatever FFmpeg opens, decoded in presentation order. Every packet is decoded: what is dropped later is frames.
 
+use std::sync::Arc;
+
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Error, Packet, codec, decoder, format, frame, media};
-use weir_flow::{Frame, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
+use weir_flow::{DecodeLimit, Frame, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
 use super::orientation::Orientation;
 use super::picture::Pictures;
@@ -25,6 +27,7 @@ pub struct FfmpegSource {
     info: SourceInfo,
     options: SourceOptions,
     stop: StopFlag,
+    limit: Option<Arc<dyn DecodeLimit>>,
     pictures: Pictures,
     /// How the container says that pictures are to be turned.
     orientation: Option<Orientation>,
@@ -102,6 +105,7 @@ impl FfmpegSource {
             fps,
             frames,
             live: open::is_live(uri, &input),
+            stamped: open::has_own_clock(&input),
         };
         Ok(Self {
             uri: uri.to_owned(),
@@ -112,6 +116,7 @@ impl FfmpegSource {
             info,
             options,
             stop: stop.clone(),
+            limit: None,
             pictures: Pictures::default(),
             orientation,
             timeline: None,
@@ -129,7 +134,8 @@ impl FfmpegSource {
     fn decoded(&mut self) -> Option<Frame> {
         loop {
             let mut picture = frame::Video::empty();
-            match self.decoder.receive_frame(&mut picture) {
+            let received = limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
+            match received {
                 Ok(()) => {
                     let index = self.index;
                     self.index += 1;
@@ -197,7 +203,8 @@ impl FfmpegSource {
             Ok(()) => {
                 if packet.stream() == self.stream {
                     self.packets += 1;
-                    if self.decoder.send_packet(&packet).is_err() {
+                    let sent = limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
+                    if sent.is_err() {
                         self.counts.damaged += 1;
                     }
                 }
@@ -257,6 +264,15 @@ impl FfmpegSource {
     }
 }
 
+/// Decodes when it is this source's turn.
+fn limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -> T) -> T {
+    let Some(limit) = limit else { return decode() };
+    let mut result = None;
+    limit.decode(&mut || result = Some(decode()));
+    // A limit that never ran the work, of which there is none, costs the bound and not the frame.
+    result.unwrap_or_else(decode)
+}
+
 /// A frame rate that can be one: timer ticks of 90,000 a second are not.
 fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
     let fps = f64::from(rate.numerator()) / f64::from(rate.denominator());
@@ -300,6 +316,10 @@ impl Source for FfmpegSource {
                 State::Ended => return Ok(None),
             }
         }
+    }
+
+    fn limit_decoding(&mut self, limit: Arc<dyn DecodeLimit>) {
+        self.limit = Some(limit);
     }
 
     fn counts(&self) -> SourceCounts {

@@ -39,7 +39,7 @@ impl ImageSource {
     /// [`SourceError::Open`] where it cannot be read or holds no image.
     pub fn folder(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         let uri = path.display().to_string();
-        let files = images_of(path).map_err(|error| cannot_open(&uri, error.to_string()))?;
+        let files = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
         if files.is_empty() {
             return Err(cannot_open(
                 &uri,
@@ -70,6 +70,7 @@ impl ImageSource {
             fps: Some(options.sample.map_or(fps, |sample| sample.min(fps))),
             frames: Some(files.len() as u64),
             live: false,
+            stamped: false,
         };
         Self {
             path: path.to_owned(),

@@ -81,6 +81,10 @@ impl SourceFactory for Factory {
         }
         Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
     }
+
+    fn endless(&self) -> Option<bool> {
+        open::endless(&self.uri)
+    }
 }
 
 /// Images of a folder, by name.

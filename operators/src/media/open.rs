@@ -9,6 +9,7 @@ use std::time::Duration;
 use ffmpeg_next::format::context::{Input, StreamIo};
 use ffmpeg_next::util::log;
 use ffmpeg_next::{Dictionary, Error, device, format};
+use weir_files::io_reason;
 use weir_flow::{SourceError, StopFlag};
 
 use super::fifo::{Fifo, is_fifo};
@@ -39,6 +40,12 @@ pub(super) fn without_time_stamps(input: &Input) -> bool {
     ELEMENTARY.contains(&input.format().name())
 }
 
+/// Whether time stamps are the source's own clock. Those of pictures that a web camera sends one after another are not:
+/// FFmpeg counts them.
+pub(super) fn has_own_clock(input: &Input) -> bool {
+    !without_time_stamps(input) && input.format().name() != "mpjpeg"
+}
+
 /// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
 pub(crate) fn prepare() -> Result<(), Error> {
     static QUIET: Once = Once::new();
@@ -53,6 +60,14 @@ pub(super) fn is_live(uri: &str, input: &Input) -> bool {
     match scheme(uri) {
         Some("http" | "https") => input.duration() <= 0,
         _ => is_capture(uri) || is_remote(uri),
+    }
+}
+
+/// As [`is_live`], by the address alone; `None` where only the open stream tells.
+pub(super) fn endless(uri: &str) -> Option<bool> {
+    match scheme(uri) {
+        Some("http" | "https") => None,
+        _ => Some(is_capture(uri) || is_remote(uri)),
     }
 }
 
@@ -183,7 +198,7 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(cannot_open(uri, "there is no such file: check the path"))
         }
-        Err(error) => Err(cannot_open(uri, error.to_string())),
+        Err(error) => Err(cannot_open(uri, io_reason(&error))),
         Ok(found) if found.is_file() && found.len() == 0 => {
             Err(cannot_open(uri, "the file is empty: record or download it again"))
         }
@@ -206,6 +221,8 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
+        // What the system says, as FFmpeg hands it on.
+        Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),
     }

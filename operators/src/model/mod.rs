@@ -109,6 +109,10 @@ impl Model for OnnxModel {
         self.batching.clone()
     }
 
+    fn classes(&self) -> &[Arc<str>] {
+        self.loaded.head.classes()
+    }
+
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
         let session = session.map_err(|reason| SessionError::Load {
@@ -198,8 +202,12 @@ fn together(tried: &[Tried]) -> Result<(Rows, Batching), String> {
     Ok((narrow.rows, narrow.batching.clone()))
 }
 
+/// No ONNX file is larger: protobuf, which it is written in, counts bytes in 31 bits.
+pub const MAX_MODEL_BYTES: u64 = 2 << 30;
+
 fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let bytes =
+        weir_files::read(path, MAX_MODEL_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
     if bytes.is_empty() {
         Err("the file is empty".to_owned())
     } else {

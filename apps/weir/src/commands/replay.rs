@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use weir_files::io_reason;
 use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
@@ -67,7 +68,12 @@ pub(super) fn played(playback: Playback) -> LaunchOptions {
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).map_err(|error| {
-        UserError::new(format!("cannot make the folder {}: {error}", folder.display())).into()
+        UserError::new(format!(
+            "cannot make the folder {}: {}",
+            folder.display(),
+            io_reason(&error)
+        ))
+        .into()
     })
 }
 
@@ -97,7 +103,7 @@ fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
     if templates.is_empty() {
         return Err(UserError::new("the graph has no source; give a video").into());
     }
-    // As fast as it goes, once: an archive. Nothing is let go for being late, unless the graph or a rule asks for it.
+    // As fast as it goes, once: an archive. Nothing is dropped for being late, unless the graph or a rule asks for it.
     let archive = args.speed == Speed::Max && !args.repeat && args.drop.is_none();
     let count = args.streams.map_or(templates.len(), |streams| streams as usize);
     let names = unique_names(
@@ -130,8 +136,19 @@ fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
 fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode> {
     let text = video.to_string_lossy();
     let is_url = text.contains("://");
-    if !is_url && !video.exists() {
-        return Err(UserError::new(format!("there is no video {}", video.display())).into());
+    if !is_url {
+        match video.try_exists() {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(UserError::new(format!("there is no video {}", video.display())).into());
+            }
+            Err(error) => {
+                let reason = io_reason(&error);
+                return Err(
+                    UserError::new(format!("cannot read the video {}: {reason}", video.display())).into(),
+                );
+            }
+        }
     }
     let uri = if is_url {
         text.into_owned()

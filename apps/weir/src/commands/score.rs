@@ -1,8 +1,7 @@
 //! `weir score`: what a graph delivers, held against what is true of its clip.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::BufReader;
+use std::io::BufRead;
 use std::path::Path;
 
 use serde_json::json;
@@ -62,8 +61,7 @@ fn of_run(
 
 /// Scores event lines.
 fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
-    let file = File::open(path).map_err(|error| wrong("events", path, format!("cannot be read: {error}")))?;
-    let events = score::read_events(BufReader::new(file)).map_err(|error| wrong("events", path, error))?;
+    let events = score::read_events(lines("events", path)?).map_err(|error| wrong("events", path, error))?;
     let named = truths.named.keys();
     let mut streams: BTreeSet<String> = events.keys().chain(named).cloned().collect();
     if streams.is_empty() {
@@ -122,9 +120,7 @@ impl Truths {
             of_others: None,
         };
         for TruthOf { stream, path } in files {
-            let file =
-                File::open(path).map_err(|error| wrong("truth", path, format!("cannot be read: {error}")))?;
-            let truth = Truth::read(BufReader::new(file)).map_err(|error| wrong("truth", path, error))?;
+            let truth = Truth::read(lines("truth", path)?).map_err(|error| wrong("truth", path, error))?;
             let (before, of) = match stream {
                 Some(stream) => (
                     truths.named.insert(stream.clone(), truth),
@@ -158,6 +154,12 @@ impl Truths {
             None => Ok(()),
         }
     }
+}
+
+/// Lines of a truth or of events: 16 MiB are some hundred thousand objects in one frame, 4 GiB some weeks of video.
+fn lines(what: &str, path: &Path) -> Result<impl BufRead, UserError> {
+    weir_files::lines(path, 16 << 20, 4 << 30)
+        .map_err(|error| wrong(what, path, format!("cannot be read: {error}")))
 }
 
 fn wrong(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {

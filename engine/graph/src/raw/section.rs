@@ -116,6 +116,7 @@ pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_
             .positive("weight", context.reports)
             .into_value()
             .unwrap_or(1.0),
+        labels_at: fields.entry("labels").map(|entry| entry.node.at),
         settings,
         name,
     })

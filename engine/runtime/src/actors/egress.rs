@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use actix::{Actor, Context, Handler, Message};
 use tokio::sync::oneshot;
-use weir_flow::Delivery;
+use weir_flow::{Delivery, SourceCounts, StreamState};
 use weir_policy::{
-    DropReason, Join, Ledger, ModuleId, ModuleTally, Outcome, Release, RequestId, Span, StreamId, Tally,
+    DropReason, HealthTracker, Join, Ledger, ModuleId, ModuleTally, Outcome, Release, RequestId, Span,
+    StreamHealth, StreamId, Tally, Timestamp,
 };
 
 use crate::clock::Clock;
@@ -17,6 +18,7 @@ use crate::layout::Shown;
 use crate::progress::Progress;
 use crate::request::{Parcel, Request};
 use crate::sink;
+use crate::source::Refusal;
 use crate::telemetry;
 
 /// A request was sent.
@@ -26,7 +28,7 @@ pub(crate) struct Opened {
     pub(crate) request: RequestId,
     pub(crate) stream: StreamId,
     /// Why it ends at once, where the gate did not let it in.
-    pub(crate) refused: Option<DropReason>,
+    pub(crate) refused: Option<(DropReason, Refusal)>,
 }
 
 /// A parcel came out of a last module.
@@ -52,12 +54,26 @@ pub(crate) struct Spent {
     pub(crate) span: Span,
 }
 
+/// A stream is in another state now, or is down for another reason.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StreamStateChanged {
+    pub(crate) stream: StreamId,
+    pub(crate) state: StreamState,
+    /// Since when: of a stream that is down, when its last frame came.
+    pub(crate) since: Timestamp,
+    /// Whether it is down though it was connected: it sent nothing.
+    pub(crate) silent: bool,
+}
+
 /// A stream sends no more.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct StreamEnded {
     pub(crate) stream: StreamId,
-    pub(crate) damaged: u64,
+    pub(crate) counts: SourceCounts,
+    /// Frames that were older than the SLO when they came.
+    pub(crate) stale: u64,
     pub(crate) error: Option<String>,
 }
 
@@ -83,8 +99,10 @@ pub(crate) struct SinkLine {
 /// How a stream ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamEnd {
-    pub(crate) damaged: u64,
+    pub(crate) counts: SourceCounts,
+    pub(crate) stale: u64,
     pub(crate) error: Option<String>,
+    pub(crate) health: StreamHealth,
 }
 
 /// All that the egress knows when the run is over.
@@ -126,10 +144,14 @@ pub(crate) struct Egress {
     join: Join<Parcel>,
     release: Release<Parcel>,
     stream_ends: BTreeMap<StreamId, StreamEnd>,
+    health: Vec<HealthTracker>,
+    /// Whether it was said that no stream delivers.
+    said_all_down: bool,
 }
 
 impl Egress {
     pub(crate) fn new(setup: EgressSetup) -> Self {
+        let health = vec![HealthTracker::new(setup.clock.now()); setup.streams.len()];
         Self {
             clock: setup.clock,
             slo: setup.slo,
@@ -145,6 +167,8 @@ impl Egress {
             join: Join::default(),
             release: Release::default(),
             stream_ends: BTreeMap::new(),
+            health,
+            said_all_down: false,
         }
     }
 
@@ -252,8 +276,8 @@ impl Handler<Opened> for Egress {
         } = opened;
         self.ledger.arrived(request, stream);
         self.release.sent(stream, request);
-        self.progress.arrived();
-        if let Some(reason) = refused {
+        self.progress.arrived(stream);
+        if let Some((reason, _)) = refused {
             self.dropped(request, stream, None, reason);
         }
     }
@@ -310,16 +334,45 @@ impl Handler<Spent> for Egress {
     }
 }
 
+impl Handler<StreamStateChanged> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, changed: StreamStateChanged, _context: &mut Self::Context) {
+        let Some(health) = self.health.get_mut(changed.stream.index()) else {
+            return;
+        };
+        match &changed.state {
+            StreamState::Running => health.on_running(changed.since),
+            StreamState::Down { reason } => health.on_down(reason, changed.silent, changed.since),
+            StreamState::Ended { .. } => health.on_ended(),
+        }
+        if !self.said_all_down && self.health.iter().all(HealthTracker::is_down) {
+            self.said_all_down = true;
+            tracing::error!(
+                "no source delivers; they are tried again until the run is stopped or its duration is over"
+            );
+        }
+    }
+}
+
 impl Handler<StreamEnded> for Egress {
     type Result = ();
 
     fn handle(&mut self, ended: StreamEnded, _context: &mut Self::Context) {
         let StreamEnded {
             stream,
-            damaged,
+            counts,
+            stale,
             error,
         } = ended;
-        self.stream_ends.insert(stream, StreamEnd { damaged, error });
+        self.progress.stream_ended(stream);
+        let end = StreamEnd {
+            counts,
+            stale,
+            error,
+            health: StreamHealth::default(),
+        };
+        self.stream_ends.insert(stream, end);
         self.look_whether_idle();
     }
 }
@@ -333,8 +386,8 @@ impl Handler<Abandon> for Egress {
         }
         for stream in (0..self.names.len() as u32).map(StreamId) {
             self.stream_ends.entry(stream).or_insert_with(|| StreamEnd {
-                damaged: 0,
                 error: Some("its source did not stop when it was asked to".to_owned()),
+                ..StreamEnd::default()
             });
         }
         self.look_whether_idle();
@@ -354,10 +407,21 @@ impl Handler<Tallied> for Egress {
                 .into_iter()
                 .map(|sink| sink.line)
                 .collect();
+            let now = self.clock.now();
+            let mut streams = std::mem::take(&mut self.stream_ends);
+            for (stream, health) in (0..).map(StreamId).zip(&self.health) {
+                let end = streams.entry(stream).or_default();
+                end.health = health.health(now);
+                end.health.concealed = end.counts.concealed;
+                end.health.discontinuities = end.counts.discontinuities;
+                end.health.not_sampled = end.counts.not_sampled;
+                end.health.unreadable = end.counts.unreadable;
+                end.health.stale = end.stale;
+            }
             let _ = ended.send(RunEnded {
                 ledger: std::mem::take(&mut self.ledger),
                 tally: std::mem::take(&mut self.tally),
-                streams: std::mem::take(&mut self.stream_ends),
+                streams,
                 sinks,
             });
         }

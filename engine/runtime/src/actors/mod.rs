@@ -12,7 +12,9 @@ mod reservations;
 mod slots;
 mod supervisor;
 
-pub(crate) use egress::{Abandon, Completed, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded};
+pub(crate) use egress::{
+    Abandon, Completed, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded, StreamStateChanged,
+};
 pub(crate) use module::{BatchBack, Deliver, Laid, ModuleActor, ModuleSetup, TellTally, Wire};
 pub(crate) use reservations::{Replan, ReservationActor, ReservationSetup, TellReservations, Told, spec_of};
 pub(crate) use slots::{Modules, SlotActor};

@@ -112,7 +112,7 @@ fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
 fn open(single: Single, args: &Profile, max_batch: u32) -> Result<Layered, UserError> {
     let bytes: Arc<[u8]> = match single.file {
         ModelFile::Bytes(bytes) => bytes,
-        ModelFile::Path(path) => std::fs::read(&path)
+        ModelFile::Path(path) => weir_files::read(&path, weir_operators::MAX_MODEL_BYTES)
             .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?
             .into(),
     };
@@ -199,7 +199,7 @@ fn read(path: &Path, name: &str, blocks: usize) -> Result<Blocks, UserError> {
             path.display()
         ))
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = weir_graph::reading::text(path).map_err(wrong)?;
     let profile: Blocks = toml::from_str(&text)
         .map_err(|error| wrong(format!("it is no profile of blocks: {}", error.message())))?;
     if profile.model != name {

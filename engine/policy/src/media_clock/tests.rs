@@ -1,0 +1,262 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const HOUR_MS: f64 = 3_600_000.0;
+
+fn at(ms: f64) -> Timestamp {
+    Timestamp::from_micros((ms * 1e3) as u64)
+}
+
+fn recorded() -> MediaClock {
+    let mut clock = MediaClock::new(Some(1.0));
+    clock.on_open(MediaFacts {
+        live: false,
+        stamped: true,
+        fps: Some(25.0),
+    });
+    clock
+}
+
+fn live() -> MediaClock {
+    let mut clock = MediaClock::new(Some(1.0));
+    clock.on_open(LIVE);
+    clock
+}
+
+const LIVE: MediaFacts = MediaFacts {
+    live: true,
+    stamped: true,
+    fps: Some(25.0),
+};
+
+/// Stamps of a recorded stream, what comes of them, and how many discontinuities that is.
+fn check_recorded(stamps: &[f64], expected: &[f64], discontinuities: usize) {
+    let mut clock = recorded();
+    let times: Vec<FrameTime> = stamps
+        .iter()
+        .map(|stamp| clock.on_frame(*stamp, 1, at(0.0)))
+        .collect();
+    let found: Vec<f64> = times.iter().map(|time| time.pts_ms).collect();
+    assert_eq!(found, expected, "{stamps:?}");
+    let jumps = times.iter().filter(|time| time.discontinuity).count();
+    assert_eq!(jumps, discontinuities, "{stamps:?}");
+    for time in times {
+        assert_eq!(time.due, Some(at(time.pts_ms)), "{stamps:?}");
+    }
+}
+
+#[test]
+fn a_jump_of_an_hour_is_rebased_and_a_pause_of_some_seconds_is_kept() {
+    check_recorded(&[0.0, 40.0, 80.0], &[0.0, 40.0, 80.0], 0);
+    check_recorded(&[0.0, 5_000.0, 5_040.0], &[0.0, 5_000.0, 5_040.0], 0);
+    check_recorded(
+        &[0.0, 40.0, HOUR_MS, HOUR_MS + 40.0],
+        &[0.0, 40.0, 80.0, 120.0],
+        1,
+    );
+    // One flipped byte: there and back.
+    check_recorded(&[0.0, 40.0, HOUR_MS, 120.0], &[0.0, 40.0, 80.0, 120.0], 2);
+    check_recorded(&[0.0, HOUR_MS, f64::MAX, 1.0], &[0.0, 40.0, 80.0, 120.0], 3);
+}
+
+#[test]
+fn missing_repeating_and_falling_stamps_give_times_that_grow() {
+    check_recorded(
+        &[0.0, 40.0, 40.0, 20.0, 120.0],
+        &[0.0, 40.0, 41.0, 42.0, 120.0],
+        0,
+    );
+    check_recorded(&[0.0, f64::NAN, 80.0], &[0.0, 40.0, 80.0], 1);
+    check_recorded(&[0.0, 9_000.0, 0.0, 40.0], &[0.0, 9_000.0, 9_040.0, 9_080.0], 1);
+    let still = [0.0; 9];
+    let found = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 45.0, 85.0, 125.0];
+    check_recorded(&still, &found, 1);
+}
+
+#[test]
+fn the_rate_of_a_stream_is_measured_where_it_states_a_wrong_one() {
+    let mut clock = recorded();
+    for frame in 0..40 {
+        clock.on_frame(f64::from(frame) * 100.0, 1, at(0.0));
+    }
+    assert_eq!(clock.interval(), Span::from_millis(100));
+    let jump = clock.on_frame(HOUR_MS, 1, at(0.0));
+    assert_eq!((jump.pts_ms, jump.discontinuity), (4_000.0, true));
+}
+
+#[test]
+fn frames_that_the_source_leaves_out_are_no_jump() {
+    // One frame in 20 seconds of a recording at 25 frames a second.
+    let mut clock = recorded();
+    for frame in 0..30 {
+        let stamp = f64::from(frame) * 20_000.0;
+        let time = clock.on_frame(stamp, 500, at(0.0));
+        assert_eq!((time.pts_ms, time.discontinuity), (stamp, false));
+    }
+    assert_eq!(clock.interval(), Span::from_millis(40));
+}
+
+#[test]
+fn a_loop_goes_on_with_the_next_frame_time_and_is_no_discontinuity() {
+    let mut clock = recorded();
+    clock.on_frame(0.0, 1, at(0.0));
+    clock.on_frame(40.0, 1, at(40.0));
+    clock.on_open(clock.facts);
+    let again = clock.on_frame(0.0, 1, at(50.0));
+    assert_eq!(
+        (again.pts_ms, again.discontinuity, again.missing),
+        (80.0, false, 0)
+    );
+    assert_eq!(again.due, Some(at(80.0)));
+}
+
+#[test]
+fn speed_shortens_waiting_and_not_media_time() {
+    let mut clock = MediaClock::new(Some(2.0));
+    clock.on_open(MediaFacts { live: false, ..LIVE });
+    clock.on_frame(0.0, 1, at(100.0));
+    let time = clock.on_frame(1_000.0, 1, at(100.0));
+    assert_eq!((time.pts_ms, time.due), (1_000.0, Some(at(600.0))));
+    let mut unpaced = MediaClock::new(None);
+    assert_eq!(unpaced.on_frame(0.0, 1, at(0.0)).due, None);
+}
+
+/// Frames of a live stream, one each 40 ms from `from` to `to`, that take `way_ms` to come.
+fn stream(clock: &mut MediaClock, from: u32, to: u32, way_ms: f64) {
+    for frame in from..to {
+        let made = f64::from(frame) * 40.0;
+        let time = clock.on_frame(made, 1, at(made + way_ms));
+        assert_eq!((time.pts_ms, time.missing, time.discontinuity), (made, 0, false));
+        assert_eq!(time.age, Span::ZERO);
+        assert_eq!(time.due, None);
+    }
+}
+
+#[test]
+fn frames_of_a_camera_that_slept_are_as_old_as_they_waited() {
+    let mut clock = live();
+    stream(&mut clock, 0, 50, 30.0);
+    // Seven seconds of frames come at once.
+    let woke = 2_000.0 + 7_000.0;
+    for frame in 50..225 {
+        let made = f64::from(frame) * 40.0;
+        let time = clock.on_frame(made, 1, at(woke + 30.0));
+        assert_eq!(time.pts_ms, made);
+        assert_eq!(
+            time.age,
+            Span::from_secs_f64((woke - made) / 1e3),
+            "frame {frame}"
+        );
+        assert_eq!((time.missing, time.discontinuity), (0, false));
+    }
+    stream(&mut clock, 225, 300, 30.0);
+}
+
+#[test]
+fn an_outage_that_the_wall_clock_confirms_stays_a_gap() {
+    let mut clock = live();
+    stream(&mut clock, 0, 50, 30.0);
+    // It was away for an hour, kept its clock, and the connection with it.
+    let time = clock.on_frame(2_000.0 + HOUR_MS, 1, at(2_000.0 + HOUR_MS + 30.0));
+    assert_eq!((time.pts_ms, time.discontinuity), (2_000.0 + HOUR_MS, false));
+    assert_eq!(time.missing, 90_000);
+    assert_eq!(time.age, Span::ZERO);
+}
+
+#[test]
+fn a_live_stamp_from_the_future_is_rebased() {
+    let mut clock = live();
+    stream(&mut clock, 0, 50, 30.0);
+    let time = clock.on_frame(HOUR_MS, 1, at(2_030.0));
+    assert_eq!((time.pts_ms, time.discontinuity), (2_000.0, true));
+    let next = clock.on_frame(HOUR_MS + 40.0, 1, at(2_070.0));
+    assert_eq!((next.pts_ms, next.discontinuity), (2_040.0, false));
+    assert_eq!(next.age, Span::ZERO);
+}
+
+#[test]
+fn a_stream_that_was_opened_again_shows_its_outage() {
+    let mut clock = live();
+    stream(&mut clock, 0, 50, 30.0);
+    clock.on_open(LIVE);
+    let time = clock.on_frame(0.0, 1, at(12_030.0));
+    assert_eq!((time.pts_ms, time.missing), (12_000.0, 250));
+    assert_eq!((time.age, time.discontinuity), (Span::ZERO, false));
+    let next = clock.on_frame(40.0, 1, at(12_070.0));
+    assert_eq!((next.pts_ms, next.missing), (12_040.0, 0));
+}
+
+#[test]
+fn the_first_burst_of_a_player_is_not_old_and_not_a_jump() {
+    // What the server had buffered comes at once, then frames at their rate.
+    let mut clock = live();
+    for frame in 0..75 {
+        let time = clock.on_frame(f64::from(frame) * 40.0, 1, at(5_000.0));
+        assert_eq!((time.age, time.discontinuity), (Span::ZERO, false));
+    }
+}
+
+#[test]
+fn stamps_that_are_counted_say_nothing_of_age() {
+    let mut clock = MediaClock::new(Some(1.0));
+    clock.on_open(MediaFacts {
+        stamped: false,
+        ..LIVE
+    });
+    // Counted at 25 a second, it sends 10.
+    for frame in 0..1_000 {
+        let time = clock.on_frame(f64::from(frame) * 40.0, 1, at(f64::from(frame) * 100.0));
+        assert_eq!(time.age, Span::ZERO);
+    }
+}
+
+#[test]
+fn a_clock_that_runs_slow_is_found_out_and_a_poor_crystal_costs_milliseconds() {
+    let ages = |rate: f64| {
+        let mut clock = live();
+        let age = |frame: u32| {
+            let now = f64::from(frame) * 40.0;
+            clock.on_frame(now * rate, 1, at(now)).age.as_millis_f64()
+        };
+        (0..10_000).map(age).collect::<Vec<f64>>()
+    };
+    let crystal = ages(1.0 - 200e-6).into_iter().fold(0.0, f64::max);
+    assert!(crystal < 15.0, "{crystal} ms");
+    let wrong = ages(0.8);
+    assert_eq!(wrong[9_999], 0.0, "after a window the clock is not believed");
+}
+
+proptest! {
+    /// Whatever the stamps and arrivals: times grow, are finite, and no wait is longer than the bound.
+    #[test]
+    fn times_grow_and_waits_are_bounded(
+        is_live in any::<bool>(),
+        frames in prop::collection::vec((any::<u8>(), any::<f64>(), -5_000.0..5_000.0, 0_u64..2_000, prop::bool::weighted(0.02)), 1..300),
+    ) {
+        let facts = MediaFacts { live: is_live, ..LIVE };
+        let mut clock = MediaClock::new(Some(1.0));
+        clock.on_open(facts);
+        let (mut now, mut stamp, mut last) = (0, 0.0, f64::NEG_INFINITY);
+        let mut due = Timestamp::ZERO;
+        for (kind, wild, near, gap, reopen) in frames {
+            now += gap;
+            stamp = match kind {
+                0..=20 => wild,
+                21..=60 => stamp + near,
+                _ => stamp + 40.0,
+            };
+            if reopen {
+                clock.on_open(facts);
+            }
+            let time = clock.on_frame(stamp, 1, at(now as f64));
+            prop_assert!(time.pts_ms.is_finite() && time.pts_ms > last, "{} after {last}", time.pts_ms);
+            if let Some(next) = time.due {
+                prop_assert!(next.since(due) <= MAX_JUMP + clock.interval() + Span::from_millis(now));
+                due = next;
+            }
+            prop_assert_eq!(time.due.is_some(), !is_live);
+            last = time.pts_ms;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The end of a run by time or by being asked to, on a thread of its own: whatever else the machine is busy with, sources
+//! are stopped when the time is up, and what has not come out when the grace is over is given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use weir_flow::StopFlag;
+
+use crate::clock::{Clock, duration};
+
+/// How often it looks.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The thread.
+pub(crate) struct RunTimer {
+    ended: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl RunTimer {
+    /// Raises `stop` when `limit` is over, and calls `abandon` once when `grace` is over since it was raised.
+    ///
+    /// # Errors
+    /// Where the machine gives no thread.
+    pub(crate) fn start(
+        clock: Clock,
+        stop: StopFlag,
+        limit: Option<Duration>,
+        grace: Duration,
+        abandon: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let ended: Arc<AtomicBool> = Arc::default();
+        let over = Arc::clone(&ended);
+        let builder = std::thread::Builder::new().name("weir-timer".to_owned());
+        let thread = builder.spawn(move || {
+            let began = clock.now();
+            let mut stopped_at = None;
+            while !over.load(Ordering::Relaxed) {
+                let now = clock.now();
+                if limit.is_some_and(|limit| duration(now.since(began)) >= limit) {
+                    stop.raise();
+                }
+                if stop.raised() {
+                    let since = *stopped_at.get_or_insert(now);
+                    if duration(now.since(since)) >= grace {
+                        abandon();
+                        return;
+                    }
+                }
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        })?;
+        Ok(Self { ended, thread })
+    }
+
+    /// The run is over.
+    pub(crate) fn end(self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if self.thread.join().is_err() {
+            tracing::error!("the timer of the run panicked");
+        }
+    }
+}
