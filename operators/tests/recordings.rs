@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ffmpeg_next::{Dictionary, Rational, format};
@@ -143,6 +144,11 @@ fn a_matroska_file_that_was_cut_off_says_so_and_a_live_one_is_not_accused() {
     for words in ["was cut off (600000 of its", &format!("holds {there} frames")] {
         assert!(found.error.contains(words), "{}", found.error);
     }
+    let error = open_with(&cut(&whole, 300), SourceOptions::default())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("was cut off (300 of its"), "{error}");
     // As of a recorder that is still writing, or was killed: its size is not known.
     let live = folder.path().join("live.mkv");
     let mut options = Dictionary::new();
@@ -339,6 +345,16 @@ fn an_image_that_cannot_be_read_keeps_its_number_and_is_named() {
     for words in ["2 of 20 images cannot be read: 01.png (", "), 04.png ("] {
         assert!(found.error.contains(words), "{}", found.error);
     }
+    // Neither folders nor pipes are images; what a link to nothing was meant to be is one that is missing.
+    std::fs::create_dir(folder.path().join("folder.png")).unwrap();
+    std::os::unix::fs::symlink("nothing", folder.path().join("link.png")).unwrap();
+    let found = read(folder.path());
+    assert!(
+        found.error.contains("3 of 21 images") && found.error.contains("link.png ("),
+        "{}",
+        found.error
+    );
+    std::fs::remove_file(folder.path().join("link.png")).unwrap();
     // No more are named than a line can hold.
     for index in 20..60 {
         std::fs::write(folder.path().join(format!("{index:02}.png")), b"no image").unwrap();
@@ -361,6 +377,60 @@ fn an_image_that_cannot_be_read_keeps_its_number_and_is_named() {
         (found.frames.len(), found.counts.not_sampled, found.error.as_str()),
         (1, 59, "")
     );
+}
+
+#[test]
+fn photographs_are_turned_as_the_camera_was_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("photo.jpg");
+    let colours = [[220, 20, 20], [20, 200, 20], [20, 20, 220], [240, 240, 240]];
+    let photo = image::RgbImage::from_fn(96, 64, |x, y| {
+        image::Rgb(colours[usize::from(x >= 48) + 2 * usize::from(y >= 32)])
+    });
+    photo.save(&path).unwrap();
+    assert_eq!(corners(&read(&path).frames[0]), "RGBW");
+    // The first tag of the first directory: orientation, a quarter to the right.
+    let exif = b"\xFF\xE1\x00\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.splice(2..2, exif.iter().copied());
+    std::fs::write(&path, bytes).unwrap();
+    let info = open_with(&path, SourceOptions::default()).unwrap().info();
+    assert_eq!((info.width, info.height), (64, 96));
+    let found = read(&path);
+    assert_eq!(
+        (found.frames[0].image.width, found.frames[0].image.height),
+        (64, 96)
+    );
+    assert_eq!(corners(&found.frames[0]), "BRWG");
+}
+
+#[test]
+fn an_image_that_says_it_is_huge_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.png");
+    image(&path, 4);
+    // Width and height stand behind the signature, and the checksum behind them.
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);
+    let checksum = crc32(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let found = read(folder.path());
+    assert!(found.frames.is_empty());
+    assert!(
+        found.error.contains("a.png (Memory limit exceeded"),
+        "{}",
+        found.error
+    );
+}
+
+/// The checksum of PNG chunks.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc: u32, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+        })
+    })
 }
 
 #[test]
@@ -387,10 +457,41 @@ fn a_pipe_is_read_as_a_file_is_and_waits_for_nobody_after_a_stop() {
         .unwrap()
         .to_string();
     assert!(stopped.contains("stopped"), "{stopped}");
+    // Nor where the writer has stopped: what a pipe holds at once is there, and it stays open.
+    let matroska = std::fs::read(shipped_as(folder.path(), "whole.mkv")).unwrap();
+    let mut writer = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&pipe)
+        .unwrap();
+    writer.write_all(&matroska[..60_000]).unwrap();
+    let found = read_with(&pipe, options);
+    drop(writer);
+    assert!(found.error.contains("nothing came for 0.1 s"), "{}", found.error);
+    assert!(!found.frames.is_empty());
+    // An index at the end cannot be read from a pipe.
+    let (clip, to) = (folder.path().join("plain.mp4"), pipe.clone());
+    remux(&shipped(), &clip, Dictionary::new(), 0);
+    let writer = std::thread::spawn(move || {
+        let _ = std::fs::write(to, std::fs::read(clip).unwrap());
+    });
+    let found = read_with(
+        &pipe,
+        SourceOptions {
+            timeout_s: 600.0,
+            ..SourceOptions::default()
+        },
+    );
+    writer.join().unwrap();
+    assert!(found.error.contains("its index is at its end"), "{}", found.error);
     // And where somebody does, all comes through.
     let clip = folder.path().join("clip.mp4");
     quarters(&clip, 60);
     let (clip, to) = (std::fs::read(clip).unwrap(), pipe.clone());
+    assert!(
+        clip.len() < 60_000,
+        "the writer is to be gone before the first picture is decoded"
+    );
     let writer = std::thread::spawn(move || std::fs::write(to, clip).unwrap());
     let options = SourceOptions {
         timeout_s: 600.0,

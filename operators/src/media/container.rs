@@ -8,6 +8,7 @@ use std::path::Path;
 /// Elements that are looked at before a Matroska segment: its header, and filling.
 const MAX_ELEMENTS: usize = 16;
 
+const EBML_HEADER: u64 = 0x1A45_DFA3;
 const EBML_SEGMENT: u64 = 0x1853_8067;
 
 /// Sizes of the packets of transport streams, and where in each the sync byte is: plain, with a time stamp (M2TS), with
@@ -21,8 +22,12 @@ const TS_LOOKED_AT: u64 = 5;
 /// What is missing of the file at `path`, which FFmpeg's demuxer `format` reads; `None` where it is whole or nobody can
 /// say.
 pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    let there = std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)?
+        .len();
     let mut file = File::open(path).ok()?;
-    let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
     if format.contains("mpegts") {
         return in_a_packet(&mut file, there).then(|| "in the midst of a packet".to_owned());
     }
@@ -36,6 +41,11 @@ pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
     (there < named).then(|| format!("{there} of its {named} bytes are there"))
 }
 
+/// The same of a file that no demuxer reads, as far as its first bytes say what it is.
+pub(super) fn cut_off_early(path: &Path) -> Option<String> {
+    cut_off(path, "matroska").or_else(|| cut_off(path, "avi"))
+}
+
 fn bytes<const N: usize>(file: &mut File, at: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     file.seek(SeekFrom::Start(at)).ok()?;
@@ -46,8 +56,11 @@ fn bytes<const N: usize>(file: &mut File, at: u64) -> Option<[u8; N]> {
 /// Where the segment ends, as it says itself.
 fn matroska_end(file: &mut File) -> Option<u64> {
     let mut at = 0;
-    for _ in 0..MAX_ELEMENTS {
+    for element in 0..MAX_ELEMENTS {
         let (id, length) = number(file, at, true)?;
+        if element == 0 && id != EBML_HEADER {
+            return None;
+        }
         at += length;
         let (size, length) = number(file, at, false)?;
         at += length;
@@ -129,6 +142,7 @@ mod tests {
         check(&with(&[0x01, 255, 255, 255, 255, 255, 255, 255], 3), names, None);
         check(&head[..9], names, None);
         check(&[0; 40], names, None);
+        check(&with(&[0x8A], 9)[7..], names, None);
         check(&with(&[0x8A], 9), "mov,mp4", None);
     }
 

@@ -226,7 +226,9 @@ impl FfmpegSource {
                 State::Reading { errors: errors + 1 }
             }
             Err(error) => {
-                let reason = self.missing().unwrap_or_else(|| error.to_string());
+                let reason = self
+                    .missing()
+                    .unwrap_or_else(|| open::broken(error, self.options));
                 self.drain(Some(reason))
             }
         }
@@ -240,6 +242,11 @@ impl FfmpegSource {
             return Some(format!(
                 "the file was cut off ({cut_off}), it holds {there} frames: record or download it again"
             ));
+        }
+        if there == 0 && open::is_pipe(&self.uri) {
+            let reason = "its index is at its end, which a pipe cannot be read from: write a fragmented MP4, or one with \
+                          its index at the front";
+            return Some(reason.to_owned());
         }
         let named = self
             .info

@@ -19,6 +19,8 @@ pub(super) struct Fifo {
     file: File,
     /// Looks at the stop flag that are taken without a byte before the pipe is given up.
     patience: u64,
+    /// Nothing came in time. Demuxers look for a place to go on from, and would wait again with each try.
+    given_up: bool,
     stop: StopFlag,
 }
 
@@ -43,6 +45,7 @@ impl Fifo {
         let fifo = Self {
             file,
             patience: u64::try_from(patience).unwrap_or(u64::MAX),
+            given_up: false,
             stop: stop.clone(),
         };
         if fifo.wait()?.contains(PollFlags::IN) {
@@ -76,7 +79,11 @@ impl Fifo {
 impl Read for Fifo {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         loop {
-            self.wait()?;
+            if self.given_up {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            self.wait()
+                .inspect_err(|error| self.given_up = error.kind() == ErrorKind::TimedOut)?;
             match self.file.read(buffer) {
                 // Another reader was faster.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}

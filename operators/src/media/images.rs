@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use image::{DynamicImage, ImageDecoder, ImageError, ImageReader};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 use weir_flow::{Frame, Image, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
 use super::sample::FrameSampler;
@@ -110,8 +111,11 @@ impl ImageSource {
 
 /// The image as it is to be seen: photographs say how the camera was held.
 fn read(file: &Path) -> Result<Image, ImageError> {
-    let mut decoder = ImageReader::open(file)?.with_guessed_format()?.into_decoder()?;
-    let orientation = decoder.orientation()?;
+    let (mut decoder, orientation) = decoder(file)?;
+    // A few bytes may say that they are a picture of many gigabytes.
+    let mut limits = Limits::default();
+    limits.reserve(decoder.total_bytes())?;
+    decoder.set_limits(limits)?;
     let mut image = DynamicImage::from_decoder(decoder)?;
     image.apply_orientation(orientation);
     let image = image.into_rgb8();
@@ -120,11 +124,18 @@ fn read(file: &Path) -> Result<Image, ImageError> {
 
 /// Its width and height as it is to be seen.
 fn size(file: &Path) -> Result<(u32, u32), ImageError> {
-    let mut decoder = ImageReader::open(file)?.with_guessed_format()?.into_decoder()?;
+    let (decoder, orientation) = decoder(file)?;
     let (width, height) = decoder.dimensions();
     // Of the eight orientations, the last four lie on their side.
-    let lies = decoder.orientation()?.to_exif() > 4;
+    let lies = orientation.to_exif() > 4;
     Ok(if lies { (height, width) } else { (width, height) })
+}
+
+/// What decodes the file, and how its picture is to be turned: not at all, where that cannot be read.
+fn decoder(file: &Path) -> Result<(impl ImageDecoder, Orientation), ImageError> {
+    let mut decoder = ImageReader::open(file)?.with_guessed_format()?.into_decoder()?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((decoder, orientation))
 }
 
 /// A file by its name, without its folder.

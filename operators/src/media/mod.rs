@@ -103,7 +103,8 @@ fn images_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if is_image(&path) && path.is_file() {
+        // What cannot be looked at, as a link to nothing, is to be named as an image that cannot be read.
+        if is_image(&path) && std::fs::metadata(&path).map_or(true, |found| found.is_file()) {
             files.push(path);
         }
     }

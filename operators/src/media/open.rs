@@ -13,7 +13,7 @@ use weir_files::io_reason;
 use weir_flow::{SourceError, StopFlag};
 
 use super::fifo::{Fifo, is_fifo};
-use super::{SourceOptions, cannot_open};
+use super::{SourceOptions, cannot_open, container};
 
 /// FFmpeg's names of raw elementary streams. They carry no time stamps, and those it reports are made up from a rate
 /// that it assumes.
@@ -120,6 +120,21 @@ pub(super) fn local_path(uri: &str) -> Option<&Path> {
     local.then(|| Path::new(uri.strip_prefix("file:").unwrap_or(uri)))
 }
 
+/// Whether the address is that of a named pipe.
+pub(super) fn is_pipe(uri: &str) -> bool {
+    local_path(uri).is_some_and(is_fifo)
+}
+
+/// In words what broke a source off while it was read.
+pub(super) fn broken(error: Error, options: SourceOptions) -> String {
+    match error {
+        Error::Other {
+            errno: ffmpeg_next::error::ETIMEDOUT,
+        } => format!("nothing came for {} s", options.timeout_s),
+        other => other.to_string(),
+    }
+}
+
 /// Opens a named pipe, into which somebody is to write a video.
 fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     let timeout_s = options.timeout_s.clamp(0.01, 1e6);
@@ -192,6 +207,9 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
 }
 
 fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
+    if let Some(cut_off) = container::cut_off_early(path) {
+        return format!("the file was cut off ({cut_off}): record or download it again");
+    }
     match error {
         _ if stop.raised() => "stopped while opening".to_owned(),
         Error::InvalidData | Error::Eof if has_mp4_head(path) => {
