@@ -13,6 +13,6 @@ pub use catalog::{heads, operators};
 pub use census::{ffmpeg_versions, h264_encoder};
 pub use model::{
     Blocked, CutError, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts, PassedOver, Settled,
-    find_runtime, load,
+    find_runtime, load, load_runtime,
 };
 pub use operate::{OperatorError, OperatorRequest, operator};

@@ -92,7 +92,14 @@ pub(crate) fn tell(ran: &Ran, options: &LaunchOptions, accuracy: Option<&Score>)
         report::table(report) + &accuracy.unwrap_or_default()
     };
     match &options.course.report {
-        Some(path) => report::write(&Accounted { report, accuracy }, path)?,
+        Some(path) => {
+            let written = report::write(&Accounted { report, accuracy }, path);
+            if written.is_err() {
+                // What a long run came to is not lost with its file.
+                output::remark(&table());
+            }
+            written?;
+        }
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
         // Whoever reads event lines from standard output wants nothing else there.

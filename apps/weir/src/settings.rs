@@ -71,6 +71,11 @@ impl Settings {
 fn of_file(file: &Path) -> Result<Config, config::ConfigError> {
     let source = config::File::from(file).format(FileFormat::Toml).required(true);
     let plain = Config::builder().add_source(source.clone()).build()?;
+    if let Some(key) = unknown(&plain) {
+        let meant = weir_graph::reading::hint(&key, "keys", KEYS).unwrap_or_default();
+        let message = format!("{}: there is no key `{key}`; {meant}", file.display());
+        return Err(config::ConfigError::Message(message));
+    }
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut builder = Config::builder().add_source(source);
     for key in PATHS {
@@ -79,6 +84,14 @@ fn of_file(file: &Path) -> Result<Config, config::ConfigError> {
         }
     }
     builder.build()
+}
+
+/// A key of the file that is none of the settings.
+fn unknown(plain: &Config) -> Option<String> {
+    let keys = plain
+        .clone()
+        .try_deserialize::<std::collections::BTreeMap<String, config::Value>>();
+    keys.ok()?.into_keys().find(|key| !KEYS.contains(&key.as_str()))
 }
 
 /// The layer of the environment: `WEIR_` and a key in capitals. An empty variable counts as unset.

@@ -60,7 +60,8 @@ pub struct SinkError {
     pub reason: String,
 }
 
-/// Why a file or folder cannot be used: what the system says, and where permissions are the reason, that they are.
+/// Why a file or folder cannot be used, in words for the person who named it: permissions where they are the reason, and
+/// what the system says where there are no better words.
 #[must_use]
 pub fn io_reason(error: &io::Error) -> String {
     match error.kind() {
@@ -68,6 +69,12 @@ pub fn io_reason(error: &io::Error) -> String {
             "not permitted: check its permissions, and those of the folders above it".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::NotADirectory => "what it lies in is no folder".to_owned(),
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::AlreadyExists => "something else of that name is there".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "nothing can be written there: the disk is read-only".to_owned(),
+        io::ErrorKind::InvalidData => "it is no text (no UTF-8)".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -84,6 +91,6 @@ mod tests {
         };
         check(io::ErrorKind::PermissionDenied, "not permitted");
         check(io::ErrorKind::IsADirectory, "it is a folder");
-        check(io::ErrorKind::NotFound, "not found");
+        check(io::ErrorKind::NotFound, "there is no such file");
     }
 }

@@ -80,7 +80,10 @@ pub fn load_for(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
     let text = read_text(path).map_err(|reason| {
-        let hint = Some("give the path of a graph, a TOML file".to_owned());
+        let meant = settings::meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
+        let hint = Some(
+            meant.unwrap_or_else(|| "give the path of a graph, a TOML file, before any video".to_owned()),
+        );
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     parse_for(sources, &text, path, catalog, environment)

@@ -30,8 +30,8 @@ use dump::Dump;
 pub use faithful::{PassedOver, Settled};
 pub use layered::Layered;
 pub use parts::OnnxParts;
-pub use runtime::find_runtime;
 use runtime::{Engine, View};
+pub use runtime::{find_runtime, load_runtime};
 use session::OnnxSession;
 
 /// Where a model is.
