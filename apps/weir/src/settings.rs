@@ -56,7 +56,12 @@ impl Settings {
             .map_err(|error| bad(&error))?;
         if let Some(file) = file {
             // Said here, since the layer itself does not say which file it is.
-            File::open(file).map_err(|error| bad(&format!("{}: {}", file.display(), io_reason(&error))))?;
+            let opened = File::open(file).and_then(|opened| opened.metadata());
+            let opened =
+                opened.map_err(|error| bad(&format!("{}: {}", file.display(), io_reason(&error))))?;
+            if opened.is_dir() {
+                return Err(bad(&format!("{}: it is a folder", file.display())).into());
+            }
             builder = builder.add_source(of_file(file).map_err(|error| bad(&error))?);
         }
         builder

@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -282,6 +284,27 @@ fn slips_are_answered_with_what_was_meant() {
             "no key `frame_memroy`",
             "did you mean \"frame_memory\"?",
         ],
+    );
+}
+
+#[test]
+fn variables_that_are_no_text_are_nobodys_but_a_setting_is_refused() {
+    let folder = place(&graph("app", FIVE_FRAMES));
+    let check = |name: &[u8]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["check", "graph.toml"]).current_dir(folder.path());
+        command
+            .env(OsStr::from_bytes(name), OsStr::from_bytes(b"\xff"))
+            .output()
+            .unwrap()
+    };
+    for name in [&b"FOO"[..], b"FOO\xff"] {
+        let said = check(name);
+        assert!(said.status.success(), "{}", stderr(&said));
+    }
+    refuses(
+        &check(b"WEIR_FRAME_MEMORY"),
+        &["frame_memory", "is not an amount of memory"],
     );
 }
 

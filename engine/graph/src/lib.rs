@@ -112,8 +112,9 @@ fn parse_for(
 ) -> Result<Graph, Problems> {
     let mut reports = Reports::new(path, text);
     let document = document::parse(sources, text, environment, &mut reports);
-    let whole = std::path::absolute(path)
-        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let whole = std::path::absolute(path).map_err(|error| {
+        Problems::of_file(path, format!("the current folder: {}", io_reason(&error)), None)
+    })?;
     let folder = whole.parent().unwrap_or(&whole);
     let raw = raw::read(
         &document,
