@@ -161,6 +161,11 @@ fn as_nobody(folder: &Path, arguments: &[&str]) -> Option<Output> {
         Command::new(PROGRAM)
     };
     match command.args(arguments).current_dir(folder).output() {
+        // What `env` and its like say where the program cannot be run: temporary files are in a folder of root's own.
+        Ok(said) if matches!(said.status.code(), Some(126 | 127)) => {
+            eprintln!("skipped: {}", stderr(&said));
+            None
+        }
         Ok(said) => Some(said),
         Err(error) => {
             eprintln!("skipped: {error}");
@@ -238,7 +243,7 @@ fn a_terminal_shows_how_far_a_run_is_and_a_pipe_does_not() {
     let Some(drawn) = on_terminal(folder.path(), "run graph.toml --duration 2s") else {
         return;
     };
-    for part in ["0:02 left", "streams 1/1", "/s delivered", "dropped or late"] {
+    for part in ["0:02 left", "streams 1/1", "/s delivered", "drop rate"] {
         assert!(drawn.contains(part), "{part} is not in\n{drawn}");
     }
     let piped = weir(folder.path(), &["run", "graph.toml", "--duration", "1s"]);
