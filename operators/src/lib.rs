@@ -14,6 +14,6 @@ pub use catalog::{heads, operators};
 pub use census::{ffmpeg_versions, h264_encoder};
 pub use model::{
     Blocked, CutError, Layered, LoadRequest, MAX_MODEL_BYTES, ModelFile, OnnxModel, OnnxParts, PassedOver,
-    Settled, dump_index, find_runtime, load,
+    Settled, dump_index, find_runtime, load, load_runtime,
 };
 pub use operate::{OperatorError, OperatorRequest, operator};

@@ -12,7 +12,7 @@ use weir_policy::{Order, Span};
 
 use crate::{output, printable};
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
-use values::{Bandwidth, Device, device, drop_rule, factor, hops, listen, order};
+use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Speed, TruthOf};
 
 /// Video analytics under a latency promise.
@@ -72,7 +72,7 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, PartialEq, Group)]
 pub(crate) struct Course {
     /// Stop after this time, such as 60s or 5m
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub(crate) duration: Option<Span>,
     /// Write the report to this file as JSON instead of printing a table
     #[arg(long, value_name = "FILE")]

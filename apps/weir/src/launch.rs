@@ -158,7 +158,14 @@ pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
         report::table(report) + &accuracy.unwrap_or_default()
     };
     match report_file {
-        Some(file) => report::write(&Accounted { report, accuracy }, file)?,
+        Some(file) => {
+            let written = report::write(&Accounted { report, accuracy }, file);
+            if written.is_err() {
+                // What a long run came to is not lost with its file.
+                output::remark(&table());
+            }
+            written?;
+        }
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
         // Whoever reads event lines from standard output wants nothing else there.

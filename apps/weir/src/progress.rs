@@ -158,7 +158,7 @@ fn line(now: &Reading, outlook: &Outlook) -> String {
     });
     // Short, so that a terminal of 80 columns shows it whole.
     format!(
-        "{left}streams {}/{}, {} frames, {:.1}/s delivered, {:.1} % dropped or late",
+        "{left}streams {}/{}, {} frames, {:.1}/s delivered, drop rate {:.1} %",
         now.running,
         now.streams,
         now.arrived,
@@ -191,7 +191,7 @@ mod tests {
         let outlook = pacing.look(&reading(90, Some(0.25)), at(30));
         assert_eq!(
             line(&reading(90, Some(0.25)), &outlook),
-            "1:30 left, streams 2/3, 100 frames, 3.0/s delivered, 10.0 % dropped or late"
+            "1:30 left, streams 2/3, 100 frames, 3.0/s delivered, drop rate 10.0 %"
         );
         // A camera has no end, a run by the clock has.
         assert_eq!(pacing.look(&reading(90, None), at(31)).left, None);

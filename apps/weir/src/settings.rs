@@ -85,6 +85,12 @@ fn of_file(file: &Path) -> Result<Config, String> {
     let source = config::File::from_str(&text, FileFormat::Toml);
     let read = || {
         let plain = Config::builder().add_source(source.clone()).build()?;
+        if let Some(key) = unknown(&plain) {
+            let meant = weir_graph::reading::hint(&key, "keys", KEYS).unwrap_or_default();
+            return Err(config::ConfigError::Message(format!(
+                "there is no key `{key}`; {meant}"
+            )));
+        }
         let folder = file.parent().unwrap_or(Path::new(""));
         let mut builder = Config::builder().add_source(source.clone());
         for key in PATHS {
@@ -113,6 +119,14 @@ fn trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+/// A key of the file that is none of the settings.
+fn unknown(plain: &Config) -> Option<String> {
+    let keys = plain
+        .clone()
+        .try_deserialize::<std::collections::BTreeMap<String, config::Value>>();
+    keys.ok()?.into_keys().find(|key| !KEYS.contains(&key.as_str()))
 }
 
 /// The layer of the environment: `WEIR_` and a key in capitals. An empty variable counts as unset.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{refuses, signal, stderr};
+use common::{asks_to_stop, refuses, signal, stderr};
 use tempfile::TempDir;
 use weir_flow::{Delivery, Frame, Image, Settings, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
@@ -429,7 +429,7 @@ fn wait_for_lines(place: &Place, run: &mut Child) {
 
 #[test]
 fn an_interrupted_replay_completes_its_files_and_accounts_for_every_frame() {
-    for asked in ["-INT", "-TERM", "-HUP"] {
+    for (asked, _) in asks_to_stop() {
         let place = Place::new();
         place.clip("clip.mp4", 50);
         let arguments =

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{refuses, signal};
+use common::{asks_to_stop, refuses, signal};
 use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
 use weir_operators::{Blocked, Layered, OnnxParts};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
@@ -67,22 +67,24 @@ fn refused(arguments: &[&str], word: &str) {
 
 #[test]
 fn it_says_where_it_listens_and_ends_when_it_is_asked_to() {
-    let (mut running, address) = start(&["--listen", "127.0.0.1:0", "--class", "p4", "--slowdown", "3"]);
-    TcpStream::connect(&address).unwrap();
-    refused(&["--listen", &address], "in use");
+    for (asked, _) in asks_to_stop() {
+        let (mut running, address) = start(&["--listen", "127.0.0.1:0", "--class", "p4", "--slowdown", "3"]);
+        TcpStream::connect(&address).unwrap();
+        refused(&["--listen", &address], "in use");
 
-    signal(&running.0, "-INT");
-    assert!(running.0.wait().unwrap().success());
-    let mut said = String::new();
-    running
-        .0
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    assert!(said.contains("0 batches run"), "{said}");
-    assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+        signal(&running.0, asked);
+        assert!(running.0.wait().unwrap().success());
+        let mut said = String::new();
+        running
+            .0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert!(said.contains("0 batches run"), "{said}");
+        assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+    }
 }
 
 #[test]

@@ -61,6 +61,12 @@ pub fn io_reason(error: &io::Error) -> String {
             "not permitted: check its permissions, and those of the folders above it".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::NotADirectory => "what it lies in is no folder".to_owned(),
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::AlreadyExists => "something else of that name is there".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "nothing can be written there: the disk is read-only".to_owned(),
+        io::ErrorKind::InvalidData => "it is no text (no UTF-8)".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -84,5 +84,5 @@ fn what_permissions_forbid_is_named_so() {
     };
     check(ErrorKind::PermissionDenied, "not permitted");
     check(ErrorKind::IsADirectory, "it is a folder");
-    check(ErrorKind::NotFound, "not found");
+    check(ErrorKind::NotFound, "no such file");
 }

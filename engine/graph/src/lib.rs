@@ -81,7 +81,10 @@ pub fn load_for(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
     let text = read_text(path).map_err(|reason| {
-        let hint = Some("give the path of a graph, a TOML file".to_owned());
+        let meant = settings::meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
+        let hint = Some(
+            meant.unwrap_or_else(|| "give the path of a graph, a TOML file, before any video".to_owned()),
+        );
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     parse_for(sources, &text, path, catalog, environment)
@@ -110,8 +113,13 @@ fn parse_for(
 ) -> Result<Graph, Problems> {
     let mut reports = Reports::new(path, text);
     let document = document::parse(sources, text, environment, &mut reports);
-    let whole = std::path::absolute(path)
-        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let whole = std::path::absolute(path).map_err(|error| {
+        Problems::of_file(
+            path,
+            format!("the current folder: {}", weir_files::io_reason(&error)),
+            None,
+        )
+    })?;
     let folder = whole.parent().unwrap_or(&whole);
     let raw = raw::read(
         &document,

@@ -213,15 +213,7 @@ pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
     if reports.is_full() {
         return reports.add(at, message, None);
     }
-    let (parent, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
-    let beside: Vec<String> = parent
-        .and_then(|parent| std::fs::read_dir(parent).ok())
-        .into_iter()
-        .flatten()
-        .take(BESIDE)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    let meant = name.and_then(|name| spelling::nearest(name, beside.iter().map(String::as_str)));
+    let (parent, meant) = (path.parent(), meant_beside(path));
     if let Err(error) = path.try_exists() {
         return reports.add(
             at,
@@ -238,6 +230,21 @@ pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
         ),
     };
     reports.add(at, message, Some(hint));
+}
+
+/// The file beside a missing one whose name is nearest to it.
+pub(crate) fn meant_beside(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let beside: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
+        .ok()?
+        .take(BESIDE)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    spelling::nearest(name, beside.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// How many files beside a missing one are looked at for a likely name.

@@ -158,11 +158,6 @@ impl Labels {
         settings.text("labels_file").is_some() || settings.texts("labels").is_some()
     }
 
-    /// How many classes there are.
-    pub(crate) fn count(&self) -> usize {
-        self.names.len()
-    }
-
     /// The names in the model's order.
     pub(crate) fn names(&self) -> &[Arc<str>] {
         &self.names

@@ -31,8 +31,8 @@ pub use dump::dump_index;
 pub use faithful::{PassedOver, Settled};
 pub use layered::Layered;
 pub use parts::OnnxParts;
-pub use runtime::find_runtime;
 use runtime::{Engine, View};
+pub use runtime::{find_runtime, load_runtime};
 use session::OnnxSession;
 
 /// Where a model is.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weir_flow::DeviceKind;
-use weir_policy::Order;
+use weir_policy::{Order, Span};
 
 /// Where partitions run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,17 @@ impl std::str::FromStr for Speed {
             _ => Err("write max, or a factor from 0.01 to 1000 such as 1 or 2.5".to_owned()),
         }
     }
+}
+
+/// A duration that something can happen in.
+pub(super) fn duration(text: &str) -> Result<Span, String> {
+    let span: Span = text
+        .parse()
+        .map_err(|error: weir_policy::BadSpan| error.to_string())?;
+    if span == Span::ZERO {
+        return Err("nothing runs in no time; leave it out to run until the sources end".to_owned());
+    }
+    Ok(span)
 }
 
 pub(super) fn device(text: &str) -> Result<DeviceKind, String> {

@@ -31,10 +31,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Man(args) => return manual::man(args),
         _ => {}
     }
-    // A variable that is no text is none of ours.
-    let mut environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let settings = Settings::load(args.settings.as_deref(), &mut environment)?;
+    // Others' variables may be no text; a setting that is none is refused with what it looks like.
+    let mut variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
+    let settings = Settings::load(args.settings.as_deref(), &mut variables)?;
     let zoo = Zoo::new(&settings)?;
     match args.command {
         Command::Run(args) => run::run(args, &settings, &zoo),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comfy_table::CellAlignment;
+use weir_flow::StopFlag;
 use weir_sim::Bounds;
 use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 
@@ -12,7 +13,7 @@ use crate::outputs::Files;
 use crate::report::plain_table;
 use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
-use crate::{catalog, output, progress};
+use crate::{catalog, interrupt, output, progress};
 
 /// Runs all that the experiment asks for; prints a row for each combination, and writes the report where it is asked for.
 ///
@@ -39,8 +40,21 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let bar = progress::runs("simulating", runs.len() as u64);
     let bounds = Bounds::default();
     let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran, &bounds);
-    let reports = experiment::run_all(runs, threads, &reduce, &|done| bar.set_position(done as u64));
+    let stop = StopFlag::default();
+    interrupt::watch_saying(
+        &stop,
+        "stopping: runs that have begun are finished; once more to leave at once",
+    )?;
+    let shown = |done| bar.set_position(done as u64);
+    let reports = experiment::run_while(runs, threads, &reduce, &shown, &|| !stop.raised());
     bar.finish_and_clear();
+    if reports.len() < runs.len() {
+        output::remark(&format!(
+            "stopped: {} of {} runs are in the table and the report",
+            reports.len(),
+            runs.len()
+        ));
+    }
     let report = ExperimentReport {
         experiment: experiment.name().to_owned(),
         runs: reports,

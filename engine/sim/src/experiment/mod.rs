@@ -23,7 +23,7 @@ use weir_graph::reading::{self, Catalog, Environment, Reports, Spot};
 
 pub use capacity::capacity;
 pub use graph::world_of;
-pub use run::{Run, run_all};
+pub use run::{Run, run_all, run_while};
 pub use summary::{Estimate, ExperimentReport, Limit, Row, RunReport, rows};
 pub use sweep::Label;
 
