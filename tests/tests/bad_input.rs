@@ -12,7 +12,7 @@ use weir_flow::{Catalog, Delivery, Frame, Image, Settings, SinkFactory, SourceFa
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks;
 use weir_policy::Report;
-use weir_runtime::{Pace, RunOptions};
+use weir_runtime::{Pace, RunError, RunOptions};
 
 const GRAPH: &str = r#"
     [app]
@@ -49,6 +49,10 @@ fn open(path: &Path) -> Box<dyn SourceFactory> {
 
 /// Plays `video` to sinks in `folder`.
 fn play(folder: &Path, video: &Path) -> Report {
+    try_play(folder, video).unwrap()
+}
+
+fn try_play(folder: &Path, video: &Path) -> Result<Report, RunError> {
     let catalog = Catalog {
         sinks: sinks::catalog(),
         ..Catalog::default()
@@ -66,10 +70,10 @@ fn play(folder: &Path, video: &Path) -> Report {
         ..RunOptions::default()
     };
     let assembly = assemble(graph(GRAPH, &catalog), parts);
-    let report = weir_runtime::run(assembly, &options, &StopFlag::default()).unwrap();
+    let report = weir_runtime::run(assembly, &options, &StopFlag::default())?;
     check_books(&report);
     assert_eq!(report.requests.in_flight, 0);
-    report
+    Ok(report)
 }
 
 /// A clip of `frames` pictures as MP4.
@@ -142,6 +146,7 @@ fn a_stream_that_changes_its_resolution_goes_on() {
         let path = folder.path().join("part.mp4");
         clip(&path, 20, size);
         stream.extend(elementary(&std::fs::read(&path).unwrap()));
+        std::fs::remove_file(&path).unwrap();
     }
     let path = folder.path().join("changing.h264");
     std::fs::write(&path, &stream).unwrap();
@@ -182,12 +187,16 @@ fn a_damaged_stream_is_counted_and_played_on() {
 }
 
 #[test]
-fn a_file_that_is_no_video_ends_its_stream_with_a_reason() {
+fn a_file_that_is_no_video_is_refused_before_anything_is_opened_to_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text.mp4");
     std::fs::write(&path, "this is no video\n").unwrap();
-    let report = play(folder.path(), &path);
-    assert_eq!(report.requests.arrived, 0);
-    let error = report.streams["camera"].error.as_deref().unwrap_or_default();
+    let refused = try_play(folder.path(), &path).err();
+    let error = refused.map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("no video in it"), "{error}");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "the clip alone"
+    );
 }

@@ -4,17 +4,14 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes `text` beside its place and gives it its name when it is complete. Folders that are missing are made. A device
-/// or a pipe is written to as it is.
+/// Writes `text` beside its place and gives it its name when it is complete. A device or a pipe is
+/// written to as it is.
 ///
 /// # Errors
 /// Those of the disk; nothing is left behind then.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     if is_device(path) {
         return fs::write(path, text);
-    }
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
     }
     // A link stays one: what it names is replaced.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -213,7 +213,7 @@ impl VideoFile {
         packet.write_interleaved(&mut self.output)
     }
 
-    /// Completes the file and gives it its name, which is told. After an error of writing, what is there of a live video
+    /// Completes the file, gives it its name and returns that. After an error of writing, what is there of a live video
     /// is kept as far as it goes.
     ///
     /// # Errors

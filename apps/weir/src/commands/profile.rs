@@ -175,7 +175,9 @@ fn write(path: &Path, name: &str, measured: &Measured) -> anyhow::Result<()> {
         // A duration of nothing is no duration to those who read this.
         let _ = writeln!(text, "{size} = \"{}\"", (*span).max(Span::from_micros(1)));
     }
-    write_whole(path, &text).map_err(|error| {
-        UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
-    })
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
+        .and_then(|()| write_whole(path, &text))
+        .map_err(|error| {
+            UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
+        })
 }

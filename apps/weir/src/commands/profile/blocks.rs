@@ -223,7 +223,8 @@ fn text(profile: &Blocks) -> anyhow::Result<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), UserError> {
-    write_whole(path, text)
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))
+        .and_then(|()| write_whole(path, text))
         .map_err(|error| UserError::new(format!("cannot write {}: {error}", path.display())))
 }
 
