@@ -23,13 +23,17 @@ def clip(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
     return np.clip(boxes, 0.0, limit)
 
 
-def suppress(boxes: np.ndarray, scores: np.ndarray, overlap: float) -> list[int]:
-    """Greedy non-maximum suppression: indices kept, best score first (ties: first row first)."""
+def suppress(boxes: np.ndarray, scores: np.ndarray, overlap: float | np.ndarray) -> list[int]:
+    """Greedy non-maximum suppression: indices kept, best score first (ties: first row first).
+
+    `overlap` is how far two boxes may overlap: one number, or a number for each pair [n,n].
+    """
+    overlap = np.broadcast_to(overlap, (len(scores), len(scores)))
     rest = np.argsort(-scores, kind="stable")
     kept: list[int] = []
     while rest.size:
         best = int(rest[0])
         kept.append(best)
         rest = rest[1:]
-        rest = rest[iou(boxes[best : best + 1], boxes[rest])[0] <= overlap]
+        rest = rest[iou(boxes[best : best + 1], boxes[rest])[0] <= overlap[best, rest]]
     return kept

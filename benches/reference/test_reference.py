@@ -67,6 +67,13 @@ class Decoding(unittest.TestCase):
         raw[0, 4:8] = (1.0, 0.9, 0.0, 0.5)
         self.assertEqual(decode(raw, cells, strides, 0.3).classes.tolist(), [0, 2])
 
+    def test_a_car_that_is_also_a_truck_is_given_once(self):
+        cells, strides = grid(32, 32)
+        raw = np.zeros((len(cells), 85))
+        car, truck = 5 + 2, 5 + 7
+        raw[0, [4, car, truck]] = (1.0, 0.9, 0.5)
+        self.assertEqual(decode(raw, cells, strides, 0.3).classes.tolist(), [2])
+
     def test_ctc_collapses_repeats_but_not_across_a_blank(self):
         symbols = [0, 0, BLANK, 31, 31, BLANK, 31, 41]
         logits = np.full((BLANK + 1, len(symbols)), -9.0)

@@ -9,10 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 import boxes as plane
+from coco import NAMES
 from session import open_session
 
 STRIDES = (8, 16, 32)
 NMS_OVERLAP = 0.45
+# What one thing may be taken for, and how far two of different classes may overlap and be two: as the zoo says it.
+GROUP = ("car", "truck", "bus", "train")
+GROUP_OVERLAP = 0.8
 FILL = 114
 
 
@@ -67,9 +71,9 @@ def grid(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def decode(raw: np.ndarray, cells: np.ndarray, strides: np.ndarray, threshold: float) -> Objects:
-    """Raw output [cells,5+classes] to objects: score = objectness * class, NMS within each class.
+    """Raw output [cells,5+classes] to objects: score = objectness * class, NMS within each class and, far less, within the group.
 
-    A cell may give several classes, each above the threshold: suppression is per class, so that is kept.
+    A cell may give several classes, each above the threshold: what is not of one group is kept.
     """
     scores = raw[:, 4:5] * raw[:, 5:]
     centre = (raw[:, :2] + cells) * strides
@@ -77,11 +81,10 @@ def decode(raw: np.ndarray, cells: np.ndarray, strides: np.ndarray, threshold: f
     corners = np.concatenate([centre - half, centre + half], axis=1)
     rows, classes = np.nonzero(scores >= threshold)
     found = Objects(corners[rows], scores[rows, classes], classes)
-    kept: list[int] = []
-    for one in np.unique(classes):
-        of_class = np.flatnonzero(classes == one)
-        kept += [int(of_class[k]) for k in plane.suppress(found.boxes[of_class], found.scores[of_class], NMS_OVERLAP)]
-    kept.sort(key=lambda row: -found.scores[row])
+    grouped = np.isin(classes, [NAMES.index(name) for name in GROUP])
+    overlap = np.where(grouped[:, None] & grouped[None, :], GROUP_OVERLAP, 1.0)
+    overlap = np.where(classes[:, None] == classes[None, :], NMS_OVERLAP, overlap)
+    kept = plane.suppress(found.boxes, found.scores, overlap)
     return found.take(np.array(kept, dtype=np.int64))
 
 

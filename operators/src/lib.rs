@@ -2,6 +2,7 @@
 
 mod catalog;
 mod census;
+mod files;
 mod heads;
 pub mod media;
 mod model;
@@ -12,7 +13,7 @@ pub mod sinks;
 pub use catalog::{heads, operators};
 pub use census::{ffmpeg_versions, h264_encoder};
 pub use model::{
-    Blocked, CutError, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts, PassedOver, Settled,
-    find_runtime, load,
+    Blocked, CutError, Layered, LoadRequest, MAX_MODEL_BYTES, ModelFile, OnnxModel, OnnxParts, PassedOver,
+    Settled, dump_index, find_runtime, load, load_runtime,
 };
 pub use operate::{OperatorError, OperatorRequest, operator};

@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{delivery, object, picture, settings};
-use weir_flow::{Frame, Rect, Source, SourceError, StopFlag};
+use weir_flow::{Frame, Rect, Source, SourceCounts, SourceError, StopFlag};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
 
@@ -265,12 +265,13 @@ fn a_folder_of_images_is_a_stream_by_name() {
     let mut source = open(folder.path()).unwrap();
     assert_eq!(source.info().frames, Some(4));
     let (frames, _) = drain(source.as_mut());
-    let found: Vec<(u32, f64)> = frames
+    let found: Vec<(u32, u64, f64)> = frames
         .iter()
-        .map(|frame| (frame.image.width, frame.pts_ms))
+        .map(|frame| (frame.image.width, frame.index, frame.pts_ms))
         .collect();
-    assert_eq!(found, [(5, 0.0), (6, 40.0), (7, 80.0)]);
-    assert_eq!(source.counts().damaged, 1);
+    // The third is broken.
+    assert_eq!(found, [(5, 0, 0.0), (6, 1, 40.0), (7, 3, 120.0)]);
+    assert_eq!(source.counts().unreadable, 1);
     let (frames, _) = drain(open(&folder.path().join("b.png")).unwrap().as_mut());
     assert_eq!(frames.len(), 1);
 }
@@ -301,7 +302,7 @@ fn public_clips_decode_to_their_number_of_frames() {
             frames += 1;
         }
         assert_eq!(frames, count, "{name}");
-        assert_eq!(source.counts().damaged, 0, "{name}");
+        assert_eq!(source.counts(), SourceCounts::default(), "{name}");
         assert!(
             (last_ms / 1000.0 - seconds).abs() < 0.2,
             "{name} ends at {last_ms} ms"

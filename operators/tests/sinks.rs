@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{delivery, object, picture, settings};
-use weir_flow::{Attribute, KeyPoint, Point, Rect, Settings, Value};
+use weir_flow::{Attribute, Frame, KeyPoint, Point, Rect, RunHeader, Settings, Sink, Value};
 use weir_operators::sinks::{event_line, sink};
 
 #[test]
@@ -54,7 +54,8 @@ fn event_lines_are_as_promised() {
     assert_eq!(
         event_line(&delivery),
         concat!(
-            r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"objects":["#,
+            r#"{"type":"frame","stream":"north","frame":12,"time":"1970-01-01T00:00:00.000Z","pts_ms":480.0,"#,
+            r#""latency_ms":31.2,"width":2,"height":2,"objects":["#,
             r#"{"id":0,"class":"car","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":null,"attributes":{}},"#,
             r#"{"id":1,"class":"plate","score":0.8313,"box":[1.0,2.1,30.0,40.3],"parent":0,"attributes":{"#,
             r#""plate":{"text":"皖A12345","score":0.9123},"#,
@@ -66,7 +67,14 @@ fn event_lines_are_as_promised() {
     );
     delivery.objects.clear();
     delivery.late = true;
-    let line = r#"{"stream":"north","frame":12,"pts_ms":480.0,"latency_ms":31.2,"late":true,"objects":[]}"#;
+    delivery.time_ms = 1_763_859_723_456;
+    let mut frame = Frame::new(12, 480.04, picture(0, 4, 2));
+    (frame.file, frame.concealed) = (Some("a.png".into()), true);
+    delivery.frame = std::sync::Arc::new(frame);
+    let line = concat!(
+        r#"{"type":"frame","stream":"north","frame":12,"time":"2025-11-23T01:02:03.456Z","pts_ms":480.0,"#,
+        r#""latency_ms":31.2,"late":true,"width":4,"height":2,"file":"a.png","concealed":true,"objects":[]}"#
+    );
     assert_eq!(event_line(&delivery), line);
 }
 
@@ -97,6 +105,134 @@ fn lines_go_to_one_file_or_to_one_a_stream() {
         };
         assert_eq!(files.iter().map(lines).sum::<usize>(), 80);
     }
+}
+
+/// A jsonl sink with more keys.
+fn lines_with(path: &Path, keys: &[(&str, Value)]) -> Box<dyn Sink> {
+    let mut settings = settings(path);
+    let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+    settings.0.extend(keys);
+    sink("jsonl", &settings).unwrap().open().unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<String> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_that_is_large_or_old_is_put_aside_and_none_is_ever_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.jsonl");
+    let header = RunHeader {
+        id: "r".to_owned(),
+        ..RunHeader::default()
+    };
+    // Of a time when files had other names, and a file that only looks like one that was put aside.
+    std::fs::write(folder.path().join("e.000007.jsonl"), "old").unwrap();
+    std::fs::write(folder.path().join("e.7.jsonl"), "not ours").unwrap();
+    let write = |keys: &[(&str, Value)], frames: std::ops::Range<u64>, gap_ms: u64| {
+        let mut sink = lines_with(&path, keys);
+        sink.begin(&header).unwrap();
+        for index in frames {
+            let mut one = delivery("a", index, 0.0, picture(0, 2, 2), vec![]);
+            one.time_ms = index * gap_ms;
+            sink.accept(&one).unwrap();
+        }
+        sink.finish().unwrap();
+    };
+    let frames = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let mut lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        assert_eq!(lines.next().unwrap()["type"], "header", "{name}");
+        let lines = lines.filter(|line| line["type"] == "frame");
+        lines
+            .map(|line| line["frame"].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    // By age: ten seconds from the first line of a file on, over the end of a run.
+    write(&[("rotate_age", Value::Number(10.0))], 0..15, 1_000);
+    assert_eq!(
+        names(folder.path()),
+        ["e.000007.jsonl", "e.000008.jsonl", "e.7.jsonl", "e.jsonl"]
+    );
+    assert_eq!(
+        (frames("e.000008.jsonl"), frames("e.jsonl")),
+        ((0..10).collect(), (10..15).collect())
+    );
+    write(&[("rotate_age", Value::Number(10.0))], 15..21, 1_000);
+    assert_eq!(
+        (frames("e.000009.jsonl"), frames("e.jsonl")),
+        ((10..20).collect(), vec![20])
+    );
+    // By size, and the oldest go.
+    let size = 1_000_u32;
+    write(
+        &[
+            ("rotate_size", Value::Number(f64::from(size))),
+            ("keep", Value::Number(3.0)),
+        ],
+        21..60,
+        1,
+    );
+    let left = names(folder.path());
+    assert_eq!(
+        left.len(),
+        5,
+        "three that were put aside, the present one, and one that is not ours: {left:?}"
+    );
+    assert!(left.contains(&"e.7.jsonl".to_owned()));
+    for name in left.iter().filter(|name| *name != "e.7.jsonl") {
+        let bytes = std::fs::metadata(folder.path().join(name)).unwrap().len();
+        assert!(bytes <= u64::from(size), "{name}: {bytes}");
+    }
+    let newest: Vec<u64> = left
+        .iter()
+        .filter(|name| *name != "e.7.jsonl")
+        .flat_map(|name| frames(name))
+        .collect();
+    assert_eq!(newest.last(), Some(&59));
+    assert!(
+        newest.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "no frame is lost between files: {newest:?}"
+    );
+}
+
+#[test]
+fn a_file_that_another_run_writes_is_refused_and_half_a_line_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.jsonl");
+    std::fs::write(&path, "{\"half").unwrap();
+    let mut first = lines_with(&path, &[]);
+    let other = sink("jsonl", &settings(&path)).unwrap().open();
+    let refused = other.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        refused.contains("e.jsonl") && refused.contains("another run"),
+        "{refused}"
+    );
+    first
+        .accept(&delivery("a", 0, 0.0, picture(0, 2, 2), vec![]))
+        .unwrap();
+    first.finish().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        text.starts_with("{\"half\n{\"type\":\"frame\"") && text.ends_with("]}\n"),
+        "{text}"
+    );
+    drop(lines_with(&path, &[]));
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        text,
+        "opened, and nothing written"
+    );
+    let new = folder.path().join("new/e.jsonl");
+    drop(lines_with(&new, &[]));
+    assert!(!new.exists(), "a run that did not begin leaves no file");
 }
 
 #[test]

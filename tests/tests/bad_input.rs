@@ -81,6 +81,7 @@ fn clip(path: &Path, frames: u64, (width, height): (u32, u32)) {
         let delivery = Delivery {
             stream: "clip".into(),
             frame: Arc::new(Frame::new(index, index as f64 * 40.0, image)),
+            time_ms: 0,
             latency_ms: 0.0,
             late: false,
             objects: Vec::new(),

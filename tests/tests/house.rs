@@ -111,15 +111,25 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 /// Which crates of ours each of ours may depend on.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/policy", &[]),
+    ("engine/files", &[]),
     ("engine/flow", &[]),
-    ("engine/graph", &["weir-policy", "weir-flow"]),
-    ("engine/sim", &["weir-policy", "weir-graph", "weir-flow"]),
+    ("engine/graph", &["weir-policy", "weir-flow", "weir-files"]),
+    (
+        "engine/sim",
+        &["weir-policy", "weir-graph", "weir-flow", "weir-files"],
+    ),
     ("engine/partition", &["weir-policy", "weir-flow"]),
     (
         "engine/runtime",
-        &["weir-policy", "weir-graph", "weir-flow", "weir-partition"],
+        &[
+            "weir-policy",
+            "weir-graph",
+            "weir-flow",
+            "weir-files",
+            "weir-partition",
+        ],
     ),
-    ("operators", &["weir-flow"]),
+    ("operators", &["weir-flow", "weir-files"]),
     ("videos", &[]),
     ("models", &["weir-flow"]),
 ];

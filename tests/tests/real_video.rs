@@ -74,7 +74,9 @@ fn application(
         name: "camera".to_owned(),
         uri: recording.display().to_string(),
         mode: SourceMode::Lossless,
+        mode_given: true,
         fps: None,
+        sample: None,
         repeat: false,
     }]);
     weir::assemble(graph, &zoo, Some(out), None).unwrap()
@@ -94,6 +96,7 @@ fn events(out: &Path, frames: u64) -> Vec<Value> {
     let events: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["type"] == "frame")
         .collect();
     let order: Vec<u64> = events
         .iter()

@@ -1,17 +1,19 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
+mod glossary;
 mod render;
 mod values;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
+use crate::{output, printable};
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
-use values::{Bandwidth, Device, device, drop_rule, factor, order};
-pub(crate) use values::{Speed, TruthOf};
+use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
+pub(crate) use values::{HopNames, Speed, TruthOf};
 
 /// Video analytics under a latency promise.
 #[derive(Debug, Parser)]
@@ -28,10 +30,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a graph on its sources until they end or Ctrl-C
+    #[command(after_long_help = glossary::TABLE)]
     Run(Run),
     /// Replay recorded videos through a graph, each as a camera
+    #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),
     /// Hold what a graph delivers against what is true of its clip
+    #[command(after_long_help = glossary::TABLE)]
     Score(Score),
     /// Report every problem of a graph
     Check(Check),
@@ -57,13 +62,17 @@ pub(crate) enum Command {
     Worker(Worker),
     /// Say what this machine has and what is missing
     Doctor,
+    /// Print what a shell reads to complete the command line
+    Completions(Completions),
+    /// Print the manual page, or write those of all commands
+    Man(Man),
 }
 
 /// How a run goes and what is kept of it.
 #[derive(Debug, Clone, PartialEq, Group)]
 pub(crate) struct Course {
     /// Stop after this time, such as 60s or 5m
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub(crate) duration: Option<Span>,
     /// Write the report to this file as JSON instead of printing a table
     #[arg(long, value_name = "FILE")]
@@ -267,9 +276,12 @@ pub(crate) struct Verify {
 /// `weir worker`.
 #[derive(Debug, Group)]
 pub(crate) struct Worker {
-    /// Where it is reached; port 0 for any, which is then printed
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) listen: SocketAddr,
+    /// Where it is reached, by address or name; port 0 for any, which is then printed
+    #[arg(long, value_name = "HOST:PORT", value_parser = listen)]
+    pub(crate) listen: String,
+    /// Where features may be sent on to, or none; this machine alone by default, required where others reach it
+    #[arg(long, value_name = "HOST[:PORT],...", value_parser = hops)]
+    pub(crate) hops: Option<HopNames>,
     /// Its device class, as plans name it
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub(crate) class: String,
@@ -290,6 +302,22 @@ pub(crate) struct Worker {
     pub(crate) bandwidth: Option<Bandwidth>,
 }
 
+/// `weir completions`.
+#[derive(Debug, Group)]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `weir man`.
+#[derive(Debug, Group)]
+pub(crate) struct Man {
+    /// Write weir.1 and a page for each command into this folder instead
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// `weir models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
@@ -300,6 +328,19 @@ pub(crate) enum Models {
         /// Which; all where none is named
         names: Vec<String>,
     },
+}
+
+/// Shows help, the version, or what is wrong with a command line.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    let words = error.render().to_string();
+    if error.use_stderr() && printable::text(&words) != words {
+        // A name that was expanded by the shell (`weir check *`) may hold what a terminal obeys; so do clap's colours.
+        output::remark(words.trim_end());
+    } else {
+        // Where nobody reads there is nobody to tell.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 #[cfg(test)]

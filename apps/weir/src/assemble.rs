@@ -1,6 +1,6 @@
 //! From a checked graph to its parts: sources, models, operators and sinks, each made by what its name says.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use weir_flow::{Divided, Model, Operator, SinkFactory, SourceFactory, Value};
@@ -8,7 +8,7 @@ use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNod
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
 use weir_policy::plan::Plan;
-use weir_runtime::{Assembly, Spread};
+use weir_runtime::{Assembly, Progress, Spread};
 
 use crate::error::UserError;
 use crate::plans;
@@ -33,6 +33,20 @@ pub fn assemble(
     out: Option<&Path>,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Assembly> {
+    assemble_showing(graph, zoo, out, dump, &Progress::default())
+}
+
+/// As [`assemble`], and says in `progress` what it is at: models take time.
+///
+/// # Errors
+/// As [`assemble`].
+pub(crate) fn assemble_showing(
+    graph: Graph,
+    zoo: &Zoo,
+    out: Option<&Path>,
+    dump: Option<&DumpInputs>,
+    progress: &Progress,
+) -> anyhow::Result<Assembly> {
     if let Some(name) = dump.and_then(|dump| dump.model.as_ref())
         && !graph.models().iter().any(|model| model.name == *name)
     {
@@ -40,7 +54,11 @@ pub fn assemble(
         let message = format!("the graph has no model {name}; it has {}", names.join(", "));
         return Err(UserError::new(message).into());
     }
-    let loaded = graph.models().iter().map(|node| onnx(node, &graph, zoo, dump));
+    let models = graph.models();
+    let loaded = (1..).zip(models).map(|(number, node)| {
+        progress.prepares("opening models", number, models.len(), &node.name);
+        onnx(node, &graph, zoo, dump)
+    });
     let loaded: Vec<Option<Arc<OnnxModel>>> = loaded.collect::<anyhow::Result<_>>()?;
     let spread = spread(&graph, &loaded)?;
     let models: Vec<Option<Arc<dyn Model>>> = loaded
@@ -52,11 +70,7 @@ pub fn assemble(
         .iter()
         .map(|node| operator(node, models[node.model].as_deref(), zoo));
     let operators = operators.collect::<anyhow::Result<_>>()?;
-    let sinks = graph
-        .sinks()
-        .iter()
-        .map(|node| sink(node, out))
-        .collect::<anyhow::Result<_>>()?;
+    let sinks = sinks(&graph, out)?;
     Ok(Assembly {
         sources: graph.sources().iter().map(source).collect(),
         models,
@@ -100,6 +114,7 @@ fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
     let options = SourceOptions {
         fps: node.fps,
+        sample: node.sample,
         ..SourceOptions::default()
     };
     (!emulated).then(|| weir_operators::media::source(&node.uri, options))
@@ -172,19 +187,96 @@ fn operator(
     Ok(Some(operator))
 }
 
-fn sink(node: &SinkNode, out: Option<&Path>) -> anyhow::Result<Box<dyn SinkFactory>> {
-    let mut settings = node.settings.clone();
-    let name = settings
-        .text("path")
-        .filter(|path| *path != "-")
-        .and_then(|path| Path::new(path).file_name());
-    if let (Some(out), Some(name)) = (out, name) {
-        let path: PathBuf = out.join(name);
-        settings.0.insert(
-            "path".to_owned(),
-            Value::Text(path.to_string_lossy().into_owned()),
-        );
+/// The graph's sinks, each for the streams that reach it. Nothing is opened.
+///
+/// # Errors
+/// A sink whose keys do not make one.
+pub(crate) fn sinks(graph: &Graph, out: Option<&Path>) -> anyhow::Result<Vec<Box<dyn SinkFactory>>> {
+    let paths = out.map(|out| placed(graph.sinks(), out));
+    let make = |(index, node): (usize, &SinkNode)| {
+        let mut settings = node.settings.clone();
+        if let Some(path) = paths.as_ref().and_then(|paths| paths[index].clone()) {
+            let path = path.to_string_lossy().into_owned();
+            settings.0.insert("path".to_owned(), Value::Text(path));
+        }
+        let streams = graph.streams_of_sink(index);
+        let streams = streams
+            .into_iter()
+            .map(|stream| graph.sources()[stream].name.clone());
+        let streams: Vec<String> = streams.collect();
+        let sink = weir_operators::sinks::sink_for(&node.kind, &settings, &streams);
+        sink.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into())
+    };
+    graph.sinks().iter().enumerate().map(make).collect()
+}
+
+/// Where the files of sinks go below `out`; none for a sink without a file. A file keeps its name, and from the first
+/// folder on that differs by stream its path; what two sinks call alike goes into folders with the names of the sinks.
+fn placed(sinks: &[SinkNode], out: &Path) -> Vec<Option<PathBuf>> {
+    let tails: Vec<Option<PathBuf>> = sinks
+        .iter()
+        .map(|sink| tail(sink.settings.text("path").filter(|path| *path != "-")?))
+        .collect();
+    let place = |(sink, own): (&SinkNode, &Option<PathBuf>)| {
+        let own = own.as_ref()?;
+        let alike = tails.iter().flatten().filter(|other| *other == own).count();
+        let folder = if alike > 1 {
+            out.join(&sink.name)
+        } else {
+            out.to_owned()
+        };
+        Some(folder.join(own))
+    };
+    sinks.iter().zip(&tails).map(place).collect()
+}
+
+/// What stays of the path of a sink below another folder.
+fn tail(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let name = path.file_name()?;
+    let by_stream = |component: &Component<'_>| component.as_os_str().to_string_lossy().contains("{stream}");
+    let components: Vec<Component<'_>> = path.components().collect();
+    match components.iter().position(by_stream) {
+        Some(first) => Some(components[first..].iter().collect()),
+        None => Some(PathBuf::from(name)),
     }
-    let sink = weir_operators::sinks::sink(&node.kind, &settings);
-    Ok(sink.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_graph::WhenSlow;
+
+    use super::*;
+
+    #[test]
+    fn sinks_and_streams_keep_files_of_their_own_below_another_folder() {
+        let sink = |(index, path): (usize, &&str)| SinkNode {
+            name: format!("s{index}"),
+            kind: "jsonl".to_owned(),
+            inputs: Vec::new(),
+            when_slow: WhenSlow::Wait,
+            settings: weir_flow::Settings([("path".to_owned(), Value::Text((*path).to_owned()))].into()),
+        };
+        let check = |paths: &[&str], expected: &[&str]| {
+            let sinks: Vec<SinkNode> = paths.iter().enumerate().map(sink).collect();
+            let placed = placed(&sinks, Path::new("out")).into_iter();
+            let placed: Vec<String> = placed
+                .map(|path| path.map_or("-".to_owned(), |path| path.display().to_string()))
+                .collect();
+            assert_eq!(placed, expected);
+        };
+        check(
+            &["/a/events.jsonl", "/b/video.mp4", "-"],
+            &["out/events.jsonl", "out/video.mp4", "-"],
+        );
+        check(
+            &["/a/e.jsonl", "/b/e.jsonl"],
+            &["out/s0/e.jsonl", "out/s1/e.jsonl"],
+        );
+        check(
+            &["/a/{stream}/e.jsonl", "/a/x/e.jsonl"],
+            &["out/{stream}/e.jsonl", "out/e.jsonl"],
+        );
+        check(&["/a/{stream}/x/{stream}.mp4"], &["out/{stream}/x/{stream}.mp4"]);
+    }
 }

@@ -1,6 +1,7 @@
-//! Ctrl-C: once to stop cleanly (files are finished, requests accounted for), twice to leave at once.
+//! Ctrl-C, being asked to terminate, and a terminal that is closed: once to stop cleanly (files are finished, requests
+//! accounted for), twice to leave at once.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_flow::StopFlag;
 use weir_policy::Span;
 use weir_runtime::Clock;
@@ -14,14 +15,15 @@ const INTERRUPTED: i32 = 130;
 /// twice.
 const SAME: Span = Span::from_millis(500);
 
-/// Watches for Ctrl-C and for being asked to terminate, on a thread of its own.
+/// Watches for Ctrl-C (SIGINT), for being asked to terminate (SIGTERM) and for the end of the terminal (SIGHUP), on a
+/// thread of its own.
 ///
 /// # Errors
 /// Where the machine gives no thread.
 pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
     watch_saying(
         stop,
-        "stopping: what is under way comes out; once more to leave at once",
+        "stopping: what is in flight comes out; once more to leave at once",
     )
 }
 
@@ -44,6 +46,11 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
                 else {
                     return;
                 };
+                let mut hangup = if outlives_terminal() {
+                    None
+                } else {
+                    signal(SignalKind::hangup()).ok()
+                };
                 drop(ready);
                 // The flag itself is also raised when the time of a run is up.
                 let clock = Clock::start();
@@ -52,6 +59,7 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
+                        () = hung_up(&mut hangup) => {}
                     }
                     let now = clock.now();
                     match asked {
@@ -67,4 +75,39 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
     // A signal from now on is seen: the other end is dropped once they are watched for, or cannot be.
     let _ = registered.recv();
     Ok(())
+}
+
+/// Comes back when the terminal was closed; never where that is not watched for.
+async fn hung_up(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(hangup) => {
+            hangup.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether the program was started so that the end of its terminal leaves it alone, as `nohup` does: watching for the
+/// signal would undo that.
+fn outlives_terminal() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, 1))
+}
+
+/// Whether the `SigIgn` of `/proc/PID/status` has the signal of that number.
+fn ignores(status: &str, signal: u32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_bits_counted_from_one() {
+        let status = "Name:\tweir\nSigIgn:\t0000000000001001\n";
+        assert!(ignores(status, 1) && ignores(status, 13));
+        assert!(!ignores(status, 2) && !ignores("", 1));
+    }
 }

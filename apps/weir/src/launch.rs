@@ -1,24 +1,26 @@
 //! From a checked graph to a run: the one place where the engine is called.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use weir_flow::{SinkFactory, StopFlag};
-use weir_graph::{Graph, SinkNode, Vertex, WhenSlow};
+use weir_flow::{SinkFactory, StopFlag, Value};
+use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
 use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
 use crate::args::{Course, Speed};
-use crate::assemble::{DumpInputs, assemble};
+use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
+use crate::outputs::Files;
+use crate::printable::line;
+use crate::progress::RunLine;
 use crate::score::{self, Score};
 use crate::settings::Settings;
+use crate::whole_file::Reserved;
 use crate::zoo::Zoo;
-use crate::{health, interrupt, output, report};
+use crate::{handles, health, interrupt, output, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) out: Option<PathBuf>,
     /// Where input tensors go.
     pub(crate) dump_inputs: Option<DumpInputs>,
+    /// Files that are read beside those of the graph.
+    pub(crate) reads: Vec<PathBuf>,
 }
 
 /// What came of a run.
@@ -39,6 +43,8 @@ pub(crate) struct Ran {
     pub(crate) report: Report,
     /// Whether a sink writes to standard output.
     lines_on_output: bool,
+    /// Where the report goes.
+    report_file: Option<Reserved>,
 }
 
 /// Runs the graph to its end.
@@ -53,7 +59,7 @@ pub(crate) fn launch(
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
     let ran = carry_out(graph, options, None, settings, zoo)?;
-    tell(&ran, options, None)
+    tell(ran, None)
 }
 
 /// Runs the graph to its end, and lets `tap` take every delivery beside the graph's own sinks.
@@ -67,36 +73,103 @@ pub(crate) fn carry_out(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<Ran> {
-    if let Some(path) = &options.course.report {
-        report::writable(path)?;
+    handles::require(&graph)?;
+    files(&graph, options, settings, zoo)?.check()?;
+    let report_file = options
+        .course
+        .report
+        .as_deref()
+        .map(report::reserve)
+        .transpose()?;
+    let mut ran = run(graph, options, tap, settings, zoo)?;
+    ran.report_file = report_file;
+    Ok(ran)
+}
+
+/// All files that a run reads and writes.
+fn files(graph: &Graph, options: &LaunchOptions, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Files> {
+    let mut files = Files::default();
+    for source in graph.sources() {
+        let path = source.uri.strip_prefix("file:").unwrap_or(&source.uri);
+        if !path.contains("://") && !path.starts_with(EmulatedStream::SCHEME) {
+            files.read_source(format!("source {}", source.name), path);
+        }
     }
-    let ran = run(graph, options, tap, settings, zoo);
-    if let (Err(_), Some(path)) = (&ran, &options.course.report) {
-        report::discard_empty(path);
+    for path in graph.files() {
+        files.read("the graph", path);
     }
-    ran
+    // Keys of heads and operators may name models, too.
+    let models = graph.models().iter().map(|model| &model.settings);
+    let keys = models.chain(graph.modules().iter().map(|module| &module.settings));
+    for text in keys.flat_map(|keys| keys.0.values()) {
+        if let Value::Text(text) = text
+            && std::path::Path::new(text).is_file()
+        {
+            files.read("the graph", text);
+        }
+    }
+    for path in zoo.files() {
+        files.read("the zoo", path);
+    }
+    if let Some(path) = &settings.file {
+        files.read("the settings file", path);
+    }
+    for path in &options.reads {
+        files.read("the score", path);
+    }
+    for (node, sink) in graph.sinks().iter().zip(sinks(graph, options.out.as_deref())?) {
+        for path in sink.targets() {
+            files.write(format!("sink {}", node.name), path);
+        }
+    }
+    for (option, path) in [
+        ("--report", &options.course.report),
+        ("--record", &options.course.record),
+    ] {
+        if let Some(path) = path {
+            files.write(option, path);
+        }
+    }
+    if let Some(dump) = &options.dump_inputs {
+        for model in graph.models() {
+            files.write(
+                "--dump-inputs",
+                weir_operators::dump_index(&dump.folder, &model.name),
+            );
+        }
+    }
+    Ok(files)
 }
 
 /// Says what came of a run, by its table or the file that was asked for, and how right it was where that is known.
 ///
 /// # Errors
 /// What cannot be written, and what went wrong in the run.
-pub(crate) fn tell(ran: &Ran, options: &LaunchOptions, accuracy: Option<&Score>) -> anyhow::Result<()> {
+pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
     let Ran {
         report,
         lines_on_output,
+        report_file,
     } = ran;
+    let report = &report;
     let failures = failures(report);
     let table = || {
         let accuracy = accuracy.map(|score| format!("\n\n{}", score::table(score)));
         report::table(report) + &accuracy.unwrap_or_default()
     };
-    match &options.course.report {
-        Some(path) => report::write(&Accounted { report, accuracy }, path)?,
+    match report_file {
+        Some(file) => {
+            let written = report::write(&Accounted { report, accuracy }, file);
+            if written.is_err() {
+                // What a long run came to is not lost with its file.
+                output::remark(&table());
+            }
+            written?;
+        }
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
         // Whoever reads event lines from standard output wants nothing else there.
-        None if *lines_on_output => output::remark(&table()),
+        None if lines_on_output => output::remark(&table()),
         None => output::say(&table())?,
     }
     if failures.is_empty() {
@@ -130,14 +203,16 @@ fn run(
         .sinks()
         .iter()
         .any(|sink| sink.settings.text("path") == Some("-"));
-    let mut assembly = assemble(graph, zoo, options.out.as_deref(), options.dump_inputs.as_ref())?;
+    let progress: Arc<Progress> = Arc::default();
+    let shown = RunLine::start(Arc::clone(&progress), options.course.duration, lines_on_output)?;
+    let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
+    let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
     if let Some(tap) = tap {
         assembly.graph = tapped(assembly.graph);
         assembly.sinks.push(tap);
     }
     let stop = StopFlag::default();
     interrupt::watch(&stop)?;
-    let progress: Arc<Progress> = Arc::default();
     let run = RunOptions {
         duration: options
             .course
@@ -151,12 +226,11 @@ fn run(
         memory_bytes: settings.frame_memory.0,
         sink_waiting_most: settings.sink_events.0,
         record: options.course.record.clone(),
-        progress: Arc::clone(&progress),
+        progress,
         ..RunOptions::default()
     };
-    let shown = Shown::start(progress)?;
     let ended = weir_runtime::run(assembly, &run, &stop);
-    shown.end();
+    drop(shown);
     let mut report = ended.map_err(mendable)?;
     // Who reads the report knows the graph's sinks; a tap that was as good as its word is none of them.
     if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
@@ -165,6 +239,7 @@ fn run(
     Ok(Ran {
         report,
         lines_on_output,
+        report_file: None,
     })
 }
 
@@ -186,7 +261,7 @@ fn tapped(graph: Graph) -> Graph {
 fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {
         let failure = health::stream_failure(stream)?;
-        Some(format!("stream {name}: {failure}"))
+        Some(format!("stream {}: {}", line(name), line(&failure)))
     });
     let sinks = report.sinks.iter().filter_map(|(name, sink)| {
         let error = sink.error.as_ref()?;
@@ -208,47 +283,5 @@ fn mendable(error: RunError) -> anyhow::Error {
     match error {
         RunError::Thread(_) | RunError::BrokeOff(_) => error.into(),
         error => UserError::new(error.to_string()).into(),
-    }
-}
-
-/// The progress line on a terminal; nothing in a pipe.
-struct Shown {
-    bar: Option<(ProgressBar, StopFlag, std::thread::JoinHandle<()>)>,
-}
-
-impl Shown {
-    fn start(progress: Arc<Progress>) -> anyhow::Result<Self> {
-        if !std::io::stderr().is_terminal() {
-            return Ok(Self { bar: None });
-        }
-        let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::with_template(
-            "{spinner} {elapsed_precise}  {msg}",
-        )?);
-        bar.enable_steady_tick(Duration::from_millis(120));
-        let (shown, stop) = (bar.clone(), StopFlag::default());
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            while !stopped.raised() {
-                let now = progress.read();
-                shown.set_message(format!(
-                    "{} frames: {} delivered, {} late, {} dropped",
-                    now.arrived, now.delivered, now.late, now.dropped
-                ));
-                std::thread::sleep(Duration::from_millis(120));
-            }
-        });
-        Ok(Self {
-            bar: Some((bar, stop, thread)),
-        })
-    }
-
-    fn end(self) {
-        if let Some((bar, stop, thread)) = self.bar {
-            stop.raise();
-            // A line that cannot be shown is no reason to fail.
-            let _ = thread.join();
-            bar.finish_and_clear();
-        }
     }
 }

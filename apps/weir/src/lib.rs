@@ -10,19 +10,22 @@ mod assemble;
 mod catalog;
 mod commands;
 mod error;
+mod handles;
 mod health;
 mod interrupt;
 mod launch;
 mod output;
+mod outputs;
 mod plans;
+mod printable;
 mod progress;
 mod report;
 mod score;
 mod settings;
 mod tap;
+mod whole_file;
 mod zoo;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,12 +37,17 @@ pub use zoo::Zoo;
 /// Carries out the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return args::refuse(&error),
+    };
+    // Without colours: what stands in an event cannot be told from them.
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(printable::LogWriter::default)
+        .with_ansi(false)
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .init();
+    handles::raise_limit();
     match commands::run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,

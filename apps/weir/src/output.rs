@@ -1,13 +1,40 @@
-//! Where words go: results to standard output, complaints and remarks to standard error.
+//! Where words go: results to standard output, complaints and remarks to standard error. What others wrote is made fit
+//! for a terminal on the way ([`printable`]).
 
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+
+use crate::printable;
+
+/// The progress that is drawn on the terminal: words go above it.
+static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Words go above this bar from now on; above none, where none is given.
+pub(crate) fn beside(bar: Option<ProgressBar>) {
+    *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
+
+/// Writes to standard error, in one piece and beside what is drawn there.
+///
+/// # Errors
+/// What standard error says.
+pub(crate) fn to_stderr(words: &str) -> io::Result<()> {
+    let write = || io::stderr().write_all(words.as_bytes());
+    let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match drawn {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
 
 /// Writes one result line.
 ///
 /// # Errors
 /// What standard output says; see [`is_closed`].
 pub(crate) fn say(line: &str) -> io::Result<()> {
-    writeln!(io::stdout(), "{line}")
+    writeln!(io::stdout(), "{}", printable::text(line))
 }
 
 /// Writes a complaint.
@@ -17,7 +44,7 @@ pub(crate) fn complain(line: &str) {
 
 /// Writes a remark. Where nobody reads standard error there is nobody to tell.
 pub(crate) fn remark(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = to_stderr(&format!("{}\n", printable::text(line)));
 }
 
 /// Whether the reader of standard output went away (`weir models list | head -1`): that is no failure.

@@ -4,42 +4,50 @@ use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+use weir_files::io_reason;
 use weir_policy::{DecodingReport, Quantiles, Report};
 
 use crate::error::UserError;
 use crate::health;
+use crate::printable::line;
+use crate::whole_file::Reserved;
 
 /// Writes the report as JSON.
 ///
 /// # Errors
 /// [`UserError`] where the file cannot be written.
-pub(crate) fn write(report: &impl Serialize, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn write(report: &impl Serialize, to: Reserved) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)?;
-    std::fs::write(path, text + "\n").map_err(|error| {
-        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
-    })
+    let path = to.path().to_owned();
+    to.write(&(text + "\n")).map_err(|error| unwritten(&path, &error))
 }
 
 /// Says before a long run, not after it, that its report cannot be written.
-pub(crate) fn writable(path: &Path) -> anyhow::Result<()> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| {
-        UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
-    })
+///
+/// # Errors
+/// [`UserError`] with the reason.
+pub(crate) fn reserve(path: &Path) -> anyhow::Result<Reserved> {
+    Reserved::new(path).map_err(|error| unwritten(path, &error))
 }
 
-/// Takes away the file that was made to see whether it can be, where no report came to be.
-pub(crate) fn discard_empty(path: &Path) {
-    if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
-        // It says nothing, so leaving it does no harm either.
-        let _ = std::fs::remove_file(path);
-    }
+fn unwritten(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    UserError::new(format!(
+        "cannot write the report {}: {}",
+        path.display(),
+        io_reason(error)
+    ))
+    .into()
 }
 
 /// The report as a few small tables.
 pub(crate) fn table(report: &Report) -> String {
     let run = &report.run;
-    let head = format!("{}, policy {}, {:.1} s", run.graph, run.policy, run.duration_s);
+    let head = format!(
+        "{}, policy {}, {:.1} s",
+        line(&run.graph),
+        run.policy,
+        run.duration_s
+    );
     let rates = format!(
         "goodput {:.1}/s, drop rate {}, invalid rate {}",
         report.goodput_rps,
@@ -104,7 +112,7 @@ fn streams(report: &Report) -> Table {
     {
         let Quantiles { p50, p99, .. } = latency;
         table.add_row([
-            name.to_owned(),
+            line(name).into_owned(),
             requests.arrived.to_string(),
             requests.delivered.to_string(),
             requests.late.to_string(),
@@ -135,7 +143,7 @@ fn modules(report: &Report) -> Table {
     ]);
     for (name, module) in &report.modules {
         table.add_row([
-            name.clone(),
+            line(name).into_owned(),
             module.batches.to_string(),
             module.items.to_string(),
             format!("{:.2}", module.mean_batch),
@@ -151,7 +159,7 @@ fn modules(report: &Report) -> Table {
     table
 }
 
-/// Why requests were let go, and what went wrong at the edges.
+/// Why requests were dropped, and what was lost at the edges. Errors are not in here: they are what the run ends with.
 fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if !report.drops.is_empty() {
@@ -159,15 +167,13 @@ fn remarks(report: &Report) -> Vec<String> {
             .drops
             .iter()
             .map(|drop| format!("{} {} at {}", drop.count, drop.reason.name(), drop.module));
-        remarks.push(format!("let go: {}", drops.collect::<Vec<_>>().join(", ")));
+        remarks.push(format!("dropped: {}", drops.collect::<Vec<_>>().join(", ")));
     }
     for (name, stream) in &report.streams {
-        if let Some(failure) = health::stream_failure(stream) {
-            remarks.push(format!("stream {name}: {failure}"));
-        }
         if stream.damaged > 0 {
             remarks.push(format!(
-                "stream {name}: {} damaged packets passed over",
+                "stream {}: {} damaged packets passed over",
+                line(name),
                 stream.damaged
             ));
         }
@@ -180,11 +186,19 @@ fn remarks(report: &Report) -> Vec<String> {
         ));
     }
     for (name, sink) in &report.sinks {
-        if sink.skipped > 0 || sink.lost > 0 || sink.error.is_some() {
-            let counts = format!(
+        if sink.closed {
+            remarks.push(format!(
+                "sink {name}: {} written, then its reader went away",
+                sink.written
+            ));
+        } else if sink.skipped > 0 || sink.lost > 0 || sink.notices_lost > 0 || sink.error.is_some() {
+            let mut counts = format!(
                 "{} written, {} skipped, {} lost",
                 sink.written, sink.skipped, sink.lost
             );
+            if sink.notices_lost > 0 {
+                counts += &format!(", {} lines of drops and states lost", sink.notices_lost);
+            }
             let error = sink
                 .error
                 .as_ref()
@@ -224,26 +238,24 @@ mod tests {
     #[test]
     fn the_table_says_what_came_out_and_why_the_rest_did_not() {
         let table = table(&report());
-        for part in [
-            "north",
-            "30.0 %",
-            "31.2",
-            "let go: 2 hopeless at detect",
-            "stream north: it broke off",
-        ] {
+        for part in ["north", "30.0 %", "31.2", "dropped: 2 hopeless at detect"] {
             assert!(table.contains(part), "{part} is not in\n{table}");
         }
+        assert!(
+            !table.contains("it broke off"),
+            "what the run ends with is said once"
+        );
     }
 
     #[test]
     fn a_written_report_is_read_back_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
-        write(&report(), &path).unwrap();
+        write(&report(), reserve(&path).unwrap()).unwrap();
         let read: Report = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(read, report());
         assert!(
-            write(&report(), &folder.path().join("no/such/folder.json"))
+            reserve(&folder.path().join("no/such/folder.json"))
                 .unwrap_err()
                 .is::<UserError>()
         );

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use config::{Config, Environment, File, FileFormat};
+use config::{Config, Environment, FileFormat};
 use serde::{Deserialize, Deserializer};
 
 use crate::error::UserError;
@@ -29,6 +29,9 @@ pub(crate) struct Settings {
     pub(crate) model_mirror: Option<PathBuf>,
     /// The most deliveries that wait for one sink. 256 by default: some seconds of a few cameras.
     pub(crate) sink_events: SinkEvents,
+    /// The file of the settings, where there is one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -42,6 +45,7 @@ impl Settings {
     ) -> anyhow::Result<Self> {
         let variables: Vec<(String, String)> = environment.collect();
         let beside = Path::new("weir.toml");
+        let asked = file.is_some();
         let file = file.or_else(|| beside.is_file().then_some(beside));
         let bad = |error: &dyn fmt::Display| UserError::new(format!("settings: {error}"));
         let mut builder = Config::builder()
@@ -53,28 +57,76 @@ impl Settings {
             })
             .map_err(|error| bad(&error))?;
         if let Some(file) = file {
-            builder = builder.add_source(of_file(file).map_err(|error| bad(&error))?);
+            let layer = of_file(file).map_err(|error| bad(&error))?;
+            if !asked {
+                trusted(&layer, &variables).map_err(|error| bad(&error))?;
+            }
+            builder = builder.add_source(layer);
         }
         builder
             .add_source(of_environment(variables))
             .build()
             .and_then(Config::try_deserialize)
+            .map(|settings: Self| Self {
+                file: file.map(Path::to_owned),
+                ..settings
+            })
             .map_err(|error| bad(&error).into())
     }
 }
 
+/// Settings are a page at most; what is larger was named by mistake.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
 /// The layer of one file, with its paths made relative to it.
-fn of_file(file: &Path) -> Result<Config, config::ConfigError> {
-    let source = File::from(file).format(FileFormat::Toml).required(true);
-    let plain = Config::builder().add_source(source.clone()).build()?;
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let mut builder = Config::builder().add_source(source);
+fn of_file(file: &Path) -> Result<Config, String> {
+    let wrong = |reason: &dyn fmt::Display| format!("{}: {reason}", file.display());
+    let text = weir_files::read_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error))?;
+    let source = config::File::from_str(&text, FileFormat::Toml);
+    let read = || {
+        let plain = Config::builder().add_source(source.clone()).build()?;
+        if let Some(key) = unknown(&plain) {
+            let meant = weir_graph::reading::hint(&key, "keys", KEYS).unwrap_or_default();
+            return Err(config::ConfigError::Message(format!(
+                "there is no key `{key}`; {meant}"
+            )));
+        }
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut builder = Config::builder().add_source(source.clone());
+        for key in PATHS {
+            if let Ok(path) = plain.get_string(key) {
+                builder = builder.set_override(key, folder.join(path).to_string_lossy().into_owned())?;
+            }
+        }
+        builder.build()
+    };
+    read().map_err(|error: config::ConfigError| wrong(&error))
+}
+
+/// A `weir.toml` that nobody named may not say where models come from: it lies in whatever folder the program was started
+/// in, and a model is a program. What the environment says instead of it is as good as named.
+fn trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String> {
     for key in PATHS {
-        if let Ok(path) = plain.get_string(key) {
-            builder = builder.set_override(key, folder.join(path).to_string_lossy().into_owned())?;
+        let variable = format!("WEIR_{}", key.to_uppercase());
+        let replaced = variables
+            .iter()
+            .any(|(name, value)| *name == variable && !value.is_empty());
+        if !replaced && layer.get::<config::Value>(key).is_ok() {
+            return Err(format!(
+                "the weir.toml of this folder sets {key}, but where models come from must be asked for: \
+                 give --settings weir.toml, or set {variable}"
+            ));
         }
     }
-    builder.build()
+    Ok(())
+}
+
+/// A key of the file that is none of the settings.
+fn unknown(plain: &Config) -> Option<String> {
+    let keys = plain
+        .clone()
+        .try_deserialize::<std::collections::BTreeMap<String, config::Value>>();
+    keys.ok()?.into_keys().find(|key| !KEYS.contains(&key.as_str()))
 }
 
 /// The layer of the environment: `WEIR_` and a key in capitals. An empty variable counts as unset.

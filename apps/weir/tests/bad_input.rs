@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{refuses, signal, stderr};
+use common::{asks_to_stop, refuses, signal, stderr};
 use tempfile::TempDir;
 use weir_flow::{Delivery, Frame, Image, Settings, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
@@ -70,6 +70,7 @@ impl Place {
             let delivery = Delivery {
                 stream: "clip".into(),
                 frame: std::sync::Arc::new(Frame::new(index, index as f64 * 40.0, image)),
+                time_ms: 0,
                 latency_ms: 0.0,
                 late: false,
                 objects: Vec::new(),
@@ -98,10 +99,11 @@ impl Place {
         serde_json::from_str(&std::fs::read_to_string(self.at("report.json")).unwrap()).unwrap()
     }
 
+    /// Lines of delivered frames, of all runs.
     fn lines(&self) -> usize {
-        std::fs::read_to_string(self.at("out/events.jsonl"))
-            .unwrap_or_default()
-            .lines()
+        let text = std::fs::read_to_string(self.at("out/events.jsonl")).unwrap_or_default();
+        text.lines()
+            .filter(|line| line.contains(r#""type":"frame""#))
             .count()
     }
 }
@@ -384,18 +386,32 @@ fn videos_take_the_place_of_sources_that_are_not_there() {
 fn a_reader_that_goes_away_is_no_crash() {
     let place = Place::new();
     place.clip("clip.mp4", 400);
+    // Without an end of its own: it ends because nobody reads it.
+    let arguments = "replay graph.toml clip.mp4 --loop --report report.json";
     let mut run = place
-        .command(&["replay", "graph.toml", "clip.mp4", "--speed", "max"])
+        .command(&arguments.split(' ').collect::<Vec<_>>())
         .env("EVENTS", "-")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    drop(run.stdout.take());
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    let header = lines.next().unwrap().unwrap();
+    assert!(header.contains(r#""type":"header""#), "{header}");
+    assert!(lines.next().unwrap().unwrap().contains(r#""type":"frame""#));
+    drop(lines);
     let output = run.wait_with_output().unwrap();
-    let said = stderr(&output);
-    assert!(matches!(output.status.code(), Some(0 | 2)), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    let report = place.report();
+    adds_up(&report);
+    let events = &report["sinks"]["events"];
+    assert_eq!(events["closed"], true);
+    let ended = count(&report["requests"], "delivered");
+    assert_eq!(count(events, "written") + count(events, "lost"), ended);
+    assert!(
+        frames(&place.at("out/video.mp4")) > 0,
+        "other files are completed"
+    );
 }
 
 /// Waits until there are event lines, at most as long as a test may take in all.
@@ -413,7 +429,7 @@ fn wait_for_lines(place: &Place, run: &mut Child) {
 
 #[test]
 fn an_interrupted_replay_completes_its_files_and_accounts_for_every_frame() {
-    for asked in ["-INT", "-TERM"] {
+    for (asked, _) in asks_to_stop() {
         let place = Place::new();
         place.clip("clip.mp4", 50);
         let arguments =
@@ -590,4 +606,71 @@ fn a_mirror_that_is_not_there() {
         .output()
         .unwrap();
     refused(&output, &["nowhere"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn files_without_an_end_are_refused() {
+    let place = Place::new();
+    let made = Command::new("mkfifo").arg(place.at("fifo")).status().unwrap();
+    assert!(made.success());
+    let check = |arguments: &[&str], words: &[&str]| refused(&place.weir(arguments), words);
+    check(&["check", "/dev/zero"], &["/dev/zero", "it is a device"]);
+    check(&["check", "fifo"], &["fifo", "it is a FIFO"]);
+    check(&["check", "/dev/stdin"], &["/dev/stdin", "no modules"]);
+    check(&["plan", "/dev/zero"], &["it is a device"]);
+    check(&["simulate", "fifo"], &["it is a FIFO"]);
+    check(&["verify", "fifo"], &["it is a FIFO"]);
+    check(
+        &["--settings", "/dev/zero", "models", "list"],
+        &["it is a device"],
+    );
+    check(
+        &["score", "--events", "fifo", "--truth", "/dev/zero"],
+        &["it is a device"],
+    );
+    // Half a line of megabytes is no event, nor a recording.
+    std::fs::write(place.at("line.jsonl"), vec![b'x'; (64 << 20) + 1]).unwrap();
+    check(&["verify", "line.jsonl"], &["a line is longer than 64 MiB"]);
+    check(&["check", "line.jsonl"], &["it holds more than 4 MiB"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn too_few_file_handles_are_one_error() {
+    let place = Place::new();
+    place.clip("clip.mp4", 10);
+    let limited = |handles: u32, arguments: &str| {
+        // Both limits: the soft one alone is raised by the program itself.
+        let script = format!("ulimit -n {handles} && exec \"$0\" {arguments}");
+        Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_weir")])
+            .current_dir(place.at(""))
+            .env("ORT_DYLIB_PATH", env!("CARGO_MANIFEST_PATH"))
+            .output()
+            .unwrap()
+    };
+    for handles in [8, 12, 20] {
+        let run = limited(handles, "replay graph.toml clip.mp4 --speed max");
+        refused(
+            &run,
+            &["file handles", &format!("may have {handles}"), "ulimit -n 1024"],
+        );
+        let streams = limited(64, "replay graph.toml clip.mp4 --streams 100");
+        refused(&streams, &["file handles", "ulimit -n 1024"]);
+        let worker = limited(handles, "worker --listen 127.0.0.1:0");
+        refused(&worker, &["a worker may need", "ulimit -n"]);
+    }
+    assert!(!place.at("out").exists(), "nothing was begun");
+    // A soft limit is the program's own to raise.
+    let soft = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -S -n 20 && exec \"$0\" replay graph.toml clip.mp4 --speed max",
+        ])
+        .arg(env!("CARGO_BIN_EXE_weir"))
+        .current_dir(place.at(""))
+        .output()
+        .unwrap();
+    assert!(soft.status.success(), "{}", stderr(&soft));
 }

@@ -218,6 +218,56 @@ fn settings_are_checked_before_anything_is_done() {
 }
 
 #[test]
+fn a_settings_file_that_nobody_named_does_not_say_where_models_come_from() {
+    let folder = tempfile::tempdir().unwrap();
+    for key in ["model_cache", "model_mirror"] {
+        std::fs::write(folder.path().join("weir.toml"), format!("{key} = \"evil\"\n")).unwrap();
+        let variable = format!("WEIR_{}", key.to_uppercase());
+        refuses(
+            &weir(folder.path(), &["models", "list"]),
+            &["settings:", key, "--settings weir.toml", &variable],
+        );
+        let named = weir(folder.path(), &["--settings", "weir.toml", "models", "list"]);
+        assert!(named.status.success(), "{}", stderr(&named));
+        let variables = [(variable.as_str(), folder.path())];
+        let said = weir_with(folder.path(), &["models", "list"], &variables);
+        assert!(said.status.success(), "{}", stderr(&said));
+    }
+}
+
+#[test]
+fn a_zoo_model_that_is_not_what_it_is_called_is_refused() {
+    let (folder, graph) = emulated();
+    let text = std::fs::read_to_string(&graph).unwrap();
+    let text = text
+        .replace(
+            "device = \"emulated:t4\"\nprofile = { \"1\" = \"8ms\", \"4\" = \"30ms\" }",
+            "model = \"zoo:yolox-nano\"",
+        )
+        .replace("operator = \"emulate\"", "operator = \"detect\"");
+    std::fs::write(&graph, text).unwrap();
+    let mirror = folder.path().join("mirror");
+    std::fs::create_dir(&mirror).unwrap();
+    let model = mirror.join("yolox_nano_416.onnx");
+    let variables = [("WEIR_MODEL_MIRROR", mirror.as_path())];
+    let refused = |word: &str| {
+        for command in ["run", "check"] {
+            let output = weir_with(folder.path(), &[command, "graph.toml"], &variables);
+            refuses(
+                &output,
+                &["yolox_nano_416.onnx is not the model zoo:yolox-nano", word],
+            );
+        }
+    };
+    std::fs::write(&model, "no model").unwrap();
+    refused("it has 8 bytes where 3660092 are expected");
+    // Of the size that it should have, and nothing in it.
+    let whole = std::fs::File::options().write(true).open(&model).unwrap();
+    whole.set_len(3_660_092).unwrap();
+    refused("its sha256 is");
+}
+
+#[test]
 fn the_applications_are_well_formed_and_name_what_they_lack() {
     let folder = tempfile::tempdir().unwrap();
     for (app, model) in [

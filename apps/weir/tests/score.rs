@@ -76,6 +76,7 @@ impl Place {
             let delivery = Delivery {
                 stream: "street".into(),
                 frame: std::sync::Arc::new(Frame::new(index, index as f64 * 40.0, image)),
+                time_ms: 0,
                 latency_ms: 0.0,
                 late: false,
                 objects: Vec::new(),

@@ -5,9 +5,9 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use common::{refuses, stderr};
+use common::{asks_to_stop, refuses, signal, stderr, wait_until_it_watches};
 use tempfile::TempDir;
 
 const EXPERIMENT: &str = r#"
@@ -123,4 +123,28 @@ fn what_the_user_can_mend_is_told_at_once_with_its_place_and_exit_code_2() {
         &["cannot write the report", "folder"],
     );
     refused(&["experiment.toml", "--threads", "0"], EXPERIMENT, &["--threads"]);
+}
+
+#[test]
+fn what_is_interrupted_reports_the_runs_that_it_finished() {
+    let many: Vec<String> = (0..1_000).map(|seed| seed.to_string()).collect();
+    let many = EXPERIMENT.replace("[1, 2]", &format!("[{}]", many.join(", ")));
+    let folder = place(&many.replace("\"5s\"", "\"300s\""));
+    for (asked, number) in asks_to_stop() {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(["simulate", "experiment.toml", "--report", "report.json"]);
+        let run = command
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let run = run.spawn().unwrap();
+        wait_until_it_watches(&run, number);
+        signal(&run, asked);
+        let output = run.wait_with_output().unwrap();
+        assert!(output.status.success(), "{asked}: {}", stderr(&output));
+        assert!(stderr(&output).contains("of 2000 runs"), "{}", stderr(&output));
+        let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert!(report["runs"].as_array().unwrap().len() < 2_000);
+    }
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{refuses, signal};
+use common::{asks_to_stop, refuses, signal};
 use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
 use weir_operators::{Blocked, Layered, OnnxParts};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
@@ -67,27 +67,59 @@ fn refused(arguments: &[&str], word: &str) {
 
 #[test]
 fn it_says_where_it_listens_and_ends_when_it_is_asked_to() {
-    let (mut running, address) = start(&["--listen", "127.0.0.1:0", "--class", "p4", "--slowdown", "3"]);
-    TcpStream::connect(&address).unwrap();
-    refused(&["--listen", &address], "in use");
+    for (asked, _) in asks_to_stop() {
+        let (mut running, address) = start(&["--listen", "127.0.0.1:0", "--class", "p4", "--slowdown", "3"]);
+        TcpStream::connect(&address).unwrap();
+        refused(&["--listen", &address], "in use");
 
-    signal(&running.0, "-INT");
-    assert!(running.0.wait().unwrap().success());
-    let mut said = String::new();
-    running
-        .0
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    assert!(said.contains("0 batches run"), "{said}");
-    assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+        signal(&running.0, asked);
+        assert!(running.0.wait().unwrap().success());
+        let mut said = String::new();
+        running
+            .0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert!(said.contains("0 batches run"), "{said}");
+        assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+    }
+}
+
+#[test]
+fn a_name_is_as_good_as_an_address() {
+    let (_running, address) = start(&["--listen", "localhost:0"]);
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let port = address.rsplit_once(':').unwrap().1;
+    TcpStream::connect(format!("localhost:{port}")).unwrap();
+}
+
+#[test]
+fn a_worker_that_other_machines_reach_is_told_of_its_hops_and_warns() {
+    refused(&["--listen", "0.0.0.0:0"], "--hops");
+    refused(&["--listen", "[::]:0"], "--hops");
+    refused(&["--listen", "127.0.0.1:0", "--hops", ","], "HOST:PORT");
+    refused(
+        &["--listen", "127.0.0.1:0", "--hops", "no-such-host.invalid:1"],
+        "no-such-host.invalid",
+    );
+    for hops in ["none", "127.0.0.1:7102,localhost"] {
+        let (mut running, _) = start(&["--listen", "0.0.0.0:0", "--hops", hops]);
+        signal(&running.0, "-INT");
+        assert!(running.0.wait().unwrap().success());
+        let mut said = String::new();
+        let mut stderr = running.0.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(said.contains("warning: 0.0.0.0:"), "{said}");
+        assert!(said.contains("no passwords"), "{said}");
+    }
 }
 
 #[test]
 fn what_makes_no_worker_is_refused() {
-    refused(&["--listen", "nowhere"], "invalid");
+    refused(&["--listen", "nowhere"], "HOST:PORT");
+    refused(&["--listen", "no-such-host.invalid:1"], "cannot be found");
     refused(&["--listen", "127.0.0.1:0", "--shares", "0"], "0 is not in");
     refused(
         &["--listen", "127.0.0.1:0", "--slowdown", "0.5"],

@@ -165,9 +165,12 @@ fn run() -> anyhow::Result<bool> {
     shown(&report, &events, rate, &wanted, (half, away))
 }
 
+/// What only lines of delivered frames hold.
+const FRAME: &str = r#""type":"frame""#;
+
 /// Waits until the first frame has come out.
 fn await_first(events: &Path, replay: &mut Child) -> anyhow::Result<()> {
-    while std::fs::metadata(events).map_or(0, |file| file.len()) == 0 {
+    while !std::fs::read_to_string(events).is_ok_and(|text| text.contains(FRAME)) {
         if let Some(ended) = replay.try_wait()? {
             bail!("weir replay ended before it had begun: {ended}");
         }
@@ -284,5 +287,8 @@ fn in_time(events: &Path) -> anyhow::Result<Vec<u64>> {
         let event: serde_json::Value = serde_json::from_str(line)?;
         event["frame"].as_u64().context("an event has no frame number")
     };
-    text.lines().map(number).collect()
+    text.lines()
+        .filter(|line| line.contains(FRAME))
+        .map(number)
+        .collect()
 }

@@ -60,6 +60,10 @@ pub enum KeyKind {
     Folder,
     /// True or false.
     Flag,
+    /// A duration above zero with its unit (`"24h"`), as seconds.
+    Duration,
+    /// An amount of bytes above zero with its unit (`"64MiB"`), as bytes.
+    Bytes,
 }
 
 /// One key of an operator, head or sink.
@@ -142,7 +146,7 @@ pub struct ZooHint {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Number or whole number.
+    /// Number or whole number; seconds of a duration, bytes of an amount.
     Number(f64),
     /// Text, word, or a path made absolute.
     Text(String),

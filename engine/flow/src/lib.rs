@@ -13,6 +13,7 @@ mod item;
 mod partition;
 mod tensor;
 mod traits;
+mod uri;
 
 pub use catalog::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
@@ -25,6 +26,7 @@ pub use item::{Inference, Item, Region};
 pub use partition::{Divided, Ends, Part, PartLoader};
 pub use tensor::{Element, Tensor};
 pub use traits::{
-    Batching, DecodeLimit, Delivery, DeviceKind, Labelled, Model, Notice, Operator, Session, Sink,
-    SinkFactory, Source, SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamState,
+    Batching, DecodeLimit, Delivery, DeviceKind, Labelled, Model, Notice, Operator, RunHeader, Session, Sink,
+    SinkFactory, Source, SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamHeader, StreamState,
 };
+pub use uri::{is_image, mask_credentials};

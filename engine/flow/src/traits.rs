@@ -1,5 +1,6 @@
 //! Who handles what travels. The runtime drives these; `weir-operators` implements them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -145,6 +146,14 @@ pub trait SourceFactory: Send + Sync {
     fn endless(&self) -> Option<bool> {
         Some(false)
     }
+    /// Looks before a run whether it can be opened, where that is quick and takes nothing from it: a file or a folder.
+    /// What has to be reached first, and what can be read once only, is taken at its word.
+    ///
+    /// # Errors
+    /// As [`SourceFactory::open`].
+    fn prove(&self, _stop: &StopFlag) -> Result<(), SourceError> {
+        Ok(())
+    }
 }
 
 /// Where a session is to run.
@@ -169,6 +178,10 @@ pub struct Batching {
 pub trait Model: Send + Sync {
     /// How it can be batched.
     fn batching(&self) -> Batching;
+    /// Classes of the objects that it finds, where it is a detector and they are known.
+    fn classes(&self) -> &[Arc<str>] {
+        &[]
+    }
     /// A session of its own for one worker thread.
     ///
     /// # Errors
@@ -229,6 +242,8 @@ pub struct Delivery {
     pub stream: Arc<str>,
     /// The frame.
     pub frame: Arc<Frame>,
+    /// When the frame arrived, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
     /// From sending to coming out.
     pub latency_ms: f64,
     /// True where that is more than the SLO.
@@ -248,6 +263,8 @@ pub enum Notice {
         frame: u64,
         /// Its media time, as [`Frame::pts_ms`].
         pts_ms: f64,
+        /// When it arrived, in milliseconds since 1970 (UTC).
+        time_ms: u64,
         /// Name of the module that dropped it; `None` at the source.
         module: Option<Arc<str>>,
         /// The reason as reports name it.
@@ -259,22 +276,66 @@ pub enum Notice {
         stream: Arc<str>,
         /// The state.
         state: StreamState,
+        /// When it came into that state, in milliseconds since 1970 (UTC).
+        time_ms: u64,
     },
+}
+
+/// What a run is, as sinks write it before anything else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunHeader {
+    /// Differs from that of every other run.
+    pub id: String,
+    /// Name of the graph.
+    pub graph: String,
+    /// Name of the program.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// When the run began, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
+    /// The streams whose frames the sink is given.
+    pub streams: Vec<StreamHeader>,
+}
+
+/// A stream, as [`RunHeader`] names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamHeader {
+    /// Its name.
+    pub name: String,
+    /// What its frames are read from, without credentials.
+    pub source: String,
 }
 
 /// Where deliveries go; used by one thread. Deliveries of one stream come in frame order.
 pub trait Sink: Send {
+    /// A run begins; called once, when everything that the run needs is there and before anything else is given.
+    ///
+    /// # Errors
+    /// As [`Sink::accept`].
+    fn begin(&mut self, _run: &RunHeader) -> Result<(), SinkError> {
+        Ok(())
+    }
     /// Takes one delivery.
     ///
     /// # Errors
     /// [`SinkError`]: the delivery is counted as not written and the run goes on.
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
-    /// Takes word of what happened beside deliveries; most sinks have no use for it.
+    /// Takes word of what happened beside deliveries.
     ///
     /// # Errors
     /// As [`Sink::accept`].
     fn notice(&mut self, _notice: &Notice) -> Result<(), SinkError> {
         Ok(())
+    }
+    /// Whether it has any use for notices; only then it is given them.
+    fn wants_notices(&self) -> bool {
+        false
+    }
+    /// Whether whoever read what it writes went away (`weir run GRAPH.toml | head`): then the run may end, and what
+    /// could not be written is no failure.
+    fn is_reader_gone(&self) -> bool {
+        false
     }
     /// Completes what was written; called once, also after errors.
     ///
@@ -288,6 +349,10 @@ pub trait SinkFactory: Send + Sync {
     /// Opens it.
     ///
     /// # Errors
-    /// [`SinkError`] where the target cannot be made.
+    /// [`SinkError`] where the target cannot be made. Nothing that was there before is changed.
     fn open(&self) -> Result<Box<dyn Sink>, SinkError>;
+    /// The files that it may write, for the streams that it was made for; none where it writes no files.
+    fn targets(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 }

@@ -1,7 +1,10 @@
 //! TOML text as a tree with places. Knows nothing of graphs: that is the raw tables' part.
 
+use std::collections::BTreeSet;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
+use weir_flow::mask_credentials;
 
 use crate::Sources;
 use crate::problem::Reports;
@@ -88,6 +91,9 @@ pub(crate) fn parse(
 fn report_errors(errors: &[Error], reports: &mut Reports) {
     let mut twice = Vec::new();
     for error in errors {
+        if reports.is_full() {
+            return;
+        }
         let at = error.span().map_or(0, |span| span.start);
         if error.message() == "duplicate key" {
             twice.push(at);
@@ -97,11 +103,13 @@ fn report_errors(errors: &[Error], reports: &mut Reports) {
         }
     }
     let is_header = |reports: &Reports, line: usize| reports.line_text(line).trim_start().starts_with('[');
-    let lines: Vec<usize> = twice.iter().map(|at| reports.line(*at)).collect();
+    let lines: BTreeSet<usize> = twice.iter().map(|at| reports.line(*at)).collect();
+    let last = lines.last().copied().unwrap_or(0);
+    let headers: BTreeSet<usize> = (1..=last).filter(|line| is_header(reports, *line)).collect();
     for at in twice {
         let line = reports.line(at);
         // A table given twice says so once, not again for each of its keys.
-        let header = (1..=line).rev().find(|line| is_header(reports, *line));
+        let header = headers.range(..=line).next_back().copied();
         let hint = if header == Some(line) {
             Some("join the two tables, or rename one".to_owned())
         } else if header.is_some_and(|header| lines.contains(&header)) {
@@ -130,7 +138,9 @@ fn quotes_hint(line: &str) -> Option<String> {
     let value = value.split('#').next()?.trim();
     let bare = value.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '$'))
         && !value.contains(['"', '\'']);
-    bare.then(|| format!("texts and durations stand in quotes: \"{value}\""))
+    // The line may hold a camera's address.
+    let shown = mask_credentials(value);
+    bare.then(|| format!("texts and durations stand in quotes: \"{shown}\""))
 }
 
 /// `environment_of` gives the variables for what stands under a key.

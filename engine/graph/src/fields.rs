@@ -1,10 +1,16 @@
 //! Reads the keys of one table: which there may be, and of which kind. What a value means is not its part.
 
+use std::collections::BTreeSet;
+
 use weir_policy::Span;
 
 use crate::document::{Content, Entry, Node};
 use crate::problem::Reports;
 use crate::spelling;
+
+/// Rates of frames: from one in a quarter of an hour, a time lapse, to what no camera gives.
+const MIN_FRAME_RATE: f64 = 0.001;
+const MAX_FRAME_RATE: f64 = 1000.0;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,16 +125,20 @@ impl<'d> Fields<'d> {
     /// Reports keys that are not known. One that is a slip for a known key is read as that key, so that it is not
     /// missed again. Where `open_ended`, only slips are reported: what else the table may hold is not known.
     pub fn expect(&mut self, known: &[&str], open_ended: bool, reports: &mut Reports) {
-        let present: Vec<String> = self.entries.iter().map(|(name, _)| name.clone()).collect();
+        let present: BTreeSet<&str> = self.entries.iter().map(|(_, entry)| &*entry.name).collect();
+        let free: Vec<&str> = known
+            .iter()
+            .copied()
+            .filter(|known| !present.contains(known))
+            .collect();
         for (name, entry) in &mut self.entries {
             if known.contains(&name.as_str()) {
                 continue;
             }
-            let free = known
-                .iter()
-                .copied()
-                .filter(|known| !present.iter().any(|name| name == known));
-            let meant = spelling::nearest(name, free);
+            if reports.is_full() {
+                return;
+            }
+            let meant = spelling::nearest(name, free.iter().copied());
             if open_ended && meant.is_none() {
                 continue;
             }
@@ -263,6 +273,40 @@ impl<'d> Fields<'d> {
                 Field::Broken
             }
         }
+    }
+
+    /// A rate of frames such as `"5fps"`, in frames a second.
+    pub fn frame_rate(&self, name: &str, reports: &mut Reports) -> Field<f64> {
+        let hint =
+            || Some("write a number with its unit in quotes, such as \"5fps\" or \"0.5fps\"".to_owned());
+        let Some(entry) = self.entry(name) else {
+            return Field::Absent;
+        };
+        let text = match &entry.node.content {
+            Content::Text(text) => text,
+            Content::Broken => return Field::Broken,
+            other => {
+                let message = format!("`{name}` must be a rate in quotes, not {}", other.kind());
+                reports.add(entry.node.at, message, hint());
+                return Field::Broken;
+            }
+        };
+        let number = text.trim().strip_suffix("fps");
+        let Some(fps) = number.and_then(|number| number.trim_end().parse::<f64>().ok()) else {
+            reports.add(
+                entry.node.at,
+                format!("`{name}`: \"{text}\" is not a rate of frames"),
+                hint(),
+            );
+            return Field::Broken;
+        };
+        if (MIN_FRAME_RATE..=MAX_FRAME_RATE).contains(&fps) {
+            return Field::Given(Spot::new(fps, entry.node.at));
+        }
+        let message =
+            format!("`{name}` must lie between {MIN_FRAME_RATE}fps and {MAX_FRAME_RATE}fps, not \"{text}\"");
+        reports.add(entry.node.at, message, None);
+        Field::Broken
     }
 
     /// One of a few words.

@@ -1,6 +1,6 @@
 //! The checked graph. Whoever holds one need not check it again: names resolve, inputs exist, there is no cycle.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_flow::Settings;
 use weir_policy::plan::Plan;
@@ -27,6 +27,23 @@ pub enum SourceMode {
     Lossless,
 }
 
+impl SourceMode {
+    /// How a source at `uri` is treated where its graph does not say: a folder of images, or an image, is an archive,
+    /// which is to be seen whole; anything else is taken for a camera.
+    #[must_use]
+    pub fn default_of(uri: &str) -> Self {
+        if uri.contains("://") {
+            return Self::Live;
+        }
+        let path = Path::new(uri.strip_prefix("file:").unwrap_or(uri));
+        if path.is_dir() || weir_flow::is_image(path) {
+            Self::Lossless
+        } else {
+            Self::Live
+        }
+    }
+}
+
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNode {
@@ -36,8 +53,12 @@ pub struct SourceNode {
     pub uri: String,
     /// What happens under overload.
     pub mode: SourceMode,
+    /// Whether the graph says the mode, or it is [`SourceMode::default_of`] the address.
+    pub mode_given: bool,
     /// Frames a second for sources that do not say; `None` where not given.
     pub fps: Option<f64>,
+    /// Frames a second of media time that are taken, evenly; `None`: all.
+    pub sample: Option<f64>,
     /// Whether it starts again at its end.
     pub repeat: bool,
 }
@@ -194,6 +215,7 @@ pub struct Graph {
     pub(crate) sinks: Vec<SinkNode>,
     pub(crate) plan: Option<Plan>,
     pub(crate) warnings: Vec<Problem>,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Graph {
@@ -261,6 +283,13 @@ impl Graph {
     #[must_use]
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
+    }
+
+    /// Every file and folder that it was read from or that it names, but for those of its sources: its own file, models,
+    /// profiles, plans, traces, labels, galleries.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// The same graph under another policy.

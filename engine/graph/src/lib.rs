@@ -25,6 +25,7 @@ mod walk;
 
 use std::path::Path;
 
+use weir_files::FileError;
 use weir_flow::Catalog;
 
 pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
@@ -44,7 +45,7 @@ use raw::Context;
 pub const EMULATE: &str = "emulate";
 
 /// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
-const LARGEST_FILE: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Which streams a graph is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,7 +81,10 @@ pub fn load_for(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
     let text = read_text(path).map_err(|reason| {
-        let hint = Some("give the path of a graph, a TOML file".to_owned());
+        let meant = settings::meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
+        let hint = Some(
+            meant.unwrap_or_else(|| "give the path of a graph, a TOML file, before any video".to_owned()),
+        );
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     parse_for(sources, &text, path, catalog, environment)
@@ -109,8 +113,13 @@ fn parse_for(
 ) -> Result<Graph, Problems> {
     let mut reports = Reports::new(path, text);
     let document = document::parse(sources, text, environment, &mut reports);
-    let whole = std::path::absolute(path)
-        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let whole = std::path::absolute(path).map_err(|error| {
+        Problems::of_file(
+            path,
+            format!("the current folder: {}", weir_files::io_reason(&error)),
+            None,
+        )
+    })?;
     let folder = whole.parent().unwrap_or(&whole);
     let raw = raw::read(
         &document,
@@ -123,9 +132,14 @@ fn parse_for(
         },
     );
     let graph = check::check(raw, &whole, catalog, &mut reports);
+    let files = reports.files();
     let warnings = reports.finish()?;
     match graph {
-        Some(graph) => Ok(Graph { warnings, ..graph }),
+        Some(graph) => Ok(Graph {
+            warnings,
+            files,
+            ..graph
+        }),
         None => Err(Problems::of_file(path, "cannot be made into a graph", None)),
     }
 }
@@ -135,16 +149,8 @@ fn parse_for(
 /// # Errors
 /// The reason why it cannot be read.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if size.is_dir() {
-        return Err("it is a folder".to_owned());
-    }
-    if size.len() > LARGEST_FILE {
-        return Err(format!(
-            "it is {} MiB large, which no graph, labels or profile is",
-            size.len() >> 20
-        ));
-    }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "it is no text (no UTF-8)".to_owned())
+    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| match error {
+        FileError::TooLarge { .. } => format!("{error}, which no graph, labels or profile does"),
+        error => error.to_string(),
+    })
 }

@@ -33,33 +33,51 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a graph, by line. Never empty.
+/// Problems of one reading that are kept. Whoever has made more will not mend them in one go, and each may cost a search
+/// for the name that was meant; reading stops looking for more.
+const MAX_PROBLEMS: usize = 200;
+
+/// Problems that are shown: a screen or two.
+const MAX_SHOWN: usize = 50;
+
+/// Characters of a message or a hint: they quote the text, which may be one line of megabytes.
+const MAX_MESSAGE_CHARS: usize = 2_000;
+
+/// What is wrong with a graph, by line: all of it, or the first so many. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    kept: Vec<Problem>,
+    /// How many were met beside those.
+    more: usize,
+}
 
 impl Problems {
     /// One problem with a file as a whole.
     #[must_use]
     pub fn of_file(file: &Path, message: impl Into<String>, hint: Option<String>) -> Self {
         let (file, message) = (file.to_owned(), message.into());
-        Self(vec![Problem {
+        let problem = Problem {
             file,
             line: 0,
             column: None,
             message,
             hint,
-        }])
+        };
+        Self {
+            kept: vec![problem],
+            more: 0,
+        }
     }
 
-    /// How many there are.
+    /// How many were met, those that were not kept included.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.kept.len() + self.more
     }
 
-    /// Each, by line.
+    /// Each that was kept, by line.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
-        self.0.iter()
+        self.kept.iter()
     }
 }
 
@@ -68,7 +86,7 @@ impl IntoIterator for Problems {
     type IntoIter = std::vec::IntoIter<Problem>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.kept.into_iter()
     }
 }
 
@@ -77,17 +95,22 @@ impl<'a> IntoIterator for &'a Problems {
     type IntoIter = std::slice::Iter<'a, Problem>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.kept.iter()
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
+        for (index, problem) in self.kept.iter().take(MAX_SHOWN).enumerate() {
             let gap = if index == 0 { "" } else { "\n" };
             write!(f, "{gap}{problem}")?;
         }
-        Ok(())
+        match self.count().saturating_sub(MAX_SHOWN) {
+            0 => Ok(()),
+            // Reading may have stopped looking.
+            more if self.more > 0 => write!(f, "\nand at least {more} more: mend these first"),
+            more => write!(f, "\nand {more} more: mend these first"),
+        }
     }
 }
 
@@ -96,10 +119,14 @@ impl std::error::Error for Problems {}
 /// Gathers problems while a file is read. Places are byte offsets into its text.
 pub struct Reports {
     file: PathBuf,
+    /// Every file that was read on the way, this one among them.
+    files: BTreeSet<PathBuf>,
     text: String,
     line_starts: Vec<usize>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
+    /// Problems that were met and not kept.
+    more: usize,
     /// Lines that are no TOML: what was recovered from them is not judged.
     torn: BTreeSet<usize>,
 }
@@ -113,12 +140,25 @@ impl Reports {
             .collect();
         Self {
             file: file.to_owned(),
+            files: [file.to_owned()].into(),
             text: text.to_owned(),
             line_starts,
             problems: Vec::new(),
             warnings: Vec::new(),
+            more: 0,
             torn: BTreeSet::new(),
         }
+    }
+
+    /// Notes a file that the text names and that was read.
+    pub fn note_file(&mut self, file: &Path) {
+        self.files.insert(file.to_owned());
+    }
+
+    /// Every file that was read until now: that of the text and those that it names.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.files.iter().cloned().collect()
     }
 
     /// The line that `at` is on, from 1.
@@ -130,7 +170,12 @@ impl Reports {
     /// The text of a line.
     #[must_use]
     pub fn line_text(&self, line: usize) -> &str {
-        self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default()
+        let Some(&begin) = self.line_starts.get(line.saturating_sub(1)) else {
+            return "";
+        };
+        let end = self.line_starts.get(line).copied().unwrap_or(self.text.len());
+        let line = self.text.get(begin..end).unwrap_or_default();
+        line.trim_end_matches(['\n', '\r'])
     }
 
     fn problem(&self, at: usize, message: String, hint: Option<String>) -> Problem {
@@ -141,16 +186,32 @@ impl Reports {
             file: self.file.clone(),
             line,
             column,
-            message,
-            hint,
+            message: clipped(message),
+            hint: hint.map(clipped),
+        }
+    }
+
+    /// Whether as many problems were found as are kept. What is added now is counted alone: a reader of many things may
+    /// stop, and need not search for hints.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
+    fn keep(&mut self, problem: Problem) {
+        if self.is_full() {
+            self.more += 1;
+        } else {
+            self.problems.push(problem);
         }
     }
 
     /// Something is wrong at `at`, whatever the rest of the file says.
     pub fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
-        let problem = self.problem(at, message.into(), hint);
-        if !self.torn.contains(&problem.line) {
-            self.problems.push(problem);
+        if self.is_full() {
+            self.more += 1;
+        } else if !self.torn.contains(&self.line(at)) {
+            self.problems.push(self.problem(at, message.into(), hint));
         }
     }
 
@@ -164,31 +225,36 @@ impl Reports {
 
     /// A line is no TOML; said once a line.
     pub fn tear(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
-        let problem = self.problem(at, message.into(), hint);
-        if self.torn.insert(problem.line) {
-            self.problems.push(problem);
+        if self.is_full() {
+            self.more += 1;
+        } else if self.torn.insert(self.line(at)) {
+            self.problems.push(self.problem(at, message.into(), hint));
         }
     }
 
     /// Something that works but is probably a slip.
     pub fn warn(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
-        let problem = self.problem(at, message.into(), hint);
-        self.warnings.push(problem);
+        if self.warnings.len() < MAX_PROBLEMS {
+            self.warnings.push(self.problem(at, message.into(), hint));
+        }
     }
 
     /// Takes over what was found in another file.
     pub fn absorb(&mut self, other: Self) {
-        self.problems.extend(other.problems);
+        self.files.extend(other.files);
+        self.more += other.more;
+        other.problems.into_iter().for_each(|problem| self.keep(problem));
     }
 
     /// Takes over all that is wrong with another file.
     pub fn take_over(&mut self, problems: Problems) {
-        self.problems.extend(problems);
+        self.more += problems.more;
+        problems.kept.into_iter().for_each(|problem| self.keep(problem));
     }
 
     /// Takes over one problem with another file.
     pub(crate) fn adopt(&mut self, problem: Problem) {
-        self.problems.push(problem);
+        self.keep(problem);
     }
 
     /// Whether no problem was found so far.
@@ -206,6 +272,7 @@ impl Reports {
             file,
             mut problems,
             mut warnings,
+            more,
             ..
         } = self;
         if problems.is_empty() {
@@ -224,6 +291,14 @@ impl Reports {
                 once.push(problem);
             }
         }
-        Err(Problems(once))
+        Err(Problems { kept: once, more })
+    }
+}
+
+/// The text, or its beginning where it is too long.
+fn clipped(text: String) -> String {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text,
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use weir_flow::mask_credentials;
+
 use crate::emulated::{self, EmulatedStream, Load};
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
 
@@ -115,7 +117,11 @@ fn source_lines(source: &SourceNode) -> Vec<String> {
         SourceMode::Live => "live",
         SourceMode::Lossless => "lossless",
     };
-    vec![source.name.clone(), shown(&source.uri), mode.to_owned()]
+    let sample = source
+        .sample
+        .map(|fps| format!(", {fps} fps"))
+        .unwrap_or_default();
+    vec![source.name.clone(), shown(&source.uri), format!("{mode}{sample}")]
 }
 
 fn sink_lines(sink: &SinkNode) -> Vec<String> {
@@ -128,6 +134,7 @@ fn sink_lines(sink: &SinkNode) -> Vec<String> {
 
 /// A place without what makes drawings wide, and without passwords: files by their names, URLs without user and query.
 fn shown(uri: &str) -> String {
+    let uri = &*mask_credentials(uri);
     if let Some((scheme, rest)) = uri.split_once("://") {
         let rest = rest.split(['?', '#']).next().unwrap_or(rest);
         let host_end = rest.find('/').unwrap_or(rest.len());

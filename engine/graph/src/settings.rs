@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_files::io_reason;
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
+use weir_policy::Span;
 
 use crate::document::{Content, Node};
 use crate::fields::{Fields, texts};
@@ -68,7 +70,12 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
     match kind {
         KeyKind::Number { .. } => matches!(content, Content::Number(_) | Content::Whole(_)),
         KeyKind::Whole { .. } => matches!(content, Content::Whole(_)),
-        KeyKind::Text | KeyKind::Word(_) | KeyKind::File | KeyKind::Folder => {
+        KeyKind::Text
+        | KeyKind::Word(_)
+        | KeyKind::File
+        | KeyKind::Folder
+        | KeyKind::Duration
+        | KeyKind::Bytes => {
             matches!(content, Content::Text(_))
         }
         KeyKind::Texts => matches!(content, Content::List(_)),
@@ -85,7 +92,28 @@ fn wanted(kind: KeyKind) -> &'static str {
         KeyKind::Folder => "the path of a folder",
         KeyKind::Texts => "a list of texts, such as [\"a\", \"b\"]",
         KeyKind::Flag => "true or false",
+        KeyKind::Duration => "a duration in quotes, such as \"24h\"",
+        KeyKind::Bytes => "an amount of bytes in quotes, such as \"64MiB\"",
     }
+}
+
+/// Bytes of an amount with its unit, `"64MiB"`; `None` for what is no whole amount above zero.
+fn bytes(text: &str) -> Option<u64> {
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = trimmed.split_at(split);
+    let unit: u64 = match unit {
+        "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    let number: u64 = number.trim().parse().ok()?;
+    number.checked_mul(unit).filter(|bytes| *bytes > 0)
 }
 
 fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> Option<Value> {
@@ -134,6 +162,18 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
             Some(Value::Texts(texts.into_iter().map(|spot| spot.value).collect()))
         }
         (KeyKind::Flag, Content::Flag(flag)) => Some(Value::Flag(*flag)),
+        (KeyKind::Duration | KeyKind::Bytes, Content::Text(text)) => {
+            let read = match spec.kind {
+                KeyKind::Duration => text.parse::<Span>().ok().map(Span::as_secs_f64),
+                _ => bytes(text).map(|bytes| bytes as f64),
+            };
+            let read = read.filter(|amount| *amount > 0.0);
+            if read.is_none() {
+                let message = format!("`{name}` must be {}, not \"{text}\"", wanted(spec.kind));
+                reports.add(at, message, None);
+            }
+            read.map(Value::Number)
+        }
         (kind, other) => {
             reports.add(
                 at,
@@ -160,6 +200,7 @@ fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Repo
         );
         return None;
     }
+    reports.note_file(&path);
     let Some(path) = path.to_str() else {
         reports.add(at, format!("`{}`: the path is no UTF-8", spec.name), None);
         return None;
@@ -169,15 +210,17 @@ fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Repo
 
 /// Reports a path that is not there, with a file beside it that may be meant.
 pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
-    let (parent, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
-    let beside: Vec<String> = parent
-        .and_then(|parent| std::fs::read_dir(parent).ok())
-        .into_iter()
-        .flatten()
-        .take(BESIDE)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    let meant = name.and_then(|name| spelling::nearest(name, beside.iter().map(String::as_str)));
+    if reports.is_full() {
+        return reports.add(at, message, None);
+    }
+    let (parent, meant) = (path.parent(), meant_beside(path));
+    if let Err(error) = path.try_exists() {
+        return reports.add(
+            at,
+            message,
+            Some(format!("{}: {}", path.display(), io_reason(&error))),
+        );
+    }
     let hint = match (meant, parent) {
         (Some(meant), _) => format!("did you mean \"{meant}\" beside it?"),
         (None, Some(parent)) if !parent.is_dir() => format!("there is no folder {} either", parent.display()),
@@ -187,6 +230,21 @@ pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
         ),
     };
     reports.add(at, message, Some(hint));
+}
+
+/// The file beside a missing one whose name is nearest to it.
+pub(crate) fn meant_beside(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let beside: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
+        .ok()?
+        .take(BESIDE)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    spelling::nearest(name, beside.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// How many files beside a missing one are looked at for a likely name.

@@ -3,8 +3,14 @@
 /// How many known words a hint lists.
 const LISTED: usize = 100;
 
+/// Longer words are not compared: names are short, and comparing takes the product of both lengths.
+const MAX_WORD_BYTES: usize = 64;
+
 /// The candidate that `word` is probably a slip for.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > MAX_WORD_BYTES {
+        return None;
+    }
     let word = word.to_lowercase();
     // Longer words leave room for more slips; words of two letters are all near each other.
     let room = match word.chars().count() {
@@ -15,6 +21,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     };
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len() <= MAX_WORD_BYTES)
         .map(|candidate| {
             (
                 strsim::damerau_levenshtein(&word, &candidate.to_lowercase()),

@@ -10,11 +10,29 @@ pub(crate) struct BadVariable {
     pub(crate) hint: String,
 }
 
+/// A text with variables filled in, most of all a path or an address. Long variables that are named often make long texts.
+const MAX_FILLED_BYTES: usize = 1 << 20;
+/// Uses of variables in one text that are told of.
+const MAX_BAD: usize = 100;
+
 /// The text with its variables filled in; `$$` is a dollar sign, and a dollar sign before anything else stays. As in a
 /// shell, `:-` also covers a variable that is set but empty.
 pub(crate) fn substitute(text: &str, environment: Environment<'_>) -> Result<String, Vec<BadVariable>> {
     let (mut filled, mut bad, mut rest) = (String::with_capacity(text.len()), Vec::new(), text);
     while let Some(dollar) = rest.find('$') {
+        if bad.len() >= MAX_BAD {
+            return Err(bad);
+        }
+        if filled.len() > MAX_FILLED_BYTES {
+            bad.push(BadVariable {
+                message: format!(
+                    "with its variables the text is longer than {} KiB",
+                    MAX_FILLED_BYTES >> 10
+                ),
+                hint: "set the variables to shorter texts".to_owned(),
+            });
+            return Err(bad);
+        }
         filled.push_str(&rest[..dollar]);
         let after = &rest[dollar + 1..];
         if let Some(next) = after.strip_prefix('$') {

@@ -117,6 +117,20 @@ impl Graph {
         reached
     }
 
+    /// The streams whose frames a sink is given.
+    #[must_use]
+    pub fn streams_of_sink(&self, sink: usize) -> BTreeSet<usize> {
+        let inputs = &self.sinks[sink].inputs;
+        let reaches = |source: &usize| {
+            let passed = self.reachable_from(*source);
+            inputs.iter().any(|input| match input {
+                Vertex::Source(other) => other == source,
+                Vertex::Module(module) => passed.contains(module),
+            })
+        };
+        (0..self.sources.len()).filter(reaches).collect()
+    }
+
     /// All modules upstream of a module.
     #[must_use]
     pub fn ancestors(&self, module: usize) -> BTreeSet<usize> {

@@ -333,7 +333,9 @@ fn drawings_are_escaped() {
         name: "<b>\"x\"#\n`".to_owned(),
         uri: "a\\b".to_owned(),
         mode: SourceMode::Live,
+        mode_given: true,
         fps: None,
+        sample: None,
         repeat: false,
     };
     let graph = graph(VALID).with_streams(vec![stream]);

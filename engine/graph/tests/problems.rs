@@ -396,6 +396,20 @@ fn too_many_ways_are_refused() {
 }
 
 #[test]
+fn a_graph_of_too_many_modules_is_refused() {
+    let module = |number: u32| {
+        format!("[modules.more{number}]\noperator = \"detect\"\nmodel = \"detector\"\ninputs = [\"north\"]\n")
+    };
+    // Two are there.
+    let full: String = VALID.to_owned() + &(0..510).map(module).collect::<String>();
+    check(&full, &[]);
+    check(
+        &(full + &module(510)),
+        &["1: the graph has 513 modules, more than 512"],
+    );
+}
+
+#[test]
 fn batches_and_workers() {
     check_with("batch = [1, 2, 4]", "batch = []", &["22: `batch` is empty"]);
     check_with(
@@ -638,4 +652,20 @@ fn variables() {
         "inputs = [\"${A}\"]",
         &["37: variable A is not set"],
     );
+}
+
+#[test]
+fn classes_that_a_detector_keeps_are_its_models() {
+    let with = |labels: &str, expected: &[&str]| {
+        let keeps = format!("operator = \"detect\"\nlabels = {labels}");
+        check_with("operator = \"detect\"", &keeps, expected);
+    };
+    with("[\"plate\"]", &[]);
+    with(
+        "[\"plate\", \"carr\"]",
+        &["31: \"detector\" has no class \"carr\" | did you mean \"car\"? it finds: car, plate"],
+    );
+    with("[]", &["31: `labels` is empty"]);
+    // What is not kept is not there for the modules behind it.
+    with("[\"car\"]", &["39: nothing upstream finds the class \"plate\""]);
 }

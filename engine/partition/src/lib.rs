@@ -9,6 +9,7 @@ mod client;
 mod line;
 mod local;
 mod pin;
+mod receiving;
 mod silence;
 mod time;
 pub mod wire;
@@ -19,4 +20,6 @@ pub use line::Patience;
 pub use local::Locals;
 pub use pin::pin_to_core;
 pub use time::{Now, Timebase};
-pub use worker::{Emulation, Worker, WorkerError, WorkerOptions, WorkerTally};
+pub use worker::{
+    AllowedHop, ConnectionQuota, Emulation, Hops, Worker, WorkerError, WorkerOptions, WorkerTally,
+};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use weir_flow::StopFlag;
 use weir_policy::{Span, Timestamp};
 
+use crate::receiving::Receiving;
+use crate::silence::Silence;
 use crate::time::Now;
 use crate::wire::{Limits, Message, WireError, read_message, read_preamble, write_message, write_preamble};
 
@@ -15,7 +17,7 @@ use crate::wire::{Limits, Message, WireError, read_message, read_preamble, write
 pub struct Patience {
     /// For a connection to be made.
     pub connect: Duration,
-    /// Within a message, for its next bytes; and for a write to move.
+    /// For the first bytes of a connection; within a message, for the next; and for a write to move.
     pub stall: Duration,
     /// For anything at all of a peer that is pinged or pings; time in which one does not listen oneself does not count.
     pub silence: Duration,
@@ -55,9 +57,21 @@ struct Paced {
     stream: TcpStream,
     now: Now,
     stop: StopFlag,
-    stall: Span,
-    /// When the message under reading began, and how much of it came.
-    within: Option<(Timestamp, u64)>,
+    patience: Patience,
+    /// The message under reading.
+    within: Option<Within>,
+    /// What it counts against; a client's side has no such bound, as it asked for what comes.
+    receiving: Option<Receiving>,
+    /// Whether it was given up because too much was being received.
+    crowded: bool,
+}
+
+/// A message under reading.
+struct Within {
+    began: Timestamp,
+    bytes: u64,
+    /// Since its last bytes.
+    gap: Silence,
 }
 
 impl Read for Paced {
@@ -70,15 +84,28 @@ impl Read for Paced {
                 // A time-out is one or the other, by the system.
                 Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
             };
-            let Some((began, bytes)) = &mut self.within else {
+            let Some(within) = &mut self.within else {
                 return read;
             };
-            *bytes += *read.as_ref().unwrap_or(&0) as u64;
-            let allowed = self.stall + Span::from_micros(*bytes * 1_000_000 / PACE_BYTES_PER_S);
-            if (self.now)().since(*began) > allowed {
+            let came = *read.as_ref().unwrap_or(&0) as u64;
+            within.bytes += came;
+            let now = (self.now)();
+            let paced = Span::from_micros(within.bytes * 1_000_000 / PACE_BYTES_PER_S);
+            // What came fast in the beginning is no reason to wait long for the rest.
+            let stalled = waiting && within.gap.heard_nothing(now);
+            if stalled || now.since(within.began) > span(self.patience.stall) + paced {
                 return Err(ErrorKind::TimedOut.into());
             }
             if !waiting {
+                within.gap.broken(now);
+                if self
+                    .receiving
+                    .as_mut()
+                    .is_some_and(|receiving| !receiving.add(came))
+                {
+                    self.crowded = true;
+                    return Err(ErrorKind::QuotaExceeded.into());
+                }
                 return read;
             }
             if self.stop.raised() {
@@ -108,8 +135,10 @@ pub(crate) fn split(
         stream,
         now: now.clone(),
         stop: stop.clone(),
-        stall: span(patience.stall),
+        patience: *patience,
         within: None,
+        receiving: None,
+        crowded: false,
     };
     let inlet = Inlet {
         reader: BufReader::with_capacity(64 << 10, paced),
@@ -149,7 +178,29 @@ pub(crate) fn call(
 impl Inlet {
     fn begin(&mut self) {
         let paced = self.reader.get_mut();
-        paced.within = Some(((paced.now)(), 0));
+        let began = (paced.now)();
+        paced.within = Some(Within {
+            began,
+            bytes: 0,
+            gap: Silence::of(&paced.patience, paced.patience.stall, began),
+        });
+    }
+
+    /// Bounds what comes together with what comes over other connections.
+    pub(crate) fn count(&mut self, receiving: Receiving) {
+        self.reader.get_mut().receiving = Some(receiving);
+    }
+
+    /// Bounds messages otherwise from now on.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Bounds otherwise how far what comes over all connections may go where it comes over this one.
+    pub(crate) fn set_receiving_max(&mut self, receiving_max_bytes: u64) {
+        if let Some(receiving) = &mut self.reader.get_mut().receiving {
+            receiving.set_max(receiving_max_bytes);
+        }
     }
 
     /// Magic and version, which must come now.
@@ -161,7 +212,18 @@ impl Inlet {
     /// A message that must come now.
     pub(crate) fn at_once(&mut self) -> Result<Message, WireError> {
         self.begin();
-        read_message(&mut self.reader, self.limits)
+        let message = read_message(&mut self.reader, self.limits);
+        let paced = self.reader.get_mut();
+        let Some(receiving) = &mut paced.receiving else {
+            return message;
+        };
+        receiving.clear();
+        if message.is_err() && paced.crowded {
+            return Err(WireError::Crowded {
+                max_bytes: receiving.max_bytes(),
+            });
+        }
+        message
     }
 
     /// The next message; `None` where none has begun for a while.

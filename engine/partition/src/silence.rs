@@ -1,5 +1,7 @@
 //! How long a peer has said nothing to one who was listening.
 
+use std::time::Duration;
+
 use weir_policy::{Span, Timestamp};
 
 use crate::line::{Patience, span};
@@ -17,12 +19,17 @@ pub(crate) struct Silence {
 
 impl Silence {
     pub(crate) fn new(patience: &Patience, now: Timestamp) -> Self {
+        Self::of(patience, patience.silence, now)
+    }
+
+    /// As [`Silence::new`], for another time than that of peers that ping.
+    pub(crate) fn of(patience: &Patience, most: Duration, now: Timestamp) -> Self {
         Self {
             looked: now,
             lasted: Span::ZERO,
             // A look may come late by as much again on a busy machine.
             step: span(patience.look_up * 2),
-            most: span(patience.silence),
+            most: span(most),
         }
     }
 

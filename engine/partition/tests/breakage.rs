@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{Heard, LONG, Loader, clock, listen, model, stage};
+use common::{Heard, LONG, Loader, clock, key, listen, model, stage, tensor, wait_until};
 use weir_partition::wire::{
-    Address, Failure, Limits, Message, Welcome, WireError, read_message, read_preamble, write_message,
-    write_preamble,
+    Address, Failure, Leg, Limits, Message, PartId, Welcome, WireError, read_message, read_preamble,
+    write_message, write_preamble,
 };
-use weir_partition::{ClientOptions, Event, Patience, Worker, WorkerId, WorkerOptions};
+use weir_partition::{
+    AllowedHop, ClientOptions, ConnectionQuota, Event, Hops, Patience, Worker, WorkerId, WorkerOptions,
+};
 use weir_policy::Timestamp;
 
 fn tcp(worker: &Worker) -> std::net::SocketAddr {
@@ -154,18 +156,196 @@ fn one_engine_at_a_time() {
 #[test]
 fn connections_are_bounded() {
     let options = WorkerOptions {
-        connections_most: 2,
+        max_connections: ConnectionQuota {
+            engines: 1,
+            peers: 1,
+            unidentified: 1,
+        },
+        // Whoever says nothing keeps its place for as long as the test lasts.
+        patience: Patience {
+            stall: LONG,
+            ..WorkerOptions::default().patience
+        },
+        ..WorkerOptions::default()
+    };
+    let at = "127.0.0.1:0".parse().unwrap();
+    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let peer = || {
+        let mut peer = TcpStream::connect(tcp(&worker)).unwrap();
+        peer.write_all(&said(&[Message::Peer])).unwrap();
+        read_preamble(&mut peer).unwrap();
+        let answer = read_message(&mut peer, Limits::default()).unwrap();
+        (peer, answer)
+    };
+    let (first, answer) = peer();
+    assert!(matches!(answer, Message::Welcome(_)));
+    let (_second, answer) = peer();
+    assert!(matches!(answer, Message::Refused { .. }), "{answer:?}");
+    assert_eq!(worker.tally().refused, 1);
+    // All places of peers are taken, and the engine has its own.
+    let heard = Heard::start(ClientOptions::default());
+    heard.add(0, worker.address(), [model(0, "add 1")]);
+    let answer = bytes_to(&worker, &said(&[Message::Hello { engine: 7 }]), false);
+    assert!(String::from_utf8_lossy(&answer).contains("too many connections"));
+    drop(first);
+
+    let silent = TcpStream::connect(tcp(&worker)).unwrap();
+    // The system accepts before the worker does: it is refused once the first is counted.
+    wait_until("a second silent one is refused", || {
+        let before = worker.tally().refused;
+        bytes_to(&worker, b"", true);
+        worker.tally().refused > before
+    });
+    heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
+    assert_eq!(heard.end(), (0, Ok(vec![2.0])), "who is served is served");
+    drop(silent);
+}
+
+#[test]
+fn whoever_says_nothing_is_let_go_after_a_while() {
+    let short = Duration::from_millis(200);
+    let options = WorkerOptions {
+        patience: Patience {
+            stall: short,
+            ..WorkerOptions::default().patience
+        },
+        peer_silence: short,
+        ..WorkerOptions::default()
+    };
+    let at = "127.0.0.1:0".parse().unwrap();
+    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    // Each returns when the worker has closed the connection, which is the test.
+    bytes_to(&worker, b"", false);
+    bytes_to(&worker, &greeting(), false);
+    bytes_to(&worker, &said(&[Message::Peer]), false);
+    // Megabytes at once are no licence to be slow with the rest: at the least pace these would have lasted half a minute.
+    let mut much = said(&[Message::Peer]);
+    write_message(&mut much, &leg_of(5 << 20), Limits::default()).unwrap();
+    much.truncate(much.len() - (1 << 20));
+    bytes_to(&worker, &much, false);
+    wait_until("nothing is being received", || {
+        worker.tally().receiving_bytes == 0
+    });
+}
+
+#[test]
+fn unfinished_messages_are_bounded_together() {
+    let options = WorkerOptions {
+        max_receiving_bytes: 4 << 20,
+        patience: Patience {
+            stall: LONG,
+            ..WorkerOptions::default().patience
+        },
         ..WorkerOptions::default()
     };
     let at = "127.0.0.1:0".parse().unwrap();
     let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
     let heard = Heard::start(ClientOptions::default());
-    heard.add(0, worker.address(), []);
-    let mut second = TcpStream::connect(tcp(&worker)).unwrap();
-    second.write_all(&said(&[Message::Peer])).unwrap();
-    read_preamble(&mut second).unwrap();
-    assert!(bytes_to(&worker, &[], false).is_empty());
+    heard.add(0, worker.address(), [model(0, "add 1")]);
+    let mut whole = said(&[Message::Peer]);
+    write_message(&mut whole, &leg_of(1 << 20), Limits::default()).unwrap();
+    // One byte is missing of each: two fit into the half of peers, three do not.
+    let half = &whole[..whole.len() - 1];
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut peer = TcpStream::connect(tcp(&worker)).unwrap();
+        peer.write_all(half).unwrap();
+        held.push(peer);
+        // What came together with the greeting was counted with it.
+        let bytes = held.len() as u64 * ((1 << 20) - (1 << 17));
+        wait_until("it is being received", || worker.tally().receiving_bytes > bytes);
+    }
+    // What it is told may be lost with what it sent and was not read.
+    bytes_to(&worker, half, false);
     assert_eq!(worker.tally().refused, 1);
+    heard.run(0, &[stage(0, 0)], &vec![1.0; 1 << 18]).unwrap();
+    let (_, sum) = heard.end();
+    let sum = sum.expect("the engine has the other half");
+    assert!(sum.len() == 1 << 18 && sum.iter().all(|value| *value == 2.0));
+    drop(held);
+    wait_until("nothing is being received", || {
+        worker.tally().receiving_bytes == 0
+    });
+}
+
+#[test]
+fn features_go_only_where_they_may() {
+    let loader = Loader::default();
+    let next = listen("127.0.0.1:0", &loader);
+    let options = |hops| WorkerOptions {
+        hops,
+        ..WorkerOptions::default()
+    };
+    let allowed = AllowedHop {
+        ip: tcp(&next).ip(),
+        port: Some(tcp(&next).port()),
+    };
+    let other = AllowedHop {
+        port: Some(1),
+        ..allowed
+    };
+    for (hops, goes) in [
+        (Hops::Listed(vec![other]), false),
+        (Hops::Listed(Vec::new()), false),
+        (Hops::Listed(vec![other, allowed]), true),
+        (Hops::Loopback, true),
+    ] {
+        let at = "127.0.0.1:0".parse().unwrap();
+        let first = Worker::listen(at, options(hops.clone()), Arc::new(loader.clone()), clock()).unwrap();
+        let heard = Heard::start(ClientOptions::default());
+        heard.add(0, first.address(), [model(0, "add 1")]);
+        heard.add(1, next.address(), [model(1, "add 2")]);
+        heard.run(0, &[stage(0, 0), stage(1, 1)], &[1.0]).unwrap();
+        match heard.end() {
+            (0, Ok(sum)) if goes => assert_eq!(sum, [4.0]),
+            (0, Err(Failure::Unreachable(reason))) if !goes => assert!(reason.contains("--hops"), "{reason}"),
+            other => panic!("{hops:?}: {other:?}"),
+        }
+        // The next worker serves one engine at a time.
+        drop(heard);
+    }
+}
+
+#[test]
+fn models_are_bounded_together() {
+    let options = WorkerOptions {
+        max_model_bytes: 12,
+        ..WorkerOptions::default()
+    };
+    let at = "127.0.0.1:0".parse().unwrap();
+    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let heard = Heard::start(ClientOptions::default());
+    heard.add(0, worker.address(), [model(0, "add 1"), model(1, "add 2")]);
+    heard.client.load(WorkerId(0), model(2, "add 3"));
+    heard.next("not loaded", |event| match event {
+        Event::NotLoaded { part, reason, .. } if part.0 == 2 => {
+            assert!(reason.contains("together"), "{reason}");
+            Some(())
+        }
+        _ => None,
+    });
+    // In the place of another it fits.
+    heard.client.load(WorkerId(0), model(1, "add 4"));
+    heard.loaded(1);
+}
+
+/// A feature of so many bytes, for nobody.
+fn leg_of(bytes: usize) -> Message {
+    let mut tensor = tensor(&[]);
+    tensor.shape = vec![bytes / 4];
+    tensor.data = vec![0; bytes];
+    Message::Feature(Leg {
+        engine: 1,
+        key: key(0),
+        items: 1,
+        stage: 0,
+        share: 0,
+        part: PartId(0),
+        rest: Vec::new(),
+        times: Vec::new(),
+        began: Timestamp::ZERO,
+        tensors: vec![tensor],
+    })
 }
 
 #[test]

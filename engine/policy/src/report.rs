@@ -132,9 +132,20 @@ pub struct SinkReport {
     pub skipped: u64,
     /// Deliveries lost to an error.
     pub lost: u64,
+    /// Lines for drops and states of streams that were left out or lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub notices_lost: u64,
+    /// Whether its reader went away, which ended the run and is no error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// The first error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a driver counts of one module as it carries out its effects.

@@ -119,7 +119,7 @@ pub enum RunError {
         slo: Span,
     },
     /// The recording could not be begun.
-    #[error("cannot record to {path}: {reason}")]
+    #[error("cannot record to {path}: {}", weir_files::io_reason(reason))]
     Record {
         /// The file.
         path: PathBuf,

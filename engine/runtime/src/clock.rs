@@ -1,6 +1,6 @@
-//! The one real clock of a run. Everything else is told the time.
+//! The one real clock of a run, and beside it what the time is for people. Everything else is told the time.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir_policy::{Span, Timestamp};
 
@@ -24,6 +24,16 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         Timestamp::from_micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// The moment `at` as people tell it: milliseconds since 1970 (UTC). Nothing is decided by it: the machine's time may be
+    /// set while a run goes on, and what is told afterwards is by the time that was set.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn utc_ms(&self, at: Timestamp) -> u64 {
+        let present = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let past = duration(self.now().since(at));
+        u64::try_from(present.saturating_sub(past).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// How long until `at`; none where it is past.

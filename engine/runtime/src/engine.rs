@@ -148,6 +148,7 @@ impl Engine<'_> {
                 module.do_send(Laid(Arc::clone(&wire)));
             }
             let began = self.clock.now();
+            self.options.progress.begins(streams.len());
             let decoding = Decoding::of_machine();
             match self.sources(streams, &routes, &modules, &egress, &decoding) {
                 Ok(sources) => threads.extend(sources),
@@ -216,6 +217,12 @@ impl Engine<'_> {
                 .sources()
                 .iter()
                 .map(|source| source.name.as_str().into())
+                .collect(),
+            module_names: self
+                .graph
+                .modules()
+                .iter()
+                .map(|module| module.name.as_str().into())
                 .collect(),
             parts: routes.iter().map(|route| route.ends).collect(),
             modules: self.graph.modules().len(),
@@ -368,6 +375,7 @@ impl Engine<'_> {
                 ),
                 numbers: Arc::clone(&numbers),
                 egress: egress.clone(),
+                progress: Arc::clone(&self.options.progress),
                 entries: route
                     .entries
                     .iter()

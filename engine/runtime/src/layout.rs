@@ -11,6 +11,7 @@ use weir_policy::{ModuleId, Placement, Profile, SlotId, Span, Topology};
 use crate::assembly::RunError;
 use crate::clock::Clock;
 use crate::emulated::EmulatedModel;
+use crate::progress::Progress;
 use crate::worker::{Placed, Worker};
 
 /// Runs by which a batch size is measured.
@@ -78,6 +79,7 @@ impl SlotLayout {
         graph: &Graph,
         models: &[Arc<dyn Model>],
         clock: Clock,
+        progress: &Progress,
     ) -> Result<Vec<Worker>, SessionError> {
         let open = |(slot, &device): (u32, &DeviceKind)| {
             let slot = SlotId(slot);
@@ -88,7 +90,15 @@ impl SlotLayout {
                 device,
                 opener: Arc::clone(&models[model]),
             });
-            Worker::open(slot, clock, placed.collect())
+            let placed: Vec<Placed> = placed.collect();
+            let names: Vec<&str> = placed.iter().map(|placed| placed.name.as_str()).collect();
+            progress.prepares(
+                "opening sessions",
+                slot.index() + 1,
+                self.kinds.len(),
+                &names.join(", "),
+            );
+            Worker::open(slot, clock, placed)
         };
         (0..).zip(&self.kinds).map(open).collect()
     }

@@ -29,6 +29,6 @@ pub use assembly::{Assembly, Pace, RunError, RunOptions, Spread};
 pub use clock::Clock;
 pub use layout::{Measured, measure};
 pub use probe::hop;
-pub use progress::{Progress, Reading};
+pub use progress::{Preparation, Progress, Reading};
 pub use record::{Verified, VerifyError, verify};
 pub use run::run;

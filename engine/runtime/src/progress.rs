@@ -1,6 +1,9 @@
-//! How far a run is, for whoever shows it.
+//! How far a run is, for whoever shows it: what is still being prepared, then counts and streams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use weir_policy::StreamId;
 
 /// Counters that another thread may read while the run goes on.
 #[derive(Debug, Default)]
@@ -9,36 +12,113 @@ pub struct Progress {
     delivered: AtomicU64,
     late: AtomicU64,
     dropped: AtomicU64,
+    preparing: Mutex<Option<Preparation>>,
+    /// By stream; empty until sources begin.
+    streams: Mutex<Vec<Stream>>,
+}
+
+/// What takes time before sources begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preparation {
+    /// What is done, such as "opening models".
+    pub step: &'static str,
+    /// Which of how many, from 1.
+    pub number: usize,
+    /// How many.
+    pub of: usize,
+    /// The name of that one.
+    pub name: String,
+}
+
+/// One stream's way to its end.
+#[derive(Debug, Clone, Default)]
+struct Stream {
+    arrived: u64,
+    /// Frames that it has in all, where that is known.
+    frames: Option<u64>,
+    ended: bool,
 }
 
 /// A reading of [`Progress`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
+    /// What is being prepared; `None` once sources have begun.
+    pub preparing: Option<Preparation>,
     /// Frames sent.
     pub arrived: u64,
     /// Out within the SLO.
     pub delivered: u64,
     /// Out after it.
     pub late: u64,
-    /// Let go.
+    /// Ended before they came out.
     pub dropped: u64,
+    /// Streams of the run.
+    pub streams: usize,
+    /// Streams that have not ended.
+    pub running: usize,
+    /// The share of its frames that the stream furthest from its end has sent; `None` where a stream has no known end.
+    pub done: Option<f64>,
 }
 
 impl Progress {
-    /// The counters now.
+    /// What there is to show now.
     #[must_use]
     pub fn read(&self) -> Reading {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let streams = lock(&self.streams);
+        let done = |stream: &Stream| match stream.frames {
+            _ if stream.ended => Some(1.0),
+            // A count that a container only estimates may be exceeded.
+            Some(frames) if frames > 0 => Some((stream.arrived as f64 / frames as f64).min(1.0)),
+            _ => None,
+        };
+        let least = |a: Option<f64>, b: Option<f64>| Some(a?.min(b?));
         Reading {
-            arrived: of(&self.arrived),
-            delivered: of(&self.delivered),
-            late: of(&self.late),
-            dropped: of(&self.dropped),
+            preparing: lock(&self.preparing).clone(),
+            arrived: count(&self.arrived),
+            delivered: count(&self.delivered),
+            late: count(&self.late),
+            dropped: count(&self.dropped),
+            streams: streams.len(),
+            running: streams.iter().filter(|stream| !stream.ended).count(),
+            done: streams.iter().map(done).reduce(least).flatten(),
         }
     }
 
-    pub(crate) fn arrived(&self) {
+    /// Says what is being prepared: number `number`, from 1, of `of`.
+    pub fn prepares(&self, step: &'static str, number: usize, of: usize, name: &str) {
+        *lock(&self.preparing) = Some(Preparation {
+            step,
+            number,
+            of,
+            name: name.to_owned(),
+        });
+    }
+
+    /// Sources begin.
+    pub(crate) fn begins(&self, streams: usize) {
+        *lock(&self.preparing) = None;
+        *lock(&self.streams) = vec![Stream::default(); streams];
+    }
+
+    /// How many frames a stream has in all, where that is known.
+    pub(crate) fn expects(&self, stream: StreamId, frames: Option<u64>) {
+        if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
+            stream.frames = frames;
+        }
+    }
+
+    pub(crate) fn arrived(&self, stream: StreamId) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
+        if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
+            stream.arrived += 1;
+        }
+    }
+
+    pub(crate) fn stream_ended(&self, stream: StreamId) {
+        if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
+            stream.ended = true;
+        }
     }
 
     pub(crate) fn came_out(&self, late: bool) {
@@ -48,5 +128,41 @@ impl Progress {
 
     pub(crate) fn dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What a thread that panicked left is as good as any other count.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_furthest_from_its_end_says_how_far_a_run_is() {
+        let progress = Progress::default();
+        progress.prepares("measuring models", 1, 2, "detector");
+        assert_eq!(progress.read().preparing.map(|step| step.number), Some(1));
+
+        let [one, other] = [0, 1].map(StreamId);
+        progress.begins(2);
+        progress.expects(one, Some(4));
+        (0..2).for_each(|_| progress.arrived(one));
+        let now = progress.read();
+        assert_eq!(
+            (now.preparing, now.streams, now.running, now.done),
+            (None, 2, 2, None)
+        );
+
+        progress.expects(other, Some(10));
+        progress.arrived(other);
+        assert_eq!(progress.read().done, Some(0.1));
+        progress.stream_ended(other);
+        let now = progress.read();
+        assert_eq!((now.running, now.done, now.arrived), (1, Some(0.5), 3));
+        (0..9).for_each(|_| progress.arrived(one));
+        assert_eq!(progress.read().done, Some(1.0));
     }
 }

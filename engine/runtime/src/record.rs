@@ -2,8 +2,8 @@
 //! recording can be replayed through the policy, which must decide the same.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{BufRead, BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -60,7 +60,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn create(path: &Path, modules: &[ModuleSpec], slots: &SlotsSpec) -> std::io::Result<Self> {
-        let writer = BufWriter::new(File::create(path)?);
+        let writer = BufWriter::new(emptied(path)?);
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
             path: Rc::new(path.to_owned()),
@@ -129,7 +129,8 @@ impl Recorder {
             "cannot record to {}: {error}; the recording is not whole",
             self.path.display()
         );
-        tracing::warn!("{error}");
+        // The report has it, and what ends the run says it.
+        tracing::debug!("{error}");
         self.error.borrow_mut().get_or_insert(error);
     }
 
@@ -144,6 +145,46 @@ impl Recorder {
         self.error.borrow().clone()
     }
 }
+
+/// Opens the file of a log, empty and locked for as long as it is open. A log that is there gives way to this one, which
+/// was asked for by name; what is no log does not.
+fn emptied(path: &Path) -> std::io::Result<File> {
+    let refused = |kind, reason: &str| Err(std::io::Error::new(kind, reason.to_owned()));
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return OpenOptions::new().write(true).open(path);
+    }
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return refused(
+                ErrorKind::ResourceBusy,
+                "another run is writing it: choose another name",
+            );
+        }
+        // Some network file systems lock nothing.
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut head = vec![0; BEGINNING.len()];
+    if file.metadata()?.len() > 0 && (file.read_exact(&mut head).is_err() || head != BEGINNING) {
+        return refused(
+            ErrorKind::AlreadyExists,
+            "it is there already, and no event log: choose another name",
+        );
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// What every log begins with: the first key of its header.
+const BEGINNING: &[u8] = b"{\"weir_recording\":";
 
 /// What a recording showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -191,6 +232,9 @@ pub enum VerifyError {
     },
 }
 
+/// A step's events and effects are some kilobytes; a line that is longer is none of a recording.
+const MAX_LINE_BYTES: u64 = 64 << 20;
+
 /// Replays a recording through the policy; every step must have exactly the recorded effects.
 ///
 /// # Errors
@@ -200,8 +244,8 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
         path: path.to_owned(),
         reason,
     };
-    let file = File::open(path).map_err(|error| read(error.to_string()))?;
-    let mut lines = BufReader::new(file).lines();
+    let lines = weir_files::lines(path, MAX_LINE_BYTES, u64::MAX);
+    let mut lines = lines.map_err(|error| read(error.to_string()))?.lines();
     let first = lines.next().ok_or_else(|| read("it is empty".to_owned()))?;
     let first = first.map_err(|error| read(error.to_string()))?;
     let header: Header = serde_json::from_str(&first).map_err(|error| read(format!("no header: {error}")))?;

@@ -1,10 +1,14 @@
-//! A run's beginning: opens workers, measures models, plans who is where, opens sinks; then the engine drives.
+//! A run's beginning: opens workers, measures models, plans who is where, looks for sources, and only then opens sinks;
+//! then the engine drives.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_flow::{Model, Sink, SinkError, SinkFactory, SourceFactory, StopFlag};
+use weir_flow::{
+    Model, RunHeader, Sink, SinkError, SinkFactory, SourceFactory, StopFlag, StreamHeader, mask_credentials,
+};
 use weir_graph::{Graph, SourceMode};
 use weir_policy::{
     Forming, GateSpec, Mailboxes, ModuleId, ModuleSpec, Overflow, Peer, Pool, Profile, Report, SlotId,
@@ -19,6 +23,7 @@ use crate::emulated::EmulatedSource;
 use crate::engine::Engine;
 use crate::fleet::{Fleet, Lanes, Planned, Post};
 use crate::layout::{self, Shown, SlotLayout};
+use crate::progress::Progress;
 use crate::record::Recorder;
 use crate::sink;
 use crate::worker::Worker;
@@ -52,7 +57,10 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let start_up = StartUp { clock, options, stop };
     let workers = {
         let (graph, models, slots) = (Arc::clone(&graph), Arc::clone(&models), Arc::clone(&slots));
-        start_up.attend("weir-open", move || slots.workers(&graph, &models, clock))??
+        let progress = Arc::clone(&options.progress);
+        start_up.attend("weir-open", move || {
+            slots.workers(&graph, &models, clock, &progress)
+        })??
     };
     let mut line = spread
         .map(|spread| FleetLine::begin(&graph, spread, clock, stop))
@@ -61,9 +69,11 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let (workers, profiles) = {
         let (graph, models, slots) = (Arc::clone(&graph), Arc::clone(&models), Arc::clone(&slots));
         let (planned, stop) = (planned.cloned(), stop.clone());
+        let progress = Arc::clone(&options.progress);
         start_up.attend("weir-measure", move || {
             let mut workers = workers;
-            let profiles = profiles(&graph, &models, &slots, &mut workers, planned.as_ref(), &stop);
+            let planned = planned.as_ref();
+            let profiles = profiles(&graph, &models, &slots, &mut workers, planned, (&progress, &stop));
             profiles.map(|profiles| (workers, profiles))
         })??
     };
@@ -71,6 +81,13 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
     let most: usize = streams.iter().map(|stream| stream.gate.most as usize).sum();
+    prove(&streams, stop)?;
+
+    // Only now that all is there to run: whatever is opened changes nothing yet, and from the headers on is completed.
+    let mut opened = Vec::new();
+    for (node, factory) in graph.sinks().iter().zip(sinks) {
+        opened.push(start_up.sink(&node.name, factory)?);
+    }
     let recorder = match &options.record {
         None => None,
         Some(path) => {
@@ -81,18 +98,24 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
             })?)
         }
     };
-
-    // Last: from here on whatever is opened is also completed.
-    let mut opened = Vec::new();
-    for (node, factory) in graph.sinks().iter().zip(sinks) {
-        opened.push(start_up.sink(&node.name, factory)?);
-    }
+    let header = header(&graph, clock);
     let mut lines = Vec::new();
     for (index, (node, sink)) in graph.sinks().iter().zip(opened).enumerate() {
-        lines.push(SinkLine {
-            line: sink::SinkLine::start(&node.name, sink, node.when_slow, most, options.sink_waiting_most)?,
-            shown: Shown::of(&graph, index),
-        });
+        let shown = Shown::of(&graph, index);
+        let of_sink = RunHeader {
+            streams: (0..)
+                .zip(&header.streams)
+                .filter(|(stream, _)| shown.streams.contains(stream))
+                .map(|(_, stream)| stream.clone())
+                .collect(),
+            ..header.clone()
+        };
+        let room = sink::Room {
+            under_way_most: most,
+            waiting_most: options.sink_waiting_most,
+        };
+        let line = sink::SinkLine::start(&node.name, sink, node.when_slow, room, of_sink, stop)?;
+        lines.push(SinkLine { line, shown });
     }
 
     let engine = Engine {
@@ -150,6 +173,40 @@ impl StartUp<'_> {
             })),
         }
     }
+}
+
+/// What the run is, with all its streams.
+fn header(graph: &Graph, clock: Clock) -> RunHeader {
+    let time_ms = clock.utc_ms(clock.now());
+    // Seeded by the system: runs of one millisecond on many machines differ.
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    let stream = |source: &weir_graph::SourceNode| StreamHeader {
+        name: source.name.clone(),
+        source: mask_credentials(&source.uri).into_owned(),
+    };
+    RunHeader {
+        id: format!("{time_ms:x}-{random:016x}"),
+        graph: graph.name().to_owned(),
+        program: "weir".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        time_ms,
+        streams: graph.sources().iter().map(stream).collect(),
+    }
+}
+
+/// Looks whether there is anything to run on: where no source can be opened, nothing else is touched. One that cannot
+/// be does not keep others from being run.
+fn prove(streams: &[StreamLine], stop: &StopFlag) -> Result<(), RunError> {
+    let mut first = None;
+    for stream in streams {
+        match stream.factory.prove(stop) {
+            Ok(()) => return Ok(()),
+            // Somebody who is told to stop while opening says so as an error.
+            Err(_) if stop.raised() => return Ok(()),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    first.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Numbers of slots that are kept apart for the lanes of one module.
@@ -316,7 +373,7 @@ fn profiles(
     slots: &SlotLayout,
     workers: &mut [Worker],
     planned: Option<&Planned>,
-    stop: &StopFlag,
+    (progress, stop): (&Progress, &StopFlag),
 ) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
     let mut profiles = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
@@ -331,6 +388,7 @@ fn profiles(
             profiles.push((vec![lanes.batch], lanes.profile));
             continue;
         }
+        progress.prepares("measuring models", index + 1, models.len(), &node.name);
         let first = slots.of_model(index).first().copied().unwrap_or(SlotId(0));
         profiles.push(layout::profile(
             node,

@@ -10,10 +10,13 @@
 //!
 //! An alphabet of one's own is a file with a character on each line. Items with four corners are flattened.
 
+use std::path::Path;
+
 use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
 
 use super::classify::Activation;
 use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
+use super::labels::MAX_LIST_BYTES;
 use super::settings::INPUT;
 use super::{Given, Head, Kind, Output, single, unfit};
 
@@ -116,7 +119,7 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
 /// The characters, and the name of the alphabet.
 fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>, &'a str), String> {
     if let Some(path) = settings.text("alphabet_file") {
-        let text = std::fs::read_to_string(path)
+        let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
             .map_err(|error| format!("alphabet_file {path} cannot be read: {error}"))?;
         // A line may hold one space: it is a character too.
         return Ok((text.lines().map(str::to_owned).collect(), "file"));

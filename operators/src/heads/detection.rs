@@ -2,6 +2,7 @@
 
 use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
 
+use super::groups::Groups;
 use super::input::Placed;
 use super::labels::Labels;
 
@@ -48,16 +49,26 @@ pub(crate) struct Keep {
     pub(crate) threshold: f32,
     pub(crate) overlap: f32,
     pub(crate) labels: Labels,
+    groups: Groups,
 }
 
 impl Keep {
-    /// From the keys `score_threshold` and `nms_iou`.
-    pub(crate) fn read(settings: &Settings, threshold: f64, overlap: f64, labels: Labels) -> Self {
-        Self {
+    /// From the keys `score_threshold`, `nms_iou`, `nms_groups` and `nms_group_iou`.
+    ///
+    /// # Errors
+    /// Groups that name classes which the model does not have, or one twice.
+    pub(crate) fn read(
+        settings: &Settings,
+        threshold: f64,
+        overlap: f64,
+        labels: Labels,
+    ) -> Result<Self, String> {
+        Ok(Self {
             threshold: settings.number("score_threshold", threshold) as f32,
             overlap: settings.number("nms_iou", overlap) as f32,
+            groups: Groups::read(settings, &labels)?,
             labels,
-        }
+        })
     }
 
     /// Candidates of rows as the YOLOv5 family lays them: centre, size, objectness, what is the model's own, and from
@@ -88,7 +99,7 @@ impl Keep {
 
     /// The best of the candidates, as objects of the picture.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, placed: &Placed) -> Inference {
-        let objects = suppress(candidates, self.overlap)
+        let objects = suppress(candidates, self.overlap, &self.groups)
             .into_iter()
             .map(|candidate| Object {
                 class: self.labels.name(candidate.class),
@@ -110,9 +121,9 @@ impl Keep {
     }
 }
 
-/// Greedy suppression within each class, best first; equal scores in the model's order. Scores that are not numbers
-/// fall out.
-fn suppress(mut candidates: Vec<Candidate>, overlap: f32) -> Vec<Candidate> {
+/// Greedy suppression within each class and each group of classes, best first; equal scores in the model's order. Scores
+/// that are not numbers fall out.
+fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Vec<Candidate> {
     candidates
         .retain(|Candidate { score, rect, .. }| (score + rect.x0 + rect.y0 + rect.x1 + rect.y1).is_finite());
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -120,7 +131,11 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32) -> Vec<Candidate> {
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in candidates {
         let covered = |better: &Candidate| {
-            better.class == candidate.class && better.rect.iou(&candidate.rect) > overlap
+            let most = match better.class == candidate.class {
+                true => Some(overlap),
+                false => groups.overlap(better.class, candidate.class),
+            };
+            most.is_some_and(|most| better.rect.iou(&candidate.rect) > most)
         };
         if !kept.iter().any(covered) {
             kept.push(candidate);
@@ -164,7 +179,8 @@ pub(crate) fn sigmoid(logit: f32) -> f32 {
 mod tests {
     use super::*;
     use crate::heads::labels::COCO;
-    use weir_flow::Settings;
+    use std::sync::Arc;
+    use weir_flow::{Settings, Value};
 
     fn candidate(class: usize, score: f32, x: f32) -> Candidate {
         Candidate::new(class, score, Rect::new(x, 0.0, x + 10.0, 10.0))
@@ -178,7 +194,7 @@ mod tests {
             candidate(1, 0.4, 0.0),
             candidate(0, 0.3, 20.0),
         ];
-        let kept: Vec<(usize, f32)> = suppress(all, 0.5)
+        let kept: Vec<(usize, f32)> = suppress(all, 0.5, &Groups::default())
             .iter()
             .map(|kept| (kept.class, kept.score))
             .collect();
@@ -186,16 +202,38 @@ mod tests {
     }
 
     #[test]
+    fn of_a_car_that_is_also_taken_for_a_truck_the_better_stays_and_a_rider_stays_on_the_bicycle() {
+        let labels = ["person", "bicycle", "car", "truck"].map(Arc::from);
+        let vehicles = Value::Texts(vec!["car, truck".to_owned()]);
+        let settings = Settings([("nms_groups".to_owned(), vehicles)].into_iter().collect());
+        let groups = Groups::read(&settings, &Labels::of(&labels)).expect("groups");
+        let all = vec![
+            candidate(2, 0.8, 0.0),
+            candidate(3, 0.9, 0.5),
+            candidate(0, 0.7, 40.0),
+            candidate(1, 0.6, 40.5),
+            // Beside another vehicle, not the same.
+            candidate(2, 0.5, 60.0),
+            candidate(3, 0.4, 63.0),
+        ];
+        let kept: Vec<usize> = suppress(all, 0.5, &groups)
+            .iter()
+            .map(|kept| kept.class)
+            .collect();
+        assert_eq!(kept, [3, 0, 1, 2, 3]);
+    }
+
+    #[test]
     fn what_is_not_a_number_is_left_out() {
         let mut broken = candidate(0, 0.9, 0.0);
         broken.rect.x1 = f32::NAN;
-        assert!(suppress(vec![broken, candidate(0, f32::NAN, 0.0)], 0.5).is_empty());
+        assert!(suppress(vec![broken, candidate(0, f32::NAN, 0.0)], 0.5, &Groups::default()).is_empty());
     }
 
     #[test]
     fn objects_are_kept_within_the_picture() {
         let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
-        let keep = Keep::read(&Settings::default(), 0.3, 0.5, labels);
+        let keep = Keep::read(&Settings::default(), 0.3, 0.5, labels).expect("keys");
         let mut placed = Placed::itself(100, 100);
         placed.frame = (100.0, 50.0);
         let over = Candidate::new(2, 0.9, Rect::new(-5.0, 40.0, 20.0, 60.0));

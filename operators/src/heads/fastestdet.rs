@@ -3,6 +3,8 @@
 //! Wants blue, green, red over 255, stretched. Gives `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
 //! cells), width and height (sigmoid, of the input), classes; score = objectness^0.6 * class^0.4.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Settings};
 
 use super::detection::{Candidate, Keep, about, sigmoid};
@@ -41,7 +43,7 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
         return Err(unfit(given, wants));
     }
     let labels = Labels::read(settings, COCO, shape[0] - 5)?;
-    let keep = Keep::read(settings, 0.5, 0.45, labels);
+    let keep = Keep::read(settings, 0.5, 0.45, labels)?;
     Ok(Box::new(Fastestdet {
         keep,
         classes: shape[0] - 5,
@@ -51,6 +53,10 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
 }
 
 impl Head for Fastestdet {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let Some(data) = outputs.first().map(|output| output.data) else {
             return Inference::default();

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use weir_flow::Settings;
 
+/// Lists of names and alphabets are written by hand; what is larger was named by mistake.
+pub(super) const MAX_LIST_BYTES: u64 = 4 << 20;
+
 /// The 80 classes of COCO in their usual order.
 pub(crate) const COCO: &[&str] = &[
     "person",
@@ -89,6 +92,9 @@ pub(crate) const COCO: &[&str] = &[
     "toothbrush",
 ];
 
+/// Most names that an error lists.
+const LISTED_MAX: usize = 100;
+
 /// Names of a model's classes; a class without a name is called by its number.
 #[derive(Debug, Clone)]
 pub(crate) struct Labels {
@@ -103,7 +109,7 @@ impl Labels {
     pub(crate) fn read(settings: &Settings, default: &[&str], classes: usize) -> Result<Self, String> {
         let given: Option<Vec<Arc<str>>> = match (settings.text("labels_file"), settings.texts("labels")) {
             (Some(path), _) => {
-                let text = std::fs::read_to_string(Path::new(path))
+                let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
                     .map_err(|error| format!("labels_file {path} cannot be read: {error}"))?;
                 Some(
                     text.lines()
@@ -140,9 +146,33 @@ impl Labels {
         Ok(Self { names })
     }
 
+    /// Those names.
+    pub(crate) fn of(names: &[Arc<str>]) -> Self {
+        Self {
+            names: names.to_vec(),
+        }
+    }
+
     /// Whether the settings name the classes.
     pub(crate) fn given(settings: &Settings) -> bool {
         settings.text("labels_file").is_some() || settings.texts("labels").is_some()
+    }
+
+    /// The names in the model's order.
+    pub(crate) fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    /// Their names in a sentence, the first of many.
+    pub(crate) fn listed(&self) -> String {
+        let listed: Vec<&str> = self.names.iter().take(LISTED_MAX).map(|name| &**name).collect();
+        let more = self.names.len().saturating_sub(LISTED_MAX);
+        let tail = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        listed.join(", ") + &tail
     }
 
     /// The name of a class.

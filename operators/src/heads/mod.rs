@@ -12,6 +12,7 @@ mod embed;
 mod fastestdet;
 mod gauge;
 mod gaze;
+mod groups;
 mod head_pose;
 pub(crate) mod input;
 mod iris;
@@ -25,6 +26,8 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 mod yunet;
+
+use std::sync::Arc;
 
 use weir_flow::{Bearing, HeadSpec, Inference, KeySpec, Settings};
 
@@ -53,6 +56,10 @@ pub(crate) trait Head: Send + Sync {
     /// `outputs` in the model's order (those of a second model behind them); `placed` says where the item lies in the
     /// input. Objects come in source pixels.
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference;
+    /// Classes of the objects that it gives; none where it gives no objects.
+    fn classes(&self) -> &[Arc<str>] {
+        &[]
+    }
 }
 
 type Build = fn(&Settings, &Input, &[Given]) -> Result<Box<dyn Head>, String>;

@@ -4,6 +4,8 @@
 //! `[cells, classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the
 //! expectation of its bins after a softmax, times the stride.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Rect, Settings};
 
 use super::detection::{Candidate, Keep, best, cell, grid};
@@ -76,7 +78,7 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
     let (classes, distances) = sizes.unwrap_or_default();
     let labels = Labels::read(settings, COCO, classes)?;
     Ok(Box::new(Nanodet {
-        keep: Keep::read(settings, 0.35, 0.5, labels),
+        keep: Keep::read(settings, 0.35, 0.5, labels)?,
         levels,
         classes,
         bins: distances / 4,
@@ -84,6 +86,10 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
 }
 
 impl Head for Nanodet {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let mut candidates = Vec::new();
         for level in &self.levels {

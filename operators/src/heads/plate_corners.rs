@@ -3,6 +3,8 @@
 //! Wants red, green, blue over 255, letterboxed over 114. Gives `[boxes, 13 + classes]`: centre, size, objectness, four
 //! corners (top left, top right, bottom right, bottom left), classes; score = objectness * the best class.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Point, Points, Settings};
 
 use super::detection::Keep;
@@ -51,12 +53,16 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
     // One and two rows of characters are plates alike, unless labels tell them apart.
     let labels = Labels::read(settings, &vec!["plate"; shape[1] - 13], shape[1] - 13)?;
     Ok(Box::new(PlateCorners {
-        keep: Keep::read(settings, 0.4, 0.5, labels),
+        keep: Keep::read(settings, 0.4, 0.5, labels)?,
         channels: shape[1],
     }))
 }
 
 impl Head for PlateCorners {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();

@@ -80,6 +80,19 @@ pub(super) const FOUND: &[KeySpec] = &[
         1.0,
         "of two objects of a class that overlap by more, the better stays; default by head",
     ),
+    KeySpec {
+        name: "nms_groups",
+        kind: KeyKind::Texts,
+        about: "classes that one thing may be taken for, such as [\"car, truck, bus\"]: each text is a group, from which a \
+                thing is given once; [\"*\"] for all classes; default none, vehicles for COCO models of the zoo and the \
+                shipped street detector",
+    },
+    number(
+        "nms_group_iou",
+        0.0,
+        1.0,
+        "of two objects of different classes of a group that overlap by more, the better stays; default 0.8",
+    ),
 ];
 
 /// Names of classes.

@@ -3,6 +3,8 @@
 //! Wants red, green, blue less 127 over 128, stretched. Gives `[boxes, 2]` probabilities (background, face) and
 //! `[boxes, 4]` corners as parts of the input.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Rect, Settings};
 
 use super::detection::{Candidate, Keep};
@@ -46,7 +48,7 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
         (Some(scores), Some(boxes)) if given[scores].shape[0] == given[boxes].shape[0] => {
             let labels = Labels::read(settings, KIND.classes, 1)?;
             Ok(Box::new(Ultraface {
-                keep: Keep::read(settings, 0.7, 0.5, labels),
+                keep: Keep::read(settings, 0.7, 0.5, labels)?,
                 scores,
                 boxes,
             }))
@@ -56,6 +58,10 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
 }
 
 impl Head for Ultraface {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let (width, height) = (placed.width as f32, placed.height as f32);
         let (scores, _) = outputs[self.scores].data.as_chunks::<2>();

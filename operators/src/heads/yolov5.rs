@@ -2,6 +2,8 @@
 //!
 //! Wants red, green, blue over 255, letterboxed over 114. Gives centre and size in input pixels, objectness, classes.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Points, Settings};
 
 use super::detection::Keep;
@@ -43,12 +45,16 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
     }
     let labels = Labels::read(settings, COCO, shape[1] - 5)?;
     Ok(Box::new(Yolov5 {
-        keep: Keep::read(settings, 0.25, 0.45, labels),
+        keep: Keep::read(settings, 0.25, 0.45, labels)?,
         channels: shape[1],
     }))
 }
 
 impl Head for Yolov5 {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();

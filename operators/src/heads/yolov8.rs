@@ -2,6 +2,8 @@
 //!
 //! Wants red, green, blue over 255, letterboxed over 114. Gives centre and size in input pixels, and classes.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Settings};
 
 use super::detection::{Candidate, Keep, about};
@@ -49,7 +51,7 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
         ));
     }
     let labels = Labels::read(settings, COCO, channels - 4)?;
-    let keep = Keep::read(settings, 0.25, 0.45, labels);
+    let keep = Keep::read(settings, 0.25, 0.45, labels)?;
     Ok(Box::new(Yolov8 {
         keep,
         classes: channels - 4,
@@ -75,6 +77,10 @@ impl Yolov8 {
 }
 
 impl Head for Yolov8 {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let Some(data) = outputs.first().map(|output| output.data) else {
             return Inference::default();

@@ -3,6 +3,8 @@
 //! Wants blue, green, red as bytes 0 to 255, letterboxed at the top left over 114. Gives raw `[cells, 5 + classes]`:
 //! centre = (xy + cell) * stride, size = exp(wh) * stride, score = objectness * class, both already probabilities.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Settings};
 
 use super::detection::{Candidate, Keep, about, best, cell, grid};
@@ -56,13 +58,17 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
     let names: &[&str] = if shape[1] == 6 { &["person"] } else { COCO };
     let labels = Labels::read(settings, names, shape[1] - 5)?;
     Ok(Box::new(Yolox {
-        keep: Keep::read(settings, 0.3, 0.45, labels),
+        keep: Keep::read(settings, 0.3, 0.45, labels)?,
         strides,
         channels: shape[1],
     }))
 }
 
 impl Head for Yolox {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();

@@ -4,6 +4,8 @@
 //! `[cells, 1]`, `bbox_s` `[cells, 4]`, `kps_s` `[cells, 10]`: score = sqrt(cls * obj), centre = (xy + cell) * s,
 //! size = exp(wh) * s, points = (p + cell) * s: eyes, nose, mouth corners, left to right in the image.
 
+use std::sync::Arc;
+
 use weir_flow::{Bearing, Inference, Point, Points, Settings};
 
 use super::detection::{Candidate, Keep, about, cell, grid};
@@ -57,12 +59,16 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
     }
     let labels = Labels::read(settings, KIND.classes, 1)?;
     Ok(Box::new(Yunet {
-        keep: Keep::read(settings, 0.6, 0.4, labels),
+        keep: Keep::read(settings, 0.6, 0.4, labels)?,
         levels,
     }))
 }
 
 impl Head for Yunet {
+    fn classes(&self) -> &[Arc<str>] {
+        self.keep.labels.names()
+    }
+
     fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
         let mut candidates = Vec::new();
         for (stride, level) in STRIDES.iter().zip(&self.levels) {

@@ -1,11 +1,11 @@
 //! The one place where FFmpeg's safe wrapper says less than is so.
 #![expect(
     unsafe_code,
-    reason = "a converter may move between threads, which its wrapper leaves unsaid"
+    reason = "a converter may move between threads, and streams have side data: its wrapper has neither"
 )]
 
-use ffmpeg_next::frame;
 use ffmpeg_next::software::scaling;
+use ffmpeg_next::{format, frame};
 
 /// A conversion of pixel formats or sizes that may move between threads.
 pub(crate) struct Converter(scaling::Context);
@@ -42,5 +42,28 @@ impl Converter {
         to: &mut frame::Video,
     ) -> Result<(), ffmpeg_next::Error> {
         self.0.run(from, to)
+    }
+}
+
+/// The display matrix that the container gives with a stream: nine native numbers of four bytes. From FFmpeg 8 on it
+/// comes with the pictures instead.
+pub(crate) fn display_matrix(stream: &format::stream::Stream<'_>) -> Option<[u8; 36]> {
+    #[cfg(ffmpeg_8)]
+    {
+        let _ = stream;
+        None
+    }
+    #[cfg(not(ffmpeg_8))]
+    {
+        use ffmpeg_next::ffi;
+        let kind = ffi::AVPacketSideDataType::AV_PKT_DATA_DISPLAYMATRIX;
+        let mut size = 0;
+        // SAFETY: the stream lives as long as the reference to it, and `size` is written before it is read.
+        let data = unsafe { ffi::av_stream_get_side_data(stream.as_ptr(), kind, &raw mut size) };
+        if data.is_null() || size < 36 {
+            return None;
+        }
+        // SAFETY: the data belong to the stream, and are at least as long as what is copied here.
+        Some(unsafe { data.cast::<[u8; 36]>().read_unaligned() })
     }
 }

@@ -7,9 +7,11 @@ use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Error, Packet, codec, decoder, format, frame, media};
 use weir_flow::{DecodeLimit, Frame, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
+use super::orientation::Orientation;
 use super::picture::Pictures;
+use super::sample::FrameSampler;
 use super::timeline::Timeline;
-use super::{DEFAULT_FPS, SourceOptions, cannot_open, open};
+use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
 
 /// Read errors in a row after which a source is given up. A demuxer that stands still reports errors for ever.
 const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
@@ -27,12 +29,18 @@ pub struct FfmpegSource {
     stop: StopFlag,
     limit: Option<Arc<dyn DecodeLimit>>,
     pictures: Pictures,
+    /// How the container says that pictures are to be turned.
+    orientation: Option<Orientation>,
     timeline: Option<Timeline>,
+    sampler: FrameSampler,
     stamped: bool,
+    /// What is missing of the file.
+    cut_off: Option<String>,
+    /// Pictures that were decoded.
     index: u64,
     /// Packets of the stream that were read.
     packets: u64,
-    damaged: u64,
+    counts: SourceCounts,
     state: State,
 }
 
@@ -85,9 +93,15 @@ impl FfmpegSource {
         } else {
             options.fps.or(said).or(Some(DEFAULT_FPS))
         };
+        let matrix = ffi::display_matrix(&stream);
+        let orientation = matrix.and_then(|matrix| Orientation::of_matrix(&matrix));
+        let (width, height) = orientation
+            .unwrap_or_default()
+            .size((decoder.width(), decoder.height()));
+        let cut_off = open::local_path(uri).and_then(|path| container::cut_off(path, input.format().name()));
         let info = SourceInfo {
-            width: decoder.width(),
-            height: decoder.height(),
+            width,
+            height,
             fps,
             frames,
             live: open::is_live(uri, &input),
@@ -104,11 +118,14 @@ impl FfmpegSource {
             stop: stop.clone(),
             limit: None,
             pictures: Pictures::default(),
+            orientation,
             timeline: None,
+            sampler: FrameSampler::new(options.sample),
             stamped,
+            cut_off,
             index: 0,
             packets: 0,
-            damaged: 0,
+            counts: SourceCounts::default(),
             state: State::Reading { errors: 0 },
         })
     }
@@ -120,27 +137,46 @@ impl FfmpegSource {
             let received = limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
             match received {
                 Ok(()) => {
-                    // What the decoder made up from its neighbours is shown, and counted.
-                    self.damaged += u64::from(picture.is_corrupt() || picture.has_decode_errors());
-                    let pts_ms = self.time(&picture);
-                    let Some(image) = self.pictures.image(picture) else {
-                        self.damaged += 1;
-                        continue;
-                    };
                     let index = self.index;
                     self.index += 1;
-                    return Some(Frame::new(index, pts_ms, image));
+                    let pts_ms = self.time(&picture);
+                    if !self.sampler.takes(pts_ms) {
+                        self.counts.not_sampled += 1;
+                        continue;
+                    }
+                    // What the decoder made up from its neighbours is shown, marked and counted.
+                    let concealed = picture.is_corrupt() || picture.has_decode_errors();
+                    let orientation = self.orientation_of(&picture);
+                    let Some(image) = self.pictures.image(picture, orientation) else {
+                        self.counts.damaged += 1;
+                        continue;
+                    };
+                    self.counts.concealed += u64::from(concealed);
+                    let mut frame = Frame::new(index, pts_ms, image);
+                    frame.concealed = concealed;
+                    return Some(frame);
                 }
                 // The decoder wants more, or has given all.
                 Err(Error::Other { .. } | Error::Eof) => return None,
                 Err(_) => {
-                    self.damaged += 1;
-                    if matches!(self.state, State::Draining { .. }) && self.damaged > MAX_ERRORS_IN_A_ROW {
+                    self.counts.damaged += 1;
+                    if matches!(self.state, State::Draining { .. })
+                        && self.counts.damaged > MAX_ERRORS_IN_A_ROW
+                    {
                         return None;
                     }
                 }
             }
         }
+    }
+
+    /// How a picture is to be turned: as the container says, else as the picture says itself.
+    fn orientation_of(&self, picture: &frame::Video) -> Orientation {
+        let of_picture = || {
+            let data = picture.side_data(frame::side_data::Type::DisplayMatrix)?;
+            Orientation::of_matrix(data.data())
+        };
+        self.orientation.or_else(of_picture).unwrap_or_default()
     }
 
     fn time(&mut self, picture: &frame::Video) -> f64 {
@@ -154,7 +190,7 @@ impl FfmpegSource {
             };
             let fps = rate.unwrap_or(DEFAULT_FPS);
             self.info.fps = self.info.fps.map(|known| if self.stamped { known } else { fps });
-            Timeline::new(fps)
+            Timeline::new(fps, self.info.live)
         });
         let stamp = if self.stamped { picture.timestamp() } else { None };
         timeline.next(stamp.map(|stamp| stamp as f64 * self.tick_ms))
@@ -169,7 +205,7 @@ impl FfmpegSource {
                     self.packets += 1;
                     let sent = limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
                     if sent.is_err() {
-                        self.damaged += 1;
+                        self.counts.damaged += 1;
                     }
                 }
                 State::Reading { errors: 0 }
@@ -186,21 +222,36 @@ impl FfmpegSource {
                 State::Reading { errors }
             }
             Err(Error::InvalidData) if errors < MAX_ERRORS_IN_A_ROW => {
-                self.damaged += 1;
+                self.counts.damaged += 1;
                 State::Reading { errors: errors + 1 }
             }
-            Err(error) => self.drain(Some(error.to_string())),
+            Err(error) => {
+                let reason = self
+                    .missing()
+                    .unwrap_or_else(|| open::broken(error, self.options));
+                self.drain(Some(reason))
+            }
         }
     }
 
     /// Whether the end came too early. An index may name more frames than an edit list shows, so fewer packets alone
-    /// say nothing: reading must have failed as well.
+    /// say nothing: reading must have failed as well. Containers without an index say how many bytes there were to be.
     fn missing(&self) -> Option<String> {
+        let there = self.packets;
+        if let Some(cut_off) = &self.cut_off {
+            return Some(format!(
+                "the file was cut off ({cut_off}), it holds {there} frames: record or download it again"
+            ));
+        }
+        if there == 0 && open::is_pipe(&self.uri) {
+            let reason = "its index is at its end, which a pipe cannot be read from: write a fragmented MP4, or one with \
+                          its index at the front";
+            return Some(reason.to_owned());
+        }
         let named = self
             .info
             .frames
-            .filter(|frames| self.damaged > 0 && self.packets < *frames)?;
-        let there = self.packets;
+            .filter(|frames| self.counts.damaged > 0 && self.packets < *frames)?;
         Some(format!(
             "the file was cut off, it holds {there} of {named} frames: record or download it again"
         ))
@@ -230,7 +281,11 @@ fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
 
 impl Source for FfmpegSource {
     fn info(&self) -> SourceInfo {
-        self.info.clone()
+        let sampled = |fps: f64| self.options.sample.map_or(fps, |sample| sample.min(fps));
+        SourceInfo {
+            fps: self.info.fps.map(sampled),
+            ..self.info.clone()
+        }
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
@@ -269,8 +324,8 @@ impl Source for FfmpegSource {
 
     fn counts(&self) -> SourceCounts {
         SourceCounts {
-            damaged: self.damaged,
-            ..SourceCounts::default()
+            discontinuities: self.timeline.as_ref().map_or(0, Timeline::discontinuities),
+            ..self.counts
         }
     }
 }

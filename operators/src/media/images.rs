@@ -1,19 +1,34 @@
-//! Images as a stream: a folder by name, or a single file.
+//! Images as a stream: a folder by name, or a single file. Each image is a frame, numbered by its place among the files:
+//! one that cannot be read leaves its number free, and is named at the end.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 use weir_flow::{Frame, Image, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
+use super::sample::FrameSampler;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, images_of};
 
-/// Reads images one after another. An image that cannot be read is passed over and counted.
+/// Unreadable files that are named; the others are counted. More would be no line to read any more.
+const MAX_NAMED: usize = 10;
+
+/// Reads images one after another.
 #[derive(Debug)]
 pub struct ImageSource {
+    /// What was to be read, for errors.
+    path: PathBuf,
     files: std::vec::IntoIter<PathBuf>,
     info: SourceInfo,
-    fps: f64,
+    /// Milliseconds from an image to the next.
+    step_ms: f64,
+    sampler: FrameSampler,
+    /// Files so far.
     index: u64,
-    damaged: u64,
+    counts: SourceCounts,
+    /// The first files that could not be read, each with the reason.
+    named: Vec<String>,
     stop: StopFlag,
 }
 
@@ -24,14 +39,14 @@ impl ImageSource {
     /// [`SourceError::Open`] where it cannot be read or holds no image.
     pub fn folder(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         let uri = path.display().to_string();
-        let files = images_of(path).map_err(|error| cannot_open(&uri, error.to_string()))?;
+        let files = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
         if files.is_empty() {
             return Err(cannot_open(
                 &uri,
                 "the folder holds no .jpg, .jpeg or .png image: name one that does",
             ));
         }
-        Ok(Self::of(files, options, stop))
+        Ok(Self::of(path, files, options, stop))
     }
 
     /// One image.
@@ -39,37 +54,94 @@ impl ImageSource {
     /// # Errors
     /// [`SourceError::Open`] where it is no image.
     pub fn single(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
-        if let Err(error) = image::image_dimensions(path) {
+        if let Err(error) = size(path) {
             let reason = format!("not a JPEG or PNG image that can be read: {error}");
             return Err(cannot_open(&path.display().to_string(), reason));
         }
-        Ok(Self::of(vec![path.to_owned()], options, stop))
+        Ok(Self::of(path, vec![path.to_owned()], options, stop))
     }
 
-    fn of(files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
+    fn of(path: &Path, files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
         let fps = options.fps.unwrap_or(DEFAULT_FPS);
-        let (width, height) = files
-            .iter()
-            .find_map(|file| image::image_dimensions(file).ok())
-            .unwrap_or((0, 0));
-        let frames = Some(files.len() as u64);
+        let (width, height) = files.iter().find_map(|file| size(file).ok()).unwrap_or((0, 0));
         let info = SourceInfo {
             width,
             height,
-            fps: Some(fps),
-            frames,
+            fps: Some(options.sample.map_or(fps, |sample| sample.min(fps))),
+            frames: Some(files.len() as u64),
             live: false,
             stamped: false,
         };
         Self {
+            path: path.to_owned(),
             files: files.into_iter(),
             info,
-            fps,
+            step_ms: 1000.0 / fps,
+            sampler: FrameSampler::new(options.sample),
             index: 0,
-            damaged: 0,
+            counts: SourceCounts::default(),
+            named: Vec::new(),
             stop: stop.clone(),
         }
     }
+
+    /// Names what could not be read, once.
+    fn incomplete(&mut self) -> Option<SourceError> {
+        if self.named.is_empty() {
+            return None;
+        }
+        let (missing, files) = (self.counts.unreadable, self.index);
+        let named = std::mem::take(&mut self.named);
+        let more = missing - named.len() as u64;
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let reason = format!(
+            "{missing} of {files} images cannot be read: {}{more}",
+            named.join(", ")
+        );
+        Some(SourceError::Incomplete {
+            uri: self.path.display().to_string(),
+            reason,
+        })
+    }
+}
+
+/// The image as it is to be seen: photographs say how the camera was held.
+fn read(file: &Path) -> Result<Image, ImageError> {
+    let (mut decoder, orientation) = decoder(file)?;
+    // A few bytes may say that they are a picture of many gigabytes.
+    let mut limits = Limits::default();
+    limits.reserve(decoder.total_bytes())?;
+    decoder.set_limits(limits)?;
+    let mut image = DynamicImage::from_decoder(decoder)?;
+    image.apply_orientation(orientation);
+    let image = image.into_rgb8();
+    Ok(Image::from_rgb(image.width(), image.height(), image.into_raw()))
+}
+
+/// Its width and height as it is to be seen.
+fn size(file: &Path) -> Result<(u32, u32), ImageError> {
+    let (decoder, orientation) = decoder(file)?;
+    let (width, height) = decoder.dimensions();
+    // Of the eight orientations, the last four lie on their side.
+    let lies = orientation.to_exif() > 4;
+    Ok(if lies { (height, width) } else { (width, height) })
+}
+
+/// What decodes the file, and how its picture is to be turned: not at all, where that cannot be read.
+fn decoder(file: &Path) -> Result<(impl ImageDecoder, Orientation), ImageError> {
+    let mut decoder = ImageReader::open(file)?.with_guessed_format()?.into_decoder()?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((decoder, orientation))
+}
+
+/// A file by its name, without its folder.
+fn name_of(file: &Path) -> Arc<str> {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    name.to_string_lossy().into()
 }
 
 impl Source for ImageSource {
@@ -79,18 +151,28 @@ impl Source for ImageSource {
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
         while !self.stop.raised() {
-            let Some(file) = self.files.next() else { break };
-            match image::open(&file) {
+            let Some(file) = self.files.next() else {
+                return self.incomplete().map_or(Ok(None), Err);
+            };
+            let index = self.index;
+            self.index += 1;
+            let pts_ms = index as f64 * self.step_ms;
+            if !self.sampler.takes(pts_ms) {
+                self.counts.not_sampled += 1;
+                continue;
+            }
+            match read(&file) {
                 Ok(image) => {
-                    let image = image.into_rgb8();
-                    let image = Image::from_rgb(image.width(), image.height(), image.into_raw());
-                    let index = self.index;
-                    self.index += 1;
-                    return Ok(Some(Frame::new(index, index as f64 * 1000.0 / self.fps, image)));
+                    let mut frame = Frame::new(index, pts_ms, image);
+                    frame.file = Some(name_of(&file));
+                    return Ok(Some(frame));
                 }
                 Err(error) => {
-                    self.damaged += 1;
+                    self.counts.unreadable += 1;
                     tracing::warn!(file = %file.display(), %error, "image passed over");
+                    if self.named.len() < MAX_NAMED {
+                        self.named.push(format!("{} ({error})", name_of(&file)));
+                    }
                 }
             }
         }
@@ -98,9 +180,6 @@ impl Source for ImageSource {
     }
 
     fn counts(&self) -> SourceCounts {
-        SourceCounts {
-            damaged: self.damaged,
-            ..SourceCounts::default()
-        }
+        self.counts
     }
 }

@@ -4,26 +4,32 @@
 //! [`source`] chooses by what the URI names. Everything that FFmpeg opens is read by it; folders and single images
 //! are read one file at a time. Nothing here paces, drops or counts time: a recorded video comes as fast as it is asked for.
 
+mod container;
 mod encoder;
 mod ffi;
 mod ffmpeg;
+mod fifo;
 mod images;
 mod open;
+mod orientation;
 mod picture;
+mod sample;
 mod timeline;
 mod video_file;
+mod video_place;
 
 use std::path::{Path, PathBuf};
 
-use weir_flow::{Source, SourceError, SourceFactory, StopFlag};
+use weir_flow::{Source, SourceError, SourceFactory, StopFlag, is_image};
 
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
 pub(crate) use open::prepare;
-pub(crate) use video_file::part_of;
 pub use video_file::{Rgb, VideoFile};
+pub(crate) use video_place::part_of;
+pub use video_place::{Naming, VideoPlace};
 
 /// Frames a second where neither the stream nor the user says.
 pub const DEFAULT_FPS: f64 = 25.0;
@@ -33,7 +39,9 @@ pub const DEFAULT_FPS: f64 = 25.0;
 pub struct SourceOptions {
     /// Frames a second of what has no time stamps: raw elementary streams and images. Those that have keep theirs.
     pub fps: Option<f64>,
-    /// Seconds without data after which a network source is given up.
+    /// Frames a second of media time that are taken, evenly; the others are counted as not sampled. All by default.
+    pub sample: Option<f64>,
+    /// Seconds without data after which a network source or a named pipe is given up.
     pub timeout_s: f64,
     /// Threads of the decoder. One by default: cores belong to the workers, and streams decode side by side.
     pub threads: usize,
@@ -43,6 +51,7 @@ impl Default for SourceOptions {
     fn default() -> Self {
         Self {
             fps: None,
+            sample: None,
             timeout_s: 10.0,
             threads: 1,
         }
@@ -78,17 +87,15 @@ impl SourceFactory for Factory {
     fn endless(&self) -> Option<bool> {
         open::endless(&self.uri)
     }
-}
 
-/// Whether the name is that of an image which can be read here.
-fn is_image(path: &Path) -> bool {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or("");
-    ["jpg", "jpeg", "png"]
-        .iter()
-        .any(|known| extension.eq_ignore_ascii_case(known))
+    fn prove(&self, stop: &StopFlag) -> Result<(), SourceError> {
+        let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
+        // A pipe or a device would lose what is read from it now; an address may take its time.
+        match std::fs::metadata(path) {
+            Ok(there) if there.is_file() || there.is_dir() => self.open(stop).map(drop),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
 }
 
 /// Images of a folder, by name.
@@ -96,7 +103,8 @@ fn images_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if is_image(&path) && path.is_file() {
+        // What cannot be looked at, as a link to nothing, is to be named as an image that cannot be read.
+        if is_image(&path) && std::fs::metadata(&path).map_or(true, |found| found.is_file()) {
             files.push(path);
         }
     }

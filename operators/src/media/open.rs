@@ -1,15 +1,19 @@
 //! Opening an address with FFmpeg, and saying in a sentence why it did not open.
 
+use std::io::ErrorKind;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Once;
+use std::time::Duration;
 
-use ffmpeg_next::format::context::Input;
+use ffmpeg_next::format::context::{Input, StreamIo};
 use ffmpeg_next::util::log;
 use ffmpeg_next::{Dictionary, Error, device, format};
+use weir_files::io_reason;
 use weir_flow::{SourceError, StopFlag};
 
-use super::{SourceOptions, cannot_open};
+use super::fifo::{Fifo, is_fifo};
+use super::{SourceOptions, cannot_open, container};
 
 /// FFmpeg's names of raw elementary streams. They carry no time stamps, and those it reports are made up from a rate
 /// that it assumes.
@@ -90,12 +94,15 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     if is_capture(uri) {
         return capture(uri);
     }
-    let local = scheme(uri).is_none() || uri.starts_with("file:");
+    let local = local_path(uri).is_some();
     let name = uri.strip_prefix("file:").unwrap_or(uri);
     if local {
         look_at_file(uri, Path::new(name))?;
     }
     prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    if local && is_fifo(Path::new(name)) {
+        return pipe(uri, Path::new(name), options, stop);
+    }
     // A file whose name holds a colon would be read as an address.
     let address = if local && Path::new(name).exists() {
         format!("file:{name}")
@@ -105,6 +112,47 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     let flag = stop.clone();
     format::input_with_interrupt_and_dictionary(&address, move || flag.raised(), dictionary(uri, options))
         .map_err(|error| cannot_open(uri, reason(error, uri, Path::new(name), stop)))
+}
+
+/// The path of a local file.
+pub(super) fn local_path(uri: &str) -> Option<&Path> {
+    let local = (scheme(uri).is_none() || uri.starts_with("file:")) && !is_capture(uri);
+    local.then(|| Path::new(uri.strip_prefix("file:").unwrap_or(uri)))
+}
+
+/// Whether the address is that of a named pipe.
+pub(super) fn is_pipe(uri: &str) -> bool {
+    local_path(uri).is_some_and(is_fifo)
+}
+
+/// In words what broke a source off while it was read.
+pub(super) fn broken(error: Error, options: SourceOptions) -> String {
+    match error {
+        Error::Other {
+            errno: ffmpeg_next::error::ETIMEDOUT,
+        } => format!("nothing came for {} s", options.timeout_s),
+        other => other.to_string(),
+    }
+}
+
+/// Opens a named pipe, into which somebody is to write a video.
+fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
+    let timeout_s = options.timeout_s.clamp(0.01, 1e6);
+    let fifo = Fifo::open(path, Duration::from_secs_f64(timeout_s), stop).map_err(|error| {
+        let reason = match error.kind() {
+            _ if stop.raised() => "stopped while opening".to_owned(),
+            ErrorKind::TimedOut => {
+                format!("nobody wrote into this named pipe within {timeout_s} s: start what writes first")
+            }
+            ErrorKind::UnexpectedEof => "the named pipe was closed without a byte in it".to_owned(),
+            _ => error.to_string(),
+        };
+        cannot_open(uri, reason)
+    })?;
+    let flag = stop.clone();
+    StreamIo::from_read(fifo)
+        .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.raised()))
+        .map_err(|error| cannot_open(uri, reason(error, uri, path, stop)))
 }
 
 /// Opens a capture device of the kernel (Video4Linux).
@@ -150,7 +198,7 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(cannot_open(uri, "there is no such file: check the path"))
         }
-        Err(error) => Err(cannot_open(uri, error.to_string())),
+        Err(error) => Err(cannot_open(uri, io_reason(&error))),
         Ok(found) if found.is_file() && found.len() == 0 => {
             Err(cannot_open(uri, "the file is empty: record or download it again"))
         }
@@ -159,6 +207,9 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
 }
 
 fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
+    if let Some(cut_off) = container::cut_off_early(path) {
+        return format!("the file was cut off ({cut_off}): record or download it again");
+    }
     match error {
         _ if stop.raised() => "stopped while opening".to_owned(),
         Error::InvalidData | Error::Eof if has_mp4_head(path) => {
@@ -170,6 +221,8 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
+        // What the system says, as FFmpeg hands it on.
+        Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),
     }
@@ -178,6 +231,10 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
 /// Whether the file begins as MP4 and QuickTime do, though FFmpeg could not read it.
 fn has_mp4_head(path: &Path) -> bool {
     let mut head = [0_u8; 8];
+    // Opening a pipe would wait for a writer.
+    if !path.is_file() {
+        return false;
+    }
     std::fs::File::open(path)
         .and_then(|mut file| file.read_exact(&mut head))
         .is_ok()

@@ -8,6 +8,7 @@ use ffmpeg_next::{color, frame};
 use weir_flow::{ColorMatrix, Image, Layout, Planes};
 
 use super::ffi::Converter;
+use super::orientation::Orientation;
 
 /// Lines from which on a video without a colour tag is taken as BT.709. Encoders leave the tag out often, and high
 /// definition is made in BT.709 and less in BT.601; players decide in the same way.
@@ -29,11 +30,21 @@ pub(crate) struct Pictures {
 }
 
 impl Pictures {
-    /// The picture in `frame`; `None` where it can be neither used nor converted.
-    pub(crate) fn image(&mut self, frame: frame::Video) -> Option<Image> {
+    /// The picture in `frame`, turned as it is to be seen; `None` where it can be neither used nor converted.
+    pub(crate) fn image(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
+        let image = self.unturned(frame, orientation)?;
+        Some(if orientation.is_upright() {
+            image
+        } else {
+            orientation.turn(&image)
+        })
+    }
+
+    /// The picture as it was decoded, in a layout that can be turned.
+    fn unturned(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let (matrix, full_range) = (matrix_of(&frame), full_range_of(&frame));
         let (frame, layout, full_range) = match layout_of(frame.format()) {
-            Some(layout) if upright(&frame) => (frame, layout, full_range),
+            Some(layout) if runs_down(&frame) && orientation.fits(layout) => (frame, layout, full_range),
             _ => {
                 let was_j = is_j(frame.format());
                 let (frame, layout) = self.convert(&frame)?;
@@ -98,7 +109,7 @@ fn layout_of(format: Pixel) -> Option<Layout> {
 }
 
 /// Rows run downwards: FFmpeg flips some pictures by a negative stride, which a slice cannot show.
-fn upright(frame: &frame::Video) -> bool {
+fn runs_down(frame: &frame::Video) -> bool {
     (0..frame.planes()).all(|plane| i32::try_from(frame.stride(plane)).is_ok())
 }
 
@@ -171,7 +182,9 @@ mod tests {
             let picture = decoded(Pixel::YUV420P, chroma);
             let mut expected = frame::Video::empty();
             converter.run(&picture, &mut expected).unwrap();
-            let image = Pictures::default().image(picture).unwrap();
+            let image = Pictures::default()
+                .image(picture, Orientation::default())
+                .unwrap();
             assert_eq!((image.matrix, image.full_range), (ColorMatrix::Bt601, false));
             let mut found = Vec::new();
             Sampler::new().rgb(&image, &mut found);
@@ -189,7 +202,9 @@ mod tests {
     #[test]
     fn layouts_are_kept_or_converted() {
         let check = |format, layout, full_range| {
-            let image = Pictures::default().image(decoded(format, [128, 128])).unwrap();
+            let image = Pictures::default()
+                .image(decoded(format, [128, 128]), Orientation::default())
+                .unwrap();
             assert_eq!(
                 (image.layout, image.full_range),
                 (layout, full_range),
@@ -206,6 +221,23 @@ mod tests {
         check(Pixel::RGB24, Layout::Rgb24, true);
         check(Pixel::BGR24, Layout::Rgb24, true);
         check(Pixel::YUV411P, Layout::Yuv420, false);
+    }
+
+    #[test]
+    fn pictures_with_chroma_halved_across_only_are_turned_too() {
+        let quarter = [0, 1 << 16, 0, -1 << 16, 0, 0, 0, 0, 1 << 30];
+        let quarter: Vec<u8> = quarter
+            .iter()
+            .flat_map(|number: &i32| number.to_ne_bytes())
+            .collect();
+        let right = Orientation::of_matrix(&quarter).unwrap();
+        let image = Pictures::default()
+            .image(decoded(Pixel::YUV422P, [90, 200]), right)
+            .unwrap();
+        assert_eq!(
+            (image.width, image.height, image.layout),
+            (48, 64, Layout::Yuv420)
+        );
     }
 
     #[test]

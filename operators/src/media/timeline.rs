@@ -1,31 +1,75 @@
-//! Presentation times as frames carry them: from 0, strictly increasing, whatever the container says.
+//! Presentation times as frames carry them: from 0, strictly increasing, in steps that can be, whatever the container
+//! says. A clock that jumps is set anew (rebased), and counted.
 
 /// A step back of more than this is a new start of the clock, not a stamp out of place.
 const RESTART_MS: f64 = 1000.0;
 
+/// The longest pause between two frames of a recording that is believed. Recorders that skip still scenes leave pauses
+/// of seconds; joined files and flipped bytes make jumps of minutes to days, for which nobody wants to wait.
+const MAX_RECORDED_STEP_MS: f64 = 10_000.0;
+
+/// The same for a stream that arrives on its own time: the runtime compares those with the clock. A camera that is
+/// silent for longer is opened anew; and times stay so small that milliseconds are exact.
+const MAX_LIVE_STEP_MS: f64 = 24.0 * 3_600_000.0;
+
 /// How far a stamp out of place is put behind the one before it.
 const NUDGE_MS: f64 = 1.0;
+
+/// So many stamps in a row that do not grow are out of place; from the next one on, they are as good as missing.
+const MAX_NUDGES: u32 = 3;
+
+/// Frame rates that steps are made of; a user may say any.
+const MIN_FPS: f64 = 0.001;
+const MAX_FPS: f64 = 1000.0;
 
 /// Mends the time stamps of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Timeline {
     /// Milliseconds from a frame to the next where nothing says otherwise.
     step_ms: f64,
+    max_step_ms: f64,
     /// What is taken off a stamp; set by the first.
     base_ms: Option<f64>,
+    /// The stamp before, as the container said it.
+    last_stamp_ms: Option<f64>,
     last_ms: Option<f64>,
+    /// Stamps in a row that did not grow.
+    stale: u32,
+    discontinuities: u64,
 }
 
 impl Timeline {
-    pub(crate) fn new(fps: f64) -> Self {
+    /// For frames at about `fps`, of a stream that is `live` or of a recording.
+    pub(crate) fn new(fps: f64, live: bool) -> Self {
+        let step_ms = 1000.0
+            / if fps.is_finite() {
+                fps.clamp(MIN_FPS, MAX_FPS)
+            } else {
+                super::DEFAULT_FPS
+            };
+        let max_step_ms = if live {
+            MAX_LIVE_STEP_MS
+        } else {
+            MAX_RECORDED_STEP_MS
+        };
         Self {
-            step_ms: 1000.0 / fps,
+            step_ms,
+            // Pictures of a time lapse may be minutes apart, and say so by their rate.
+            max_step_ms: max_step_ms.max(3.0 * step_ms),
             base_ms: None,
+            last_stamp_ms: None,
             last_ms: None,
+            stale: 0,
+            discontinuities: 0,
         }
     }
 
-    /// The time of the next frame, whose container says `stamp_ms`.
+    /// How often the clock was rebased.
+    pub(crate) fn discontinuities(&self) -> u64 {
+        self.discontinuities
+    }
+
+    /// The time of the next frame in milliseconds, whose container says `stamp_ms`.
     pub(crate) fn next(&mut self, stamp_ms: Option<f64>) -> f64 {
         let time = self.mended(stamp_ms.filter(|stamp| stamp.is_finite()));
         self.last_ms = Some(time);
@@ -35,39 +79,58 @@ impl Timeline {
     fn mended(&mut self, stamp_ms: Option<f64>) -> f64 {
         let expected = self.last_ms.map_or(0.0, |last| last + self.step_ms);
         let Some(stamp) = stamp_ms else { return expected };
+        let grew = self.last_stamp_ms.replace(stamp).is_none_or(|last| stamp > last);
+        self.stale = if grew { 0 } else { self.stale.saturating_add(1) };
+        if self.stale == MAX_NUDGES + 1 {
+            // The clock stands still or runs backwards: from here on it is not looked at.
+            self.discontinuities += 1;
+        }
         let base = *self.base_ms.get_or_insert(stamp - expected);
         let time = stamp - base;
-        match self.last_ms {
-            Some(last) if time < last - RESTART_MS => {
-                self.base_ms = Some(stamp - expected);
-                expected
-            }
-            Some(last) if time <= last => last + NUDGE_MS.min(self.step_ms),
-            _ => time,
+        let Some(last) = self.last_ms else { return expected };
+        if time < last - RESTART_MS && (grew || self.stale <= MAX_NUDGES) || time > last + self.max_step_ms {
+            self.base_ms = Some(stamp - expected);
+            self.discontinuities += 1;
+            return expected;
+        }
+        if time > last {
+            return time;
+        }
+        if self.stale > MAX_NUDGES {
+            expected
+        } else {
+            last + NUDGE_MS.min(self.step_ms)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn check(stamps: &[Option<f64>], expected: &[f64]) {
-        let mut timeline = Timeline::new(25.0);
-        let found: Vec<f64> = stamps.iter().map(|stamp| timeline.next(*stamp)).collect();
-        assert_eq!(found, expected, "{stamps:?}");
+    fn times(live: bool, stamps: &[Option<f64>]) -> (Vec<f64>, u64) {
+        let mut timeline = Timeline::new(25.0, live);
+        let found = stamps.iter().map(|stamp| timeline.next(*stamp)).collect();
+        (found, timeline.discontinuities())
+    }
+
+    fn check(stamps: &[Option<f64>], expected: &[f64], discontinuities: u64) {
+        let found = times(false, stamps);
+        assert_eq!(found, (expected.to_vec(), discontinuities), "{stamps:?}");
     }
 
     #[test]
     fn times_start_at_nought_and_keep_their_distances() {
-        check(&[Some(500.0), Some(533.0), Some(600.0)], &[0.0, 33.0, 100.0]);
+        check(&[Some(500.0), Some(533.0), Some(600.0)], &[0.0, 33.0, 100.0], 0);
     }
 
     #[test]
     fn missing_stamps_follow_the_rate() {
-        check(&[None, None, None], &[0.0, 40.0, 80.0]);
-        check(&[Some(7.0), None, Some(90.0)], &[0.0, 40.0, 83.0]);
-        check(&[None, Some(1000.0), Some(1050.0)], &[0.0, 40.0, 90.0]);
+        check(&[None, None, None], &[0.0, 40.0, 80.0], 0);
+        check(&[Some(7.0), None, Some(90.0)], &[0.0, 40.0, 83.0], 0);
+        check(&[None, Some(1000.0), Some(1050.0)], &[0.0, 40.0, 90.0], 0);
     }
 
     #[test]
@@ -75,8 +138,9 @@ mod tests {
         check(
             &[Some(0.0), Some(40.0), Some(40.0), Some(20.0), Some(120.0)],
             &[0.0, 40.0, 41.0, 42.0, 120.0],
+            0,
         );
-        check(&[Some(0.0), Some(f64::NAN), Some(90.0)], &[0.0, 40.0, 90.0]);
+        check(&[Some(0.0), Some(f64::NAN), Some(90.0)], &[0.0, 40.0, 90.0], 0);
     }
 
     #[test]
@@ -84,6 +148,89 @@ mod tests {
         check(
             &[Some(0.0), Some(9000.0), Some(0.0), Some(40.0)],
             &[0.0, 9000.0, 9040.0, 9080.0],
+            1,
         );
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_or_runs_backwards_is_not_looked_at() {
+        let expected = [0.0, 1.0, 2.0, 3.0, 43.0, 83.0, 123.0];
+        check(&[Some(7.0); 7], &expected, 1);
+        let falling = [70, 60, 50, 40, 30, 20, 10].map(|stamp| Some(f64::from(stamp)));
+        check(&falling, &expected, 1);
+        // It goes again.
+        let (found, discontinuities) = times(
+            false,
+            &[[Some(7.0); 40].as_slice(), &[Some(47.0), Some(87.0)]].concat(),
+        );
+        assert_eq!(found[41] - found[40], 40.0);
+        assert_eq!(discontinuities, 2);
+    }
+
+    #[test]
+    fn a_recording_does_not_pause_for_an_hour_and_a_live_stream_may() {
+        let hour = 3_600_000.0;
+        let joined = [0.0, 40.0, hour, hour + 40.0].map(Some);
+        check(&joined, &[0.0, 40.0, 80.0, 120.0], 1);
+        assert_eq!(times(true, &joined), (vec![0.0, 40.0, hour, hour + 40.0], 0));
+        // One flipped byte: there and back again.
+        check(&[0.0, 40.0, hour, 120.0].map(Some), &[0.0, 40.0, 80.0, 120.0], 2);
+    }
+
+    #[test]
+    fn pictures_of_a_time_lapse_may_be_minutes_apart() {
+        let mut timeline = Timeline::new(1.0 / 60.0, false);
+        assert_eq!(
+            [0.0, 60e3, 120e3].map(|stamp| timeline.next(Some(stamp))),
+            [0.0, 60e3, 120e3]
+        );
+        assert_eq!(timeline.discontinuities(), 0);
+    }
+
+    /// Stamps as containers have them and as they have not.
+    fn stamps() -> impl Strategy<Value = Vec<Option<f64>>> {
+        let stamp = prop_oneof![
+            1 => Just(None),
+            4 => (0..20_000_i32).prop_map(|ms| Some(f64::from(ms))),
+            1 => any::<i64>().prop_map(|ticks| Some(ticks as f64 / 90.0)),
+            1 => any::<f64>().prop_map(Some),
+            1 => prop::sample::select(vec![
+                i64::MIN as f64, i64::MAX as f64, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, 95_443_717.7,
+            ])
+            .prop_map(Some),
+        ];
+        prop_oneof![
+            prop::collection::vec(stamp.clone(), 0..200),
+            // Runs of one stamp, and even steps with something odd between them.
+            (stamp.clone(), 0..100_usize).prop_map(|(stamp, count)| vec![stamp; count]),
+            (prop::collection::vec(stamp, 100), -100.0..100.0_f64).prop_map(|(odd, step)| {
+                let even = |index: usize| Some(index as f64 * step);
+                let each = odd.into_iter().enumerate();
+                each.map(|(index, odd)| if index % 17 == 5 { odd } else { even(index) })
+                    .collect()
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn times_only_grow_by_steps_that_can_be(
+            stamps in stamps(),
+            fps in prop_oneof![0.1..200.0_f64, any::<f64>()],
+            live: bool,
+        ) {
+            let mut timeline = Timeline::new(fps, live);
+            let mut last: Option<f64> = None;
+            for stamp in stamps {
+                let time = timeline.next(stamp);
+                prop_assert!(time.is_finite());
+                prop_assert!(last.is_some() || time == 0.0);
+                if let Some(last) = last {
+                    let step = time - last;
+                    prop_assert!(step > 0.0 && step <= timeline.max_step_ms * 1.001, "{last} -> {time}");
+                }
+                last = Some(time);
+            }
+        }
     }
 }

@@ -13,8 +13,9 @@ use ffmpeg_next::{Dictionary, Error, Packet, Rational, encoder, format, frame};
 use weir_flow::SinkError;
 
 use super::encoder::{Encoding, Headers, TICKS, encoder};
+use super::video_place::{Naming, VideoPlace};
 use super::{Converter, prepare};
-use crate::sinks::target::{failed, look_whether_file};
+use crate::sinks::target::failed;
 
 /// A picture to be encoded: rows of red, green, blue, `width * height * 3` samples.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +30,7 @@ pub struct Rgb<'a> {
 
 /// One video being written.
 pub struct VideoFile {
-    path: PathBuf,
-    part: PathBuf,
+    place: VideoPlace,
     encoding: Encoding,
     output: Output,
     encoder: encoder::Video,
@@ -47,16 +47,26 @@ pub struct VideoFile {
 }
 
 impl VideoFile {
-    /// Starts `path` as `path.part`, of the given size rounded down to even. Folders that are missing are made.
+    /// Starts a video that replaces `path` when it is complete, of the given size rounded down to even. Folders that are
+    /// missing are made.
     ///
     /// # Errors
     /// [`SinkError`] where no file can be written there, or this FFmpeg has no such encoder.
-    pub fn create(path: &Path, (width, height): (u32, u32), encoding: Encoding) -> Result<Self, SinkError> {
-        let part = part_of(path);
-        look_whether_file(path, &part)?;
-        if part.to_str().is_none_or(|name| name.contains('\0')) {
-            return Err(failed(path, "the name is no UTF-8 text: choose another one"));
-        }
+    pub fn create(path: &Path, size: (u32, u32), encoding: Encoding) -> Result<Self, SinkError> {
+        Self::begin(VideoPlace::claim(path, Naming::Replace)?, size, encoding)
+    }
+
+    /// Starts a video at its place.
+    ///
+    /// # Errors
+    /// As [`VideoFile::create`].
+    pub fn begin(
+        mut place: VideoPlace,
+        (width, height): (u32, u32),
+        encoding: Encoding,
+    ) -> Result<Self, SinkError> {
+        let path = place.path().to_owned();
+        let path = path.as_path();
         let (width, height) = (width & !1, height & !1);
         if width == 0 || height == 0 {
             return Err(failed(path, "the frames are smaller than two pixels"));
@@ -72,14 +82,14 @@ impl VideoFile {
         }
         let encoder = encoder(&encoding, (width, height), Headers::Container)
             .map_err(|error| failed(path, format!("FFmpeg's {name} does not start: {error}")))?;
-        let mut output = format::output_as(&part, "mp4").map_err(fail)?;
+        let mut output = format::output_as(place.part(), "mp4").map_err(fail)?;
+        place.begin();
         let mut stream = output.add_stream(encoding.codec.id()).map_err(fail)?;
         stream.set_parameters(&encoder);
         stream.set_time_base(Rational::new(1, TICKS));
         output.write_header_with(layout(&encoding)).map_err(fail)?;
         Ok(Self {
-            path: path.to_owned(),
-            part,
+            place,
             encoding,
             output,
             encoder,
@@ -100,14 +110,14 @@ impl VideoFile {
     pub fn write(&mut self, picture: Rgb<'_>, pts_ms: f64) -> Result<(), SinkError> {
         let mut picture = self
             .convert(picture)
-            .map_err(|error| explain(&self.path, error))?;
+            .map_err(|error| explain(self.place.path(), error))?;
         let tick = (pts_ms * f64::from(TICKS) / 1000.0).round() as i64;
         // A player goes forwards only.
         let tick = self.last_tick.map_or(tick, |last| tick.max(last + 1));
         self.last_tick = Some(tick);
         picture.set_pts(Some(tick));
         let sent = self.encoder.send_frame(&picture).and_then(|()| self.mux());
-        sent.map_err(|error| explain(&self.path, error))
+        sent.map_err(|error| explain(self.place.path(), error))
     }
 
     /// From here on pictures have another size, rounded down to even, as in a stream whose sender changes it. Not with
@@ -119,7 +129,7 @@ impl VideoFile {
         let size = ((width & !1).max(2), (height & !1).max(2));
         let drained = self.encoder.send_eof().and_then(|()| self.mux());
         let next = drained.and_then(|()| encoder(&self.encoding, size, Headers::InBand));
-        self.encoder = next.map_err(|error| explain(&self.path, error))?;
+        self.encoder = next.map_err(|error| explain(self.place.path(), error))?;
         (self.width, self.height) = size;
         self.converter = None;
         Ok(())
@@ -203,39 +213,35 @@ impl VideoFile {
         packet.write_interleaved(&mut self.output)
     }
 
-    /// Completes the file and gives it its name. After an error of writing, what is there of a live video is kept as far
-    /// as it goes.
+    /// Completes the file and gives it its name, which is told. After an error of writing, what is there of a live video
+    /// is kept as far as it goes.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
-    pub fn finish(mut self) -> Result<(), SinkError> {
+    pub fn finish(mut self) -> Result<PathBuf, SinkError> {
         let drained = self.encoder.send_eof().and_then(|()| self.mux());
         let held = self.held.take();
         let drained = drained.and_then(|()| self.append(held));
         let closed = self.output.write_trailer();
         drop(self.output);
         if let Err(error) = drained.and(closed) {
-            let SinkError { target, mut reason } = explain(&self.path, error);
+            let SinkError { target, mut reason } = explain(self.place.path(), error);
             if self.encoding.live {
-                reason = format!("{reason}; what was written is in {}", self.part.display());
+                reason = format!("{reason}; what was written is in {}", self.place.part().display());
             } else {
-                take_away(&self.part);
+                self.place.discard();
             }
             return Err(SinkError { target, reason });
         }
-        std::fs::rename(&self.part, &self.path).map_err(|error| failed(&self.path, error))
+        let path = self.place.path().to_owned();
+        self.place.finish().map_err(|error| failed(&path, error))
     }
 
     /// Gives the file up: nothing of it stays.
     pub fn discard(self) {
         drop(self.output);
-        take_away(&self.part);
+        self.place.discard();
     }
-}
-
-/// Removes half a file. What cannot be removed says by its name that it is not complete.
-fn take_away(part: &Path) {
-    let _ = std::fs::remove_file(part);
 }
 
 /// How the file is laid out.
@@ -249,13 +255,6 @@ fn layout(encoding: &Encoding) -> Dictionary<'static> {
         flags.set("movflags", "faststart");
     }
     flags
-}
-
-/// What a file is called while it is being written.
-pub(crate) fn part_of(path: &Path) -> PathBuf {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    PathBuf::from(part)
 }
 
 fn explain(path: &Path, error: Error) -> SinkError {

@@ -36,13 +36,24 @@ struct Entry<'a> {
     offset: Option<[f32; 2]>,
 }
 
+/// The index of what is dumped of `model` into `folder`.
+#[must_use]
+pub fn dump_index(folder: &Path, model: &str) -> PathBuf {
+    folder.join(format!("{}.index.jsonl", plain(model)))
+}
+
+/// A model's name as part of a file's name.
+fn plain(model: &str) -> String {
+    model.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-")
+}
+
 impl Dump {
     /// Into `folder`, which is made where it is missing. An index of an earlier run is begun anew.
     pub(super) fn into(folder: &Path, model: &str) -> Result<Self, String> {
         let made = |error| format!("folder {} for inputs cannot be made: {error}", folder.display());
         std::fs::create_dir_all(folder).map_err(made)?;
-        let model = model.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
-        let index = File::create(folder.join(format!("{model}.index.jsonl"))).map_err(made)?;
+        let index = File::create(dump_index(folder, model)).map_err(made)?;
+        let model = plain(model);
         Ok(Self {
             folder: folder.to_owned(),
             model,

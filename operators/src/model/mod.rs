@@ -27,11 +27,12 @@ use batch::{Rows, Trial, Tried, blank, try_out};
 pub use cut::CutError;
 pub use divided::Blocked;
 use dump::Dump;
+pub use dump::dump_index;
 pub use faithful::{PassedOver, Settled};
 pub use layered::Layered;
 pub use parts::OnnxParts;
-pub use runtime::find_runtime;
 use runtime::{Engine, View};
+pub use runtime::{find_runtime, load_runtime};
 use session::OnnxSession;
 
 /// Where a model is.
@@ -107,6 +108,10 @@ impl OnnxModel {
 impl Model for OnnxModel {
     fn batching(&self) -> Batching {
         self.batching.clone()
+    }
+
+    fn classes(&self) -> &[Arc<str>] {
+        self.loaded.head.classes()
     }
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
@@ -198,8 +203,12 @@ fn together(tried: &[Tried]) -> Result<(Rows, Batching), String> {
     Ok((narrow.rows, narrow.batching.clone()))
 }
 
+/// No ONNX file is larger: protobuf, which it is written in, counts bytes in 31 bits.
+pub const MAX_MODEL_BYTES: u64 = 2 << 30;
+
 fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let bytes =
+        weir_files::read(path, MAX_MODEL_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
     if bytes.is_empty() {
         Err("the file is empty".to_owned())
     } else {

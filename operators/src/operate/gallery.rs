@@ -11,6 +11,9 @@ use crate::model::{LoadRequest, ModelFile, load};
 /// Most images that a gallery may hold: each query looks at all of them.
 const ENTRIES_MAX: usize = 10_000;
 
+/// No photograph of a face is larger.
+const MAX_IMAGE_BYTES: u64 = 64 << 20;
+
 struct Entry {
     name: Arc<str>,
     /// Of length one.
@@ -134,8 +137,10 @@ fn face(finder: &mut dyn Session, frame: &Arc<Frame>) -> Result<Option<Object>, 
 }
 
 fn frame(path: &Path) -> Result<Arc<Frame>, String> {
-    let picture = image::open(path)
-        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?
+    let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}", path.display());
+    let bytes = weir_files::read(path, MAX_IMAGE_BYTES).map_err(|error| unreadable(&error))?;
+    let picture = image::load_from_memory(&bytes)
+        .map_err(|error| unreadable(&error))?
         .to_rgb8();
     let (width, height) = picture.dimensions();
     Ok(Arc::new(Frame::new(
@@ -148,8 +153,13 @@ fn frame(path: &Path) -> Result<Arc<Frame>, String> {
 /// Images of the folder with the names that they are of, in the order of paths.
 fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
-        let entries = std::fs::read_dir(folder)
-            .map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
+        let entries = std::fs::read_dir(folder).map_err(|error| {
+            format!(
+                "{} cannot be read: {}",
+                folder.display(),
+                weir_files::io_reason(&error)
+            )
+        })?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         Ok(paths)

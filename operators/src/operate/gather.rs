@@ -17,6 +17,9 @@ pub(super) fn finding(
     let mut finding = Finding::default();
     for (item, inference) in items.iter().zip(inferences) {
         for mut object in inference.objects {
+            if !keeps(operating, &object) {
+                continue;
+            }
             object.parent = item.object;
             finding.objects.push(object);
         }
@@ -34,6 +37,11 @@ pub(super) fn finding(
         finding.objects = distinct(finding.objects);
     }
     finding
+}
+
+/// Whether the object is of a class that is wanted.
+fn keeps(operating: &Operating, object: &Object) -> bool {
+    operating.labels.is_empty() || operating.labels.iter().any(|label| **label == *object.class)
 }
 
 fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, finding: &mut Finding) {

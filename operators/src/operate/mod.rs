@@ -15,6 +15,7 @@ use thiserror::Error;
 use weir_flow::{Evidence, Finding, Frame, Inference, Item, KeyKind, KeySpec, Model, Operator, SessionError};
 use weir_flow::{OperatorSpec, Settings, Taking};
 
+use crate::heads::labels::Labels;
 use gallery::Gallery;
 
 /// What to make.
@@ -48,6 +49,14 @@ pub enum OperatorError {
         /// Why, and what to do.
         reason: String,
     },
+    /// A class that is to be kept is none of the model's.
+    #[error("labels: the model has no class \"{label}\"; it has {known}")]
+    Label {
+        /// What was asked for.
+        label: String,
+        /// What there is.
+        known: String,
+    },
     /// A model that the operator needs cannot be loaded or run.
     #[error(transparent)]
     Model(#[from] SessionError),
@@ -77,6 +86,8 @@ struct Kind {
     /// Name of its attribute in events.
     attribute: &'static str,
     gallery: bool,
+    /// Whether it finds objects.
+    detects: bool,
 }
 
 const DETECTORS: &[&str] = &[
@@ -101,10 +112,14 @@ const PLAIN: Kind = Kind {
     min_side: 16.0,
     attribute: "class",
     gallery: false,
+    detects: false,
 };
 
 const KINDS: &[Kind] = &[
-    PLAIN,
+    Kind {
+        detects: true,
+        ..PLAIN
+    },
     Kind {
         name: "read-text",
         about: "reads text, by default of plates; with four corners they are flattened",
@@ -231,6 +246,14 @@ const CUT_KEY: KeySpec = KeySpec {
             square",
 };
 
+/// Of operators that find objects.
+const LABELS_KEY: KeySpec = KeySpec {
+    name: "labels",
+    kind: KeyKind::Texts,
+    about: "classes whose objects are kept, by the model's names of them; the others are in no event and go to no other \
+            module; default all",
+};
+
 const GALLERY_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "gallery",
@@ -260,7 +283,8 @@ impl Kind {
     fn keys(&self) -> &'static [KeySpec] {
         let cut: &[KeySpec] = if self.cut == Cut::Eyes { &[] } else { &[CUT_KEY] };
         let gallery = if self.gallery { GALLERY_KEYS } else { &[] };
-        Box::leak([KEYS, cut, gallery].concat().into_boxed_slice())
+        let labels: &[KeySpec] = if self.detects { &[LABELS_KEY] } else { &[] };
+        Box::leak([labels, KEYS, cut, gallery].concat().into_boxed_slice())
     }
 
     fn cut(&self, settings: &Settings) -> Cut {
@@ -293,12 +317,14 @@ struct Operating {
     max_items: usize,
     attribute: Arc<str>,
     gallery: Gallery,
+    /// Classes of the objects that are kept; all where it is empty.
+    labels: Vec<String>,
 }
 
 /// Makes an operator.
 ///
 /// # Errors
-/// [`OperatorError`]: no such operator, or a gallery that cannot be read.
+/// [`OperatorError`]: no such operator, a gallery that cannot be read, or labels that the model does not have.
 pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, OperatorError> {
     let kind = KINDS
         .iter()
@@ -328,7 +354,26 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
         } else {
             Gallery::default()
         },
+        labels: if kind.detects {
+            labels(settings, request.model)?
+        } else {
+            Vec::new()
+        },
     }))
+}
+
+/// The classes that are kept. A graph's check knows them where the model is known by name; here the model itself is asked.
+fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>, OperatorError> {
+    let labels = settings.texts("labels").unwrap_or_default();
+    let known = model.map(Model::classes).unwrap_or_default();
+    let unknown = |label: &&String| !known.is_empty() && known.iter().all(|class| **class != ***label);
+    match labels.iter().find(unknown) {
+        None => Ok(labels.to_vec()),
+        Some(label) => Err(OperatorError::Label {
+            label: label.clone(),
+            known: Labels::of(known).listed(),
+        }),
+    }
 }
 
 impl Operator for Operating {

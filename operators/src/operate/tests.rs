@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Evidence, Finding, Frame, Image, Inference, Item, KeyPoint, Object, ObjectRef, Operator,
-    Point, Points, Rect, Region, Settings, Value,
+    Attribute, Batching, DeviceKind, Evidence, Finding, Frame, Image, Inference, Item, KeyPoint, Model,
+    Object, ObjectRef, Operator, Point, Points, Rect, Region, Session, SessionError, Settings, Value,
 };
 
 use super::{OperatorRequest, operator};
@@ -191,6 +191,61 @@ fn what_two_crops_show_is_found_once_and_names_its_parent() {
     assert_eq!(
         (finding.objects[0].score, finding.objects[0].parent),
         (0.8, items[1].object)
+    );
+}
+
+#[test]
+fn only_objects_of_the_kept_classes_are_found() {
+    struct Detector(Vec<Arc<str>>);
+    impl Model for Detector {
+        fn batching(&self) -> Batching {
+            Batching {
+                max: None,
+                remark: None,
+            }
+        }
+        fn classes(&self) -> &[Arc<str>] {
+            &self.0
+        }
+        fn open(&self, _: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
+            Err(SessionError::Load {
+                model: "detector".to_owned(),
+                reason: "never run".to_owned(),
+            })
+        }
+    }
+    let model = Detector(["person", "car"].map(Arc::from).to_vec());
+    let keeping = |label: &str| {
+        let labels = Value::Texts(vec![label.to_owned()]);
+        let settings = Settings([("labels".to_owned(), labels)].into_iter().collect());
+        operator(&OperatorRequest {
+            operator: "detect",
+            regions: &[],
+            settings: &settings,
+            model: Some(&model),
+        })
+    };
+    let operator = keeping("person").expect("made");
+    let items = operator.items(&frame(), &Evidence::default());
+    let rect = Rect::new(0.0, 0.0, 20.0, 20.0);
+    let objects = ["car", "person"]
+        .map(|class| object(class, rect, Points::None))
+        .to_vec();
+    let inference = Inference {
+        objects,
+        attribute: None,
+    };
+    let finding = operator.finding(0, &items, vec![inference]);
+    let classes: Vec<&str> = finding.objects.iter().map(|object| &*object.class).collect();
+    assert_eq!(classes, ["person"]);
+
+    let refused = keeping("human")
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    assert_eq!(
+        refused,
+        "labels: the model has no class \"human\"; it has person, car"
     );
 }
 

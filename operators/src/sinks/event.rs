@@ -1,20 +1,79 @@
-//! The event line: what one delivery says, as JSON, with numbers rounded to what they mean.
+//! Lines of event files: what a run is, what one delivery says, and what happened beside deliveries, as JSON, with
+//! numbers rounded to what they mean. `docs/events.md` promises their shape.
 
 use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use weir_flow::{Attribute, Delivery, KeyPoint, Labelled, Point};
+use weir_flow::{Attribute, Delivery, KeyPoint, Labelled, Notice, Point, RunHeader, StreamState};
+
+/// What the lines are; another number where a key changes its meaning or goes.
+pub const SCHEMA: &str = "weir.events/1";
+
+/// A line, told by its `type`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line<'a> {
+    Header(Header<'a>),
+    Frame(Event<'a>),
+    Dropped(Dropped<'a>),
+    State(State<'a>),
+}
+
+#[derive(Serialize)]
+struct Header<'a> {
+    schema: &'static str,
+    run: &'a str,
+    graph: &'a str,
+    program: &'a str,
+    version: &'a str,
+    time: String,
+    streams: Vec<Stream<'a>>,
+}
+
+#[derive(Serialize)]
+struct Stream<'a> {
+    stream: &'a str,
+    source: &'a str,
+}
 
 #[derive(Serialize)]
 struct Event<'a> {
     stream: &'a str,
     frame: u64,
+    time: String,
     pts_ms: f64,
     latency_ms: f64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     late: bool,
+    width: u32,
+    height: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    concealed: bool,
     objects: Vec<Seen<'a>>,
+}
+
+#[derive(Serialize)]
+struct Dropped<'a> {
+    stream: &'a str,
+    frame: u64,
+    time: String,
+    pts_ms: f64,
+    /// None at the source.
+    module: Option<&'a str>,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct State<'a> {
+    stream: &'a str,
+    time: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -44,16 +103,104 @@ impl Serialize for Attributes<'_> {
 /// # Errors
 /// Those of `out`.
 pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
+    let frame = &delivery.frame;
     let event = Event {
         stream: &delivery.stream,
-        frame: delivery.frame.index,
-        pts_ms: tenth(delivery.frame.pts_ms),
+        frame: frame.index,
+        time: utc(delivery.time_ms),
+        pts_ms: tenth(frame.pts_ms),
         latency_ms: tenth(delivery.latency_ms),
         late: delivery.late,
+        width: frame.image.width,
+        height: frame.image.height,
+        file: frame.file.as_deref(),
+        concealed: frame.concealed,
         objects: delivery.objects.iter().map(seen).collect(),
     };
-    serde_json::to_writer(&mut out, &event)?;
+    write_line(&Line::Frame(event), &mut out)
+}
+
+/// Writes the header line of a file of `stream`, or of all streams of the run.
+///
+/// # Errors
+/// Those of `out`.
+pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl Write) -> io::Result<()> {
+    let of_file = run
+        .streams
+        .iter()
+        .filter(|known| stream.is_none_or(|name| name == known.name));
+    let header = Header {
+        schema: SCHEMA,
+        run: &run.id,
+        graph: &run.graph,
+        program: &run.program,
+        version: &run.version,
+        time: utc(run.time_ms),
+        streams: of_file
+            .map(|known| Stream {
+                stream: &known.name,
+                source: &known.source,
+            })
+            .collect(),
+    };
+    write_line(&Line::Header(header), &mut out)
+}
+
+/// Writes the line of `notice`, with its line break.
+///
+/// # Errors
+/// Those of `out`.
+pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<()> {
+    let line = match notice {
+        Notice::Dropped {
+            stream,
+            frame,
+            pts_ms,
+            time_ms,
+            module,
+            reason,
+        } => Line::Dropped(Dropped {
+            stream,
+            frame: *frame,
+            time: utc(*time_ms),
+            pts_ms: tenth(*pts_ms),
+            module: module.as_deref(),
+            reason,
+        }),
+        Notice::State {
+            stream,
+            state,
+            time_ms,
+        } => {
+            let (state, reason) = match state {
+                StreamState::Running => ("running", None),
+                StreamState::Down { reason } => ("down", Some(reason.as_str())),
+                StreamState::Ended { error } => ("ended", error.as_deref()),
+            };
+            let time = utc(*time_ms);
+            Line::State(State {
+                stream,
+                time,
+                state,
+                reason,
+            })
+        }
+    };
+    write_line(&line, &mut out)
+}
+
+fn write_line(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
+}
+
+/// The last moment that has four digits for its year.
+const MAX_TIME_MS: u64 = 253_402_300_799_999;
+
+/// Milliseconds since 1970 as `2025-11-23T01:02:03.456Z`.
+fn utc(time_ms: u64) -> String {
+    let time = UNIX_EPOCH + Duration::from_millis(time_ms.min(MAX_TIME_MS));
+    humantime::format_rfc3339_millis(time).to_string()
 }
 
 /// The event line of `delivery`, without a line break.

@@ -1,14 +1,15 @@
-//! Event lines into files.
+//! Event lines into files, or onto standard output.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
+use weir_flow::{Delivery, Notice, RunHeader, Settings, Sink, SinkError, SinkFactory};
 
-use super::event::write_event;
-use super::target::{Target, failed, io_failed, make_folder};
+use super::event::{write_event, write_header, write_notice};
+use super::line_file::{LineFile, Rotation};
+use super::target::{StreamFiles, Target, failed, io_failed};
 
 /// Files open at once: more streams than that want one file for all.
 const MAX_FILES: usize = 256;
@@ -16,12 +17,24 @@ const MAX_FILES: usize = 256;
 /// Opens a [`Jsonl`].
 pub(super) struct Lines {
     target: Target,
+    files: StreamFiles,
+    rotation: Rotation,
+    drops: bool,
 }
 
 impl Lines {
-    pub(super) fn new(path: &str) -> Self {
+    pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
+        let target = Target::new(path);
+        let some = |key: &str| Some(settings.number(key, 0.0)).filter(|number| *number > 0.0);
         Self {
-            target: Target::new(path),
+            files: StreamFiles::new(target.clone(), true, streams),
+            target,
+            rotation: Rotation {
+                bytes: some("rotate_size").map(|bytes| bytes as u64),
+                age_ms: some("rotate_age").map(|seconds| (seconds * 1e3) as u64),
+                keep: some("keep").map(|keep| keep as usize),
+            },
+            drops: settings.flag("drops", false),
         }
     }
 }
@@ -29,101 +42,176 @@ impl Lines {
 impl SinkFactory for Lines {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let mut sink = Jsonl {
-            target: self.target.clone(),
+            shared: !self.target.is_template(),
+            to_output: self.target.is_standard_output(),
+            files: self.files.clone(),
+            rotation: self.rotation,
+            drops: self.drops,
+            header: None,
             outputs: BTreeMap::new(),
+            line: Vec::new(),
+            reader_is_gone: false,
         };
-        if !self.target.is_template() {
-            // Made now, so that a bad path is known before the run and an empty run leaves an empty file.
+        // Opened now, so that a bad path is known before the run, and all are locked.
+        if sink.shared {
             sink.output("")?;
+        } else {
+            let streams: Vec<String> = self.files.given().map(|(stream, _)| stream.to_owned()).collect();
+            for stream in streams {
+                sink.output(&stream)?;
+            }
         }
         Ok(Box::new(sink))
+    }
+
+    fn targets(&self) -> Vec<PathBuf> {
+        if self.target.is_standard_output() {
+            Vec::new()
+        } else if self.target.is_template() {
+            self.files.given().map(|(_, path)| path.to_owned()).collect()
+        } else {
+            vec![self.target.path()]
+        }
     }
 }
 
 struct Jsonl {
-    target: Target,
-    /// By stream, or under the empty name where all share one.
-    outputs: BTreeMap<String, Output>,
-}
-
-/// One file. Lines are not gathered: each that was taken is in the file, and each that a full disk did not take is told.
-struct Output {
-    path: PathBuf,
-    writer: Box<dyn Write + Send>,
+    /// Whether all streams share one file.
+    shared: bool,
+    to_output: bool,
+    files: StreamFiles,
+    rotation: Rotation,
+    /// Whether drops and states of streams have lines.
+    drops: bool,
+    /// What files begin with.
+    header: Option<Arc<RunHeader>>,
+    /// By stream, or under the empty name where all share one. Lines are not gathered: each that was taken is in the file,
+    /// and each that a full disk did not take is known.
+    outputs: BTreeMap<String, LineFile>,
+    /// The line that is being written, to use its memory again.
     line: Vec<u8>,
-    /// Whether the last line got there in part only.
-    torn: bool,
-}
-
-impl Output {
-    fn write(&mut self, delivery: &Delivery) -> io::Result<()> {
-        self.line.clear();
-        if self.torn {
-            // What comes now must not continue half a line.
-            self.line.push(b'\n');
-        }
-        write_event(delivery, &mut self.line)?;
-        let mut rest = self.line.as_slice();
-        while !rest.is_empty() {
-            match self.writer.write(rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => {
-                    rest = &rest[written..];
-                    self.torn = !rest.is_empty();
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.writer.flush()
-    }
+    /// Whether standard output is closed at its other end.
+    reader_is_gone: bool,
 }
 
 impl Jsonl {
-    fn output(&mut self, stream: &str) -> Result<&mut Output, SinkError> {
-        let stream = if self.target.is_template() { stream } else { "" };
-        if !self.outputs.contains_key(stream) {
-            let output = self.make(stream)?;
-            self.outputs.insert(stream.to_owned(), output);
+    fn output(&mut self, stream: &str) -> Result<&mut LineFile, SinkError> {
+        let key = if self.shared { "" } else { stream };
+        if !self.outputs.contains_key(key) {
+            let path = self.files.of(stream);
+            if self.outputs.len() >= MAX_FILES {
+                return Err(failed(
+                    &path,
+                    format!("{MAX_FILES} files are open: leave `{{stream}}` out of the path"),
+                ));
+            }
+            let output = if self.to_output {
+                LineFile::standard_output()
+            } else {
+                LineFile::open(&path, self.rotation)?
+            };
+            self.outputs.insert(key.to_owned(), output);
         }
-        let target = &self.target;
         self.outputs
-            .get_mut(stream)
-            .ok_or_else(|| failed(&target.of(stream), "it is closed"))
+            .get_mut(key)
+            .ok_or_else(|| failed(&self.files.of(stream), "it is closed"))
     }
 
-    fn make(&self, stream: &str) -> Result<Output, SinkError> {
-        let path = self.target.of(stream);
-        if self.outputs.len() >= MAX_FILES {
-            return Err(failed(
-                &path,
-                format!("{MAX_FILES} files are open: leave `{{stream}}` out of the path"),
-            ));
-        }
-        let writer: Box<dyn Write + Send> = if self.target.is_standard_output() {
-            Box::new(io::stdout())
-        } else {
-            make_folder(&path)?;
-            Box::new(File::create(&path).map_err(|error| io_failed(&path, &error))?)
-        };
-        Ok(Output {
-            path,
-            writer,
-            line: Vec::new(),
-            torn: false,
-        })
+    /// Appends the line that `say` writes; in another file where the present one has served.
+    fn append(
+        &mut self,
+        stream: &str,
+        time_ms: u64,
+        say: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+    ) -> Result<(), SinkError> {
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        let header = self.header.clone();
+        let header = header.as_deref().map(|header| (header, self.of_one(stream)));
+        let output = self.output(stream)?;
+        let written = say(&mut line).and_then(|()| {
+            if output.is_full(line.len(), time_ms) {
+                rotate(output);
+            }
+            if let Some((header, stream)) = header {
+                head(output, header, stream)?;
+            }
+            output.write(&line, time_ms)
+        });
+        let written = written.map_err(|error| (io_failed(output.path(), &error), error.kind()));
+        self.line = line;
+        written.map_err(|(error, kind)| self.failed(error, kind))
+    }
+
+    /// The stream whose file it is; none where all share one.
+    fn of_one<'a>(&self, stream: &'a str) -> Option<&'a str> {
+        (!self.shared).then_some(stream)
+    }
+
+    /// Looks what an error means before it is handed on.
+    fn failed(&mut self, error: SinkError, kind: io::ErrorKind) -> SinkError {
+        self.reader_is_gone |= self.to_output && kind == io::ErrorKind::BrokenPipe;
+        error
     }
 }
 
+/// Puts the file aside and begins the next one. Where that does not work, all goes on into the one that is there.
+fn rotate(output: &mut LineFile) {
+    if let Err(error) = output.rotate() {
+        output.stop_rotating();
+        tracing::warn!(
+            "{} cannot be rotated: {error}; it grows on",
+            output.path().display()
+        );
+    }
+}
+
+/// Writes the header line of the file of a stream, or of all, where it has none of this run yet.
+fn head(output: &mut LineFile, header: &RunHeader, stream: Option<&str>) -> io::Result<()> {
+    if output.is_headed() {
+        return Ok(());
+    }
+    let mut line = Vec::new();
+    write_header(header, stream, &mut line)?;
+    output.write_header(&line)
+}
+
 impl Sink for Jsonl {
+    fn begin(&mut self, run: &RunHeader) -> Result<(), SinkError> {
+        self.header = Some(Arc::new(run.clone()));
+        let mut failure = None;
+        for (stream, output) in &mut self.outputs {
+            let stream = (!self.shared).then_some(stream.as_str());
+            if let Err(error) = head(output, run, stream) {
+                failure = Some((io_failed(output.path(), &error), error.kind()));
+            }
+        }
+        failure.map_or(Ok(()), |(error, kind)| Err(self.failed(error, kind)))
+    }
+
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        let output = self.output(&delivery.stream)?;
-        output
-            .write(delivery)
-            .map_err(|error| io_failed(&output.path, &error))
+        self.append(&delivery.stream, delivery.time_ms, |line| {
+            write_event(delivery, line)
+        })
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        let (Notice::Dropped { stream, time_ms, .. } | Notice::State { stream, time_ms, .. }) = notice;
+        self.append(stream, *time_ms, |line| write_notice(notice, line))
+    }
+
+    fn wants_notices(&self) -> bool {
+        self.drops
+    }
+
+    fn is_reader_gone(&self) -> bool {
+        self.reader_is_gone
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
+        for output in self.outputs.values_mut() {
+            output.finish();
+        }
         self.outputs.clear();
         Ok(())
     }

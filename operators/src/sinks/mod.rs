@@ -5,28 +5,56 @@
 
 mod event;
 mod jsonl;
+mod line_file;
 mod mp4;
 mod null;
 pub(crate) mod target;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
-pub use event::{event_line, write_event};
+pub use event::{SCHEMA, event_line, write_event};
 pub use null::Counted;
 
 /// The sinks that a graph may name, with their keys.
 #[must_use]
 pub fn catalog() -> Vec<SinkSpec> {
-    const JSONL: &[KeySpec] = &[KeySpec {
-        name: "path",
-        kind: KeyKind::Text,
-        about: "file to write, `-` for standard output; `{stream}` in it gives a file for each stream (required)",
-    }];
+    const JSONL: &[KeySpec] = &[
+        KeySpec {
+            name: "path",
+            kind: KeyKind::Text,
+            about: "file to append to, `-` for standard output; `{stream}` in it gives a file for each stream (required)",
+        },
+        KeySpec {
+            name: "drops",
+            kind: KeyKind::Flag,
+            about: "lines for frames that were dropped and for states of streams, too; default false",
+        },
+        KeySpec {
+            name: "rotate_size",
+            kind: KeyKind::Bytes,
+            about: "a file that would grow beyond this is put aside as `events.000001.jsonl` and so on, the newest with the highest number; default never",
+        },
+        KeySpec {
+            name: "rotate_age",
+            kind: KeyKind::Duration,
+            about: "a file whose first line is older than this is put aside likewise; default never",
+        },
+        KeySpec {
+            name: "keep",
+            kind: KeyKind::Whole { min: 1, max: 100_000 },
+            about: "how many files that were put aside stay, the oldest go first; default all",
+        },
+    ];
     const MP4: &[KeySpec] = &[
         KeySpec {
             name: "path",
             kind: KeyKind::Text,
             about: "file to write, one for each stream; `{stream}` in it stands for the stream's name (required)",
+        },
+        KeySpec {
+            name: "overwrite",
+            kind: KeyKind::Flag,
+            about: "a file that is there already is replaced when the video is complete; default false: the video takes the next free name, `north-2.mp4`",
         },
         KeySpec {
             name: "crf",
@@ -42,7 +70,7 @@ pub fn catalog() -> Vec<SinkSpec> {
     vec![
         SinkSpec {
             name: "jsonl",
-            about: "one JSON line for each delivered frame",
+            about: "one JSON line for each delivered frame, after a header line for each run (docs/events.md)",
             keys: JSONL,
         },
         SinkSpec {
@@ -58,11 +86,23 @@ pub fn catalog() -> Vec<SinkSpec> {
     ]
 }
 
-/// A factory for a sink of `kind` with checked `settings`.
+/// A factory for a sink of `kind` with checked `settings`, for streams that it learns of as their frames come.
 ///
 /// # Errors
 /// [`SinkError`] for an unknown kind or a missing `path`.
 pub fn sink(kind: &str, settings: &Settings) -> Result<Box<dyn SinkFactory>, SinkError> {
+    sink_for(kind, settings, &[])
+}
+
+/// The same for `streams`, whose files are known, and opened and locked, before the run begins.
+///
+/// # Errors
+/// As [`sink`].
+pub fn sink_for(
+    kind: &str,
+    settings: &Settings,
+    streams: &[String],
+) -> Result<Box<dyn SinkFactory>, SinkError> {
     let path = || {
         settings
             .text("path")
@@ -73,12 +113,8 @@ pub fn sink(kind: &str, settings: &Settings) -> Result<Box<dyn SinkFactory>, Sin
             })
     };
     Ok(match kind {
-        "jsonl" => Box::new(jsonl::Lines::new(path()?)),
-        "mp4" => Box::new(mp4::Videos::new(
-            path()?,
-            settings.number("crf", 23.0),
-            settings.number("score_threshold", 0.0) as f32,
-        )),
+        "jsonl" => Box::new(jsonl::Lines::new(path()?, settings, streams)),
+        "mp4" => Box::new(mp4::Videos::new(path()?, settings, streams)),
         "null" => Box::new(null::Null),
         _ => {
             return Err(SinkError {

@@ -1,10 +1,13 @@
 //! Names of files to write, and errors about them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_flow::SinkError;
+
+use crate::files::numbered;
 
 const STANDARD_OUTPUT: &str = "-";
 
@@ -34,13 +37,13 @@ impl Target {
         PathBuf::from(&self.0)
     }
 
-    /// The file of `stream`.
-    pub(super) fn of(&self, stream: &str) -> PathBuf {
+    /// The file of `stream`, by its name alone.
+    fn of(&self, stream: &str) -> PathBuf {
         PathBuf::from(self.0.replace(STREAM, &plain(stream)))
     }
 
     /// The file of `stream` where the path itself is taken by another one: `-stream` before the extension.
-    pub(super) fn beside(&self, stream: &str) -> PathBuf {
+    fn beside(&self, stream: &str) -> PathBuf {
         let path = self.path();
         let stem = path
             .file_stem()
@@ -51,6 +54,61 @@ impl Target {
             .map(|end| format!(".{}", end.to_string_lossy()))
             .unwrap_or_default();
         path.with_file_name(format!("{stem}-{}{extension}", plain(stream)))
+    }
+}
+
+/// Which file each stream has. No two streams share one by accident, though their names may look alike in a file's name:
+/// who comes second gets a number.
+#[derive(Debug, Clone)]
+pub(super) struct StreamFiles {
+    target: Target,
+    /// Whether all streams share the path where it is no template.
+    shared: bool,
+    given: BTreeMap<String, PathBuf>,
+    taken: BTreeSet<PathBuf>,
+}
+
+impl StreamFiles {
+    /// Streams that are known get their files in this order, others as they come. The files of a sink that writes all
+    /// streams into one are `shared`.
+    pub(super) fn new(target: Target, shared: bool, streams: &[String]) -> Self {
+        let mut files = Self {
+            target,
+            shared,
+            given: BTreeMap::new(),
+            taken: BTreeSet::new(),
+        };
+        for stream in streams {
+            files.of(stream);
+        }
+        files
+    }
+
+    /// The file of `stream`.
+    pub(super) fn of(&mut self, stream: &str) -> PathBuf {
+        if let Some(known) = self.given.get(stream) {
+            return known.clone();
+        }
+        if self.shared && !self.target.is_template() {
+            return self.target.path();
+        }
+        let wanted = if self.target.is_template() || self.given.is_empty() {
+            self.target.of(stream)
+        } else {
+            self.target.beside(stream)
+        };
+        let free = numbered(&wanted).find(|path| !self.taken.contains(path));
+        let path = free.unwrap_or(wanted);
+        self.taken.insert(path.clone());
+        self.given.insert(stream.to_owned(), path.clone());
+        path
+    }
+
+    /// All files that are given, by stream, in the order of names.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.given
+            .iter()
+            .map(|(stream, path)| (stream.as_str(), path.as_path()))
     }
 }
 
@@ -66,37 +124,20 @@ fn plain(stream: &str) -> String {
             }
         })
         .collect();
-    plain.trim_start_matches('.').to_owned()
+    match plain.trim_start_matches('.') {
+        "" => "stream".to_owned(),
+        plain => plain.to_owned(),
+    }
 }
 
 /// Makes the folder that `path` lies in.
-pub(super) fn make_folder(path: &Path) -> Result<(), SinkError> {
+pub(crate) fn make_folder(path: &Path) -> Result<(), SinkError> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => {
             std::fs::create_dir_all(folder).map_err(|error| io_failed(path, &error))
         }
         _ => Ok(()),
     }
-}
-
-/// Looks whether `path` can become a file, by way of `part` beside it; leaves nothing behind.
-pub(crate) fn look_whether_file(path: &Path, part: &Path) -> Result<(), SinkError> {
-    make_folder(path)?;
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(failed(
-            path,
-            "it is there already, and no file: choose another name",
-        ));
-    }
-    if part.exists() {
-        return Ok(());
-    }
-    let made = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(part);
-    made.and_then(|_| std::fs::remove_file(part))
-        .map_err(|error| io_failed(path, &error))
 }
 
 /// The error of a file that cannot be written.
@@ -112,7 +153,7 @@ pub(crate) fn failed(path: &Path, reason: impl Display) -> SinkError {
 }
 
 /// The same for what the system said.
-pub(super) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
+pub(crate) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
     match error.kind() {
         io::ErrorKind::StorageFull => failed(path, "the disk is full: make room or write elsewhere"),
         io::ErrorKind::PermissionDenied => {
@@ -134,7 +175,35 @@ mod tests {
         check("out/{stream}.mp4", "north", "out/north.mp4");
         check("out/{stream}/{stream}.jsonl", "a/../b", "out/a_.._b/a_.._b.jsonl");
         check("out/x{stream}", "../etc", "out/x_etc");
+        check("out/{stream}.mp4", "...", "out/stream.mp4");
         assert_eq!(Target::new("out/a.mp4").beside("two"), Path::new("out/a-two.mp4"));
         assert_eq!(Target::new("a").beside("two"), Path::new("a-two"));
+    }
+
+    #[test]
+    fn streams_whose_names_look_alike_do_not_share_a_file() {
+        let files = |target: &str, shared: bool, streams: &[&str]| {
+            let streams: Vec<String> = streams.iter().map(|stream| (*stream).to_owned()).collect();
+            let mut files = StreamFiles::new(Target::new(target), shared, &streams);
+            let files: Vec<PathBuf> = streams.iter().map(|stream| files.of(stream)).collect();
+            files
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+        };
+        let alike = ["my clip", "my_clip", "my:clip"];
+        assert_eq!(
+            files("{stream}.mp4", false, &alike),
+            ["my_clip.mp4", "my_clip-2.mp4", "my_clip-3.mp4"]
+        );
+        assert_eq!(
+            files("{stream}/e.jsonl", true, &alike),
+            ["my_clip/e.jsonl", "my_clip/e-2.jsonl", "my_clip/e-3.jsonl"]
+        );
+        assert_eq!(
+            files("v.mp4", false, &alike),
+            ["v.mp4", "v-my_clip.mp4", "v-my_clip-2.mp4"]
+        );
+        assert_eq!(files("e.jsonl", true, &alike), ["e.jsonl"; 3]);
     }
 }

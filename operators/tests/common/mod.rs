@@ -29,6 +29,7 @@ pub(crate) fn delivery(
     Delivery {
         stream: stream.into(),
         frame,
+        time_ms: 0,
         latency_ms: 31.24,
         late: false,
         objects,

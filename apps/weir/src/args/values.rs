@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weir_flow::DeviceKind;
-use weir_policy::Order;
+use weir_policy::{Order, Span};
 
 /// Where partitions run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,17 @@ impl std::str::FromStr for Speed {
     }
 }
 
+/// A duration that something can happen in.
+pub(super) fn duration(text: &str) -> Result<Span, String> {
+    let span: Span = text
+        .parse()
+        .map_err(|error: weir_policy::BadSpan| error.to_string())?;
+    if span == Span::ZERO {
+        return Err("nothing runs in no time; leave it out to run until the sources end".to_owned());
+    }
+    Ok(span)
+}
+
 pub(super) fn device(text: &str) -> Result<DeviceKind, String> {
     let ordinal = text
         .strip_prefix("cuda:")
@@ -88,6 +99,43 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
         Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
         _ => Err("write a factor from 0.001 to 1000".to_owned()),
     }
+}
+
+/// Machines by name or address, each with a port or with any.
+pub(crate) type HopNames = Vec<(String, Option<u16>)>;
+
+/// `HOST:PORT`, both there; the name is looked up later.
+pub(super) fn listen(text: &str) -> Result<String, String> {
+    match host_and_port(text) {
+        Some((_, Some(_))) => Ok(text.to_owned()),
+        _ => Err("write HOST:PORT, such as 127.0.0.1:7101 or localhost:0".to_owned()),
+    }
+}
+
+/// `HOST[:PORT],...`, or `none`.
+pub(super) fn hops(text: &str) -> Result<HopNames, String> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let each = text.split(',').map(|hop| {
+        host_and_port(hop.trim())
+            .ok_or_else(|| format!("\"{hop}\" is no HOST or HOST:PORT; write none for nowhere"))
+    });
+    each.collect()
+}
+
+fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
+    let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    if text.parse::<std::net::IpAddr>().is_ok() || text.ends_with(']') {
+        return Some((bare(text), None));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port.parse().ok()?)),
+        None => (text, None),
+    };
+    // An address with colons stands in brackets where a port follows.
+    let plain = !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
+    plain.then(|| (bare(host), port))
 }
 
 pub(super) fn drop_rule(text: &str) -> Result<weir_policy::DropRule, String> {
@@ -142,6 +190,25 @@ mod tests {
         check("inf", None);
         check("NaN", None);
         check("fast", None);
+    }
+
+    #[test]
+    fn hosts_and_ports() {
+        let check = |text: &str, host: &str, port| {
+            assert_eq!(host_and_port(text), Some((host.to_owned(), port)), "{text}");
+        };
+        check("localhost:7101", "localhost", Some(7101));
+        check("10.0.0.1", "10.0.0.1", None);
+        check("::1", "::1", None);
+        check("[::1]", "::1", None);
+        check("[::1]:7101", "::1", Some(7101));
+        for bad in ["", ":1", "a:", "a:b", "a:65536", "a:b:1"] {
+            assert_eq!(host_and_port(bad), None, "{bad}");
+        }
+        assert!(listen("localhost").is_err() && listen("localhost:0").is_ok());
+        assert_eq!(hops("none"), Ok(Vec::new()));
+        assert_eq!(hops("a, b:1").map(|hops| hops.len()), Ok(2));
+        assert!(hops("a,,b").is_err());
     }
 
     #[test]

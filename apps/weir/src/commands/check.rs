@@ -19,14 +19,9 @@ pub(crate) fn check(args: &Check, zoo: &Zoo) -> anyhow::Result<()> {
     let counted = counted.map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }));
     output::say(&format!(
         "{}: {}, SLO {}: no problems",
-        graph.name(),
+        crate::printable::line(graph.name()),
         counted.join(", "),
         graph.slo()
     ))?;
-    for name in crate::zoo::missing(&graph, zoo) {
-        output::remark(&format!(
-            "the model zoo:{name} is not here yet: run `weir models pull {name}`"
-        ));
-    }
     Ok(())
 }

@@ -136,9 +136,9 @@ fn models(zoo: &Zoo) -> String {
     format!("{cache}{mirror}{hint}")
 }
 
-/// ONNX Runtime by its file; the version is in the name that the link leads to.
+/// ONNX Runtime, loaded to see that it can be; the version is in the name that the link leads to.
 fn onnxruntime() -> Result<String, String> {
-    let path = weir_operators::find_runtime()?;
+    let path = weir_operators::load_runtime()?;
     let file = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
     let name = file
         .file_name()

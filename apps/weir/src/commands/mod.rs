@@ -3,6 +3,7 @@
 mod check;
 mod doctor;
 mod graph;
+mod manual;
 mod models;
 mod operators;
 mod plan;
@@ -24,7 +25,16 @@ use crate::zoo::Zoo;
 /// # Errors
 /// The first thing that kept it from being done.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let settings = Settings::load(args.settings.as_deref(), &mut std::env::vars())?;
+    // They say what the program is, not what this machine has: no setting keeps them from it.
+    match &args.command {
+        Command::Completions(args) => return manual::completions(args),
+        Command::Man(args) => return manual::man(args),
+        _ => {}
+    }
+    // Others' variables may be no text; a setting that is none is refused with what it looks like.
+    let mut variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
+    let settings = Settings::load(args.settings.as_deref(), &mut variables)?;
     let zoo = Zoo::new(&settings)?;
     match args.command {
         Command::Run(args) => run::run(args, &settings, &zoo),
@@ -42,5 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Doctor => doctor::doctor(&settings, &zoo),
+        // Done above.
+        Command::Completions(_) | Command::Man(_) => Ok(()),
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
         let here = match zoo.find(entry) {
             Some(path) if path.starts_with(zoo.cache()) => "cache",
             Some(_) => "mirror",
+            None if zoo.is_there(entry) => "of a wrong size",
             None if matches!(entry.origin, Origin::Weights(_)) => "no, mirror only",
             None => "no",
         };

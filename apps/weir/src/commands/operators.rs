@@ -100,6 +100,8 @@ fn holds(kind: KeyKind) -> String {
         KeyKind::File => "a file".to_owned(),
         KeyKind::Folder => "a folder".to_owned(),
         KeyKind::Flag => "`true` or `false`".to_owned(),
+        KeyKind::Duration => "a duration, such as `\"24h\"`".to_owned(),
+        KeyKind::Bytes => "an amount of bytes, such as `\"64MiB\"`".to_owned(),
     }
 }
 

@@ -9,7 +9,9 @@ use weir_policy::plan::{self, Objective, Problem, Resource, Solution};
 use crate::args::Plan;
 use crate::error::UserError;
 use crate::output;
+use crate::outputs::Files;
 use crate::report::plain_table;
+use crate::whole_file::write_whole;
 
 /// Solves a planning problem; prints its pipelines, why they are so where asked, and writes the plan where asked.
 ///
@@ -17,7 +19,11 @@ use crate::report::plain_table;
 /// All problems of the file at once, why there is no plan, and a file that cannot be written.
 pub(crate) fn plan(args: &Plan) -> anyhow::Result<()> {
     let environment = |name: &str| std::env::var(name).ok();
-    let problem = planning::load(&args.problem, &environment)?;
+    let (problem, read) = planning::load_noting(&args.problem, &environment)?;
+    let mut files = Files::default();
+    read.iter().for_each(|file| files.read("the plan", file));
+    args.out.iter().for_each(|path| files.write("--out", path));
+    files.check()?;
     let solution = plan::solve(&problem)
         .map_err(|error| UserError::new(format!("{}: {error}", args.problem.display())))?;
     output::say(&table(&solution))?;
@@ -113,6 +119,6 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
 
 fn write(plan: &plan::Plan, path: &Path) -> anyhow::Result<()> {
     let text = planning::plan_text(plan).map_err(anyhow::Error::msg)?;
-    std::fs::write(path, text)
+    write_whole(path, &text)
         .map_err(|error| UserError::new(format!("cannot write the plan {}: {error}", path.display())).into())
 }

@@ -5,7 +5,7 @@ mod facts;
 mod single;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use comfy_table::CellAlignment;
@@ -20,7 +20,9 @@ use crate::assemble;
 use crate::catalog;
 use crate::error::UserError;
 use crate::output;
+use crate::outputs::Files;
 use crate::report::plain_table;
+use crate::whole_file::write_whole;
 use crate::zoo::{self, Zoo};
 use single::Single;
 
@@ -43,6 +45,7 @@ struct Subject {
 /// Problems of the graph, models that are not there or cannot be run, and files that cannot be written.
 pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
     let single = Single::read(args, zoo)?;
+    files(args, zoo, single.is_some()).check()?;
     if let Some(blocks) = args.blocks {
         let single = single.ok_or_else(|| {
             UserError::new("--blocks wants one model: a file that ends in .onnx, or embedded:NAME")
@@ -84,6 +87,23 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         }
     }
     Ok(output::say(&table.trim_fmt())?)
+}
+
+/// What is read and written but for profiles, which are there to be measured again.
+fn files(args: &Profile, zoo: &Zoo, is_model: bool) -> Files {
+    let mut files = Files::default();
+    files.read("the profile", &args.target);
+    zoo.files()
+        .into_iter()
+        .for_each(|file| files.read("the zoo", file));
+    // Of a graph, --out is a folder.
+    let out = args.out.iter().filter(|_| is_model);
+    out.for_each(|path| files.write("--out", path));
+    args.blocked
+        .layers
+        .iter()
+        .for_each(|path| files.write("--layers", path));
+    files
 }
 
 /// One model, on the CPU.
@@ -155,10 +175,7 @@ fn write(path: &Path, name: &str, measured: &Measured) -> anyhow::Result<()> {
         // A duration of nothing is no duration to those who read this.
         let _ = writeln!(text, "{size} = \"{}\"", (*span).max(Span::from_micros(1)));
     }
-    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-    std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(path, text))
-        .map_err(|error| {
-            UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
-        })
+    write_whole(path, &text).map_err(|error| {
+        UserError::new(format!("cannot write the profile {}: {error}", path.display())).into()
+    })
 }

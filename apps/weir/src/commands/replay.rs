@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use weir_files::io_reason;
 use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
@@ -62,12 +63,18 @@ pub(super) fn played(playback: Playback) -> LaunchOptions {
         speed: playback.speed,
         out: playback.out,
         dump_inputs: None,
+        reads: Vec::new(),
     }
 }
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).map_err(|error| {
-        UserError::new(format!("cannot make the folder {}: {error}", folder.display())).into()
+        UserError::new(format!(
+            "cannot make the folder {}: {}",
+            folder.display(),
+            io_reason(&error)
+        ))
+        .into()
     })
 }
 
@@ -97,7 +104,7 @@ fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
     if templates.is_empty() {
         return Err(UserError::new("the graph has no source; give a video").into());
     }
-    // As fast as it goes, once: an archive. Nothing is let go for being late, unless the graph or a rule asks for it.
+    // As fast as it goes, once: an archive. Nothing is dropped for being late, unless the graph or a rule asks for it.
     let archive = args.speed == Speed::Max && !args.repeat && args.drop.is_none();
     let count = args.streams.map_or(templates.len(), |streams| streams as usize);
     let names = unique_names(
@@ -118,6 +125,7 @@ fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
             } else {
                 source.mode
             },
+            mode_given: archive || source.mode_given,
             repeat: args.repeat,
             ..source.clone()
         });
@@ -129,8 +137,19 @@ fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
 fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode> {
     let text = video.to_string_lossy();
     let is_url = text.contains("://");
-    if !is_url && !video.exists() {
-        return Err(UserError::new(format!("there is no video {}", video.display())).into());
+    if !is_url {
+        match video.try_exists() {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(UserError::new(format!("there is no video {}", video.display())).into());
+            }
+            Err(error) => {
+                let reason = io_reason(&error);
+                return Err(
+                    UserError::new(format!("cannot read the video {}: {reason}", video.display())).into(),
+                );
+            }
+        }
     }
     let uri = if is_url {
         text.into_owned()
@@ -138,16 +157,31 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
         let absolute: PathBuf = std::path::absolute(video).context("the current folder is gone")?;
         absolute.to_string_lossy().into_owned()
     };
-    let stem = video
-        .file_stem()
-        .map_or("video".into(), |stem| stem.to_string_lossy());
+    let mode = like.filter(|like| like.mode_given).map(|like| like.mode);
     Ok(SourceNode {
-        name: stem.into_owned(),
+        name: stream_name(&uri),
+        mode: mode.unwrap_or_else(|| SourceMode::default_of(&uri)),
+        mode_given: mode.is_some(),
         uri,
-        mode: like.map_or(SourceMode::Live, |like| like.mode),
         fps: like.and_then(|like| like.fps),
+        sample: like.and_then(|like| like.sample),
         repeat: false,
     })
+}
+
+/// What a stream is called after its video: the last part of the path, without its ending. Nothing of an address that
+/// may be a secret: neither user nor query.
+fn stream_name(uri: &str) -> String {
+    let masked = weir_flow::mask_credentials(uri);
+    let path = match masked.split_once("://") {
+        Some((_, rest)) => {
+            let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+            rest.strip_prefix("***@").unwrap_or(rest)
+        }
+        None => &masked,
+    };
+    let stem = Path::new(path).file_stem();
+    stem.map_or_else(|| "video".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Names that differ: a second `street` becomes `street-2`.
@@ -171,5 +205,19 @@ mod tests {
     fn streams_of_one_video_have_names_of_their_own() {
         let names = unique_names(["street", "street", "street-2", "yard"].into_iter());
         assert_eq!(names, ["street", "street-2", "street-2-2", "yard"]);
+    }
+
+    #[test]
+    fn the_name_of_a_stream_holds_no_credentials() {
+        for (uri, name) in [
+            ("/videos/street.day.mp4", "street.day"),
+            ("rtsp://admin:secret@camera", "camera"),
+            ("rtsp://admin:secret@camera/north/1", "1"),
+            ("https://host/live/north.m3u8?token=abc", "north"),
+            ("rtsp://camera/user=a&password=secret", "user=a&password=***"),
+            ("/", "video"),
+        ] {
+            assert_eq!(stream_name(uri), name, "{uri}");
+        }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn run(args: Run, settings: &Settings, zoo: &Zoo) -> anyhow::Result<(
         speed: Speed::Own,
         out: None,
         dump_inputs: None,
+        reads: Vec::new(),
     };
     launch(graph, &options, settings, zoo)
 }

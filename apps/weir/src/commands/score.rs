@@ -1,8 +1,7 @@
 //! `weir score`: what a graph delivers, held against what is true of its clip.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::BufReader;
+use std::io::BufRead;
 use std::path::Path;
 
 use serde_json::json;
@@ -11,7 +10,8 @@ use weir_videos::truth::Truth;
 use super::replay::{play, played};
 use crate::args::{self, TruthOf};
 use crate::error::UserError;
-use crate::launch::{carry_out, tell};
+use crate::launch::{LaunchOptions, carry_out, tell};
+use crate::outputs::Files;
 use crate::score::{self, Events, Play, Score};
 use crate::settings::Settings;
 use crate::tap::Tap;
@@ -47,7 +47,10 @@ fn of_run(
     let streams: Vec<String> = graph.sources().iter().map(|source| source.name.clone()).collect();
     truths.fit(&streams)?;
     let repeats = args.playback.repeat;
-    let options = played(args.playback);
+    let options = LaunchOptions {
+        reads: args.truth.into_iter().map(|truth| truth.path).collect(),
+        ..played(args.playback)
+    };
     let tap = Tap::default();
     let ran = carry_out(graph, &options, Some(Box::new(tap.clone())), settings, zoo)?;
     let events = tap.drain();
@@ -56,14 +59,18 @@ fn of_run(
         stream.map_or(0, |stream| stream.requests.arrived)
     };
     let scored = held_against(truths, &streams, repeats, &arrived, &events);
-    tell(&ran, &options, scored.as_ref().ok())?;
+    tell(ran, scored.as_ref().ok())?;
     scored.map(drop)
 }
 
 /// Scores event lines.
 fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
-    let file = File::open(path).map_err(|error| wrong("events", path, format!("cannot be read: {error}")))?;
-    let events = score::read_events(BufReader::new(file)).map_err(|error| wrong("events", path, error))?;
+    let events = score::read_events(lines("events", path)?);
+    let (events, runs) = events.map_err(|error| wrong("events", path, error))?;
+    if runs > 1 {
+        let path = path.display();
+        output::remark(&format!("{path} holds {runs} runs; the last one is scored"));
+    }
     let named = truths.named.keys();
     let mut streams: BTreeSet<String> = events.keys().chain(named).cloned().collect();
     if streams.is_empty() {
@@ -72,17 +79,22 @@ fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<(
     }
     let streams: Vec<String> = streams.into_iter().collect();
     truths.fit(&streams)?;
-    if let Some(path) = &args.playback.course.report {
-        report::writable(path)?;
-    }
+    let report = args.playback.course.report.as_deref();
+    let mut files = Files::default();
+    files.read("the score", path);
+    args.truth
+        .iter()
+        .for_each(|truth| files.read("the score", &truth.path));
+    report.into_iter().for_each(|path| files.write("--report", path));
+    files.check()?;
+    let report = report.map(report::reserve).transpose()?;
     // How many frames arrived is not in the file: the clip once at least.
     let arrived = |stream: &str| truths.of(stream).map_or(0, |truth| truth.clip.frames);
     let scored = held_against(truths, &streams, args.playback.repeat, &arrived, &events);
-    match (&scored, &args.playback.course.report) {
-        (Ok(score), Some(path)) => report::write(&json!({ "accuracy": score }), path)?,
+    match (&scored, report) {
+        (Ok(score), Some(file)) => report::write(&json!({ "accuracy": score }), file)?,
         (Ok(score), None) => output::say(&score::table(score))?,
-        (Err(_), Some(path)) => report::discard_empty(path),
-        (Err(_), None) => {}
+        (Err(_), _) => {}
     }
     scored.map(drop)
 }
@@ -122,9 +134,7 @@ impl Truths {
             of_others: None,
         };
         for TruthOf { stream, path } in files {
-            let file =
-                File::open(path).map_err(|error| wrong("truth", path, format!("cannot be read: {error}")))?;
-            let truth = Truth::read(BufReader::new(file)).map_err(|error| wrong("truth", path, error))?;
+            let truth = Truth::read(lines("truth", path)?).map_err(|error| wrong("truth", path, error))?;
             let (before, of) = match stream {
                 Some(stream) => (
                     truths.named.insert(stream.clone(), truth),
@@ -158,6 +168,12 @@ impl Truths {
             None => Ok(()),
         }
     }
+}
+
+/// Lines of a truth or of events: 16 MiB are some hundred thousand objects in one frame, 4 GiB some weeks of video.
+fn lines(what: &str, path: &Path) -> Result<impl BufRead, UserError> {
+    weir_files::lines(path, 16 << 20, 4 << 30)
+        .map_err(|error| wrong(what, path, format!("cannot be read: {error}")))
 }
 
 fn wrong(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {

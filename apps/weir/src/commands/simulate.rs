@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use comfy_table::CellAlignment;
+use weir_flow::StopFlag;
 use weir_sim::Bounds;
 use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 
 use crate::args::Simulate;
 use crate::error::UserError;
+use crate::outputs::Files;
 use crate::report::plain_table;
+use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
-use crate::{catalog, output, progress};
+use crate::{catalog, interrupt, output, progress};
 
 /// Runs all that the experiment asks for; prints a row for each combination, and writes the report where it is asked for.
 ///
@@ -23,6 +26,13 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let seeds = seeds.as_ref().map(<[u64; 1]>::as_slice);
     let experiment = experiment::load(&args.experiment, &catalog, &environment, seeds)?;
     if let Some(path) = &args.report {
+        let mut files = Files::default();
+        experiment
+            .files()
+            .iter()
+            .for_each(|file| files.read("the experiment", file));
+        files.write("--report", path);
+        files.check()?;
         writable(path)?;
     }
     let runs = experiment.runs();
@@ -30,8 +40,21 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let bar = progress::runs("simulating", runs.len() as u64);
     let bounds = Bounds::default();
     let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran, &bounds);
-    let reports = experiment::run_all(runs, threads, &reduce, &|done| bar.set_position(done as u64));
+    let stop = StopFlag::default();
+    interrupt::watch_saying(
+        &stop,
+        "stopping: runs that have begun are finished; once more to leave at once",
+    )?;
+    let shown = |done| bar.set_position(done as u64);
+    let reports = experiment::run_while(runs, threads, &reduce, &shown, &|| !stop.raised());
     bar.finish_and_clear();
+    if reports.len() < runs.len() {
+        output::remark(&format!(
+            "stopped: {} of {} runs are in the table and the report",
+            reports.len(),
+            runs.len()
+        ));
+    }
     let report = ExperimentReport {
         experiment: experiment.name().to_owned(),
         runs: reports,
@@ -57,16 +80,9 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     Err(UserError::new(format!("cannot write the report {}: {problem}", path.display())).into())
 }
 
-/// Writes the report beside its place first, so that nobody ever finds half of it.
 fn write(report: &ExperimentReport, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)? + "\n";
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let beside = Path::new(&beside);
-    let written = std::fs::write(beside, text).and_then(|()| std::fs::rename(beside, path));
-    written.map_err(|error| {
-        // What is left of it says nothing; that it cannot be taken away does no harm.
-        let _ = std::fs::remove_file(beside);
+    write_whole(path, &text).map_err(|error| {
         UserError::new(format!("cannot write the report {}: {error}", path.display())).into()
     })
 }

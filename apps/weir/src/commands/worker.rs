@@ -1,16 +1,18 @@
 //! `weir worker`: holds partitions of models and runs the batches that an engine sends through them.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::StopFlag;
 use weir_operators::OnnxParts;
-use weir_partition::{Emulation, WorkerOptions, pin_to_core};
+use weir_partition::wire::Address;
+use weir_partition::{AllowedHop, ConnectionQuota, Emulation, Hops, Now, WorkerOptions, pin_to_core};
 use weir_runtime::Clock;
 
-use crate::args::Worker;
+use crate::args::{HopNames, Worker};
 use crate::error::UserError;
-use crate::{interrupt, output};
+use crate::{handles, interrupt, output};
 
 /// How often it looks whether it is to stop.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -26,8 +28,12 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         let pinned = pin_to_core(core);
         pinned.map_err(|error| UserError::new(format!("cannot keep to core {core}: {error}")))?;
     }
+    let addresses = resolved(&args.listen, "--listen")?;
+    let hops = hops(args.hops.as_ref(), &addresses)?;
+    let quota = ConnectionQuota::default();
+    handles::require_connections(quota.engines + quota.peers + quota.unidentified)?;
     let stop = StopFlag::default();
-    interrupt::watch_saying(&stop, "stopping: batches under way are dropped")?;
+    interrupt::watch_saying(&stop, "stopping: batches in flight are dropped")?;
     let options = WorkerOptions {
         class: args.class.clone(),
         shares: args.shares,
@@ -36,12 +42,20 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
             slowdown: args.slowdown,
             uplink_bps: args.bandwidth.map(|bandwidth| bandwidth.0),
         },
+        hops,
         ..WorkerOptions::default()
     };
     let clock = Clock::start();
-    let now = Arc::new(move || clock.now());
-    let worker = weir_partition::Worker::listen(args.listen, options, Arc::new(OnnxParts::default()), now)
-        .map_err(mendable)?;
+    let now: Now = Arc::new(move || clock.now());
+    let worker = listen(&addresses, &options, &now).map_err(mendable)?;
+    if let Address::Tcp(address) = worker.address()
+        && !address.ip().is_loopback()
+    {
+        output::remark(&format!(
+            "warning: {address} is reached from other machines, and whoever reaches it may have it run programs: there are \
+             no passwords and no encryption. Use a network of its own"
+        ));
+    }
     output::say(&format!("listening on {}", worker.address()))?;
     while !stop.raised() {
         std::thread::sleep(LOOK_UP);
@@ -53,6 +67,66 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         tally.batches, tally.failed, tally.turned_away, tally.stale, tally.foul
     ));
     Ok(())
+}
+
+/// On the first address of the name that is to be had.
+fn listen(
+    addresses: &[SocketAddr],
+    options: &WorkerOptions,
+    now: &Now,
+) -> Result<weir_partition::Worker, weir_partition::WorkerError> {
+    let listen = |at: &SocketAddr| {
+        let loader = Arc::new(OnnxParts::default());
+        weir_partition::Worker::listen(*at, options.clone(), loader, Arc::clone(now))
+    };
+    let mut last = weir_partition::WorkerError::Options("a worker needs an address to listen on");
+    for address in addresses {
+        match listen(address) {
+            Ok(worker) => return Ok(worker),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// All addresses of `HOST:PORT`, the older kind first: an engine that is given the same name takes that, too.
+fn resolved(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
+    let wrong = |reason: String| UserError::new(format!("{option} {address} cannot be found: {reason}"));
+    let mut found: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|error| wrong(error.to_string()))?
+        .collect();
+    if found.is_empty() {
+        return Err(wrong("the name has no address".to_owned()));
+    }
+    found.sort_by_key(SocketAddr::is_ipv6);
+    Ok(found)
+}
+
+/// Where features may be sent on to. A worker that other machines reach must be told: whoever reaches it could have it
+/// connect to anything that it reaches itself.
+fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<Hops, UserError> {
+    let Some(named) = named else {
+        return match addresses.iter().find(|address| !address.ip().is_loopback()) {
+            None => Ok(Hops::Loopback),
+            Some(address) => Err(UserError::new(format!(
+                "{address} is reached from other machines: say by --hops HOST[:PORT],... which workers features may be \
+                 sent on to, or --hops none"
+            ))),
+        };
+    };
+    let mut allowed = Vec::new();
+    for (host, port) in named {
+        // The port is no part of what is looked up.
+        let found = (host.as_str(), 0).to_socket_addrs();
+        let found =
+            found.map_err(|error| UserError::new(format!("--hops {host} cannot be found: {error}")))?;
+        allowed.extend(found.map(|address| AllowedHop {
+            ip: address.ip(),
+            port: *port,
+        }));
+    }
+    Ok(Hops::Listed(allowed))
 }
 
 fn mendable(error: weir_partition::WorkerError) -> anyhow::Error {

@@ -121,16 +121,54 @@ pub(crate) enum EventError {
 /// Events by stream and frame.
 pub(crate) type Events = BTreeMap<String, BTreeMap<u64, Vec<Seen>>>;
 
-/// Reads event lines; empty ones are passed over.
+/// What a line is, before what it says.
+#[derive(Deserialize)]
+struct Kind {
+    /// `frame` where it does not say.
+    #[serde(default)]
+    r#type: Option<String>,
+    /// Of a header.
+    #[serde(default)]
+    run: Option<String>,
+}
+
+/// Reads the event lines of the last run in a file, and tells how many runs the file holds; a file without headers is one
+/// run. Empty lines and those of other types are passed over, and so is the torn last line of a run that was cut off,
+/// where another run follows.
 ///
 /// # Errors
 /// [`EventError`]: which line is wrong.
-pub(crate) fn read_events(from: impl BufRead) -> Result<Events, EventError> {
+pub(crate) fn read_events(from: impl BufRead) -> Result<(Events, usize), EventError> {
     let mut events = Events::new();
+    let (mut last, mut runs) = (None, 0);
+    let mut torn = None;
     for (line, text) in (1..).zip(from.lines()) {
         let text = text?;
         if text.trim().is_empty() {
             continue;
+        }
+        let kind: Result<Kind, _> = serde_json::from_str(&text);
+        let kind = match (kind, torn.take()) {
+            (Ok(kind), None) => kind,
+            (Ok(kind), Some(_)) if kind.r#type.as_deref() == Some("header") => kind,
+            (_, Some(error)) => return Err(error),
+            (Err(reason), None) => {
+                torn = Some(EventError::Line { line, reason });
+                continue;
+            }
+        };
+        match kind.r#type.as_deref() {
+            None | Some("frame") => {}
+            Some("header") => {
+                // A file that was put aside and the next one begin with the same run.
+                let run = Some(kind.run.unwrap_or_default());
+                if last != run {
+                    (last, runs) = (run, runs + 1);
+                    events.clear();
+                }
+                continue;
+            }
+            Some(_) => continue,
         }
         let event: Event = serde_json::from_str(&text).map_err(|reason| EventError::Line { line, reason })?;
         let frame = event.frame;
@@ -140,7 +178,7 @@ pub(crate) fn read_events(from: impl BufRead) -> Result<Events, EventError> {
             return Err(EventError::Twice { line, frame, stream });
         }
     }
-    Ok(events)
+    torn.map_or(Ok((events, runs.max(1))), Err)
 }
 
 #[cfg(test)]
@@ -176,7 +214,7 @@ mod tests {
     fn unknown_keys_are_passed_over_and_wrong_lines_named() {
         let good = r#"{"stream": "a", "frame": 0, "new": 1, "objects": [{"class": "car", "score": 1, "box": [0, 0, 1, 1], "id": 3}]}"#;
         let read = |text: String| read_events(text.as_bytes());
-        let events = read(format!("{good}\n\n")).expect("well formed");
+        let (events, _) = read(format!("{good}\n\n")).expect("well formed");
         assert_eq!(events["a"][&0][0].class, "car");
         let torn = read(format!("{good}\n{}\n", &good[..40])).expect_err("torn");
         assert!(torn.to_string().starts_with("line 2 is no event: "), "{torn}");

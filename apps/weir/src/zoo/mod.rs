@@ -1,12 +1,14 @@
 //! The zoo: public models that graphs may name, where they come from, and where they are on this machine.
 //!
-//! Nothing is fetched while a graph runs: [`Zoo::resolve`] only looks, [`Zoo::pull`] fetches.
+//! Nothing is fetched while a graph runs: [`Zoo::resolve`] looks for a file and verifies it, [`Zoo::pull`] fetches.
 
 mod entry;
 mod pull;
+mod verified;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
@@ -18,6 +20,7 @@ use crate::settings::Settings;
 
 pub(crate) use entry::{Entry, Origin};
 pub(crate) use pull::How;
+use verified::Verified;
 
 /// What a graph puts before the name of a model of the zoo.
 const PREFIX: &str = "zoo:";
@@ -30,6 +33,8 @@ pub struct Zoo {
     entries: BTreeMap<String, Entry>,
     cache: PathBuf,
     mirror: Option<PathBuf>,
+    /// Read when it is first asked for.
+    verified: Arc<Mutex<Option<Verified>>>,
 }
 
 impl Zoo {
@@ -55,6 +60,7 @@ impl Zoo {
             entries,
             cache,
             mirror,
+            verified: Arc::default(),
         })
     }
 
@@ -77,19 +83,41 @@ impl Zoo {
             .collect()
     }
 
-    /// The file of a model on this machine: in the cache, else in the mirror.
+    /// The file of a model on this machine, in the cache, else in the mirror; its size and sum are those of the zoo.
     ///
     /// # Errors
-    /// [`UserError`] that says how to get it.
+    /// [`UserError`] that says what is wrong with the file that is there, or how to get one.
     pub(crate) fn resolve(&self, name: &str) -> anyhow::Result<PathBuf> {
         let entry = self.entry(name)?;
-        self.find(entry).ok_or_else(|| {
-            let how = "run `weir models pull";
-            UserError::new(format!(
-                "the model zoo:{name} is not here; {how} {name}` or set WEIR_MODEL_MIRROR"
-            ))
-            .into()
+        let mut fault = None;
+        for path in self.places(entry).filter(|path| path.exists()) {
+            let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+            let verified = verified.get_or_insert_with(|| Verified::read(&self.cache));
+            match verified.fault(&path, entry) {
+                None => return Ok(path),
+                Some(reason) => {
+                    tracing::warn!("{} is not the model zoo:{name}: {reason}", path.display());
+                    fault.get_or_insert((path, reason));
+                }
+            }
+        }
+        let how = format!("run `weir models pull {name}`");
+        Err(UserError::new(match fault {
+            Some((path, reason)) if path.starts_with(&self.cache) => {
+                format!("{} is not the model zoo:{name}: {reason}; {how}", path.display())
+            }
+            Some((path, reason)) => format!(
+                "{} is not the model zoo:{name}: {reason}; mend the mirror, or {how} without it",
+                path.display()
+            ),
+            None => format!("the model zoo:{name} is not here; {how} or set WEIR_MODEL_MIRROR"),
         })
+        .into())
+    }
+
+    fn places(&self, entry: &Entry) -> impl Iterator<Item = PathBuf> {
+        let folders = std::iter::once(&self.cache).chain(&self.mirror);
+        folders.map(|folder| folder.join(&entry.file))
     }
 
     /// The keys with paths where they name models of the zoo, as heads and operators want them.
@@ -110,11 +138,27 @@ impl Zoo {
         Ok(Keys(resolved.collect::<anyhow::Result<_>>()?))
     }
 
-    /// Where a model is, if anywhere. Size is looked at, not the sum: that was verified when it was pulled.
+    /// Where a model is, if anywhere, for lists of many: its size is looked at, not its sum.
     pub(crate) fn find(&self, entry: &Entry) -> Option<PathBuf> {
-        let folders = std::iter::once(&self.cache).chain(&self.mirror);
         let is_whole = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|data| data.len() == entry.bytes);
-        folders.map(|folder| folder.join(&entry.file)).find(is_whole)
+        self.places(entry).find(is_whole)
+    }
+
+    /// Whether a file of that name is there, whatever it is.
+    pub(crate) fn is_there(&self, entry: &Entry) -> bool {
+        self.places(entry).any(|path| path.exists())
+    }
+
+    /// Every file of the zoo that is on this machine.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let folders = || std::iter::once(&self.cache).chain(&self.mirror);
+        let of = |entry: &Entry| {
+            folders()
+                .map(|folder| folder.join(&entry.file))
+                .collect::<Vec<_>>()
+        };
+        let files = self.entries.values().flat_map(of);
+        files.filter(|file| file.is_file()).collect()
     }
 
     /// The folder that models are pulled into.
@@ -129,16 +173,19 @@ impl Zoo {
 
     fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
         self.entries.get(name).ok_or_else(|| {
+            let known = self.entries.keys().map(String::as_str);
+            let meant = weir_graph::reading::nearest(name, known);
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean \"{meant}\"?"));
             UserError::new(format!(
-                "the zoo has no model \"{name}\"; `weir models list` shows those it has"
+                "the zoo has no model \"{name}\"{meant}; `weir models list` shows those it has"
             ))
             .into()
         })
     }
 }
 
-/// Models of the zoo that the graph needs and that are not on this machine.
-pub(crate) fn missing(graph: &Graph, zoo: &Zoo) -> Vec<String> {
+/// Models of the zoo that the graph needs, by name.
+fn needed(graph: &Graph) -> BTreeSet<&str> {
     let origins = graph.models().iter().filter_map(|model| match &model.origin {
         ModelOrigin::Zoo(name) => Some(name.as_str()),
         _ => None,
@@ -147,14 +194,7 @@ pub(crate) fn missing(graph: &Graph, zoo: &Zoo) -> Vec<String> {
     let texts = models
         .chain(graph.modules().iter().map(|module| &module.settings))
         .flat_map(named);
-    let mut missing: Vec<String> = origins
-        .chain(texts)
-        .filter(|name| zoo.resolve(name).is_err())
-        .map(str::to_owned)
-        .collect();
-    missing.sort_unstable();
-    missing.dedup();
-    missing
+    origins.chain(texts).collect()
 }
 
 /// Models of the zoo that keys name: `second = "zoo:fsanet-var"`.
@@ -168,11 +208,22 @@ fn named(settings: &Keys) -> impl Iterator<Item = &str> {
 /// Makes sure that every model of the zoo that the graph needs is here.
 ///
 /// # Errors
-/// [`UserError`] that names all that are not.
+/// [`UserError`] that names all that are not, or are not what they are called.
 pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
-    let missing = missing(graph, zoo);
-    if missing.is_empty() {
+    let (mut missing, mut damaged) = (Vec::new(), Vec::new());
+    for name in needed(graph) {
+        let Err(error) = zoo.resolve(name) else { continue };
+        if zoo.entry(name).is_ok_and(|entry| !zoo.is_there(entry)) {
+            missing.push(name);
+        } else {
+            damaged.push(error.to_string());
+        }
+    }
+    if missing.is_empty() && damaged.is_empty() {
         return Ok(());
+    }
+    if missing.is_empty() {
+        return Err(UserError::new(damaged.join("\n")).into());
     }
     let (listed, names) = (missing.join(", "), missing.join(" "));
     let how = match zoo.mirror() {
@@ -181,18 +232,18 @@ pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
         }
         _ => "set WEIR_MODEL_MIRROR to a folder that has them".to_owned(),
     };
-    Err(UserError::new(format!(
-        "models are not here: {listed}; run `weir models pull {names}` or {how}"
-    ))
-    .into())
+    let missing = format!("models are not here: {listed}; run `weir models pull {names}` or {how}");
+    damaged.insert(0, missing);
+    Err(UserError::new(damaged.join("\n")).into())
 }
 
 /// The sha256 of a text of bytes, in hexadecimal.
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -245,7 +296,13 @@ mod tests {
     #[test]
     fn keys_that_name_models_become_paths() {
         let mirror = tempfile::tempdir().unwrap();
-        let zoo = Zoo::of(ZOO, PathBuf::from("nowhere"), Some(mirror.path().to_owned())).unwrap();
+        let (cache, model) = (mirror.path().join("cache"), b"a model");
+        let entry = format!(
+            "[fsanet-var]\nabout = \"a\"\nurl = \"https://example.org\"\nfile = \"fsanet_var_64.onnx\"\nbytes = 7\n\
+             sha256 = \"{}\"\nlicence = \"MIT\"\n",
+            sha256(model)
+        );
+        let zoo = Zoo::of(&entry, cache, Some(mirror.path().to_owned())).unwrap();
         let text = |text: &str| Value::Text(text.to_owned());
         let keys = |second: Value| {
             Keys(
@@ -259,10 +316,7 @@ mod tests {
         };
         assert!(zoo.resolve_keys(&keys(text("zoo:fsanet-var"))).is_err());
         let path = mirror.path().join("fsanet_var_64.onnx");
-        let bytes = zoo.entry("fsanet-var").unwrap().bytes;
-        std::fs::File::create(&path)
-            .and_then(|file| file.set_len(bytes))
-            .unwrap();
+        std::fs::write(&path, model).unwrap();
         let expected = keys(text(&path.to_string_lossy()));
         assert_eq!(zoo.resolve_keys(&keys(text("zoo:fsanet-var"))).unwrap(), expected);
     }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use weir_files::io_reason;
 
+use super::verified::{wrong_size, wrong_sum};
 use super::{Entry, Origin, Zoo, sha256};
 use crate::error::UserError;
 use crate::progress;
@@ -46,7 +48,7 @@ impl Zoo {
     pub(crate) fn pull(&self, name: &str) -> anyhow::Result<Pulled> {
         let entry = self.entry(name)?;
         let path = self.cache.join(&entry.file);
-        if let Ok(bytes) = std::fs::read(&path)
+        if let Ok(bytes) = weir_files::read(&path, entry.bytes)
             && fault(&bytes, entry).is_none()
         {
             return Ok(Pulled { path, how: How::Kept });
@@ -63,30 +65,23 @@ impl Zoo {
 /// What keeps the bytes from being the model.
 fn fault(bytes: &[u8], entry: &Entry) -> Option<String> {
     if bytes.len() as u64 != entry.bytes {
-        return Some(format!(
-            "it has {} bytes where {} are expected",
-            bytes.len(),
-            entry.bytes
-        ));
+        return Some(wrong_size(bytes.len() as u64, entry));
     }
     let sum = sha256(bytes);
-    (sum != entry.sha256).then(|| format!("its sha256 is {sum} where {} is expected", entry.sha256))
+    (sum != entry.sha256).then(|| wrong_sum(&sum, entry))
 }
 
 fn copy(name: &str, entry: &Entry, mirror: &Path) -> anyhow::Result<Vec<u8>> {
     let file = mirror.join(&entry.file);
     let no = |reason: &str| UserError::new(format!("zoo:{name}: the mirror's {} {reason}", file.display()));
     let length = std::fs::metadata(&file)
-        .map_err(|error| no(&format!("cannot be read: {error}")))?
+        .map_err(|error| no(&format!("cannot be read: {}", io_reason(&error))))?
         .len();
     if length > entry.bytes {
-        return Err(no(&format!(
-            "is not the model: it has {length} bytes where {} are expected",
-            entry.bytes
-        ))
-        .into());
+        return Err(no(&format!("is not the model: {}", wrong_size(length, entry))).into());
     }
-    let bytes = std::fs::read(&file).map_err(|error| no(&format!("cannot be read: {error}")))?;
+    let bytes =
+        weir_files::read(&file, entry.bytes).map_err(|error| no(&format!("cannot be read: {error}")))?;
     match fault(&bytes, entry) {
         Some(fault) => Err(no(&format!("is not the model: {fault}")).into()),
         None => Ok(bytes),
@@ -163,7 +158,7 @@ fn keep(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
         .and_then(|()| std::fs::rename(&part, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&part);
-        UserError::new(format!("cannot write {}: {error}", path.display())).into()
+        UserError::new(format!("cannot write {}: {}", path.display(), io_reason(&error))).into()
     })
 }
 
@@ -227,7 +222,11 @@ mod tests {
         assert_eq!(zoo.pull("tiny").unwrap().how, How::Kept);
         assert_eq!(zoo.resolve("tiny").unwrap(), cache.path().join("deep/tiny.onnx"));
         let files: Vec<_> = std::fs::read_dir(cache.path().join("deep")).unwrap().collect();
-        assert_eq!(files.len(), 1, "nothing but the model is left");
+        assert_eq!(
+            files.len(),
+            2,
+            "nothing but the model and the list of what was verified is left"
+        );
     }
 
     #[test]

@@ -29,3 +29,31 @@ pub(crate) fn signal(run: &Child, signal: &str) {
         .status();
     assert!(sent.unwrap().success());
 }
+
+/// What asks a program to stop, with the signal's number: Ctrl-C, a service manager, a terminal that is closed. The last
+/// one not where it is ignored, as under `nohup`, which the program leaves so.
+pub(crate) fn asks_to_stop() -> Vec<(&'static str, u32)> {
+    let ignored = signal_mask("self", "SigIgn:");
+    let all = [("-INT", 2), ("-TERM", 15), ("-HUP", 1)];
+    all.into_iter()
+        .filter(|(_, number)| *number != 1 || ignored & 1 == 0)
+        .collect()
+}
+
+/// Waits until the program takes a signal itself, as the kernel says: from then on it asks it to stop.
+pub(crate) fn wait_until_it_watches(run: &Child, number: u32) {
+    for _ in 0..3_000 {
+        if signal_mask(&run.id().to_string(), "SigCgt:") >> (number - 1) & 1 == 1 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("it never watched for signals");
+}
+
+fn signal_mask(process: &str, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}

@@ -5,19 +5,25 @@ mod plan;
 mod types;
 mod wiring;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_flow::Catalog;
 use weir_policy::Span;
 
 use crate::fields::{Field, Spot};
-use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceNode, Vertex};
+use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
 use crate::problem::Reports;
 use crate::raw::{RawGraph, RawModel, Speech};
 use crate::spelling;
 use crate::walk;
 use wiring::Wiring;
+
+/// Modules of a graph: each knows of all others, so that their state grows with the square of this.
+const MAX_MODULES: usize = 512;
+
+/// Streams of a graph: each has a thread and a decoder.
+const MAX_SOURCES: usize = 4_096;
 
 /// Checks what the tables say of each other. `None` only where something was reported.
 pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut Reports) -> Option<Graph> {
@@ -31,6 +37,17 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     if raw.modules.is_empty() {
         let hint = Some("add [modules.NAME] with operator, model and inputs".to_owned());
         reports.add_whole(0, "the graph has no modules", hint);
+    }
+    for (what, count, max) in [
+        ("sources", raw.sources.len(), MAX_SOURCES),
+        ("modules", raw.modules.len(), MAX_MODULES),
+    ] {
+        if count > max {
+            let hint = Some("split the graph into several, each with a run of its own".to_owned());
+            reports.add_whole(0, format!("the graph has {count} {what}, more than {max}"), hint);
+            // What follows takes time that grows with the square of the number.
+            return None;
+        }
     }
     let wiring = wiring::resolve(&raw, reports);
     let models = module_models(&raw, reports);
@@ -56,6 +73,9 @@ fn module_models(raw: &RawGraph, reports: &mut Reports) -> Vec<Option<usize>> {
     let find = |spot: &Spot<String>, reports: &mut Reports| {
         if let Some(index) = names().position(|name| name == spot.value) {
             return Some(index);
+        }
+        if reports.is_full() {
+            return None;
         }
         let hint = spelling::hint(&spot.value, "models", names())
             .or_else(|| Some(format!("add [models.{}]", spot.value)));
@@ -135,13 +155,14 @@ fn warn_unused(
     devices: &placement::Devices,
     reports: &mut Reports,
 ) {
-    let used = |vertex: Vertex| {
-        wiring
-            .modules
-            .iter()
-            .chain(&wiring.sinks)
-            .any(|inputs| inputs.contains(&vertex))
-    };
+    let used: BTreeSet<Vertex> = wiring
+        .modules
+        .iter()
+        .chain(&wiring.sinks)
+        .flatten()
+        .copied()
+        .collect();
+    let used = |vertex: Vertex| used.contains(&vertex);
     for (index, source) in raw.sources.iter().enumerate() {
         if !used(Vertex::Source(index)) {
             reports.warn(
@@ -230,9 +251,11 @@ fn build(
         let (name, uri) = (source.name.value, source.uri?);
         Some(SourceNode {
             name,
+            mode: source.mode.unwrap_or_else(|| SourceMode::default_of(&uri)),
+            mode_given: source.mode.is_some(),
             uri,
-            mode: source.mode,
             fps: source.fps,
+            sample: source.sample,
             repeat: source.repeat,
         })
     });
@@ -261,6 +284,7 @@ fn build(
         sinks: sinks.collect::<Option<_>>()?,
         plan: None,
         warnings: Vec::new(),
+        files: Vec::new(),
     })
 }
 
@@ -283,11 +307,10 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
 
 /// The texts without repetition, in their order.
 fn distinct(texts: Field<Vec<Spot<String>>>) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for spot in texts.into_value().unwrap_or_default() {
-        if !out.contains(&spot.value) {
-            out.push(spot.value);
-        }
-    }
-    out
+    let mut seen = BTreeSet::new();
+    let texts = texts.into_value().unwrap_or_default().into_iter();
+    texts
+        .map(|spot| spot.value)
+        .filter(|text| seen.insert(text.clone()))
+        .collect()
 }

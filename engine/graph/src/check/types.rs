@@ -23,6 +23,7 @@ pub(super) fn check(
         };
         let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
         check_model(raw, module, models[index], spec, reports);
+        check_labels(raw, module, models[index], reports);
         if wiring.sound[index] {
             let found = Found::of(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
@@ -78,6 +79,37 @@ fn check_model(
     }
 }
 
+/// Whether the classes that a module keeps are the model's.
+fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, reports: &mut Reports) {
+    let (Some(labels), Some(at)) = (module.settings.texts("labels"), module.labels_at) else {
+        return;
+    };
+    if labels.is_empty() {
+        let hint = Some("leave it out to keep all".to_owned());
+        reports.add(at, "`labels` is empty: no object would be kept", hint);
+    }
+    let Some(model) = model.filter(|model| !is_emulated(raw, *model)) else {
+        return;
+    };
+    let model = &raw.models[model];
+    let Some(classes) = &model.classes else {
+        return;
+    };
+    let classes = || classes.iter().map(String::as_str);
+    for label in labels
+        .iter()
+        .filter(|label| classes().all(|class| class != **label))
+    {
+        let meant = spelling::nearest(label, classes()).map(|meant| format!("did you mean \"{meant}\"? "));
+        let list = spelling::list("it finds", classes()).unwrap_or_default();
+        let message = format!(
+            "`labels` of \"{}\": the model \"{}\" has no class \"{label}\"",
+            module.name.value, model.name.value
+        );
+        reports.add_whole(at, message, Some(format!("{}{list}", meant.unwrap_or_default())));
+    }
+}
+
 /// What the modules upstream of one find.
 #[derive(Default)]
 struct Found {
@@ -97,6 +129,8 @@ impl Found {
             ..Self::default()
         };
         for ancestor in ancestors {
+            let kept = raw.modules[*ancestor].settings.texts("labels");
+            let kept = kept.filter(|labels| !labels.is_empty());
             let Some(model) = models[*ancestor].filter(|model| !is_emulated(raw, *model)) else {
                 found.unknown = true;
                 continue;
@@ -116,7 +150,7 @@ impl Found {
             found.objects = true;
             found.faces |= spec.gives == Bearing::Faces;
             found.flats |= spec.gives == Bearing::Flats;
-            found.classes = match (found.classes, &model.classes) {
+            found.classes = match (found.classes, kept.or(model.classes.as_deref())) {
                 (Some(mut classes), Some(more)) => {
                     classes.extend(more.iter().cloned());
                     Some(classes)
@@ -191,11 +225,15 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
     if found.classes.is_none() {
         return;
     }
-    for region in regions
-        .value
-        .iter()
-        .filter(|region| classes().all(|class| class != region.value))
-    {
+    for region in regions.value.iter().filter(|region| {
+        found
+            .classes
+            .as_ref()
+            .is_none_or(|classes| !classes.contains(&region.value))
+    }) {
+        if reports.is_full() {
+            return;
+        }
         let meant =
             spelling::nearest(&region.value, classes()).map(|meant| format!("did you mean \"{meant}\"? "));
         let list = spelling::list("classes upstream", classes()).unwrap_or_default();

@@ -120,7 +120,11 @@ fn inputs(
         return (Vec::new(), false);
     };
     let (mut out, mut whole) = (Vec::new(), !list.value.is_empty());
+    let mut seen = BTreeSet::new();
     for spot in &list.value {
+        if reports.is_full() {
+            return (out, false);
+        }
         let name = spot.value.as_str();
         let named = names.get(name).copied().or_else(|| {
             let known = || {
@@ -139,7 +143,7 @@ fn inputs(
             spelling::nearest(name, known()).and_then(|meant| names.get(meant).copied())
         });
         match named {
-            Some(Named::Vertex(vertex)) if out.contains(&vertex) => {
+            Some(Named::Vertex(vertex)) if !seen.insert(vertex) => {
                 reports.warn(spot.at, format!("`inputs` names \"{name}\" twice"), None);
             }
             Some(Named::Vertex(vertex)) => out.push(vertex),
@@ -168,18 +172,20 @@ fn upstream(inputs: &[Vertex]) -> impl Iterator<Item = usize> {
 /// Topological order: of the modules whose inputs are all placed, always the first in the text.
 fn order(modules: &[Vec<Vertex>]) -> Vec<usize> {
     let mut waiting: Vec<usize> = modules.iter().map(|inputs| upstream(inputs).count()).collect();
+    let mut after = vec![Vec::new(); modules.len()];
+    for (next, inputs) in modules.iter().enumerate() {
+        upstream(inputs).for_each(|input| after[input].push(next));
+    }
     let mut ready: BTreeSet<usize> = (0..modules.len())
         .filter(|module| waiting[*module] == 0)
         .collect();
     let mut order = Vec::with_capacity(modules.len());
     while let Some(module) = ready.pop_first() {
         order.push(module);
-        for (next, inputs) in modules.iter().enumerate() {
-            if inputs.contains(&Vertex::Module(module)) {
-                waiting[next] -= 1;
-                if waiting[next] == 0 {
-                    ready.insert(next);
-                }
+        for next in after[module].drain(..) {
+            waiting[next] -= 1;
+            if waiting[next] == 0 {
+                ready.insert(next);
             }
         }
     }
@@ -192,6 +198,9 @@ fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], repor
     for start in 0..modules.len() {
         if told.contains(&start) {
             continue;
+        }
+        if reports.is_full() {
+            return;
         }
         let Some(cycle) = way_around(start, modules) else {
             continue;

@@ -3,7 +3,7 @@
 
 mod written;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir_policy::plan::{Blocks, Class, Objective, Problem, Scheme, Served};
 
@@ -25,6 +25,14 @@ const COUNT_MAX: u32 = 1_000_000;
 /// # Errors
 /// All [`Problems`] at once, each with its file, line and hint.
 pub fn load(path: &Path, environment: Environment<'_>) -> Result<Problem, Problems> {
+    load_noting(path, environment).map(|(problem, _)| problem)
+}
+
+/// As [`load`], with every file that was read.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_noting(path: &Path, environment: Environment<'_>) -> Result<(Problem, Vec<PathBuf>), Problems> {
     let text = crate::read_text(path).map_err(|reason| {
         let hint = Some("give the path of a planning problem, a TOML file".to_owned());
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
@@ -33,7 +41,9 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Problem, Proble
     let document = crate::reading::parse(&text, environment, &mut reports);
     let folder = path.parent().unwrap_or(Path::new("."));
     let problem = read(&document, folder, &mut reports);
+    let files = reports.files();
     reports.finish()?;
+    let problem = problem.map(|problem| (problem, files));
     problem.ok_or_else(|| Problems::of_file(path, "cannot be made into a planning problem", None))
 }
 
@@ -190,6 +200,7 @@ fn blocks(name: &str, at: usize, folder: &Path, reports: &mut Reports) -> Option
             return None;
         }
     };
+    reports.note_file(&path);
     match toml::from_str(&text) {
         Ok(blocks) => Some(blocks),
         Err(error) => {

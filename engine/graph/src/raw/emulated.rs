@@ -31,6 +31,7 @@ pub(super) fn read(uri: &Spot<String>, context: &mut Context<'_>) -> Option<Stri
         missing(&message, &path, uri.at, context.reports);
         return None;
     }
+    context.reports.note_file(&path);
     let trace = Trace::read(&path);
     let checked = trace.and_then(|trace| rate.map_or(Ok(trace.clone()), |rate| trace.scale_to(rate)));
     match checked {

@@ -50,8 +50,10 @@ pub(crate) struct RawGraph {
 pub(crate) struct RawSource {
     pub(crate) name: Spot<String>,
     pub(crate) uri: Option<String>,
-    pub(crate) mode: SourceMode,
+    /// As given.
+    pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,
+    pub(crate) sample: Option<f64>,
     pub(crate) repeat: bool,
 }
 
@@ -68,6 +70,8 @@ pub(crate) struct RawModule {
     pub(crate) inputs: Field<Vec<Spot<String>>>,
     pub(crate) regions: Field<Vec<Spot<String>>>,
     pub(crate) weight: f64,
+    /// Where the classes that it keeps stand.
+    pub(crate) labels_at: Option<usize>,
     pub(crate) settings: weir_flow::Settings,
 }
 
@@ -81,6 +85,11 @@ pub(crate) struct RawSink {
     pub(crate) settings: weir_flow::Settings,
 }
 
+/// Tables of one section, such as sources: a process has no threads for more.
+const MAX_TABLES: usize = 4_096;
+/// Modules of a graph: each knows all that are upstream of it.
+const MAX_MODULES: usize = 1_024;
+
 const SECTIONS: &[&str] = &[
     "app", "policy", "sources", "devices", "workers", "models", "modules", "sinks",
 ];
@@ -89,8 +98,18 @@ const SECTIONS: &[&str] = &[
 pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     let mut graph = RawGraph::default();
     let mut app = false;
+    // Tables under a misspelt section join those under the right one; [app] and [policy] are there once.
+    let once = |section: &str| !section.ends_with('s') && document.iter().any(|entry| entry.name == section);
+    let free: Vec<&str> = SECTIONS
+        .iter()
+        .copied()
+        .filter(|section| !once(section))
+        .collect();
     for entry in document {
-        let Some(section) = known_section(entry, document, context.reports) else {
+        if context.reports.is_full() {
+            break;
+        }
+        let Some(section) = known_section(entry, &free, context.reports) else {
             continue;
         };
         match section {
@@ -123,17 +142,12 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
 }
 
 /// The section that an entry is or is probably meant to be.
-fn known_section(entry: &Entry, document: &[Entry], reports: &mut Reports) -> Option<&'static str> {
+fn known_section(entry: &Entry, free: &[&'static str], reports: &mut Reports) -> Option<&'static str> {
     if let Some(section) = SECTIONS.iter().find(|section| **section == entry.name) {
         return Some(section);
     }
-    // Tables under a misspelt section join those under the right one; [app] and [policy] are there once.
-    let free = SECTIONS
-        .iter()
-        .copied()
-        .filter(|section| section.ends_with('s') || document.iter().all(|entry| entry.name != *section));
-    let meant =
-        spelling::nearest(&entry.name, free).filter(|_| matches!(entry.node.content, Content::Table(_)));
+    let meant = spelling::nearest(&entry.name, free.iter().copied())
+        .filter(|_| matches!(entry.node.content, Content::Table(_)));
     let hint = spelling::hint(&entry.name, "sections", SECTIONS.iter().copied());
     let what = if matches!(entry.node.content, Content::Table(_)) {
         "section"
@@ -176,8 +190,21 @@ fn each<T>(
         }
         return Vec::new();
     };
+    let most = if section == "modules" {
+        MAX_MODULES
+    } else {
+        MAX_TABLES
+    };
+    if let Some(entry) = entries.get(most) {
+        let message = format!("[{section}] holds {} tables; {most} are the most", entries.len());
+        let hint = Some("make several graphs of it".to_owned());
+        context.reports.add_whole(entry.at, message, hint);
+    }
     let mut out = Vec::new();
-    for entry in entries {
+    for entry in entries.iter().take(most) {
+        if context.reports.is_full() {
+            break;
+        }
         if !matches!(entry.node.content, Content::Table(_)) {
             if !matches!(entry.node.content, Content::Broken) {
                 let hint = Some(format!("write [{section}.NAME] above the keys of each"));

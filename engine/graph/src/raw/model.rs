@@ -83,6 +83,10 @@ pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>)
     }
     let read = settings::read(&fields, keys, context.folder, context.reports);
     let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
+    if fields.entry("labels").is_some() || fields.entry("labels_file").is_some() {
+        // Groups name classes: where those get other names, the groups that are known of the model are none of them.
+        settings.0.remove("nms_groups");
+    }
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);
     let profile = profile(&fields, emulated, &batch, context);
@@ -126,6 +130,7 @@ fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spot<PathBuf>>
             context.reports.add(entry.at, message, hint);
         }
     }
+    context.reports.note_file(&path);
     Some(Spot::new(path, spot.at))
 }
 
@@ -188,6 +193,7 @@ fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Opt
         let message = format!("`model`: there is no file \"{}\"", spot.value);
         missing(&message, &path, spot.at, context.reports);
     }
+    context.reports.note_file(&path);
     Some(ModelOrigin::File(path))
 }
 
@@ -272,7 +278,7 @@ fn profile(
 
 /// Classes of a model's objects: its labels, else those of its head.
 fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
-    match settings.0.get("labels") {
+    match settings.0.get("labels_file").or_else(|| settings.0.get("labels")) {
         Some(Value::Texts(labels)) => Some(labels.clone()),
         Some(Value::Text(path)) => {
             let labels = crate::read_text(path.as_ref()).ok()?;

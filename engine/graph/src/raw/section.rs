@@ -1,6 +1,8 @@
 //! The tables of sources, devices, modules and sinks.
 
-use weir_flow::{KeySpec, Value};
+use std::borrow::Cow;
+
+use weir_flow::{KeySpec, Value, mask_credentials};
 
 use super::{Context, RawDevice, RawModule, RawSink, RawSource, emulated};
 use crate::document::Entry;
@@ -17,7 +19,7 @@ const MOST_SLOTS: u32 = 1_024;
 pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.reports)?;
-    fields.expect(&["uri", "mode", "fps", "loop"], false, context.reports);
+    fields.expect(&["uri", "mode", "fps", "sample", "loop"], false, context.reports);
     let uri = required(
         &fields,
         "uri",
@@ -27,13 +29,22 @@ pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_
     let uri = uri.given().and_then(|uri| place(uri, context));
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
     let reports = &mut *context.reports;
+    let sample = fields.frame_rate("sample", reports).given().cloned();
+    if let (Some(sample), Some(uri)) = (&sample, &uri)
+        && uri.starts_with(EmulatedStream::SCHEME)
+    {
+        let hint = Some("set its `rate` instead: its frames cost nothing to leave out".to_owned());
+        reports.add(
+            sample.at,
+            "`sample` is for recorded and live streams, not for emulated ones",
+            hint,
+        );
+    }
     Some(RawSource {
         uri,
-        mode: fields
-            .word("mode", &modes, reports)
-            .into_value()
-            .unwrap_or_default(),
+        mode: fields.word("mode", &modes, reports).into_value(),
         fps: fields.positive("fps", reports).into_value(),
+        sample: sample.map(|sample| sample.value),
         repeat: fields.flag("loop", reports).into_value().unwrap_or(false),
         name,
     })
@@ -47,6 +58,13 @@ fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
     }
     if text.contains("://") {
         return Some(text.clone());
+    }
+    if let Cow::Owned(shown) = mask_credentials(text) {
+        let hint = Some("addresses have two slashes behind the colon: rtsp://camera/stream".to_owned());
+        context
+            .reports
+            .add(at, format!("`uri`: \"{shown}\" is not an address"), hint);
+        return None;
     }
     let path = absolute(context.folder, text);
     if path.exists() || context.sources == Sources::Replaced {
@@ -98,6 +116,7 @@ pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_
             .positive("weight", context.reports)
             .into_value()
             .unwrap_or(1.0),
+        labels_at: fields.entry("labels").map(|entry| entry.node.at),
         settings,
         name,
     })

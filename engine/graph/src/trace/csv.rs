@@ -9,7 +9,7 @@ use super::{Trace, TraceError, is_rate};
 
 const HEADER: [&str; 2] = ["t_s", "rate_rps"];
 /// A year of seconds takes some 500 MiB; what is larger than this was named by mistake.
-const LARGEST_FILE: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Times are written with few digits; a row may be off its slot by this share of one.
 const SLACK: f64 = 1e-2;
 
@@ -23,16 +23,8 @@ impl Trace {
             path: path.to_owned(),
             reason,
         };
-        let data = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-        if data.is_dir() {
-            return Err(unreadable("it is a folder".to_owned()));
-        }
-        if data.len() > LARGEST_FILE {
-            let mebibytes = data.len() >> 20;
-            return Err(unreadable(format!("it is {mebibytes} MiB large")));
-        }
-        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no text (no UTF-8)".to_owned()))?;
+        let text =
+            weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
         Self::parse(&text, path)
     }
 

@@ -68,6 +68,11 @@ const ALIGN: KeySpec = KeySpec {
     kind: KeyKind::Word(&["face", "none"]),
     about: "whether items are turned upright",
 };
+const LIMIT: KeySpec = KeySpec {
+    name: "limit",
+    kind: KeyKind::Whole { min: 1, max: 100 },
+    about: "most items",
+};
 const DETECTOR_KEYS: &[KeySpec] = &[
     THRESHOLD,
     KeySpec {
@@ -119,11 +124,15 @@ fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -
             kind: KeyKind::Folder,
             about: "known faces",
         }],
-        _ => &[KeySpec {
-            name: "limit",
-            kind: KeyKind::Whole { min: 1, max: 100 },
-            about: "most items",
-        }],
+        "detect" => &[
+            KeySpec {
+                name: "labels",
+                kind: KeyKind::Texts,
+                about: "classes that are kept",
+            },
+            LIMIT,
+        ],
+        _ => &[LIMIT],
     };
     OperatorSpec {
         name,

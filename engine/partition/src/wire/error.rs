@@ -40,6 +40,12 @@ pub enum WireError {
         /// The bound.
         most: u64,
     },
+    /// More is being received over all connections than the worker has room for.
+    #[error("messages of more than {max_bytes} bytes are being received at once")]
+    Crowded {
+        /// The bound.
+        max_bytes: u64,
+    },
     /// A message that contradicts itself.
     #[error("a bad message of kind {kind}: {what}")]
     Bad {

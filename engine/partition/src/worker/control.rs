@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_policy::Profile;
 
 use super::desk::Desk;
+use super::permit::Permit;
 use super::share::{Means, Order, Recipe, ShareHandle, open};
 use crate::wire::{Load, Message, PartId};
 
@@ -20,15 +21,24 @@ const PARTS_MOST: usize = 1 << 10;
 
 /// What an engine wants.
 pub(super) enum Wanted {
-    Load(Load),
+    Load(Load, Permit),
     Unload(PartId),
     Activate(u64),
     /// Another engine came: everything goes.
     Clear,
 }
 
-/// Partitions that are held, and their plans.
-pub(super) type Kept = Arc<Mutex<BTreeMap<PartId, u64>>>;
+/// A partition that is held.
+pub(super) struct KeptPart {
+    plan: u64,
+    /// Of its model.
+    bytes: u64,
+}
+
+type KeptParts = BTreeMap<PartId, KeptPart>;
+
+/// Partitions that are held.
+pub(super) type Kept = Arc<Mutex<KeptParts>>;
 
 struct Control {
     means: Means,
@@ -36,6 +46,8 @@ struct Control {
     kept: Kept,
     /// How long a share may take to finish what it runs before a switch goes on without its word.
     patience: Duration,
+    /// Bytes of the models of all partitions.
+    max_model_bytes: u64,
 }
 
 /// Starts it; it ends when the sender is dropped.
@@ -44,6 +56,7 @@ pub(super) fn start(
     shares: Arc<Vec<ShareHandle>>,
     kept: Kept,
     patience: Duration,
+    max_model_bytes: u64,
 ) -> io::Result<Sender<(u64, Wanted)>> {
     let (sender, wanted) = bounded(ORDERS_MOST);
     let control = Control {
@@ -51,6 +64,7 @@ pub(super) fn start(
         shares,
         kept,
         patience,
+        max_model_bytes,
     };
     std::thread::Builder::new()
         .name("weir-control".to_owned())
@@ -66,7 +80,8 @@ impl Control {
     fn work(&self, wanted: &Receiver<(u64, Wanted)>) {
         for (generation, wanted) in wanted {
             match wanted {
-                Wanted::Load(load) => self.load(generation, load),
+                // Its bytes count as waiting until it is placed, and as held from then on.
+                Wanted::Load(load, _permit) => self.load(generation, load),
                 Wanted::Unload(part) => {
                     self.with_kept(|kept| kept.remove(&part));
                     self.tell(|| Order::Remove(part));
@@ -81,7 +96,7 @@ impl Control {
         }
     }
 
-    fn with_kept<T>(&self, change: impl FnOnce(&mut BTreeMap<PartId, u64>) -> T) -> T {
+    fn with_kept<T>(&self, change: impl FnOnce(&mut KeptParts) -> T) -> T {
         change(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -96,12 +111,12 @@ impl Control {
         if !self.desk().serves(generation) {
             return;
         }
-        let (part, plan) = (load.part, load.plan);
+        let (part, plan, bytes) = (load.part, load.plan, load.model.len() as u64);
         let began = self.desk().own_now();
         let answer = match self.place(load) {
             Ok(()) => {
                 let took = self.desk().own_now().since(began);
-                self.with_kept(|kept| kept.insert(part, plan));
+                self.with_kept(|kept| kept.insert(part, KeptPart { plan, bytes }));
                 tracing::info!(part = part.0, plan, %took, "partition loaded");
                 Message::Loaded { part, took }
             }
@@ -122,6 +137,14 @@ impl Control {
         }
         if self.with_kept(|kept| kept.len() >= PARTS_MOST && !kept.contains_key(&load.part)) {
             return Err(format!("{PARTS_MOST} partitions are held already"));
+        }
+        let others = |kept: &mut KeptParts| -> u64 {
+            let others = kept.iter().filter(|(part, _)| **part != load.part);
+            others.map(|(_, kept)| kept.bytes).sum()
+        };
+        if self.with_kept(others) + load.model.len() as u64 > self.max_model_bytes {
+            let most = self.max_model_bytes >> 20;
+            return Err(format!("its models would take more than {most} MiB together"));
         }
         let declares = !load.declared.is_empty();
         let declared = Profile::new(load.declared);
@@ -144,7 +167,7 @@ impl Control {
     }
 
     fn activate(&self, generation: u64, plan: u64) {
-        self.with_kept(|kept| kept.retain(|_, of| *of == plan));
+        self.with_kept(|kept| kept.retain(|_, kept| kept.plan == plan));
         let (done, heard) = bounded(self.shares.len());
         self.tell(|| Order::Keep {
             plan,

@@ -40,9 +40,10 @@ impl Core {
         if options.shares == 0 || options.shares > 1 << 10 {
             return Err(WorkerError::Options("a worker has 1 to 1024 shares"));
         }
-        if options.queue_most == 0 || options.connections_most < 2 {
+        let quota = options.max_connections;
+        if options.queue_most == 0 || quota.engines == 0 || quota.unidentified == 0 {
             return Err(WorkerError::Options(
-                "a worker needs a queue of 1 and two connections at least",
+                "a worker needs a queue of 1, and a connection for its engine, at least",
             ));
         }
         if !options.emulation.is_sound() {
@@ -59,6 +60,7 @@ impl Core {
             emulation: options.emulation,
             queue_most: options.queue_most,
             turn: Mutex::default(),
+            hops: options.hops.clone(),
         }));
         let means = Means {
             desk: Arc::clone(&desk),
@@ -76,6 +78,7 @@ impl Core {
             Arc::clone(&shares),
             Arc::clone(&kept),
             options.patience.stall,
+            options.max_model_bytes,
         );
         Ok(Arc::new(Self {
             desk,
@@ -158,7 +161,14 @@ impl Core {
                 self.admit(leg, generation, transfer);
                 return Ok(());
             }
-            Message::Load(load) => Wanted::Load(load),
+            Message::Load(load) => match Permit::of(&self.desk, load.model.len() as u64) {
+                Some(permit) => Wanted::Load(load, permit),
+                None => {
+                    let (part, reason) = (load.part, Failure::QueueFull.to_string());
+                    self.desk.report(generation, Message::NotLoaded { part, reason });
+                    return Ok(());
+                }
+            },
             Message::Unload { part } => Wanted::Unload(part),
             Message::Activate { plan } => Wanted::Activate(plan),
             other => return Err(WireError::Unexpected(other.name())),

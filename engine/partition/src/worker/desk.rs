@@ -1,7 +1,7 @@
 //! The desk: which engine is served, on whose clock reports are, and what is counted.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::StopFlag;
@@ -32,6 +32,8 @@ pub struct WorkerTally {
     pub refused: u64,
     /// Bytes of inputs that wait or run now, and of features that wait to be sent.
     pub held_bytes: u64,
+    /// Bytes that have come of messages that are not whole yet.
+    pub receiving_bytes: u64,
 }
 
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub(super) struct Counts {
     pub(super) foul: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) held_bytes: AtomicU64,
+    /// Shared with each connection.
+    pub(super) receiving_bytes: Arc<AtomicU64>,
 }
 
 /// The engine that is served, or was last.
@@ -197,6 +201,7 @@ impl Desk {
             foul: read(&self.counts.foul),
             refused: read(&self.counts.refused),
             held_bytes: read(&self.counts.held_bytes),
+            receiving_bytes: read(&self.counts.receiving_bytes),
         }
     }
 }

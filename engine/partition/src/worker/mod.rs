@@ -13,6 +13,7 @@ mod control;
 mod core;
 mod desk;
 mod emulation;
+mod hops;
 mod permit;
 mod server;
 mod share;
@@ -21,6 +22,7 @@ mod uplink;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use weir_flow::{DeviceKind, PartLoader};
@@ -33,6 +35,7 @@ use crate::wire::{Address, Limits};
 pub(crate) use self::core::Core;
 pub use desk::WorkerTally;
 pub use emulation::Emulation;
+pub use hops::{AllowedHop, Hops};
 use server::Server;
 
 /// What a worker is.
@@ -51,8 +54,18 @@ pub struct WorkerOptions {
     pub queue_most: usize,
     /// Bytes of all inputs that wait or run, and of all features that wait to be sent, at most.
     pub held_bytes_most: u64,
-    /// Connections at a time, at most. Each may hold one message under reading.
-    pub connections_most: usize,
+    /// Bytes of messages that have begun to come and are not whole yet, over all connections. Other workers together
+    /// may take half of it, so that the engine is always heard.
+    pub max_receiving_bytes: u64,
+    /// Bytes of the models of all partitions that are held.
+    pub max_model_bytes: u64,
+    /// Connections at a time, of each kind.
+    pub max_connections: ConnectionQuota,
+    /// How long another worker may say nothing before its connection is closed. It closes by itself what it has not
+    /// used for half a minute.
+    pub peer_silence: Duration,
+    /// Which addresses it connects to for sending features on.
+    pub hops: Hops,
     /// How large messages may be.
     pub limits: Limits,
     /// How long is waited for what.
@@ -70,14 +83,40 @@ impl Default for WorkerOptions {
             emulation: Emulation::default(),
             queue_most: 1024,
             held_bytes_most: 512 << 20,
-            connections_most: 64,
+            max_receiving_bytes: 768 << 20,
+            max_model_bytes: 4 << 30,
+            max_connections: ConnectionQuota::default(),
+            peer_silence: Duration::from_secs(60),
+            hops: Hops::default(),
             limits: Limits::default(),
             // An engine pings five times a second; one that is gone for so long is gone.
             patience: Patience {
-                silence: std::time::Duration::from_secs(5),
+                silence: Duration::from_secs(5),
                 ..Patience::default()
             },
             locals: Locals::default(),
+        }
+    }
+}
+
+/// Connections at a time, of each kind: none takes the places of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionQuota {
+    /// Of the engine that is served. One is in use; others are of the same engine, which came anew, or are refused.
+    pub engines: usize,
+    /// Of other workers.
+    pub peers: usize,
+    /// Of those that have not said yet what they are.
+    pub unidentified: usize,
+}
+
+impl Default for ConnectionQuota {
+    fn default() -> Self {
+        Self {
+            engines: 4,
+            // A plan's pipelines are short, but any worker of a large cluster may come before this one.
+            peers: 64,
+            unidentified: 16,
         }
     }
 }

@@ -16,7 +16,11 @@ pub(super) struct Permit {
 impl Permit {
     /// `None` where the worker would hold too much.
     pub(super) fn take(desk: &Arc<Desk>, tensors: &[Tensor]) -> Option<Self> {
-        let bytes = tensors.iter().map(|tensor| tensor.data.len() as u64).sum();
+        Self::of(desk, tensors.iter().map(|tensor| tensor.data.len() as u64).sum())
+    }
+
+    /// The same for what is no tensor: a model that waits to be opened.
+    pub(super) fn of(desk: &Arc<Desk>, bytes: u64) -> Option<Self> {
         let held = &desk.counts.held_bytes;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
             held.checked_add(bytes).filter(|&sum| sum <= desk.held_bytes_most)

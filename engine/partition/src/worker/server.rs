@@ -11,8 +11,9 @@ use super::WorkerError;
 use super::core::{Core, Served};
 use super::desk::count;
 use crate::line::{Inlet, Outlet, split};
+use crate::receiving::Receiving;
 use crate::silence::Silence;
-use crate::wire::{Failure, Message, WireError};
+use crate::wire::{Failure, Limits, Message, WireError};
 
 /// How long a listener rests that cannot accept: the process is out of files.
 const REST: Duration = Duration::from_millis(100);
@@ -24,8 +25,24 @@ pub(super) struct Server {
     thread: JoinHandle<()>,
 }
 
-/// One of the connections that may be open at a time.
+/// Connections that are open, of each kind.
+#[derive(Default)]
+struct Open {
+    engines: Arc<AtomicUsize>,
+    peers: Arc<AtomicUsize>,
+    unidentified: Arc<AtomicUsize>,
+}
+
+/// One of the connections of a kind that may be open at a time.
 struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    /// `None` where all are taken.
+    fn take(of: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let place = Self(Arc::clone(of));
+        (of.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -77,27 +94,36 @@ impl Server {
 }
 
 fn accept(listener: &TcpListener, core: &Arc<Core>) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let open = Arc::new(Open::default());
+    let mut accepts = true;
     for stream in listener.incoming() {
         if core.desk().stop.raised() {
             return;
         }
-        let Ok(stream) = stream else {
-            std::thread::sleep(REST);
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) => {
+                if accepts {
+                    tracing::error!(
+                        "no connection can be accepted: {error}; raise the limit of open files (ulimit -n)"
+                    );
+                }
+                accepts = false;
+                std::thread::sleep(REST);
+                continue;
+            }
+        };
+        accepts = true;
+        let Some(place) = Place::take(&open.unidentified, core.options().max_connections.unidentified) else {
+            count(&core.desk().counts.refused);
+            tracing::warn!("connection refused: too many have not said what they are");
             continue;
         };
-        let place = Place(Arc::clone(&open));
-        if open.fetch_add(1, Ordering::Relaxed) >= core.options().connections_most {
-            count(&core.desk().counts.refused);
-            tracing::warn!("connection refused: too many are open");
-            continue;
-        }
-        let serving = Arc::clone(core);
+        let (serving, open) = (Arc::clone(core), Arc::clone(&open));
         let spawned = std::thread::Builder::new()
             .name("weir-connection".to_owned())
             .spawn(move || {
-                let _place = place;
-                connection(&serving, stream);
+                connection(&serving, stream, &open, place);
             });
         if let Err(error) = spawned {
             tracing::error!("connection refused: {error}");
@@ -105,12 +131,16 @@ fn accept(listener: &TcpListener, core: &Arc<Core>) {
     }
 }
 
-fn connection(core: &Arc<Core>, stream: TcpStream) {
+fn connection(core: &Arc<Core>, stream: TcpStream, open: &Open, place: Place) {
     let peer = stream
         .peer_addr()
         .map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
     let options = core.options();
     let desk = core.desk();
+    let small = Limits {
+        message_most: options.limits.small_most.min(options.limits.message_most),
+        ..options.limits
+    };
     let lines = split(
         stream,
         options.limits,
@@ -119,13 +149,25 @@ fn connection(core: &Arc<Core>, stream: TcpStream) {
         &desk.stop,
     );
     let ended = lines.and_then(|(mut inlet, mut outlet)| {
-        let ended = introduced(core, &mut inlet, &mut outlet, &peer);
+        // Whoever has not said what it is has little to say.
+        inlet.set_limits(small);
+        inlet.count(Receiving::new(
+            &desk.counts.receiving_bytes,
+            options.max_receiving_bytes / 2,
+        ));
+        let ended = introduced(core, &mut inlet, &mut outlet, &peer, open, place);
+        let crowded = matches!(ended, Err(WireError::Crowded { .. }));
         if let Err(error) = &ended
-            && error.is_foul()
+            && (error.is_foul() || crowded)
             && !desk.stop.raised()
         {
-            count(&desk.counts.foul);
-            tracing::warn!(peer, "the peer broke the protocol: {error}");
+            if crowded {
+                count(&desk.counts.refused);
+                tracing::warn!(peer, "connection closed: {error}");
+            } else {
+                count(&desk.counts.foul);
+                tracing::warn!(peer, "the peer broke the protocol: {error}");
+            }
             // It may be a Weir peer of another version, which can read this much.
             let _ = outlet.send(&Message::Refused {
                 reason: error.to_string(),
@@ -139,13 +181,45 @@ fn connection(core: &Arc<Core>, stream: TcpStream) {
     }
 }
 
-fn introduced(core: &Core, inlet: &mut Inlet, outlet: &mut Outlet, peer: &str) -> Result<(), WireError> {
+fn introduced(
+    core: &Core,
+    inlet: &mut Inlet,
+    outlet: &mut Outlet,
+    peer: &str,
+    open: &Open,
+    unidentified: Place,
+) -> Result<(), WireError> {
+    let options = core.options();
+    let (quota, bytes) = (options.max_connections, options.max_receiving_bytes);
+    let taken = |of, most, outlet: &mut Outlet| match Place::take(of, most) {
+        Some(place) => Ok(place),
+        None => {
+            count(&core.desk().counts.refused);
+            let reason = "too many connections of its kind are open".to_owned();
+            outlet.send(&Message::Refused {
+                reason: reason.clone(),
+            })?;
+            Err(WireError::Refused(reason))
+        }
+    };
     let greeted = inlet.greeted();
     if !matches!(greeted, Err(WireError::Magic | WireError::Broken(_))) {
         outlet.greet()?;
     }
     greeted?;
-    match inlet.at_once()? {
+    let first = inlet.at_once()?;
+    let (kind, most, bytes) = match &first {
+        Message::Hello { .. } => (&open.engines, quota.engines, bytes),
+        _ => (&open.peers, quota.peers, bytes / 2),
+    };
+    let _place = match &first {
+        Message::Hello { .. } | Message::Peer => taken(kind, most, outlet)?,
+        other => return Err(WireError::Unexpected(other.name())),
+    };
+    drop(unidentified);
+    inlet.set_limits(options.limits);
+    inlet.set_receiving_max(bytes);
+    match first {
         Message::Hello { engine } => match core.open(engine) {
             Ok(served) => {
                 tracing::info!(peer, "engine connected");
@@ -229,10 +303,18 @@ fn listen(core: &Core, generation: u64, inlet: &mut Inlet) -> Result<(), WireErr
 }
 
 fn features(core: &Core, inlet: &mut Inlet) -> Result<(), WireError> {
-    while !core.desk().stop.raised() {
+    let (desk, options) = (core.desk(), core.options());
+    let mut silence = Silence::of(&options.patience, options.peer_silence, desk.own_now());
+    while !desk.stop.raised() {
         match inlet.next()? {
-            Some(Message::Feature(leg)) => core.feature(leg),
+            Some(Message::Feature(leg)) => {
+                core.feature(leg);
+                silence.broken(desk.own_now());
+            }
             Some(other) => return Err(WireError::Unexpected(other.name())),
+            None if silence.heard_nothing(desk.own_now()) => {
+                return Err(WireError::Silent(options.peer_silence));
+            }
             None => {}
         }
     }

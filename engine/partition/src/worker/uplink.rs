@@ -13,6 +13,7 @@ use weir_policy::{Owed, Span};
 use super::core::Core;
 use super::desk::Desk;
 use super::emulation::{Emulation, keep};
+use super::hops::Hops;
 use super::permit::Permit;
 use crate::line::{Inlet, Outlet, Patience, call};
 use crate::local::Locals;
@@ -44,6 +45,8 @@ pub(super) struct Road {
     pub(super) queue_most: usize,
     /// Whose turn it is where the link is emulated.
     pub(super) turn: Mutex<Owed>,
+    /// Where features may go.
+    pub(super) hops: Hops,
 }
 
 impl Uplink {
@@ -61,6 +64,12 @@ impl Uplink {
         (leg.share, leg.part, leg.tensors) = (next.share, next.part, outputs);
         let (key, stage) = (leg.key, leg.stage);
         let failed = |failure| self.road.desk.fail(generation, key, stage, failure);
+        if let Address::Tcp(to) = next.address
+            && !self.road.hops.allow(to)
+        {
+            let reason = format!("{to} is not among the hops of this worker (weir worker --hops)");
+            return failed(Failure::Unreachable(reason));
+        }
         let Some(permit) = Permit::take(&self.road.desk, &leg.tensors) else {
             return failed(Failure::QueueFull);
         };

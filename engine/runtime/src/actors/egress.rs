@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use actix::{Actor, Context, Handler, Message};
 use tokio::sync::oneshot;
-use weir_flow::{Delivery, SourceCounts, StreamState};
+use weir_flow::{Delivery, Notice, SourceCounts, StreamState};
 use weir_policy::{
     DropReason, HealthTracker, Join, Ledger, ModuleId, ModuleTally, Outcome, Release, RequestId, Span,
     StreamHealth, StreamId, Tally, Timestamp,
 };
 
 use crate::clock::Clock;
+use crate::gate::Pass;
 use crate::label::label;
 use crate::layout::Shown;
 use crate::progress::Progress;
@@ -27,8 +28,20 @@ use crate::telemetry;
 pub(crate) struct Opened {
     pub(crate) request: RequestId,
     pub(crate) stream: StreamId,
+    pub(crate) frame: FrameInfo,
     /// Why it ends at once, where the gate did not let it in.
     pub(crate) refused: Option<(DropReason, Refusal)>,
+}
+
+/// What is said of a frame that is not delivered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameInfo {
+    /// Its number.
+    pub(crate) index: u64,
+    /// Its media time in milliseconds.
+    pub(crate) pts_ms: f64,
+    /// When it arrived.
+    pub(crate) sent_at: Timestamp,
 }
 
 /// A parcel came out of a last module.
@@ -90,6 +103,9 @@ pub(crate) struct Tallied {
     pub(crate) tally: Box<ModuleTally>,
 }
 
+/// Why a frame of a live stream is not delivered that came out after its deadline; other reasons are those of drops.
+const LATE: &str = "late";
+
 /// A sink with what it shows.
 pub(crate) struct SinkLine {
     pub(crate) line: sink::SinkLine,
@@ -118,6 +134,8 @@ pub(crate) struct EgressSetup {
     pub(crate) clock: Clock,
     pub(crate) slo: Span,
     pub(crate) streams: Vec<Arc<str>>,
+    /// Names of modules, by id.
+    pub(crate) module_names: Vec<Arc<str>>,
     /// How many last modules a request of each stream comes out of.
     pub(crate) parts: Vec<u32>,
     pub(crate) modules: usize,
@@ -133,6 +151,7 @@ pub(crate) struct Egress {
     clock: Clock,
     slo: Span,
     names: Vec<Arc<str>>,
+    module_names: Vec<Arc<str>>,
     parts: Vec<u32>,
     modules: usize,
     sinks: Vec<SinkLine>,
@@ -147,6 +166,12 @@ pub(crate) struct Egress {
     health: Vec<HealthTracker>,
     /// Whether it was said that no stream delivers.
     said_all_down: bool,
+    /// Whether any sink is to be given notices.
+    wants_notices: bool,
+    /// Frames of requests in flight, where notices are wanted.
+    frames: BTreeMap<RequestId, FrameInfo>,
+    /// The last state that was said of each stream.
+    states: BTreeMap<StreamId, StreamState>,
 }
 
 impl Egress {
@@ -156,8 +181,10 @@ impl Egress {
             clock: setup.clock,
             slo: setup.slo,
             names: setup.streams,
+            module_names: setup.module_names,
             parts: setup.parts,
             modules: setup.modules,
+            wants_notices: setup.sinks.iter().any(|sink| sink.line.wants_notices()),
             sinks: setup.sinks,
             progress: setup.progress,
             idle: Some(setup.idle),
@@ -169,6 +196,8 @@ impl Egress {
             stream_ends: BTreeMap::new(),
             health,
             said_all_down: false,
+            frames: BTreeMap::new(),
+            states: BTreeMap::new(),
         }
     }
 
@@ -194,6 +223,10 @@ impl Egress {
         );
         // A live stream has no use for what is late; an archive wants every frame.
         let shown = !late || !request.droppable;
+        let frame = self.frames.remove(&id);
+        if !shown && let Some(frame) = frame {
+            self.frame_notice(stream, frame, None, LATE, Some(&request.pass));
+        }
         self.leave(id, stream, shown.then_some(parcel));
     }
 
@@ -218,6 +251,7 @@ impl Egress {
                 let delivery = Arc::new(Delivery {
                     stream: Arc::clone(&self.names[request.stream.index()]),
                     frame: Arc::clone(&request.frame),
+                    time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
                     late: latency > self.slo,
                     objects: label(&evidence, &sink.shown.modules),
@@ -235,14 +269,61 @@ impl Egress {
         stream: StreamId,
         module: Option<ModuleId>,
         reason: DropReason,
+        pass: Option<&Arc<Pass>>,
     ) {
         self.join.cancel(request);
         if !self.ledger.ended(request, Outcome::Dropped(module, reason)) {
             return;
         }
+        if let Some(frame) = self.frames.remove(&request) {
+            self.frame_notice(stream, frame, module, reason.name(), pass);
+        }
         self.progress.dropped();
         telemetry::request_ended(self.name(stream), reason.name(), None);
         self.leave(request, stream, None);
+    }
+
+    /// Says that a frame will not be delivered.
+    fn frame_notice(
+        &mut self,
+        stream: StreamId,
+        frame: FrameInfo,
+        module: Option<ModuleId>,
+        reason: &'static str,
+        pass: Option<&Arc<Pass>>,
+    ) {
+        let notice = Notice::Dropped {
+            stream: self.name(stream).into(),
+            frame: frame.index,
+            pts_ms: frame.pts_ms,
+            time_ms: self.clock.utc_ms(frame.sent_at),
+            module: module.and_then(|module| self.module_names.get(module.index()).cloned()),
+            reason,
+        };
+        self.notice(stream, notice, pass);
+    }
+
+    /// Says that a stream is in another state, once.
+    fn stream_state(&mut self, stream: StreamId, state: StreamState) {
+        if !self.wants_notices || self.states.get(&stream) == Some(&state) {
+            return;
+        }
+        self.states.insert(stream, state.clone());
+        let notice = Notice::State {
+            stream: self.name(stream).into(),
+            state,
+            time_ms: self.clock.utc_ms(self.clock.now()),
+        };
+        self.notice(stream, notice, None);
+    }
+
+    fn notice(&mut self, stream: StreamId, notice: Notice, pass: Option<&Arc<Pass>>) {
+        let notice = Arc::new(notice);
+        let wanting =
+            |sink: &&mut SinkLine| sink.line.wants_notices() && sink.shown.streams.contains(&stream.0);
+        for sink in self.sinks.iter_mut().filter(wanting) {
+            sink.line.take_notice(&notice, pass);
+        }
     }
 
     fn name(&self, stream: StreamId) -> &str {
@@ -272,13 +353,17 @@ impl Handler<Opened> for Egress {
         let Opened {
             request,
             stream,
+            frame,
             refused,
         } = opened;
+        if self.wants_notices {
+            self.frames.insert(request, frame);
+        }
         self.ledger.arrived(request, stream);
         self.release.sent(stream, request);
-        self.progress.arrived();
+        self.progress.arrived(stream);
         if let Some((reason, _)) = refused {
-            self.dropped(request, stream, None, reason);
+            self.dropped(request, stream, None, reason, None);
         }
     }
 }
@@ -314,7 +399,7 @@ impl Handler<Dropped> for Egress {
             module,
             reason,
         } = dropped;
-        self.dropped(request.id, request.stream, module, reason);
+        self.dropped(request.id, request.stream, module, reason, Some(&request.pass));
     }
 }
 
@@ -352,6 +437,7 @@ impl Handler<StreamStateChanged> for Egress {
                 "no source delivers; they are tried again until the run is stopped or its duration is over"
             );
         }
+        self.stream_state(changed.stream, changed.state);
     }
 }
 
@@ -365,6 +451,10 @@ impl Handler<StreamEnded> for Egress {
             stale,
             error,
         } = ended;
+        self.progress.stream_ended(stream);
+        if !matches!(self.states.get(&stream), Some(StreamState::Ended { .. })) {
+            self.stream_state(stream, StreamState::Ended { error: error.clone() });
+        }
         let end = StreamEnd {
             counts,
             stale,
@@ -381,7 +471,7 @@ impl Handler<Abandon> for Egress {
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
         for (request, stream) in self.ledger.open() {
-            self.dropped(request, stream, None, DropReason::Stopped);
+            self.dropped(request, stream, None, DropReason::Stopped, None);
         }
         for stream in (0..self.names.len() as u32).map(StreamId) {
             self.stream_ends.entry(stream).or_insert_with(|| StreamEnd {

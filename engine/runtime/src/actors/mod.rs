@@ -13,7 +13,8 @@ mod slots;
 mod supervisor;
 
 pub(crate) use egress::{
-    Abandon, Completed, Egress, EgressSetup, Opened, RunEnded, SinkLine, StreamEnded, StreamStateChanged,
+    Abandon, Completed, Egress, EgressSetup, FrameInfo, Opened, RunEnded, SinkLine, StreamEnded,
+    StreamStateChanged,
 };
 pub(crate) use module::{BatchBack, Deliver, Laid, ModuleActor, ModuleSetup, TellTally, Wire};
 pub(crate) use reservations::{Replan, ReservationActor, ReservationSetup, TellReservations, Told, spec_of};

@@ -10,7 +10,7 @@ use weir_flow::{DeviceKind, Divided, PartLoader, StopFlag};
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::wire::{Address, PartId};
 use weir_partition::{
-    Client, ClientOptions, Emulation, Event, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
+    Client, ClientOptions, Emulation, Event, Hops, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
 };
 use weir_policy::plan::{ModelPlan, Plan};
 use weir_policy::reserve::ShareId;
@@ -165,7 +165,10 @@ impl Fleet {
 }
 
 fn resolve(node: &WorkerNode, address: &str) -> Result<std::net::SocketAddr, RunError> {
-    let found = address.to_socket_addrs().map(|mut found| found.next());
+    // Of a name with addresses of both kinds a worker listens on the older (see `weir worker --listen`).
+    let found = address
+        .to_socket_addrs()
+        .map(|found| found.min_by_key(std::net::SocketAddr::is_ipv6));
     let reason = match found {
         Ok(Some(address)) => return Ok(address),
         Ok(None) => "the name has no address".to_owned(),
@@ -199,6 +202,8 @@ fn local(
             uplink_bps: None,
         },
         locals: locals.clone(),
+        // It is this process that names the next worker.
+        hops: Hops::Any,
         ..WorkerOptions::default()
     };
     let worker = Worker::local(options, Arc::clone(loader), Arc::clone(now));

@@ -23,6 +23,7 @@ use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::decoding::{Decoding, lower_priority};
 use crate::gate::StreamGate;
+use crate::progress::Progress;
 use crate::worker::words;
 pub(crate) use refusals::{Refusal, Refusals};
 use watch::Watch;
@@ -47,6 +48,7 @@ pub(crate) struct SourceLine {
     pub(crate) backoff: Backoff,
     pub(crate) numbers: Arc<AtomicU64>,
     pub(crate) egress: Addr<Egress>,
+    pub(crate) progress: Arc<Progress>,
     /// Modules that its frames enter, each with how many parts make a request whole there.
     pub(crate) entries: Vec<(Addr<ModuleActor>, u32)>,
 }
@@ -126,7 +128,8 @@ impl SourceLine {
             )),
         };
         if let Some(error) = &error {
-            tracing::warn!(stream = %self.name, "{error}");
+            // The report has it, and what ends the run says it.
+            tracing::debug!(stream = %self.name, "{error}");
         }
         self.decoding.on_ended(self.stream);
         let stopped = self.stop.raised();

@@ -8,7 +8,7 @@ use weir_policy::{FrameTime, MediaFacts, RequestId, Span, Timestamp, WaitFor};
 
 use super::watch::DecodeTurns;
 use super::{Position, SourceLine};
-use crate::actors::{Completed, Deliver, Opened};
+use crate::actors::{Completed, Deliver, FrameInfo, Opened};
 use crate::assembly::Pace;
 use crate::clock::thread_time;
 use crate::gate::Pass;
@@ -25,6 +25,9 @@ impl SourceLine {
         }));
         at.closed = at.closed + std::mem::take(&mut at.counts);
         at.first_index = at.next_index;
+        let info = source.info();
+        let finite = !self.repeat && !info.live;
+        self.progress.expects(self.stream, info.frames.filter(|_| finite));
         on_facts(source, at);
         let watch = at.watch.clone();
         let mut first = true;
@@ -126,6 +129,11 @@ impl SourceLine {
         self.egress.do_send(Opened {
             request: id,
             stream: self.stream,
+            frame: FrameInfo {
+                index: frame.index,
+                pts_ms: frame.pts_ms,
+                sent_at,
+            },
             refused: refusal,
         });
         let Ok((pass, loan)) = admission else {

@@ -23,7 +23,7 @@ use weir_graph::reading::{self, Catalog, Environment, Reports, Spot};
 
 pub use capacity::capacity;
 pub use graph::world_of;
-pub use run::{Run, run_all};
+pub use run::{Run, run_all, run_while};
 pub use summary::{Estimate, ExperimentReport, Limit, Row, RunReport, rows};
 pub use sweep::Label;
 
@@ -36,6 +36,7 @@ use file::{Amount, Raw};
 pub struct Experiment {
     name: String,
     runs: Vec<Run>,
+    files: Vec<PathBuf>,
 }
 
 impl Experiment {
@@ -50,6 +51,12 @@ impl Experiment {
     #[must_use]
     pub fn runs(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// Every file that it was read from: its own, worlds, graphs, profiles and traces.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 }
 
@@ -84,6 +91,7 @@ pub fn load(
     let mut experiment = Experiment {
         name: stem(&whole),
         runs: Vec::new(),
+        files: Vec::new(),
     };
     for variant in sweep::expand(&document, &plain, &mut reports) {
         let raw = file::read(&variant.document, &mut reports);
@@ -98,6 +106,7 @@ pub fn load(
             }
         }
     }
+    experiment.files = reports.files();
     reports.finish()?;
     Ok(experiment)
 }
@@ -258,6 +267,7 @@ impl Loader<'_> {
                 return None;
             }
         };
+        graph.files().iter().for_each(|file| reports.note_file(file));
         match world_of(&graph) {
             Ok((spec, streams)) => {
                 let name = graph.name().to_owned();

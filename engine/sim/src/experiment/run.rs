@@ -57,10 +57,21 @@ pub fn run_all<T: Send>(
     reduce: &(dyn Fn(&Run, Ran) -> T + Sync),
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<T> {
+    run_while(runs, threads, reduce, progress, &|| true)
+}
+
+/// As [`run_all`], but begins no other run once `go_on` says no; gives what came of those that were run, in their order.
+pub fn run_while<T: Send>(
+    runs: &[Run],
+    threads: usize,
+    reduce: &(dyn Fn(&Run, Ran) -> T + Sync),
+    progress: &(dyn Fn(usize) + Sync),
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Vec<T> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(runs.len()));
     let work = || {
-        loop {
+        while go_on() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { return };
             let result = reduce(run, run.simulate());

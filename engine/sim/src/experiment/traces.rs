@@ -62,6 +62,7 @@ impl Traces {
                     );
                     return None;
                 }
+                reports.note_file(&path);
                 from_file(&path, wanted).map(|trace| (trace, file.to_owned()))
             }
             Some(name) => match name.parse::<Kind>() {

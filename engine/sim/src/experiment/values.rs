@@ -51,7 +51,7 @@ pub(super) fn seeds(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u6
         };
         let seeds: Option<Vec<u64>> = seeds;
         let seeds = seeds.filter(|seeds| !seeds.is_empty() && seeds.len() <= 1_000);
-        seeds.ok_or_else(|| "a list of whole numbers from zero, such as [1, 2, 3]".to_owned())
+        seeds.ok_or_else(|| "a list of 1 to 1000 whole numbers from zero, such as [1, 2, 3]".to_owned())
     });
     field.into_value()
 }

@@ -10,7 +10,7 @@ use weir_policy::Span;
 use super::TracesError;
 
 /// Unpacked; the largest of these recordings has some 10 MiB.
-const LARGEST_TEXT: u64 = 1 << 30;
+const MAX_TEXT_BYTES: u64 = 1 << 30;
 /// Events a trace is made of may lie this many slots apart at most, which bounds its memory.
 const MOST_SLOTS: u64 = 1 << 27;
 
@@ -20,20 +20,20 @@ fn text(path: &Path) -> Result<String, TracesError> {
         path: path.to_owned(),
         reason,
     };
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = weir_files::read(path, MAX_TEXT_BYTES).map_err(|error| unreadable(error.to_string()))?;
     let mut text = String::new();
     let read = if bytes.starts_with(&[0x1f, 0x8b]) {
         MultiGzDecoder::new(&bytes[..])
-            .take(LARGEST_TEXT + 1)
+            .take(MAX_TEXT_BYTES + 1)
             .read_to_string(&mut text)
     } else {
-        (&bytes[..]).take(LARGEST_TEXT + 1).read_to_string(&mut text)
+        (&bytes[..]).take(MAX_TEXT_BYTES + 1).read_to_string(&mut text)
     };
     let size = read.map_err(|error| unreadable(error.to_string()))?;
-    if size as u64 > LARGEST_TEXT {
+    if size as u64 > MAX_TEXT_BYTES {
         return Err(unreadable(format!(
             "it holds more than {} MiB",
-            LARGEST_TEXT >> 20
+            MAX_TEXT_BYTES >> 20
         )));
     }
     Ok(text)

@@ -5,6 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use ort::environment::Environment;
 
+/// The variable that names the library.
+const VARIABLE: &str = "ORT_DYLIB_PATH";
+
 /// Kept for as long as the process lives: only one environment may ever be built.
 static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
@@ -17,7 +20,17 @@ pub(super) fn environment() -> Result<Environment, String> {
     }
     let path = find()?;
     let environment = ort::init_from(&path)
-        .map_err(|error| format!("ONNX Runtime cannot be loaded: {error}; run `make setup`"))?
+        .map_err(|error| {
+            let what = if std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty()) {
+                format!("unset {VARIABLE} or let it name libonnxruntime.so")
+            } else {
+                "run `make setup`".to_owned()
+            };
+            format!(
+                "{} is no ONNX Runtime that can be loaded: {error}; {what}",
+                path.display()
+            )
+        })?
         .with_name("weir")
         .with_telemetry(false)
         .build()
@@ -40,7 +53,7 @@ pub(super) fn environment() -> Result<Environment, String> {
 /// # Errors
 /// A line that says what was looked for and what to do.
 pub fn find() -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()) {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
         return if path.is_file() {
             Ok(path)
@@ -62,6 +75,14 @@ pub fn find() -> Result<PathBuf, String> {
              current folder; run `make setup`, or set ORT_DYLIB_PATH"
                 .to_owned()
         })
+}
+
+/// The path of the library, once it is loaded.
+///
+/// # Errors
+/// As [`find`], and a file that is no such library.
+pub fn load() -> Result<PathBuf, String> {
+    environment().and_then(|_| find())
 }
 
 /// `libonnxruntime.so` itself where there is one, else the newest `libonnxruntime.so.*`.

@@ -15,7 +15,7 @@ use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
-pub use library::find as find_runtime;
+pub use library::{find as find_runtime, load as load_runtime};
 pub(crate) use tensors::{Plug, float_bytes, floats, halved};
 
 /// An input or output as the graph declares it.

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
+use weir_flow::{Delivery, Settings, Sink, SinkError, SinkFactory};
 
 use self::canvas::Canvas;
-use super::target::{Target, failed, look_whether_file};
-use crate::media::{Encoding, VideoFile, part_of};
+use super::target::{StreamFiles, Target, failed};
+use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_of};
 use crate::pixels::Sampler;
 
 /// Encoders at once: each holds some megabytes and takes its share of a core.
@@ -22,40 +22,63 @@ const MAX_STREAMS: usize = 64;
 /// Opens an [`Mp4`].
 pub(super) struct Videos {
     target: Target,
+    files: StreamFiles,
+    naming: Naming,
     crf: f64,
     score_threshold: f32,
 }
 
 impl Videos {
-    pub(super) fn new(path: &str, crf: f64, score_threshold: f32) -> Self {
+    pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
+        let target = Target::new(path);
         Self {
-            target: Target::new(path),
-            crf,
-            score_threshold,
+            files: StreamFiles::new(target.clone(), false, streams),
+            target,
+            naming: if settings.flag("overwrite", false) {
+                Naming::Replace
+            } else {
+                Naming::Free
+            },
+            crf: settings.number("crf", 23.0),
+            score_threshold: settings.number("score_threshold", 0.0) as f32,
         }
     }
 }
 
 impl SinkFactory for Videos {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        // A bad path is known before the run, not at the first frame.
-        let some = self.target.of("stream");
-        if some.parent() == self.target.path().parent() {
-            look_whether_file(&some, &part_of(&some))?;
+        let mut videos = BTreeMap::new();
+        // A bad path is known before the run, not at the first frame, and all places are held.
+        for (stream, path) in self.files.given().take(MAX_STREAMS) {
+            let place = VideoPlace::claim(path, self.naming)?;
+            videos.insert(stream.into(), Video::Place(place));
+        }
+        if videos.is_empty() {
+            let some = self.files.clone().of("stream");
+            if some.parent() == self.target.path().parent() {
+                VideoPlace::claim(&some, self.naming)?;
+            }
         }
         Ok(Box::new(Mp4 {
-            target: self.target.clone(),
+            files: self.files.clone(),
+            naming: self.naming,
             crf: self.crf,
             score_threshold: self.score_threshold,
-            videos: BTreeMap::new(),
+            videos,
             sampler: Sampler::new(),
             canvas: Canvas::default(),
         }))
     }
+
+    fn targets(&self) -> Vec<PathBuf> {
+        let each = |(_, path): (&str, &std::path::Path)| [path.to_owned(), part_of(path)];
+        self.files.given().flat_map(each).collect()
+    }
 }
 
 struct Mp4 {
-    target: Target,
+    files: StreamFiles,
+    naming: Naming,
     crf: f64,
     score_threshold: f32,
     videos: BTreeMap<Arc<str>, Video>,
@@ -63,78 +86,77 @@ struct Mp4 {
     canvas: Canvas,
 }
 
-struct Video {
-    path: PathBuf,
-    /// None where it could not be begun.
-    file: Option<VideoFile>,
-    /// Why it takes no more frames.
-    broken: Option<String>,
+enum Video {
+    /// No frame came yet.
+    Place(VideoPlace),
+    File(Box<VideoFile>),
+    /// It takes no more frames: why, and what was written, where it could be begun.
+    Broken {
+        reason: String,
+        file: Option<Box<VideoFile>>,
+    },
 }
 
 impl Mp4 {
-    fn path(&self, stream: &str) -> PathBuf {
-        if self.target.is_template() || self.videos.is_empty() {
-            self.target.of(stream)
-        } else {
-            self.target.beside(stream)
-        }
-    }
-
-    fn video(&mut self, delivery: &Delivery) -> Result<&mut Video, SinkError> {
-        if !self.videos.contains_key(&delivery.stream) {
-            let path = self.path(&delivery.stream);
-            if self.videos.len() >= MAX_STREAMS {
+    /// Begins the video of a stream at its first frame. What could not be begun is not tried again at every frame.
+    fn begin_video(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let stream = &delivery.stream;
+        let place = match self.videos.remove(stream) {
+            Some(Video::Place(place)) => Ok(place),
+            Some(begun) => {
+                self.videos.insert(Arc::clone(stream), begun);
+                return Ok(());
+            }
+            None if self.videos.len() >= MAX_STREAMS => {
                 return Err(failed(
-                    &path,
+                    &self.files.of(stream),
                     format!("{MAX_STREAMS} videos are being written: take fewer streams"),
                 ));
             }
-            let image = &delivery.frame.image;
-            // What could not be begun is not tried again at every frame.
-            let size = (image.width, image.height);
-            let (file, broken) = match VideoFile::create(&path, size, Encoding::live(self.crf)) {
-                Ok(file) => (Some(file), None),
-                Err(error) => (None, Some(error.reason)),
-            };
-            let video = Video { path, file, broken };
-            self.videos.insert(Arc::clone(&delivery.stream), video);
-        }
-        let target = &self.target;
-        self.videos
-            .get_mut(&delivery.stream)
-            .ok_or_else(|| failed(&target.path(), "it is closed"))
+            None => VideoPlace::claim(&self.files.of(stream), self.naming),
+        };
+        let size = (delivery.frame.image.width, delivery.frame.image.height);
+        let video = match place.and_then(|place| VideoFile::begin(place, size, Encoding::live(self.crf))) {
+            Ok(file) => Video::File(Box::new(file)),
+            Err(SinkError { reason, .. }) => Video::Broken { reason, file: None },
+        };
+        self.videos.insert(Arc::clone(stream), video);
+        Ok(())
     }
 }
 
 impl Sink for Mp4 {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        let video = self.video(delivery)?;
-        if let Some(reason) = &video.broken {
-            return Err(failed(&video.path, reason));
+        self.begin_video(delivery)?;
+        if let Some(Video::Broken { reason, .. }) = self.videos.get(&delivery.stream) {
+            return Err(failed(&self.files.of(&delivery.stream), reason));
         }
         let image = &delivery.frame.image;
         self.canvas.begin(image.width, image.height, |samples| {
             self.sampler.rgb(image, samples)
         });
         annotate::draw(&mut self.canvas, &delivery.objects, self.score_threshold);
-        let Some(video) = self.videos.get_mut(&delivery.stream) else {
-            return Ok(());
-        };
-        let Some(file) = &mut video.file else {
+        let Some(Video::File(mut file)) = self.videos.remove(&delivery.stream) else {
             return Ok(());
         };
         let written = file.write(self.canvas.rgb(), delivery.frame.pts_ms);
-        if let Err(error) = &written {
-            video.broken = Some(error.reason.clone());
-        }
+        let video = match &written {
+            Ok(()) => Video::File(file),
+            Err(error) => Video::Broken {
+                reason: error.reason.clone(),
+                file: Some(file),
+            },
+        };
+        self.videos.insert(Arc::clone(&delivery.stream), video);
         written
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
         let mut first = Ok(());
         for (_, video) in std::mem::take(&mut self.videos) {
-            let Some(file) = video.file else { continue };
-            first = first.and(file.finish());
+            if let Video::File(file) | Video::Broken { file: Some(file), .. } = video {
+                first = first.and(file.finish().map(drop));
+            }
         }
         first
     }

@@ -19,6 +19,7 @@ use crate::args::{BlockedProfile, Profile};
 use crate::error::UserError;
 use crate::output;
 use crate::report::plain_table;
+use crate::whole_file::write_whole;
 
 /// Measured where the caller does not say.
 const BATCHES: [u32; 3] = [1, 2, 4];
@@ -112,7 +113,7 @@ fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
 fn open(single: Single, args: &Profile, max_batch: u32) -> Result<Layered, UserError> {
     let bytes: Arc<[u8]> = match single.file {
         ModelFile::Bytes(bytes) => bytes,
-        ModelFile::Path(path) => std::fs::read(&path)
+        ModelFile::Path(path) => weir_files::read(&path, weir_operators::MAX_MODEL_BYTES)
             .map_err(|error| UserError::new(format!("cannot read {}: {error}", path.display())))?
             .into(),
     };
@@ -199,7 +200,7 @@ fn read(path: &Path, name: &str, blocks: usize) -> Result<Blocks, UserError> {
             path.display()
         ))
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = weir_graph::reading::text(path).map_err(wrong)?;
     let profile: Blocks = toml::from_str(&text)
         .map_err(|error| wrong(format!("it is no profile of blocks: {}", error.message())))?;
     if profile.model != name {
@@ -222,12 +223,7 @@ fn text(profile: &Blocks) -> anyhow::Result<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), UserError> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, text))
+    write_whole(path, text)
         .map_err(|error| UserError::new(format!("cannot write {}: {error}", path.display())))
 }
 

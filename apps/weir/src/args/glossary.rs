@@ -1,0 +1,60 @@
+//! What the words of a run's table mean, as its help says it.
+
+/// Shown after the options of what ends with a table.
+pub(super) const TABLE: &str = "\
+The table at the end
+
+A request is one frame on its way through the graph. It ends once:
+  arrived      frames that sources sent
+  delivered    out within the SLO (slo of [app])
+  late         out after it; counts as dropped in every rate
+  dropped      ended before they came out, with a reason (below)
+  in flight    had not ended when the run did
+  goodput/s    delivered in a second
+  drop rate    (dropped + late) / arrived
+  invalid rate device time spent on frames that were not delivered / all device time
+  p50, p99     half, and 99 of 100, of what was delivered or late took no longer, in ms
+
+A module runs a model on items: whole frames, or crops of them.
+  batches      runs of the model
+  items        items in them; mean batch is items / batches
+  busy s       seconds of its devices that it used
+  wasted s     those of them that went into frames which were not delivered
+  dropped      frames that it dropped
+  failed       batches that ended with an error
+  queue p50    ms from the arrival of a frame at the module until its batch was chosen
+  exec p50/p99 ms that a batch ran
+
+Reasons of drops:
+  hopeless     it would be late whatever is done
+  over-budget  it used more than its share of the SLO (rules with shares)
+  turned-away  too much arrives: some is refused at once so that the rest is in time
+  stream-full  its stream has as many frames in flight as it may
+  memory-full  decoded frames take what they may (setting frame_memory)
+  failed       its batch failed
+  stopped      the run ended first
+
+Sinks: written, skipped (the sink was slow, when_slow = \"skip\"), lost (it could not write).";
+
+#[cfg(test)]
+mod tests {
+    use weir_policy::DropReason;
+
+    use super::TABLE;
+
+    #[test]
+    fn every_reason_of_a_drop_is_explained() {
+        let reasons = [
+            DropReason::Hopeless,
+            DropReason::OverBudget,
+            DropReason::TurnedAway,
+            DropReason::StreamFull,
+            DropReason::MemoryFull,
+            DropReason::Failed,
+            DropReason::Stopped,
+        ];
+        for reason in reasons.map(DropReason::name) {
+            assert!(TABLE.contains(&format!("\n  {reason} ")), "{reason}");
+        }
+    }
+}

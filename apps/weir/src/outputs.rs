@@ -1,0 +1,308 @@
+//! Before anything is written: that no output is an input or another output.
+//!
+//! Files are compared as files, by device and inode and so through links of either kind; one that is not there yet by the
+//! folder that it will lie in. Devices, pipes and standard output are no files in this sense, and nothing is looked at
+//! that is reached over a network. That two runs at once do not write one file is not seen here: each output is locked
+//! when it is opened.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use weir_flow::is_image;
+
+use crate::error::UserError;
+
+/// Links that are followed one after the other, as the system does.
+const MAX_LINKS: usize = 40;
+/// Folders within folders that are looked through for files that are read: galleries have one for each name.
+const MAX_DEPTH: usize = 3;
+
+/// What is read and what is to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    reads: Vec<(Named, Within)>,
+    writes: Vec<Named>,
+}
+
+/// What is read of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// The images in it.
+    Images,
+    /// All that is in it, and in so many folders within folders.
+    All(usize),
+}
+
+/// A file, and what it is to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    what: String,
+    path: PathBuf,
+}
+
+/// Which file a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FileId {
+    /// One that is there.
+    Present { device: u64, inode: u64 },
+    /// One that would be made, by the folder that is there already and the rest of its path.
+    Missing { device: u64, inode: u64, rest: PathBuf },
+}
+
+impl Files {
+    /// A file that is read, or a folder with all that is in it.
+    pub(crate) fn read(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
+        self.reads.push((Named::new(what, path), Within::All(MAX_DEPTH)));
+    }
+
+    /// A video that is read, or a folder with its images.
+    pub(crate) fn read_source(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
+        self.reads.push((Named::new(what, path), Within::Images));
+    }
+
+    /// A file that is to be written.
+    pub(crate) fn write(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
+        self.writes.push(Named::new(what, path));
+    }
+
+    /// Looks whether all outputs are files of their own.
+    ///
+    /// # Errors
+    /// [`UserError`] that names the first output that is an input or another output, and what that is.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let known = |named: &Named| Some((named.clone(), identify(&named.path)?));
+        let writes: Vec<(Named, FileId)> = self.writes.iter().filter_map(known).collect();
+        let is_there = |(_, id): &(Named, FileId)| matches!(id, FileId::Present { .. });
+        // Files of folders are many, and a file that is not there yet is none of them.
+        let any_there = writes.iter().any(is_there);
+        let mut reads = Vec::new();
+        for (named, kind) in &self.reads {
+            match identify(&named.path) {
+                Some(id) => reads.push((named.clone(), id)),
+                None if any_there => within(named, &named.path, *kind, &mut reads),
+                None => {}
+            }
+        }
+        match conflict(&writes, &reads) {
+            Some(message) => Err(UserError::new(message).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Named {
+    fn new(what: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            what: what.into(),
+            path: path.into(),
+        }
+    }
+}
+
+/// The first output that is an input or an earlier output, in words.
+fn conflict(writes: &[(Named, FileId)], reads: &[(Named, FileId)]) -> Option<String> {
+    for (index, (output, id)) in writes.iter().enumerate() {
+        let path = output.path.display();
+        if let Some((input, _)) = reads.iter().find(|(_, read)| read == id) {
+            return Some(format!(
+                "{} would write {path}, which {} is read from{}: choose another path",
+                output.what,
+                input.what,
+                also_called(output, input)
+            ));
+        }
+        if let Some((other, _)) = writes[..index].iter().find(|(_, earlier)| earlier == id) {
+            return Some(if other.what == output.what {
+                format!(
+                    "{} would write {} and {path}, which are one file: choose another path",
+                    output.what,
+                    other.path.display()
+                )
+            } else {
+                format!(
+                    "{} and {} would both write {path}{}: give each a file of its own",
+                    other.what,
+                    output.what,
+                    also_called(output, other)
+                )
+            });
+        }
+    }
+    None
+}
+
+/// The other path of the file, where it is another one.
+fn also_called(one: &Named, other: &Named) -> String {
+    if one.path == other.path {
+        String::new()
+    } else {
+        format!(" as {}", other.path.display())
+    }
+}
+
+/// Which file `path` names; none for a folder, a device, a pipe, and what cannot be looked at.
+fn identify(path: &Path) -> Option<FileId> {
+    let mut path = std::path::absolute(path).ok()?;
+    for _ in 0..MAX_LINKS {
+        match std::fs::metadata(&path) {
+            Ok(there) => return present(&there),
+            Err(_) => match std::fs::read_link(&path) {
+                // A link to what is not there yet: that is what would be made.
+                Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+                Err(_) => {
+                    let (folder, there, rest) = made_in(&path)?;
+                    let straight = folder.join(&rest);
+                    if straight == path {
+                        return Some(FileId::Missing {
+                            device: there.dev(),
+                            inode: there.ino(),
+                            rest,
+                        });
+                    }
+                    // Roundabout by way of folders that would be made: `new/../clip.mp4`.
+                    path = straight;
+                }
+            },
+        }
+    }
+    None
+}
+
+fn present(there: &Metadata) -> Option<FileId> {
+    there.is_file().then(|| FileId::Present {
+        device: there.dev(),
+        inode: there.ino(),
+    })
+}
+
+/// The folder that is there already, and the rest of the path below it without detours.
+fn made_in(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
+    let folder = path.ancestors().skip(1).find_map(|folder| {
+        let there = std::fs::metadata(folder).ok()?;
+        there.is_dir().then(|| (folder.to_owned(), there))
+    });
+    let (folder, there) = folder?;
+    let mut rest = PathBuf::new();
+    for component in path.strip_prefix(&folder).ok()?.components() {
+        match component {
+            Component::ParentDir => {
+                rest.pop();
+            }
+            other => rest.push(other),
+        }
+    }
+    Some((folder, there, rest))
+}
+
+/// The files of a folder that is read.
+fn within(named: &Named, folder: &Path, kind: Within, found: &mut Vec<(Named, FileId)>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        match std::fs::metadata(&path) {
+            Ok(there) if there.is_dir() => {
+                if let Within::All(depth @ 1..) = kind {
+                    within(named, &path, Within::All(depth - 1), found);
+                }
+            }
+            Ok(_) if kind == Within::Images && !is_image(&path) => {}
+            Ok(there) => {
+                let named = Named::new(named.what.clone(), path);
+                found.extend(present(&there).map(|id| (named, id)));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn named(what: &str, path: &str) -> Named {
+        Named::new(what, path)
+    }
+
+    #[test]
+    fn an_output_that_is_an_input_or_another_output_is_named_with_it() {
+        let id = |inode| FileId::Present { device: 1, inode };
+        let input = (named("source north", "a.mp4"), id(1));
+        let check = |writes: &[(Named, FileId)], words: Option<&str>| {
+            assert_eq!(conflict(writes, std::slice::from_ref(&input)).as_deref(), words);
+        };
+        let sink = (named("sink video", "a.mp4"), id(1));
+        let linked = (named("--report", "b.json"), id(1));
+        let other = (named("--record", "b.json"), id(2));
+        let third = (named("sink events", "c.json"), id(2));
+        check(std::slice::from_ref(&other), None);
+        check(
+            &[sink],
+            Some("sink video would write a.mp4, which source north is read from: choose another path"),
+        );
+        check(
+            &[linked],
+            Some(
+                "--report would write b.json, which source north is read from as a.mp4: choose another path",
+            ),
+        );
+        check(
+            &[other, third],
+            Some("--record and sink events would both write c.json as b.json: give each a file of its own"),
+        );
+    }
+
+    #[test]
+    fn a_file_is_the_same_through_links_and_roundabout_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("clip.mp4"), "x").unwrap();
+        std::fs::hard_link(at("clip.mp4"), at("hard.mp4")).unwrap();
+        symlink("clip.mp4", at("soft.mp4")).unwrap();
+        symlink("new/out.jsonl", at("dangling.jsonl")).unwrap();
+        symlink("loop-b", at("loop-a")).unwrap();
+        symlink("loop-a", at("loop-b")).unwrap();
+        symlink(".", at("here")).unwrap();
+        let same = |one: &str, other: &str| {
+            let (one, other) = (identify(&at(one)), identify(&at(other)));
+            assert!(one.is_some());
+            assert_eq!(one, other);
+        };
+        same("clip.mp4", "hard.mp4");
+        same("clip.mp4", "soft.mp4");
+        same("clip.mp4", "here/here/clip.mp4");
+        same("dangling.jsonl", "new/out.jsonl");
+        same("new/out.jsonl", "here/new/deep/../out.jsonl");
+        same("clip.mp4", "new/deep/../../clip.mp4");
+        assert_ne!(identify(&at("new/a")), identify(&at("new/b")));
+        for none in [at("loop-a"), at("here"), PathBuf::from("/dev/null")] {
+            assert_eq!(identify(&none), None, "{}", none.display());
+        }
+    }
+
+    #[test]
+    fn files_of_a_folder_that_is_read_are_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("gallery/ada")).unwrap();
+        std::fs::write(at("gallery/ada/1.png"), "x").unwrap();
+        symlink(at("gallery/ada/1.png"), at("report.json")).unwrap();
+        let mut files = Files::default();
+        files.read("the graph", at("gallery"));
+        files.write("--report", at("gallery/new.json"));
+        std::fs::write(at("events.jsonl"), "x").unwrap();
+        files.read_source("source north", folder.path());
+        files.write("sink events", at("events.jsonl"));
+        assert!(files.check().is_ok(), "no image, though it lies among them");
+        files.write("--record", at("report.json"));
+        let refused = files.check().unwrap_err().to_string();
+        assert!(
+            refused.contains("--record would write") && refused.contains("ada/1.png"),
+            "{refused}"
+        );
+    }
+}

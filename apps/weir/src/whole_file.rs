@@ -1,0 +1,144 @@
+//! A file that is written in one piece: it has the old text or the new one, never half of either.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Writes `text` beside its place and gives it its name when it is complete. Folders that are missing are made. A device
+/// or a pipe is written to as it is.
+///
+/// # Errors
+/// Those of the disk; nothing is left behind then.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    if is_device(path) {
+        return fs::write(path, text);
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    // A link stays one: what it names is replaced.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = Path::new(&beside);
+    let written = fs::write(beside, text).and_then(|()| {
+        if let Ok(before) = fs::metadata(&path) {
+            fs::set_permissions(beside, before.permissions())?;
+        }
+        fs::rename(beside, &path)
+    });
+    if written.is_err() {
+        // What is left of it says nothing; that it cannot be taken away does no harm.
+        let _ = fs::remove_file(beside);
+    }
+    written
+}
+
+/// Whether a path names no file that could be replaced, such as `/dev/stdout`, whatever that is at the moment.
+fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev")
+        || path.starts_with("/proc")
+        || fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// A file that is to be written at the end of something long: held against other runs until then.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    path: PathBuf,
+    /// The lock; none of a device.
+    _held: Option<File>,
+    /// Whether it was made for this.
+    made: bool,
+}
+
+impl Reserved {
+    /// Looks whether the file can be written, and locks it. What it holds stays until it is written.
+    ///
+    /// # Errors
+    /// Those of the disk, and where another run holds it.
+    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        let path_owned = path.to_owned();
+        if is_device(path) {
+            let _opens = OpenOptions::new().append(true).open(path)?;
+            return Ok(Self {
+                path: path_owned,
+                _held: None,
+                made: false,
+            });
+        }
+        let made = !path.exists();
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let reason = "another run is to write it: choose another name";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
+            }
+            // Some network file systems lock nothing.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        Ok(Self {
+            path: path_owned,
+            _held: Some(file),
+            made,
+        })
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// As [`write_whole`].
+    pub(crate) fn write(mut self, text: &str) -> io::Result<()> {
+        write_whole(&self.path, text)?;
+        self.made = false;
+        Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // Nothing came to be written: an empty file says nothing.
+        if self.made && fs::metadata(&self.path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_file_keeps_its_text_until_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        drop(Reserved::new(&path).unwrap());
+        assert!(!path.exists(), "nothing was written");
+        fs::write(&path, "old").unwrap();
+        let reserved = Reserved::new(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        let other = Reserved::new(&path).unwrap_err();
+        assert!(other.to_string().contains("another run"), "{other}");
+        reserved.write("new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(Reserved::new(&path).is_ok());
+    }
+
+    #[test]
+    fn a_link_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("target"), "old").unwrap();
+        std::os::unix::fs::symlink("target", at("link")).unwrap();
+        write_whole(&at("link"), "new").unwrap();
+        assert_eq!(fs::read_to_string(at("target")).unwrap(), "new");
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    }
+}

@@ -1,0 +1,339 @@
+//! Event lines are what `docs/events.schema.json` says: headers, frames, drops and states, of real runs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use common::stderr;
+use serde_json::Value;
+use weir_flow::{
+    Attribute, Delivery, Frame, Image, Labelled, Notice, Object, Points, Rect, RunHeader, Settings,
+    StreamState, Value as Setting,
+};
+use weir_operators::sinks::sink;
+
+/// More than one slot can do within the SLO, so that frames are delivered, dropped at the module, and refused.
+const GRAPH: &str = r#"
+[app]
+name = "contract"
+slo = "60ms"
+
+[sources.north]
+uri = "emulated:uniform?rate=200&frames=120&size=32x16"
+
+[sources.south]
+uri = "emulated:uniform?rate=200&frames=120"
+
+[models.any]
+device = "emulated:any"
+profile = { "1" = "10ms" }
+
+[modules.look]
+operator = "emulate"
+model = "any"
+inputs = ["north", "south"]
+
+[sinks.all]
+type = "jsonl"
+path = "out/{stream}.jsonl"
+inputs = ["look"]
+drops = true
+
+[sinks.frames]
+type = "jsonl"
+path = "out/frames.jsonl"
+inputs = ["look"]
+"#;
+
+fn run(folder: &Path) -> Value {
+    std::fs::write(folder.join("graph.toml"), GRAPH).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args("run graph.toml --report report.json".split(' '))
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_str(&std::fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn of_type<'a>(lines: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Value> {
+    lines.iter().filter(move |line| line["type"] == name)
+}
+
+#[test]
+fn every_frame_has_one_line_and_every_line_is_as_the_schema_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = run(folder.path());
+    let schema = schema();
+    let mut dropped = 0;
+    for (stream, size) in [("north", (32, 16)), ("south", (64, 48))] {
+        let lines = lines(&folder.path().join(format!("out/{stream}.jsonl")));
+        lines.iter().for_each(|line| valid(&schema, line));
+        let header = &lines[0];
+        assert_eq!(header["schema"], weir_operators::sinks::SCHEMA);
+        assert_eq!(header["graph"], "contract");
+        let source = header["streams"][0]["source"].as_str().unwrap();
+        assert!(source.starts_with("emulated:uniform"), "{source}");
+        let named = (
+            header["streams"].as_array().unwrap().len(),
+            &header["streams"][0]["stream"],
+        );
+        assert_eq!(named, (1, &Value::from(stream)), "its own stream alone");
+
+        // Each frame once, delivered or dropped.
+        let mut frames: BTreeMap<u64, &str> = BTreeMap::new();
+        for line in of_type(&lines, "frame").chain(of_type(&lines, "dropped")) {
+            assert_eq!(line["stream"], stream);
+            let kind = line["type"].as_str().unwrap();
+            let before = frames.insert(line["frame"].as_u64().unwrap(), kind);
+            assert_eq!(before, None, "{line}");
+        }
+        assert!(frames.keys().copied().eq(0..120), "{frames:?}");
+        let requests = &report["streams"][stream]["requests"];
+        let delivered = of_type(&lines, "frame").count() as u64;
+        assert_eq!(requests["delivered"], delivered);
+        assert!(delivered > 0);
+        dropped += 120 - delivered;
+        for line in of_type(&lines, "frame") {
+            let side = |name: &str| line[name].as_u64().unwrap();
+            assert_eq!((side("width"), side("height")), size);
+        }
+        let states: Vec<&str> = of_type(&lines, "state")
+            .map(|line| line["state"].as_str().unwrap())
+            .collect();
+        assert_eq!(states, ["running", "ended"]);
+    }
+    assert!(dropped > 0, "the graph is overloaded");
+    // Reasons and places are those of the report, and late frames beside them.
+    let mut reasons: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for stream in ["north", "south"] {
+        for line in of_type(
+            &lines(&folder.path().join(format!("out/{stream}.jsonl"))),
+            "dropped",
+        ) {
+            let text = |name: &str| line[name].as_str().unwrap_or("source").to_owned();
+            *reasons.entry((text("module"), text("reason"))).or_default() += 1;
+        }
+    }
+    for drop in report["drops"].as_array().unwrap() {
+        let text = |name: &str| drop[name].as_str().unwrap().to_owned();
+        let counted = reasons.remove(&(text("module"), text("reason")));
+        assert_eq!(Some(drop["count"].as_u64().unwrap()), counted, "{drop}");
+    }
+    let late = reasons
+        .remove(&("source".to_owned(), "late".to_owned()))
+        .unwrap_or(0);
+    assert_eq!(report["requests"]["late"], late);
+    assert!(reasons.is_empty(), "{reasons:?}");
+
+    // Who does not ask for them gets none.
+    let frames = lines(&folder.path().join("out/frames.jsonl"));
+    frames.iter().for_each(|line| valid(&schema, line));
+    assert_eq!(frames[0]["streams"].as_array().unwrap().len(), 2);
+    assert!(frames[1..].iter().all(|line| line["type"] == "frame"));
+    assert_eq!(
+        frames.len() as u64 - 1,
+        report["requests"]["delivered"].as_u64().unwrap()
+    );
+}
+
+#[test]
+fn lines_of_every_kind_are_as_the_schema_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let text = Setting::Text(path.display().to_string());
+    let keys = [
+        ("path".to_owned(), text),
+        ("drops".to_owned(), Setting::Flag(true)),
+    ];
+    let mut sink = sink("jsonl", &Settings(keys.into())).unwrap().open().unwrap();
+    sink.begin(&RunHeader::default()).unwrap();
+    let mut frame = Frame::new(3, 120.0, Image::from_rgb(4, 2, vec![0; 24]));
+    (frame.file, frame.concealed) = (Some("a.png".into()), true);
+    let object = Object {
+        class: "car".into(),
+        score: 0.5,
+        rect: Rect::new(0.0, 0.0, 2.0, 2.0),
+        parent: None,
+        points: Points::None,
+    };
+    let text = Attribute::Text {
+        text: "WR 123".to_owned(),
+        score: 0.5,
+    };
+    let labelled = |id: u32| Labelled {
+        id,
+        object: object.clone(),
+        parent: id.checked_sub(1),
+        attributes: vec![("plate".into(), text.clone())],
+    };
+    sink.accept(&Delivery {
+        stream: "north".into(),
+        frame: frame.into(),
+        time_ms: 1_763_859_723_456,
+        latency_ms: 31.0,
+        late: true,
+        objects: vec![labelled(0), labelled(1)],
+    })
+    .unwrap();
+    let reason = "the camera closed the connection".to_owned();
+    let error = Some("no more data".to_owned());
+    for state in [StreamState::Down { reason }, StreamState::Ended { error }] {
+        let (stream, time_ms) = ("north".into(), u64::MAX);
+        sink.notice(&Notice::State {
+            stream,
+            state,
+            time_ms,
+        })
+        .unwrap();
+    }
+    sink.finish().unwrap();
+    let (schema, lines) = (schema(), lines(&path));
+    lines.iter().for_each(|line| valid(&schema, line));
+    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["header", "frame", "state", "state"]);
+    assert_eq!(
+        (&lines[1]["file"], &lines[1]["concealed"]),
+        (&"a.png".into(), &true.into())
+    );
+    assert_eq!(
+        (&lines[2]["state"], &lines[3]["reason"]),
+        (&"down".into(), &"no more data".into())
+    );
+}
+
+#[test]
+fn lines_that_break_the_contract_are_told_from_those_that_keep_it() {
+    let schema = schema();
+    let good = serde_json::json!({"type": "dropped", "stream": "a", "frame": 1, "time": "2025-11-23T01:02:03.456Z",
+        "pts_ms": 40.0, "module": null, "reason": "late"});
+    valid(&schema, &good);
+    let mut longer = good.clone();
+    longer["new"] = 1.into();
+    valid(&schema, &longer);
+    for (key, value) in [
+        ("type", Value::from("lost")),
+        ("frame", Value::from(-1)),
+        ("frame", Value::from("1")),
+        ("time", Value::from("2025-11-23 01:02:03")),
+        ("module", Value::from(3)),
+    ] {
+        let mut bad = good.clone();
+        bad[key] = value;
+        assert!(check(&schema, &schema, &bad).is_err(), "{bad}");
+    }
+    let mut short = good;
+    short.as_object_mut().unwrap().remove("reason");
+    assert!(check(&schema, &schema, &short).is_err());
+}
+
+fn valid(schema: &Value, line: &Value) {
+    if let Err(reason) = check(schema, schema, line) {
+        panic!("{reason}: {line}");
+    }
+}
+
+/// Holds a value against the part of JSON Schema that our schema uses; a keyword that is not known here is a mistake.
+fn check(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+    let wrong = |what: &str| Err(format!("{value} is not {what}"));
+    for (keyword, says) in schema.as_object().unwrap() {
+        match keyword.as_str() {
+            "$schema" | "title" | "description" | "$defs" => {}
+            "$ref" => {
+                let path = says.as_str().unwrap().trim_start_matches('#');
+                check(root, root.pointer(path).unwrap(), value)?;
+            }
+            "oneOf" => {
+                let results: Vec<_> = says
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|one| check(root, one, value))
+                    .collect();
+                if results.iter().filter(|result| result.is_ok()).count() != 1 {
+                    return Err(format!("not exactly one of the types fits: {results:?}"));
+                }
+            }
+            "const" if value != says => return wrong(&says.to_string()),
+            "enum" if !says.as_array().unwrap().contains(value) => return wrong(&says.to_string()),
+            "const" | "enum" => {}
+            "type" => {
+                let types = says.as_array().cloned().unwrap_or_else(|| vec![says.clone()]);
+                if !types.iter().any(|name| is_a(name.as_str().unwrap(), value)) {
+                    return wrong(&says.to_string());
+                }
+            }
+            "minimum" if value.as_f64() < says.as_f64() => return wrong("large enough"),
+            "minItems" if value.as_array().unwrap().len() < says.as_u64().unwrap() as usize => {
+                return wrong("long enough");
+            }
+            "maxItems" if value.as_array().unwrap().len() > says.as_u64().unwrap() as usize => {
+                return wrong("short enough");
+            }
+            "minimum" | "minItems" | "maxItems" => {}
+            "pattern" => time(value.as_str().unwrap())?,
+            "required" => {
+                for key in says.as_array().unwrap() {
+                    let key = key.as_str().unwrap();
+                    value.get(key).ok_or(format!("there is no {key}"))?;
+                }
+            }
+            "properties" => {
+                for (key, schema) in says.as_object().unwrap() {
+                    value
+                        .get(key)
+                        .map_or(Ok(()), |value| check(root, schema, value))?;
+                }
+            }
+            "items" => value
+                .as_array()
+                .unwrap()
+                .iter()
+                .try_for_each(|item| check(root, says, item))?,
+            other => panic!("the schema says {other}, which is not known here"),
+        }
+    }
+    Ok(())
+}
+
+fn is_a(name: &str, value: &Value) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "null" => value.is_null(),
+        other => panic!("the schema says {other}, which is not known here"),
+    }
+}
+
+/// The one pattern that there is: a time in UTC.
+fn time(text: &str) -> Result<(), String> {
+    let shape: String = text
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
+    if shape == "0000-00-00T00:00:00.000Z" {
+        Ok(())
+    } else {
+        Err(format!("{text} is no time"))
+    }
+}

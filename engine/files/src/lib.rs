@@ -1,0 +1,112 @@
+//! Files that are read whole, or line by line, within a bound on the bytes that are read.
+//!
+//! What metadata say of a size is not believed: a file may grow while it is read, and a device has no size at all. What
+//! is neither a regular file nor the standard input is refused before it is opened, since opening a FIFO without a
+//! writer waits for one.
+//!
+//! It knows nothing of what files mean, and it does not read videos: those are streams, and FFmpeg's.
+
+mod error;
+mod limited;
+
+use std::fs::{File, Metadata};
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+pub use error::{FileError, io_reason, open_files_hint};
+pub use limited::Limited;
+
+/// Opens a regular file, or the standard input under one of its names, for reading.
+///
+/// # Errors
+/// [`FileError`]: it is not there, may not be read, or is no file.
+pub fn open(path: &Path) -> Result<File, FileError> {
+    let inherited = is_inherited(path);
+    look(&std::fs::metadata(path).map_err(FileError::Io)?, inherited)?;
+    let file = File::open(path).map_err(FileError::Io)?;
+    // What stands under the name may be another thing by now.
+    look(&file.metadata().map_err(FileError::Io)?, inherited)?;
+    Ok(file)
+}
+
+/// All bytes of a file, `max_bytes` at most.
+///
+/// # Errors
+/// [`FileError`], among them [`FileError::TooLarge`].
+pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+    let file = open(path)?;
+    let mut bytes = Vec::new();
+    file.take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(FileError::Io)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(FileError::TooLarge { max_bytes });
+    }
+    Ok(bytes)
+}
+
+/// The text of a file of `max_bytes` at most.
+///
+/// # Errors
+/// [`FileError`], among them [`FileError::NoText`].
+pub fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
+    String::from_utf8(read(path, max_bytes)?).map_err(|_| FileError::NoText)
+}
+
+/// A reader of lines of `max_line_bytes` at most, `max_bytes` in all; beyond either it gives an error of the kind
+/// [`std::io::ErrorKind::FileTooLarge`].
+///
+/// # Errors
+/// As [`open`].
+pub fn lines(
+    path: &Path,
+    max_line_bytes: u64,
+    max_bytes: u64,
+) -> Result<Limited<BufReader<File>>, FileError> {
+    Ok(Limited::new(
+        BufReader::new(open(path)?),
+        max_line_bytes,
+        max_bytes,
+    ))
+}
+
+/// Whether the path names a handle that this process was started with, such as standard input or the pipe of a shell's
+/// `<(command)`: whoever started it has connected the other end.
+fn is_inherited(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || [path.parent(), path.parent().and_then(Path::parent)]
+            .into_iter()
+            .flatten()
+            .any(|folder| folder == Path::new("/dev/fd") || folder == Path::new("/proc/self/fd"))
+}
+
+fn look(found: &Metadata, inherited: bool) -> Result<(), FileError> {
+    if found.is_dir() {
+        return Err(FileError::Folder);
+    }
+    if found.is_file() || inherited {
+        return Ok(());
+    }
+    Err(FileError::Special { kind: kind(found) })
+}
+
+#[cfg(unix)]
+fn kind(found: &Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = found.file_type();
+    if kind.is_fifo() {
+        "a FIFO"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn kind(_: &Metadata) -> &'static str {
+    "a device"
+}
+
+#[cfg(test)]
+mod tests;

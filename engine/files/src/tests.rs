@@ -1,0 +1,88 @@
+use std::io::{BufRead, Cursor, ErrorKind};
+
+use super::*;
+
+#[test]
+fn a_file_is_read_up_to_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, "12345").unwrap();
+    assert_eq!(read_text(&path, 5).unwrap(), "12345");
+    assert!(matches!(
+        read(&path, 4),
+        Err(FileError::TooLarge { max_bytes: 4 })
+    ));
+    std::fs::write(&path, [0xff, 0xfe]).unwrap();
+    assert!(matches!(read_text(&path, 4), Err(FileError::NoText)));
+    assert!(matches!(read(folder.path(), 4), Err(FileError::Folder)));
+    assert!(matches!(read(&folder.path().join("b"), 4), Err(FileError::Io(_))));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_metadata_say_is_not_believed() {
+    // Files of /proc have a size of none and hold something all the same.
+    let path = Path::new("/proc/self/status");
+    if path.exists() {
+        assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
+        assert!(matches!(read(path, 16), Err(FileError::TooLarge { .. })));
+        assert!(read(path, 1 << 20).unwrap().len() > 16);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn devices_and_fifos_are_refused_without_being_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&fifo, &link).unwrap();
+    for path in [&fifo, &link] {
+        assert_eq!(
+            read(path, 4).unwrap_err().to_string(),
+            "it is a FIFO: give a regular file, or /dev/stdin"
+        );
+    }
+    let zero = read(Path::new("/dev/zero"), 4).unwrap_err().to_string();
+    assert!(zero.starts_with("it is a device"), "{zero}");
+}
+
+#[test]
+fn handles_that_the_process_was_given_are_taken() {
+    for path in ["/dev/stdin", "/dev/fd/63", "/proc/self/fd/0"] {
+        assert!(is_inherited(Path::new(path)), "{path}");
+    }
+    for path in ["/dev/zero", "/dev/fd", "fd/3", "/home/dev/fd.txt"] {
+        assert!(!is_inherited(Path::new(path)), "{path}");
+    }
+}
+
+#[test]
+fn lines_are_read_up_to_their_bound() {
+    let lines = |text: &str, max_line_bytes, max_bytes| -> Result<Vec<String>, ErrorKind> {
+        // A small buffer, so that lines lie over its edges.
+        let inner = BufReader::with_capacity(3, Cursor::new(text.to_owned()));
+        let lines = Limited::new(inner, max_line_bytes, max_bytes).lines();
+        lines
+            .collect::<std::io::Result<_>>()
+            .map_err(|error| error.kind())
+    };
+    assert_eq!(lines("abcde\n\nfg", 5, 100).unwrap(), ["abcde", "", "fg"]);
+    assert_eq!(lines("abcde\nabcdef\n", 5, 100), Err(ErrorKind::FileTooLarge));
+    assert_eq!(lines("abcdef", 5, 100), Err(ErrorKind::FileTooLarge));
+    assert_eq!(lines("ab\ncd\n", 5, 6).unwrap(), ["ab", "cd"]);
+    assert_eq!(lines("ab\ncd\ne", 5, 6), Err(ErrorKind::FileTooLarge));
+}
+
+#[test]
+fn what_permissions_forbid_is_named_so() {
+    let check = |kind: ErrorKind, part: &str| {
+        let reason = io_reason(&kind.into());
+        assert!(reason.contains(part), "{reason}");
+    };
+    check(ErrorKind::PermissionDenied, "not permitted");
+    check(ErrorKind::IsADirectory, "it is a folder");
+    check(ErrorKind::NotFound, "no such file");
+}

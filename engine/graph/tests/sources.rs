@@ -1,0 +1,115 @@
+//! Keys of sources: how they are treated, sampled, and what is shown of their addresses.
+
+mod common;
+
+use common::{VALID, check_with, read};
+use weir_graph::{Graph, SourceMode};
+
+fn graph(text: &str) -> Graph {
+    read(text).expect("a valid graph")
+}
+
+#[test]
+fn images_are_an_archive_and_the_rest_are_cameras() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::create_dir(place("images.mp4")).expect("a folder");
+    let lossless = [
+        place("images.mp4"),
+        place("a.JPG"),
+        format!("file:{}", place("b.png")),
+    ];
+    for uri in &lossless {
+        assert_eq!(SourceMode::default_of(uri), SourceMode::Lossless, "{uri}");
+    }
+    for uri in [
+        &place("a.mp4"),
+        "https://host/a.jpg",
+        "rtsp://camera",
+        "/dev/video0",
+        "emulated:uniform?rate=1",
+    ] {
+        assert_eq!(SourceMode::default_of(uri), SourceMode::Live, "{uri}");
+    }
+}
+
+#[test]
+fn a_graph_says_the_mode_or_leaves_it_to_the_address() {
+    let mode = |text: &str| {
+        let graph = graph(text);
+        (graph.sources()[0].mode, graph.sources()[0].mode_given)
+    };
+    let images = VALID.replace("crossing.mp4", "faces");
+    assert_eq!(mode(&images), (SourceMode::Live, true));
+    assert_eq!(
+        mode(&images.replace("mode = \"live\"\n", "")),
+        (SourceMode::Lossless, false)
+    );
+    assert_eq!(
+        mode(&VALID.replace("mode = \"live\"\n", "")),
+        (SourceMode::Live, false)
+    );
+}
+
+#[test]
+fn a_sample_is_a_rate_with_its_unit() {
+    let sample = |text: &str| graph(&VALID.replace("mode = \"live\"", text)).sources()[0].sample;
+    assert_eq!(sample("sample = \"5fps\""), Some(5.0));
+    assert_eq!(sample("sample = \" 0.5 fps\""), Some(0.5));
+    assert_eq!(sample(""), None);
+    let wrong = |text: &str, said: &str| check_with("mode = \"live\"", text, &[said]);
+    wrong(
+        "sample = 5",
+        "11: `sample` must be a rate in quotes, not a whole number | write a number with its unit",
+    );
+    wrong(
+        "sample = \"5\"",
+        "11: `sample`: \"5\" is not a rate of frames | write a number with its unit",
+    );
+    wrong(
+        "sample = \"fps\"",
+        "11: `sample`: \"fps\" is not a rate of frames",
+    );
+    wrong(
+        "sample = \"0fps\"",
+        "11: `sample` must lie between 0.001fps and 1000fps, not \"0fps\"",
+    );
+    wrong("sample = \"-1fps\"", "11: `sample` must lie between");
+    wrong("sample = \"NaNfps\"", "11: `sample` must lie between");
+    wrong(
+        "sampel = \"5fps\"",
+        "11: source \"north\" has no key \"sampel\" | did you mean \"sample\"?",
+    );
+    check_with(
+        "uri = \"crossing.mp4\"\nmode = \"live\"",
+        "uri = \"emulated:uniform?rate=1\"\nsample = \"5fps\"",
+        &["11: `sample` is for recorded and live streams"],
+    );
+}
+
+#[test]
+fn problems_and_drawings_show_no_credentials() {
+    check_with(
+        "rtsp://user:secret@camera/stream?x=1",
+        "rtsp:/user:secret@camera/stream",
+        &["14: `uri`: \"rtsp:/***@camera/stream\" is not an address | addresses have two slashes"],
+    );
+    check_with(
+        "uri = \"rtsp://user:secret@camera/stream?x=1\"",
+        "uri = rtsp://user:secret@camera/stream",
+        &["14: texts and durations stand in quotes: \"rtsp://***@camera/stream\""],
+    );
+    for uri in [
+        "rtsp://user:secret@camera/1",
+        "rtsp://user:sec/ret@camera/1",
+        "rtsp://camera/user=a&password=secret",
+    ] {
+        let graph = graph(&VALID.replace("rtsp://user:secret@camera/stream?x=1", uri));
+        let drawings = graph.to_mermaid() + &graph.to_dot();
+        assert!(
+            !drawings.contains("secret") && !drawings.contains("ret@"),
+            "{drawings}"
+        );
+        assert_eq!(drawings.matches("rtsp://camera/").count(), 2, "{drawings}");
+    }
+}

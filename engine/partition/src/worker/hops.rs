@@ -1,0 +1,81 @@
+//! Which addresses a worker connects to for sending features on: an engine names the next worker of a batch's way, and
+//! one that cannot be trusted could name whatever this machine reaches.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// Addresses that features may be sent on to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Hops {
+    /// This machine alone.
+    #[default]
+    Loopback,
+    /// Those of a list; nowhere where it is empty.
+    Listed(Vec<AllowedHop>),
+    /// Any: for workers within the process of their engine.
+    Any,
+}
+
+/// One address of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllowedHop {
+    /// The machine.
+    pub ip: IpAddr,
+    /// The port; any where there is none.
+    pub port: Option<u16>,
+}
+
+impl Hops {
+    /// Whether a connection may be made to `to`.
+    #[must_use]
+    pub fn allow(&self, to: SocketAddr) -> bool {
+        let ip = to.ip().to_canonical();
+        match self {
+            Self::Any => true,
+            Self::Loopback => ip.is_loopback(),
+            Self::Listed(allowed) => allowed.iter().any(|allowed| {
+                allowed.ip.to_canonical() == ip && allowed.port.is_none_or(|port| port == to.port())
+            }),
+        }
+    }
+}
+
+impl fmt::Display for AllowedHop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => SocketAddr::new(self.ip, port).fmt(f),
+            None => self.ip.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_listed_is_reached() {
+        let to = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let hop = |ip: &str, port| AllowedHop {
+            ip: ip.parse().unwrap(),
+            port,
+        };
+        let listed = Hops::Listed(vec![hop("10.0.0.1", None), hop("10.0.0.2", Some(7101))]);
+        for (hops, address, allowed) in [
+            (&Hops::Loopback, "127.0.0.1:1", true),
+            (&Hops::Loopback, "[::1]:1", true),
+            (&Hops::Loopback, "[::ffff:127.0.0.1]:1", true),
+            (&Hops::Loopback, "10.0.0.1:1", false),
+            (&Hops::Loopback, "0.0.0.0:1", false),
+            (&listed, "10.0.0.1:22", true),
+            (&listed, "10.0.0.2:7101", true),
+            (&listed, "[::ffff:10.0.0.2]:7101", true),
+            (&listed, "10.0.0.2:22", false),
+            (&listed, "127.0.0.1:1", false),
+            (&Hops::Listed(Vec::new()), "127.0.0.1:1", false),
+            (&Hops::Any, "10.0.0.3:1", true),
+        ] {
+            assert_eq!(hops.allow(to(address)), allowed, "{hops:?} {address}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Files that are claimed before they are written: a lock keeps a second run off them, and what is there already keeps
+//! its name.
+//!
+//! Locks are those of the system on the open file itself (`flock`): there is no other file that could be left behind,
+//! and a run that is killed gives its locks back. Where the file system has none, nothing is locked.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Numbers that are tried for a free name. Who has so many videos of one name wants `{stream}`, or another folder.
+const MAX_NUMBER: u32 = 10_000;
+
+/// Why a file cannot be taken that another run has.
+pub(crate) const IN_USE: &str = "another run is writing it: wait for its end, or choose another name";
+
+/// Locks the file for as long as it is open; false where another holds it.
+pub(crate) fn lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        // Some network file systems lock nothing. They are no reason not to run.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether `path` still names the file: who held the lock before may have given it another name.
+pub(crate) fn is_still(path: &Path, file: &File) -> io::Result<bool> {
+    let file = file.metadata()?;
+    Ok(std::fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino())))
+}
+
+/// `path`, and then `name-2.mp4`, `name-3.mp4` and so on.
+pub(crate) fn numbered(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let stem = path.file_stem().unwrap_or_default().to_owned();
+    let extension = path.extension().map(std::ffi::OsStr::to_owned);
+    let next = move |path: &Path, number: u32| {
+        let mut name = stem.clone();
+        name.push(format!("-{number}"));
+        if let Some(extension) = &extension {
+            name.push(".");
+            name.push(extension);
+        }
+        path.with_file_name(name)
+    };
+    let first = path.to_owned();
+    let later = path.to_owned();
+    std::iter::once(first).chain((2..=MAX_NUMBER).map(move |number| next(&later, number)))
+}
+
+/// Gives the file `from` the first of `names` that is free; nothing is replaced, whoever else looks for a name.
+pub(crate) fn move_to_free_name(from: &Path, names: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
+    for name in names {
+        // An empty file takes the name, so that it is ours whoever else wants it, and is then replaced.
+        match OpenOptions::new().write(true).create_new(true).open(&name) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+        return match std::fs::rename(from, &name) {
+            Ok(()) => Ok(name),
+            Err(error) => {
+                // Our own empty file; where it cannot be taken away it says nothing wrong.
+                let _ = std::fs::remove_file(&name);
+                Err(error)
+            }
+        };
+    }
+    Err(io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        format!("{MAX_NUMBER} files of that name are there"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_name_is_the_next_number_before_the_extension() {
+        let names: Vec<PathBuf> = numbered(Path::new("out/a.b.mp4")).take(3).collect();
+        assert_eq!(
+            names,
+            ["out/a.b.mp4", "out/a.b-2.mp4", "out/a.b-3.mp4"].map(PathBuf::from)
+        );
+        let bare: Vec<PathBuf> = numbered(Path::new("a")).take(2).collect();
+        assert_eq!(bare, ["a", "a-2"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn many_movers_at_once_replace_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let wanted = folder.path().join("video.mp4");
+        std::fs::write(&wanted, "the first").expect("written");
+        std::thread::scope(|scope| {
+            for mover in 0..8 {
+                let (folder, wanted) = (folder.path(), &wanted);
+                scope.spawn(move || {
+                    let from = folder.join(format!("{mover}.part"));
+                    std::fs::write(&from, mover.to_string()).expect("written");
+                    move_to_free_name(&from, numbered(wanted)).expect("a name is free");
+                });
+            }
+        });
+        let texts = numbered(&wanted)
+            .take(9)
+            .map(|name| std::fs::read_to_string(name).expect("it is there"));
+        let mut texts: Vec<String> = texts.collect();
+        assert_eq!(texts.remove(0), "the first");
+        texts.sort();
+        assert_eq!(texts, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    }
+
+    #[test]
+    fn a_file_is_locked_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        let first = File::create(&path).expect("made");
+        assert!(lock(&first).expect("locks work here"));
+        let second = File::open(&path).expect("opened");
+        assert!(!lock(&second).expect("locks work here"));
+        drop(first);
+        assert!(lock(&second).expect("locks work here"));
+        assert!(is_still(&path, &second).expect("known"));
+        std::fs::rename(&path, folder.path().join("b")).expect("renamed");
+        assert!(!is_still(&path, &second).expect("known"));
+    }
+}

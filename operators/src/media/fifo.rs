@@ -1,0 +1,136 @@
+//! A named pipe (FIFO) as a file to be read: a writer is waited for, and bytes, but neither for ever nor against a stop.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use weir_flow::StopFlag;
+
+/// How long is waited without a look at the stop flag.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The reading end of a pipe.
+#[derive(Debug)]
+pub(super) struct Fifo {
+    file: File,
+    /// Looks at the stop flag that are taken without a byte before the pipe is given up.
+    patience: u64,
+    /// Nothing came in time. Demuxers look for a place to go on from, and would wait again with each try.
+    given_up: bool,
+    stop: StopFlag,
+}
+
+/// Whether there is a pipe at `path`.
+pub(super) fn is_fifo(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+impl Fifo {
+    /// Opens the pipe and waits for its first bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] where none come in time, [`ErrorKind::UnexpectedEof`] where the writer gave none, and
+    /// what the system says.
+    pub(super) fn open(path: &Path, timeout: Duration, stop: &StopFlag) -> Result<Self, Error> {
+        // Otherwise opening waits for a writer, and nothing ends that.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)?;
+        let patience = (timeout.as_millis() / LOOK.as_millis()).max(1);
+        let fifo = Self {
+            file,
+            patience: u64::try_from(patience).unwrap_or(u64::MAX),
+            given_up: false,
+            stop: stop.clone(),
+        };
+        if fifo.wait()?.contains(PollFlags::IN) {
+            Ok(fifo)
+        } else {
+            Err(ErrorKind::UnexpectedEof.into())
+        }
+    }
+
+    /// Waits until there are bytes, or the last writer is gone.
+    fn wait(&self) -> Result<PollFlags, Error> {
+        let look = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(LOOK.subsec_nanos()),
+        };
+        for _ in 0..self.patience {
+            if self.stop.raised() {
+                return Err(Error::other("stopped"));
+            }
+            let mut looked_at = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut looked_at, Some(&look)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(looked_at[0].revents()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ErrorKind::TimedOut.into())
+    }
+}
+
+impl Read for Fifo {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            if self.given_up {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            self.wait()
+                .inspect_err(|error| self.given_up = error.kind() == ErrorKind::TimedOut)?;
+            match self.file.read(buffer) {
+                // Another reader was faster.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn pipe(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success() && is_fifo(&path));
+        path
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_writes_to_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(folder.path());
+        let stop = StopFlag::default();
+        let silent = Fifo::open(&path, Duration::from_millis(60), &stop).unwrap_err();
+        assert_eq!(silent.kind(), ErrorKind::TimedOut);
+        stop.raise();
+        let stopped = Fifo::open(&path, Duration::from_secs(3600), &stop).unwrap_err();
+        assert_eq!(stopped.to_string(), "stopped");
+    }
+
+    #[test]
+    fn what_is_written_is_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(folder.path());
+        let to = path.clone();
+        let writer = std::thread::spawn(move || {
+            let mut file = OpenOptions::new().write(true).open(to).unwrap();
+            file.write_all(&vec![7; 200_000]).unwrap();
+        });
+        let mut fifo = Fifo::open(&path, Duration::from_secs(600), &StopFlag::default()).unwrap();
+        let mut read = Vec::new();
+        fifo.read_to_end(&mut read).unwrap();
+        writer.join().unwrap();
+        assert_eq!(read, vec![7; 200_000]);
+    }
+}

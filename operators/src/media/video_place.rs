@@ -1,0 +1,228 @@
+//! Where a video goes: a name for it, and the `.part` file beside that name which it is until it is complete.
+//!
+//! The `.part` file is made and locked before the first picture, so that a second run is kept off and two runs that start
+//! together never write one file. One that is there without a lock was left behind by a run that was cut off. What can be
+//! played of it gets a name of its own; what cannot stays as it is. Neither is ever written over.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use weir_flow::SinkError;
+
+use crate::files::{IN_USE, is_still, lock, move_to_free_name, numbered};
+use crate::sinks::target::{failed, io_failed, make_folder};
+
+/// What becomes of a file that has the name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// It stays, and the video gets the next free name: `north-2.mp4`.
+    Free,
+    /// It is replaced when the video is complete.
+    Replace,
+}
+
+/// A place for a video, held against other runs.
+#[derive(Debug)]
+pub struct VideoPlace {
+    wanted: PathBuf,
+    path: PathBuf,
+    part: PathBuf,
+    naming: Naming,
+    /// The lock; none of a device, which cannot be left behind half written.
+    held: Option<File>,
+    begun: bool,
+}
+
+/// What a `.part` file turned out to be.
+enum Part {
+    /// Ours: locked and empty, or a device.
+    Held(Option<File>),
+    /// Another run has it.
+    InUse,
+    /// It holds something that is not to be lost, or gave way while it was looked at.
+    Passed,
+}
+
+impl VideoPlace {
+    /// Takes a place for the video `wanted`. Folders that are missing are made.
+    ///
+    /// # Errors
+    /// [`SinkError`] where no file can be written there, or another run writes it.
+    pub fn claim(wanted: &Path, naming: Naming) -> Result<Self, SinkError> {
+        make_folder(wanted)?;
+        if std::fs::metadata(wanted).is_ok_and(|there| !there.is_file()) {
+            let reason = "it is there already, and no file: choose another name";
+            return Err(failed(wanted, reason));
+        }
+        if wanted.to_str().is_none_or(|name| name.contains('\0')) {
+            return Err(failed(wanted, "the name is no UTF-8 text: choose another one"));
+        }
+        for name in numbered(wanted) {
+            let part = part_of(&name);
+            let is_free = || naming == Naming::Replace || std::fs::symlink_metadata(&name).is_err();
+            // A name that is taken is looked at as well: what a dead run left beside it waits there.
+            if !is_free() && std::fs::symlink_metadata(&part).is_err() {
+                continue;
+            }
+            match take(&part, wanted).map_err(|error| io_failed(wanted, &error))? {
+                Part::InUse => return Err(failed(wanted, IN_USE)),
+                Part::Passed => {}
+                Part::Held(held) => {
+                    let place = Self {
+                        wanted: wanted.to_owned(),
+                        path: if naming == Naming::Replace {
+                            wanted.to_owned()
+                        } else {
+                            name.clone()
+                        },
+                        part,
+                        naming,
+                        held,
+                        begun: false,
+                    };
+                    // Looked at again now that nobody else takes it.
+                    if is_free() {
+                        return Ok(place);
+                    }
+                }
+            }
+        }
+        Err(failed(
+            wanted,
+            "too many files of that name are there: clear them up, or choose another name",
+        ))
+    }
+
+    /// The name that it is to have.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file that it is until then.
+    pub(super) fn part(&self) -> &Path {
+        &self.part
+    }
+
+    /// From here on the file holds something.
+    pub(super) fn begin(&mut self) {
+        self.begun = true;
+    }
+
+    /// Gives the complete file its name.
+    pub(super) fn finish(mut self) -> io::Result<PathBuf> {
+        self.begun = true;
+        if self.held.is_none() || self.naming == Naming::Replace {
+            return std::fs::rename(&self.part, &self.path).map(|()| self.path.clone());
+        }
+        let names = std::iter::once(self.path.clone()).chain(numbered(&self.wanted));
+        move_to_free_name(&self.part, names)
+    }
+
+    /// Gives up the file with what is in it: it is of no use.
+    pub(super) fn discard(mut self) {
+        self.begun = true;
+        // What cannot be removed says by its name that it is not complete.
+        let _ = std::fs::remove_file(&self.part);
+    }
+}
+
+impl Drop for VideoPlace {
+    fn drop(&mut self) {
+        // Empty and held by us: there was nothing to write.
+        if !self.begun && self.held.is_some() {
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// What a video is called while it is being written.
+pub(crate) fn part_of(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    PathBuf::from(part)
+}
+
+/// Takes the `.part` file where it is free; names what a dead run left of `wanted` where that can be played.
+fn take(part: &Path, wanted: &Path) -> io::Result<Part> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let mut file = match options.clone().create_new(true).open(part) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match std::fs::metadata(part) {
+            Ok(there) if there.is_dir() => return Ok(Part::Passed),
+            Ok(there) if !there.is_file() => return Ok(Part::Held(None)),
+            Ok(_) => match options.open(part) {
+                Ok(file) => file,
+                Err(_) => return Ok(Part::Passed),
+            },
+            Err(_) => return Ok(Part::Passed),
+        },
+        Err(error) => return Err(error),
+    };
+    if !lock(&file)? {
+        return Ok(Part::InUse);
+    }
+    if !is_still(part, &file)? {
+        return Ok(Part::Passed);
+    }
+    if file.metadata()?.len() == 0 {
+        return Ok(Part::Held(Some(file)));
+    }
+    if holds_fragment(&mut file)? {
+        let name = move_to_free_name(part, numbered(wanted))?;
+        tracing::warn!(
+            "{} was left by a run that was cut off; what it holds can be played and is {} now",
+            part.display(),
+            name.display()
+        );
+    } else {
+        tracing::warn!(
+            "{} was left by a run that was cut off; it is left alone",
+            part.display()
+        );
+    }
+    Ok(Part::Passed)
+}
+
+/// Boxes that are looked at before the first whole fragment: its index and its data are among the first few.
+const MAX_BOXES: usize = 64;
+
+/// Whether a fragmented MP4 has at least one fragment that is there to its end: then players play it up to where it was
+/// cut off.
+fn holds_fragment(file: &mut File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    let (mut at, mut has_index, mut has_fragment) = (0_u64, false, false);
+    for _ in 0..MAX_BOXES {
+        if at + 16 > length {
+            return Ok(false);
+        }
+        let mut head = [0_u8; 16];
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(&mut head)?;
+        let word = |from: usize| {
+            u64::from(u32::from_be_bytes([
+                head[from],
+                head[from + 1],
+                head[from + 2],
+                head[from + 3],
+            ]))
+        };
+        let size = match word(0) {
+            1 => (word(8) << 32) | word(12),
+            size => size,
+        };
+        if size < 8 || at.checked_add(size).is_none_or(|end| end > length) {
+            return Ok(false);
+        }
+        match &head[4..8] {
+            b"moov" => has_index = true,
+            b"moof" => has_fragment = has_index,
+            b"mdat" if has_fragment => return Ok(true),
+            _ => {}
+        }
+        at += size;
+    }
+    Ok(false)
+}

@@ -1,0 +1,377 @@
+//! A file that lines are appended to: what was there stays, half a line that a dead run left is completed, and where it
+//! is asked for, what has grown too large or too old gets a number of its own.
+//!
+//! It decides nothing about what lines say. It reads no clock: how old it is follows from the times of its lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use serde::Deserialize;
+use weir_flow::SinkError;
+
+use super::target::{failed, io_failed, make_folder};
+use crate::files::{IN_USE, is_still, lock};
+
+/// When a file has served, and how many that have are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Rotation {
+    /// Bytes that a file holds at most, but for a single line that is longer.
+    pub(super) bytes: Option<u64>,
+    /// Milliseconds from its first line to its last.
+    pub(super) age_ms: Option<u64>,
+    /// Older files that stay; all where it is not said.
+    pub(super) keep: Option<usize>,
+}
+
+/// How often a pipe is tried that nobody reads yet, and how long to wait in between: ten seconds in all.
+const READER_TRIES: u32 = 500;
+const READER_WAIT: Duration = Duration::from_millis(20);
+
+/// Bytes at the beginning of a file that are looked at for the time of its first line.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// Where lines go.
+pub(super) struct LineFile {
+    path: PathBuf,
+    target: Target,
+    rotation: Rotation,
+    /// Bytes in it.
+    bytes: u64,
+    /// Time of its first line but for headers, whose time is that of the run.
+    since_ms: Option<u64>,
+    /// Whether it holds more than a header, so that there is something to put aside.
+    has_lines: bool,
+    /// Whether the last line got there in part only.
+    torn: bool,
+    /// Whether nothing was there before and nothing has been written.
+    untouched: bool,
+    /// Whether the header of this run is in it.
+    headed: bool,
+}
+
+enum Target {
+    /// Locked.
+    File(File),
+    /// A device or a pipe: neither locked nor rotated.
+    Other(File),
+    StandardOutput,
+}
+
+impl LineFile {
+    pub(super) fn standard_output() -> Self {
+        Self::of(PathBuf::from("-"), Target::StandardOutput, Rotation::default())
+    }
+
+    /// Opens `path` to append to it. What is there is not changed.
+    pub(super) fn open(path: &Path, rotation: Rotation) -> Result<Self, SinkError> {
+        make_folder(path)?;
+        let opened = match std::fs::metadata(path) {
+            Ok(there) if there.is_dir() => return Err(failed(path, "it is a folder: name a file in it")),
+            Ok(there) if there.file_type().is_fifo() => pipe(path).map(Target::Other),
+            Ok(there) if !there.is_file() => OpenOptions::new().write(true).open(path).map(Target::Other),
+            Ok(_) | Err(_) => return Self::appending(path, rotation),
+        };
+        let target = opened.map_err(|error| match error.raw_os_error() {
+            Some(errno) if errno == rustix::io::Errno::NXIO.raw_os_error() => {
+                failed(path, "nobody reads this pipe: start its reader first")
+            }
+            _ => io_failed(path, &error),
+        })?;
+        Ok(Self::of(path.to_owned(), target, Rotation::default()))
+    }
+
+    fn of(path: PathBuf, target: Target, rotation: Rotation) -> Self {
+        Self {
+            path,
+            target,
+            rotation,
+            bytes: 0,
+            since_ms: None,
+            has_lines: false,
+            torn: false,
+            untouched: false,
+            headed: false,
+        }
+    }
+
+    fn appending(path: &Path, rotation: Rotation) -> Result<Self, SinkError> {
+        let file = locked(path).map_err(|error| io_failed(path, &error))?;
+        let Some(mut file) = file else {
+            return Err(failed(path, IN_USE));
+        };
+        let before = Before::of(&mut file).map_err(|error| io_failed(path, &error))?;
+        let mut opened = Self::of(path.to_owned(), Target::File(file), rotation);
+        opened.bytes = before.bytes;
+        opened.since_ms = before.since_ms;
+        opened.has_lines = before.bytes > 0;
+        opened.torn = before.torn;
+        opened.untouched = before.bytes == 0;
+        Ok(opened)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a line of so many bytes and that time belongs into another file.
+    pub(super) fn is_full(&self, bytes: usize, time_ms: u64) -> bool {
+        let Rotation {
+            bytes: most, age_ms, ..
+        } = self.rotation;
+        let large = most.is_some_and(|most| self.bytes + bytes as u64 > most);
+        let old = age_ms.is_some_and(|age| {
+            self.since_ms
+                .is_some_and(|since| time_ms.saturating_sub(since) >= age)
+        });
+        self.has_lines && matches!(self.target, Target::File(_)) && (large || old)
+    }
+
+    /// Puts what is there aside under the next number, and begins anew.
+    pub(super) fn rotate(&mut self) -> io::Result<()> {
+        let older = Older::of(&self.path)?;
+        let number = older.numbers.last().map_or(1, |last| last + 1);
+        // The name is taken first, so that no older file is ever replaced.
+        let aside = older.path(number);
+        OpenOptions::new().write(true).create_new(true).open(&aside)?;
+        if let Err(error) = std::fs::rename(&self.path, &aside) {
+            let _ = std::fs::remove_file(&aside);
+            return Err(error);
+        }
+        let file = locked(&self.path)?.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, IN_USE))?;
+        self.target = Target::File(file);
+        (self.bytes, self.since_ms) = (0, None);
+        (self.has_lines, self.torn, self.headed) = (false, false, false);
+        if let Some(keep) = self.rotation.keep {
+            older.shed((keep as u64).max(1), number);
+        }
+        Ok(())
+    }
+
+    /// Rotates no more: it did not work, and what is said must go somewhere.
+    pub(super) fn stop_rotating(&mut self) {
+        self.rotation = Rotation::default();
+    }
+
+    /// Whether it has the header of this run.
+    pub(super) fn is_headed(&self) -> bool {
+        self.headed
+    }
+
+    /// Appends the header of this run.
+    pub(super) fn write_header(&mut self, line: &[u8]) -> io::Result<()> {
+        self.append(line)?;
+        self.headed = true;
+        Ok(())
+    }
+
+    /// Appends a line, which ends with its line break and was written at `time_ms`.
+    pub(super) fn write(&mut self, line: &[u8], time_ms: u64) -> io::Result<()> {
+        self.append(line)?;
+        self.since_ms.get_or_insert(time_ms);
+        self.has_lines = true;
+        Ok(())
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.torn {
+            // What comes now must not continue half a line.
+            self.put(b"\n")?;
+        }
+        self.put(line)
+    }
+
+    fn put(&mut self, mut rest: &[u8]) -> io::Result<()> {
+        let writer: &mut dyn Write = match &mut self.target {
+            Target::File(file) | Target::Other(file) => file,
+            Target::StandardOutput => &mut io::stdout(),
+        };
+        while !rest.is_empty() {
+            match writer.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    self.untouched = false;
+                    self.bytes += written as u64;
+                    self.torn = !rest.is_empty();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        writer.flush()
+    }
+
+    /// The run is over: also a file that has nothing in it stays.
+    pub(super) fn finish(&mut self) {
+        self.untouched = false;
+    }
+}
+
+impl Drop for LineFile {
+    fn drop(&mut self) {
+        // The run did not begin, and the file was made for it.
+        if self.untouched {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Opens a file to append to, and locks it; none where another run has it.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)?;
+        if !lock(&file)? {
+            return Ok(None);
+        }
+        // Who had it may have put it aside between the opening and the lock.
+        if is_still(path, &file)? {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// Opens a pipe that somebody reads, or soon does.
+fn pipe(path: &Path) -> io::Result<File> {
+    let mut tries = 0;
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = loop {
+        match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+            Err(error)
+                if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
+                    && tries < READER_TRIES =>
+            {
+                tries += 1;
+                std::thread::sleep(READER_WAIT);
+            }
+            opened => break opened?,
+        }
+    };
+    // Only the opening must not wait.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// What was in a file.
+struct Before {
+    bytes: u64,
+    since_ms: Option<u64>,
+    torn: bool,
+}
+
+/// The time of a line.
+#[derive(Deserialize)]
+struct Timed {
+    r#type: String,
+    time: String,
+}
+
+impl Timed {
+    /// Of a line that is no header.
+    fn ms(line: &[u8]) -> Option<u64> {
+        let timed: Self = serde_json::from_slice(line).ok()?;
+        let time = humantime::parse_rfc3339(&timed.time)
+            .ok()
+            .filter(|_| timed.r#type != "header")?;
+        u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    }
+}
+
+impl Before {
+    fn of(file: &mut File) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        if bytes == 0 {
+            return Ok(Self {
+                bytes,
+                since_ms: None,
+                torn: false,
+            });
+        }
+        let mut head = Vec::new();
+        (&mut *file).take(HEAD_BYTES).read_to_end(&mut head)?;
+        let since_ms = head.split(|byte| *byte == b'\n').find_map(Timed::ms);
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        Ok(Self {
+            bytes,
+            since_ms,
+            torn: last != *b"\n",
+        })
+    }
+}
+
+/// Files that were put aside: `events.000001.jsonl`, `events.000002.jsonl` and so on beside `events.jsonl`, the newest
+/// with the highest number.
+struct Older {
+    path: PathBuf,
+    /// Ascending.
+    numbers: Vec<u64>,
+}
+
+impl Older {
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut older = Self {
+            path: path.to_owned(),
+            numbers: Vec::new(),
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        for entry in std::fs::read_dir(folder.unwrap_or(Path::new(".")))? {
+            let name = entry?.file_name();
+            older
+                .numbers
+                .extend(name.to_str().and_then(|name| older.number(name)));
+        }
+        older.numbers.sort_unstable();
+        Ok(older)
+    }
+
+    /// Stem and extension.
+    fn ends(&self) -> (String, String) {
+        let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let extension = text(self.path.extension());
+        let extension = if extension.is_empty() {
+            extension
+        } else {
+            format!(".{extension}")
+        };
+        (text(self.path.file_stem()), extension)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        let (stem, extension) = self.ends();
+        self.path.with_file_name(format!("{stem}.{number:06}{extension}"))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        let (stem, extension) = self.ends();
+        let middle = name
+            .strip_prefix(&stem)?
+            .strip_prefix('.')?
+            .strip_suffix(&extension)?;
+        (middle.len() >= 6 && middle.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| middle.parse().ok())
+            .flatten()
+    }
+
+    /// Takes the oldest away, so that `keep` stay with the one that was just put aside as `newest`.
+    fn shed(&self, keep: u64, newest: u64) {
+        let numbers: Vec<u64> = self.numbers.iter().copied().chain([newest]).collect();
+        let surplus = numbers
+            .len()
+            .saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
+        for number in &numbers[..surplus] {
+            let path = self.path(*number);
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::warn!("the old file {} cannot be taken away: {error}", path.display());
+            }
+        }
+    }
+}
