@@ -3,7 +3,7 @@
 //! A recording that is not there is an error, one that ends has ended, and one that is looped begins again.
 
 use weir_flow::{SourceError, StreamState};
-use weir_policy::{Span, WaitFor};
+use weir_policy::{Silence, Span, WaitFor};
 
 use super::watch::reason;
 use super::{Position, SourceLine};
@@ -97,7 +97,8 @@ impl SourceLine {
         }
         if at.reason.as_ref() != Some(&reason) {
             at.reason = Some(reason.clone());
-            self.report(at, StreamState::Down { reason }, silence.is_some());
+            let silent = matches!(silence, Some(Silence::NoData(_) | Silence::Undecoded(_)));
+            self.report(at, StreamState::Down { reason }, silent);
         }
         self.sleep_until(self.clock.now() + wait);
     }
