@@ -287,33 +287,6 @@ fn videos_of_phones_are_turned_as_they_were_held() {
     }
 }
 
-#[test]
-fn a_sampled_source_counts_what_it_leaves_out() {
-    let options = SourceOptions {
-        sample: Some(5.0),
-        ..SourceOptions::default()
-    };
-    let info = open_with(&shipped(), options).unwrap().info();
-    assert_eq!(info.fps, Some(5.0));
-    let found = read_with(&shipped(), options);
-    let numbers: Vec<u64> = found.frames.iter().map(|frame| frame.index).collect();
-    assert_eq!(numbers, (0..300).step_by(5).collect::<Vec<u64>>());
-    assert_eq!(found.counts.not_sampled, 240);
-    assert!(
-        found
-            .frames
-            .iter()
-            .all(|frame| frame.pts_ms == frame.index as f64 * 40.0)
-    );
-    // More than there are: all.
-    let options = SourceOptions {
-        sample: Some(50.0),
-        ..options
-    };
-    let found = read_with(&shipped(), options);
-    assert_eq!((found.frames.len(), found.counts.not_sampled), (300, 0));
-}
-
 fn image(path: &Path, width: u32) {
     image::RgbImage::new(width, 4).save(path).unwrap();
 }
@@ -367,16 +340,6 @@ fn an_image_that_cannot_be_read_keeps_its_number_and_is_named() {
         found.error
     );
     assert!(found.error.len() < 2_000);
-    // What is not sampled is not read.
-    let options = SourceOptions {
-        sample: Some(25.0 / 60.0),
-        ..SourceOptions::default()
-    };
-    let found = read_with(folder.path(), options);
-    assert_eq!(
-        (found.frames.len(), found.counts.not_sampled, found.error.as_str()),
-        (1, 59, "")
-    );
 }
 
 #[test]

@@ -114,7 +114,6 @@ fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
     let options = SourceOptions {
         fps: node.fps,
-        sample: node.sample,
         ..SourceOptions::default()
     };
     (!emulated).then(|| weir_operators::media::source(&node.uri, options))

@@ -190,6 +190,8 @@ fn a_sample_holds_for_the_videos_that_take_the_place_of_a_source() {
     let output = place.replay(shipped().to_str().unwrap(), &["--speed", "max"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(place.arrived(), 60);
+    let health = &place.report()["streams"]["live-room"]["health"];
+    assert_eq!(health["not_sampled"], 240, "{health}");
     let frames: Vec<(u64, f64)> = (0..300)
         .step_by(5)
         .map(|frame| (frame, frame as f64 * 40.0))

@@ -360,6 +360,7 @@ impl Engine<'_> {
                 name: node.name.clone(),
                 factory: line.factory,
                 repeat: node.repeat,
+                sample: node.sample,
                 droppable: live,
                 pace: self.options.pace,
                 slo: self.graph.slo(),

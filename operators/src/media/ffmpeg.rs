@@ -9,7 +9,6 @@ use weir_flow::{DecodeLimit, Frame, Source, SourceCounts, SourceError, SourceInf
 
 use super::orientation::Orientation;
 use super::picture::Pictures;
-use super::sample::FrameSampler;
 use super::timeline::Timeline;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
 
@@ -32,7 +31,6 @@ pub struct FfmpegSource {
     /// How the container says that pictures are to be turned.
     orientation: Option<Orientation>,
     timeline: Option<Timeline>,
-    sampler: FrameSampler,
     stamped: bool,
     /// What is missing of the file.
     cut_off: Option<String>,
@@ -120,7 +118,6 @@ impl FfmpegSource {
             pictures: Pictures::default(),
             orientation,
             timeline: None,
-            sampler: FrameSampler::new(options.sample),
             stamped,
             cut_off,
             index: 0,
@@ -140,10 +137,6 @@ impl FfmpegSource {
                     let index = self.index;
                     self.index += 1;
                     let pts_ms = self.time(&picture);
-                    if !self.sampler.takes(pts_ms) {
-                        self.counts.not_sampled += 1;
-                        continue;
-                    }
                     // What the decoder made up from its neighbours is shown, marked and counted.
                     let concealed = picture.is_corrupt() || picture.has_decode_errors();
                     let orientation = self.orientation_of(&picture);
@@ -281,11 +274,7 @@ fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
 
 impl Source for FfmpegSource {
     fn info(&self) -> SourceInfo {
-        let sampled = |fps: f64| self.options.sample.map_or(fps, |sample| sample.min(fps));
-        SourceInfo {
-            fps: self.info.fps.map(sampled),
-            ..self.info.clone()
-        }
+        self.info.clone()
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {

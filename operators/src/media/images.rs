@@ -8,7 +8,6 @@ use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 use weir_flow::{Frame, Image, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
 
-use super::sample::FrameSampler;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, images_of};
 
 /// Unreadable files that are named; the others are counted. More would be no line to read any more.
@@ -23,7 +22,6 @@ pub struct ImageSource {
     info: SourceInfo,
     /// Milliseconds from an image to the next.
     step_ms: f64,
-    sampler: FrameSampler,
     /// Files so far.
     index: u64,
     counts: SourceCounts,
@@ -67,7 +65,7 @@ impl ImageSource {
         let info = SourceInfo {
             width,
             height,
-            fps: Some(options.sample.map_or(fps, |sample| sample.min(fps))),
+            fps: Some(fps),
             frames: Some(files.len() as u64),
             live: false,
             stamped: false,
@@ -77,7 +75,6 @@ impl ImageSource {
             files: files.into_iter(),
             info,
             step_ms: 1000.0 / fps,
-            sampler: FrameSampler::new(options.sample),
             index: 0,
             counts: SourceCounts::default(),
             named: Vec::new(),
@@ -157,10 +154,6 @@ impl Source for ImageSource {
             let index = self.index;
             self.index += 1;
             let pts_ms = index as f64 * self.step_ms;
-            if !self.sampler.takes(pts_ms) {
-                self.counts.not_sampled += 1;
-                continue;
-            }
             match read(&file) {
                 Ok(image) => {
                     let mut frame = Frame::new(index, pts_ms, image);

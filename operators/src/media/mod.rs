@@ -13,7 +13,6 @@ mod images;
 mod open;
 mod orientation;
 mod picture;
-mod sample;
 mod timeline;
 mod video_file;
 mod video_place;
@@ -39,8 +38,6 @@ pub const DEFAULT_FPS: f64 = 25.0;
 pub struct SourceOptions {
     /// Frames a second of what has no time stamps: raw elementary streams and images. Those that have keep theirs.
     pub fps: Option<f64>,
-    /// Frames a second of media time that are taken, evenly; the others are counted as not sampled. All by default.
-    pub sample: Option<f64>,
     /// Seconds without data after which a network source or a named pipe is given up.
     pub timeout_s: f64,
     /// Threads of the decoder. One by default: cores belong to the workers, and streams decode side by side.
@@ -51,7 +48,6 @@ impl Default for SourceOptions {
     fn default() -> Self {
         Self {
             fps: None,
-            sample: None,
             timeout_s: 10.0,
             threads: 1,
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, MediaClock, Silence, Span, StreamId, Timestamp};
+use weir_policy::{Backoff, FrameSampler, MediaClock, Silence, Span, StreamId, Timestamp};
 
 use crate::actors::{Egress, ModuleActor, StreamEnded, StreamStateChanged};
 use crate::assembly::Pace;
@@ -37,6 +37,8 @@ pub(crate) struct SourceLine {
     pub(crate) name: String,
     pub(crate) factory: Box<dyn SourceFactory>,
     pub(crate) repeat: bool,
+    /// Frames a second of media time that are taken; `None`: all.
+    pub(crate) sample: Option<f64>,
     pub(crate) droppable: bool,
     pub(crate) pace: Pace,
     pub(crate) slo: Span,
@@ -67,6 +69,8 @@ struct Position {
     /// What closed openings counted, and this one so far.
     closed: SourceCounts,
     counts: SourceCounts,
+    sampler: FrameSampler,
+    not_sampled: u64,
     /// Discontinuities that the media clock found.
     rebased: u64,
     /// Frames that were older than the SLO when they came.
@@ -102,6 +106,8 @@ impl SourceLine {
             next_index: 0,
             closed: SourceCounts::default(),
             counts: SourceCounts::default(),
+            sampler: FrameSampler::new(self.sample),
+            not_sampled: 0,
             rebased: 0,
             stale: 0,
             endless: self.factory.endless(),
@@ -138,6 +144,7 @@ impl SourceLine {
         }
         let mut counts = at.closed + at.counts;
         counts.discontinuities += at.rebased;
+        counts.not_sampled += at.not_sampled;
         self.egress.do_send(StreamEnded {
             stream: self.stream,
             counts,

@@ -27,7 +27,9 @@ impl SourceLine {
         at.first_index = at.next_index;
         let info = source.info();
         let finite = !self.repeat && !info.live;
-        self.progress.expects(self.stream, info.frames.filter(|_| finite));
+        let frames = info.frames.filter(|_| finite);
+        self.progress
+            .expects(self.stream, frames.map(|frames| self.sampled(frames, info.fps)));
         on_facts(source, at);
         let watch = at.watch.clone();
         let mut first = true;
@@ -49,6 +51,11 @@ impl SourceLine {
             }
             let time = self.on_frame(&mut frame, at);
             self.watch_load(&time, took, at);
+            // After the clock and the load, which reckon with every frame that is decoded.
+            if !at.sampler.takes(time.pts_ms) {
+                at.not_sampled += 1;
+                continue;
+            }
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.
@@ -61,6 +68,14 @@ impl SourceLine {
             }
         }
         Ok(())
+    }
+
+    /// How many of so many frames are taken, about.
+    fn sampled(&self, frames: u64, fps: Option<f64>) -> u64 {
+        match (self.sample, fps) {
+            (Some(sample), Some(fps)) if sample < fps => (frames as f64 * sample / fps).ceil() as u64,
+            _ => frames,
+        }
     }
 
     /// Gives the frame its number and media time.

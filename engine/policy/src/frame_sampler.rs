@@ -3,18 +3,19 @@
 /// How far a stamp may lie before its slot and still be in it: containers round to milliseconds.
 const TOLERANCE_MS: f64 = 1.0;
 
-/// Takes frames evenly by media time: the first of each slot, slots being as long as the rate says. All, where none is
-/// said.
+/// Takes frames evenly by media time: the first of each slot, slots being as long as the rate says. All, where no rate is
+/// given.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FrameSampler {
+pub struct FrameSampler {
     slot_ms: Option<f64>,
     /// The slot of the frame that was taken last.
     last: Option<f64>,
 }
 
 impl FrameSampler {
-    /// At most `fps` frames a second of media time.
-    pub(crate) fn new(fps: Option<f64>) -> Self {
+    /// Takes at most `fps` frames a second of media time.
+    #[must_use]
+    pub fn new(fps: Option<f64>) -> Self {
         Self {
             slot_ms: fps.filter(|fps| *fps > 0.0).map(|fps| 1000.0 / fps),
             last: None,
@@ -22,7 +23,7 @@ impl FrameSampler {
     }
 
     /// Whether to take the frame that is shown at `pts_ms`; times grow.
-    pub(crate) fn takes(&mut self, pts_ms: f64) -> bool {
+    pub fn takes(&mut self, pts_ms: f64) -> bool {
         let Some(slot_ms) = self.slot_ms else { return true };
         let slot = ((pts_ms + TOLERANCE_MS.min(slot_ms / 10.0)) / slot_ms).floor();
         let taken = self.last.is_none_or(|last| slot > last);
