@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Hold what a graph delivers against what is true of its clip
     Score(Score),
-    /// Report every problem of a graph
+    /// Report every problem of a graph and of what it names, or that it can be run
     Check(Check),
     /// Draw a graph
     Graph(Draw),
@@ -149,6 +149,12 @@ pub(crate) struct Check {
     /// The graph
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
+    /// Videos that take the place of the graph's sources, as for `weir replay`
+    #[arg(value_name = "VIDEO")]
+    pub(crate) videos: Vec<PathBuf>,
+    /// Look at the text of the graph alone, and open nothing that it names
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 /// `weir graph`.

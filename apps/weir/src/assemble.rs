@@ -10,7 +10,7 @@ use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorReque
 use weir_policy::plan::Plan;
 use weir_runtime::{Assembly, Spread};
 
-use crate::error::UserError;
+use crate::error::{Collected, UserError};
 use crate::plans;
 use crate::zoo::Zoo;
 
@@ -26,7 +26,7 @@ pub struct DumpInputs {
 /// Makes every part of `graph`. Files of sinks go into `out` where it is given, inputs of models as `dump` says.
 ///
 /// # Errors
-/// The first part that cannot be made, and what to do about it.
+/// Every part that cannot be made, and what to do about it.
 pub fn assemble(
     graph: Graph,
     zoo: &Zoo,
@@ -40,8 +40,24 @@ pub fn assemble(
         let message = format!("the graph has no model {name}; it has {}", names.join(", "));
         return Err(UserError::new(message).into());
     }
-    let loaded = graph.models().iter().map(|node| onnx(node, &graph, zoo, dump));
-    let loaded: Vec<Option<Arc<OnnxModel>>> = loaded.collect::<anyhow::Result<_>>()?;
+    let mut errors = Collected::default();
+    let sinks = graph.sinks().iter().map(|node| errors.take(sink(node, out)));
+    let sinks: Option<Vec<Box<dyn SinkFactory>>> = each(sinks);
+    if graph.models().iter().any(|node| !is_emulated(node, &graph)) {
+        // Said once, and not of each model.
+        let found = weir_operators::find_runtime();
+        errors.take(found.map_err(|reason| UserError::new(reason).into()));
+    }
+    let loaded: Option<Vec<Option<Arc<OnnxModel>>>> = if errors.is_empty() {
+        let models = graph.models().iter();
+        each(models.map(|node| errors.take(onnx(node, &graph, zoo, dump))))
+    } else {
+        None
+    };
+    let (Some(loaded), Some(sinks)) = (loaded, sinks) else {
+        errors.finish()?;
+        return Err(anyhow::anyhow!("a part of the graph is missing"));
+    };
     let spread = spread(&graph, &loaded)?;
     let models: Vec<Option<Arc<dyn Model>>> = loaded
         .into_iter()
@@ -50,13 +66,9 @@ pub fn assemble(
     let operators = graph
         .modules()
         .iter()
-        .map(|node| operator(node, models[node.model].as_deref(), zoo));
-    let operators = operators.collect::<anyhow::Result<_>>()?;
-    let sinks = graph
-        .sinks()
-        .iter()
-        .map(|node| sink(node, out))
-        .collect::<anyhow::Result<_>>()?;
+        .filter_map(|node| errors.take(operator(node, models[node.model].as_deref(), zoo)))
+        .collect();
+    errors.finish()?;
     Ok(Assembly {
         sources: graph.sources().iter().map(source).collect(),
         models,
@@ -65,6 +77,16 @@ pub fn assemble(
         spread,
         graph,
     })
+}
+
+/// All of them, or none where one is missing; all are made in any case.
+fn each<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let made: Vec<Option<T>> = made.collect();
+    made.into_iter().collect()
+}
+
+fn is_emulated(node: &ModelNode, graph: &Graph) -> bool {
+    matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_))
 }
 
 /// Models that have a plan, cut as it says.
@@ -121,7 +143,7 @@ fn onnx(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Arc<OnnxModel>>> {
-    if matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_)) {
+    if is_emulated(node, graph) {
         return Ok(None);
     }
     let file = match &node.origin {

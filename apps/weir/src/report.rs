@@ -171,6 +171,10 @@ fn remarks(report: &Report) -> Vec<String> {
             ));
         }
     }
+    for (name, module) in &report.modules {
+        let warnings = module.warnings.iter();
+        remarks.extend(warnings.map(|warning| format!("module {name}: {warning}")));
+    }
     for (name, sink) in &report.sinks {
         if sink.skipped > 0 || sink.lost > 0 || sink.error.is_some() {
             let counts = format!(

@@ -7,112 +7,13 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::{refuses, signal, stderr};
-use tempfile::TempDir;
-use weir_flow::{Delivery, Frame, Image, Settings, StopFlag, Value};
+use common::place::{GRAPH, Place, refused};
+use common::{signal, stderr};
+use weir_flow::StopFlag;
 use weir_operators::media::{SourceOptions, source};
-use weir_operators::sinks::sink;
-
-/// One module on an emulated device, event lines and a video: needs no model.
-const GRAPH: &str = r#"
-[app]
-name = "bad-input"
-slo = "10s"
-
-[sources.camera]
-uri = "${CLIP:-not-there.mp4}"
-
-[models.any]
-device = "emulated:any"
-profile = { "1" = "1ms" }
-
-[modules.look]
-operator = "emulate"
-model = "any"
-inputs = ["camera"]
-
-[sinks.events]
-type = "jsonl"
-path = "${EVENTS:-out/events.jsonl}"
-inputs = ["look"]
-
-[sinks.video]
-type = "mp4"
-path = "${VIDEO:-out/video.mp4}"
-inputs = ["look"]
-"#;
-
-/// A folder with the graph in it and the clips that a test wants.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("graph.toml"), GRAPH).unwrap();
-        Self(folder)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A good clip of `frames` pictures.
-    fn clip(&self, name: &str, frames: u64) {
-        let path = Value::Text(self.at(name).display().to_string());
-        let settings = Settings([("path".to_owned(), path)].into());
-        let mut sink = sink("mp4", &settings).unwrap().open().unwrap();
-        for index in 0..frames {
-            let shade = (index * 7 % 256) as u8;
-            let image = Image::from_rgb(64, 48, vec![shade; 64 * 48 * 3]);
-            let delivery = Delivery {
-                stream: "clip".into(),
-                frame: std::sync::Arc::new(Frame::new(index, index as f64 * 40.0, image)),
-                latency_ms: 0.0,
-                late: false,
-                objects: Vec::new(),
-            };
-            sink.accept(&delivery).unwrap();
-        }
-        sink.finish().unwrap();
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-        command
-            .args(arguments)
-            .current_dir(self.0.path())
-            .env("XDG_CACHE_HOME", self.at("cache"))
-            .env_remove("WEIR_MODEL_MIRROR")
-            .env_remove("RUST_LOG");
-        command
-    }
-
-    fn weir(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn report(&self) -> serde_json::Value {
-        serde_json::from_str(&std::fs::read_to_string(self.at("report.json")).unwrap()).unwrap()
-    }
-
-    fn lines(&self) -> usize {
-        std::fs::read_to_string(self.at("out/events.jsonl"))
-            .unwrap_or_default()
-            .lines()
-            .count()
-    }
-}
-
-/// One line that begins with "error:", has all the words, and the exit code of what the user can mend.
-fn refused(output: &Output, words: &[&str]) {
-    let said = refuses(output, words);
-    assert!(said.starts_with("error: "), "{said}");
-    assert_eq!(said.matches("error: ").count(), 1, "{said}");
-    assert!(!said.contains("panicked"), "{said}");
-}
 
 /// Frames of a video that is read to its end without an error.
 fn frames(path: &Path) -> u64 {
@@ -590,71 +491,4 @@ fn a_mirror_that_is_not_there() {
         .output()
         .unwrap();
     refused(&output, &["nowhere"]);
-}
-
-#[cfg(unix)]
-#[test]
-fn files_without_an_end_are_refused() {
-    let place = Place::new();
-    let made = Command::new("mkfifo").arg(place.at("fifo")).status().unwrap();
-    assert!(made.success());
-    let check = |arguments: &[&str], words: &[&str]| refused(&place.weir(arguments), words);
-    check(&["check", "/dev/zero"], &["/dev/zero", "it is a device"]);
-    check(&["check", "fifo"], &["fifo", "it is a FIFO"]);
-    check(&["check", "/dev/stdin"], &["/dev/stdin", "no modules"]);
-    check(&["plan", "/dev/zero"], &["it is a device"]);
-    check(&["simulate", "fifo"], &["it is a FIFO"]);
-    check(&["verify", "fifo"], &["it is a FIFO"]);
-    check(
-        &["--settings", "/dev/zero", "models", "list"],
-        &["it is a device"],
-    );
-    check(
-        &["score", "--events", "fifo", "--truth", "/dev/zero"],
-        &["it is a device"],
-    );
-    // Half a line of megabytes is no event, nor a recording.
-    std::fs::write(place.at("line.jsonl"), vec![b'x'; (64 << 20) + 1]).unwrap();
-    check(&["verify", "line.jsonl"], &["a line is longer than 64 MiB"]);
-    check(&["check", "line.jsonl"], &["it holds more than 4 MiB"]);
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn too_few_file_handles_are_one_error() {
-    let place = Place::new();
-    place.clip("clip.mp4", 10);
-    let limited = |handles: u32, arguments: &str| {
-        // Both limits: the soft one alone is raised by the program itself.
-        let script = format!("ulimit -n {handles} && exec \"$0\" {arguments}");
-        Command::new("sh")
-            .args(["-c", &script, env!("CARGO_BIN_EXE_weir")])
-            .current_dir(place.at(""))
-            .env("ORT_DYLIB_PATH", env!("CARGO_MANIFEST_PATH"))
-            .output()
-            .unwrap()
-    };
-    for handles in [8, 12, 20] {
-        let run = limited(handles, "replay graph.toml clip.mp4 --speed max");
-        refused(
-            &run,
-            &["file handles", &format!("may have {handles}"), "ulimit -n 1024"],
-        );
-        let streams = limited(64, "replay graph.toml clip.mp4 --streams 100");
-        refused(&streams, &["file handles", "ulimit -n 1024"]);
-        let worker = limited(handles, "worker --listen 127.0.0.1:0");
-        refused(&worker, &["a worker may need", "ulimit -n"]);
-    }
-    assert!(!place.at("out").exists(), "nothing was begun");
-    // A soft limit is the program's own to raise.
-    let soft = Command::new("sh")
-        .args([
-            "-c",
-            "ulimit -S -n 20 && exec \"$0\" replay graph.toml clip.mp4 --speed max",
-        ])
-        .arg(env!("CARGO_BIN_EXE_weir"))
-        .current_dir(place.at(""))
-        .output()
-        .unwrap();
-    assert!(soft.status.success(), "{}", stderr(&soft));
 }

@@ -7,12 +7,14 @@ mod event;
 mod jsonl;
 mod mp4;
 mod null;
+mod probe;
 pub(crate) mod target;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
 pub use event::{event_line, write_event};
 pub use null::Counted;
+pub use probe::probe;
 
 /// The sinks that a graph may name, with their keys.
 #[must_use]
