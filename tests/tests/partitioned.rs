@@ -68,7 +68,7 @@ impl Ends for AdderEnds {
                 points: Points::None,
                 parent: None,
             }],
-            attribute: None,
+            ..Inference::default()
         };
         assert_eq!(outputs[0].shape, [items.len()]);
         Ok(numbers.map(inference).collect())

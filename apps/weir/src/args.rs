@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Hold what a graph delivers against what is true of its clip
     #[command(after_long_help = glossary::TABLE)]
     Score(Score),
-    /// Report every problem of a graph
+    /// Report every problem of a graph and of what it names, or that it can be run
     Check(Check),
     /// Draw a graph
     Graph(Draw),
@@ -69,7 +69,7 @@ pub(crate) enum Command {
 }
 
 /// How a run goes and what is kept of it.
-#[derive(Debug, Clone, PartialEq, Group)]
+#[derive(Debug, Clone, Default, PartialEq, Group)]
 pub(crate) struct Course {
     /// Stop after this time, such as 60s or 5m
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
@@ -159,6 +159,12 @@ pub(crate) struct Check {
     /// The graph
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
+    /// Videos that take the place of the graph's sources, as for `weir replay`
+    #[arg(value_name = "VIDEO")]
+    pub(crate) videos: Vec<PathBuf>,
+    /// Look at the text of the graph alone, and open nothing that it names
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 /// `weir graph`.

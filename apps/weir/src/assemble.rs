@@ -10,7 +10,7 @@ use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorReque
 use weir_policy::plan::Plan;
 use weir_runtime::{Assembly, Progress, Spread};
 
-use crate::error::UserError;
+use crate::error::{Collected, UserError};
 use crate::plans;
 use crate::zoo::Zoo;
 
@@ -26,7 +26,7 @@ pub struct DumpInputs {
 /// Makes every part of `graph`. Files of sinks go into `out` where it is given, inputs of models as `dump` says.
 ///
 /// # Errors
-/// The first part that cannot be made, and what to do about it.
+/// Every part that cannot be made, and what to do about it.
 pub fn assemble(
     graph: Graph,
     zoo: &Zoo,
@@ -54,12 +54,25 @@ pub(crate) fn assemble_showing(
         let message = format!("the graph has no model {name}; it has {}", names.join(", "));
         return Err(UserError::new(message).into());
     }
+    let mut errors = Collected::default();
+    let sinks = errors.take(sinks(&graph, out));
+    let runs_models = graph.models().iter().any(|node| !is_emulated(node, &graph));
+    // Said once, and not of each model.
+    let runtime = match weir_operators::find_runtime() {
+        Err(reason) if runs_models => errors.take(Err(UserError::new(reason).into())),
+        _ => Some(()),
+    };
     let models = graph.models();
-    let loaded = (1..).zip(models).map(|(number, node)| {
+    let open = |(number, node): (usize, &ModelNode)| {
         progress.prepares("opening models", number, models.len(), &node.name);
-        onnx(node, &graph, zoo, dump)
-    });
-    let loaded: Vec<Option<Arc<OnnxModel>>> = loaded.collect::<anyhow::Result<_>>()?;
+        errors.take(onnx(node, &graph, zoo, dump))
+    };
+    let loaded: Option<Vec<Option<Arc<OnnxModel>>>> =
+        runtime.and_then(|()| each((1..).zip(models).map(open)));
+    let (Some(loaded), Some(sinks)) = (loaded, sinks) else {
+        errors.finish()?;
+        return Err(anyhow::anyhow!("a part of the graph is missing"));
+    };
     let spread = spread(&graph, &loaded)?;
     let models: Vec<Option<Arc<dyn Model>>> = loaded
         .into_iter()
@@ -68,9 +81,9 @@ pub(crate) fn assemble_showing(
     let operators = graph
         .modules()
         .iter()
-        .map(|node| operator(node, models[node.model].as_deref(), zoo));
-    let operators = operators.collect::<anyhow::Result<_>>()?;
-    let sinks = sinks(&graph, out)?;
+        .filter_map(|node| errors.take(operator(node, models[node.model].as_deref(), zoo)))
+        .collect();
+    errors.finish()?;
     Ok(Assembly {
         sources: graph.sources().iter().map(source).collect(),
         models,
@@ -79,6 +92,16 @@ pub(crate) fn assemble_showing(
         spread,
         graph,
     })
+}
+
+/// All of them, or none where one is missing; all are made in any case.
+fn each<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let made: Vec<Option<T>> = made.collect();
+    made.into_iter().collect()
+}
+
+fn is_emulated(node: &ModelNode, graph: &Graph) -> bool {
+    matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_))
 }
 
 /// Models that have a plan, cut as it says.
@@ -135,7 +158,7 @@ fn onnx(
     zoo: &Zoo,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Option<Arc<OnnxModel>>> {
-    if matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_)) {
+    if is_emulated(node, graph) {
         return Ok(None);
     }
     let file = match &node.origin {

@@ -37,6 +37,19 @@ pub(crate) struct LaunchOptions {
     pub(crate) reads: Vec<PathBuf>,
 }
 
+impl LaunchOptions {
+    /// The graph as it is, on its own sources.
+    pub(crate) fn of_graph(course: Course) -> Self {
+        Self {
+            course,
+            speed: Speed::Own,
+            out: None,
+            dump_inputs: None,
+            reads: Vec::new(),
+        }
+    }
+}
+
 /// What came of a run.
 pub(crate) struct Ran {
     /// Its report.
@@ -87,7 +100,15 @@ pub(crate) fn carry_out(
 }
 
 /// All files that a run reads and writes.
-fn files(graph: &Graph, options: &LaunchOptions, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Files> {
+///
+/// # Errors
+/// A sink that cannot be made.
+pub(crate) fn files(
+    graph: &Graph,
+    options: &LaunchOptions,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<Files> {
     let mut files = Files::default();
     for source in graph.sources() {
         let path = source.uri.strip_prefix("file:").unwrap_or(&source.uri);

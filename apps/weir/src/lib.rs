@@ -34,6 +34,14 @@ pub use assemble::{DumpInputs, assemble};
 pub use catalog::{catalog, load};
 pub use zoo::Zoo;
 
+/// What is logged: as `RUST_LOG` says; else errors, and what looks wrong with what models give.
+fn log_filter() -> tracing_subscriber::EnvFilter {
+    match std::env::var_os("RUST_LOG") {
+        Some(said) if !said.is_empty() => tracing_subscriber::EnvFilter::from_default_env(),
+        _ => tracing_subscriber::EnvFilter::new("error,weir::outputs=warn"),
+    }
+}
+
 /// Carries out the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -45,7 +53,7 @@ pub fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(printable::LogWriter::default)
         .with_ansi(false)
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_env_filter(log_filter())
         .init();
     handles::raise_limit();
     match commands::run(args) {

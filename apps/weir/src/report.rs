@@ -185,6 +185,10 @@ fn remarks(report: &Report) -> Vec<String> {
             "decoding alone needs more than this machine has: {needed_cores:.1} of {cores} cores"
         ));
     }
+    for (name, module) in &report.modules {
+        let warnings = module.warnings.iter();
+        remarks.extend(warnings.map(|warning| format!("module {name}: {warning}")));
+    }
     for (name, sink) in &report.sinks {
         if sink.closed {
             remarks.push(format!(

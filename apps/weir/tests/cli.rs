@@ -279,7 +279,11 @@ fn the_applications_are_well_formed_and_name_what_they_lack() {
             .join(app)
             .join("graph.toml");
         let graph = graph.to_str().unwrap();
-        let checked = weir(folder.path(), &["check", graph]);
+        refuses(
+            &weir(folder.path(), &["check", graph]),
+            &["models are not here", model, "weir models pull"],
+        );
+        let checked = weir(folder.path(), &["check", "--quick", graph]);
         assert!(checked.status.success(), "{}", stderr(&checked));
         assert!(stdout(&checked).contains("no problems"));
         assert!(!stderr(&checked).contains("warning"), "{}", stderr(&checked));
@@ -338,7 +342,7 @@ inputs = ["faces"]
 "#;
     let graph = folder.path().join("graph.toml");
     std::fs::write(&graph, text).unwrap();
-    let check = weir(folder.path(), &["check", "graph.toml"]);
+    let check = weir(folder.path(), &["check", "--quick", "graph.toml"]);
     assert!(check.status.success(), "{}", stderr(&check));
 
     let arguments = ["profile", "graph.toml", "--out", "made"];

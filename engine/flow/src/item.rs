@@ -38,14 +38,16 @@ pub struct Inference {
     pub objects: Vec<Object>,
     /// What it says of the item's own object.
     pub attribute: Option<Attribute>,
+    /// Whether the model gave numbers for the item that are none: infinite, or not a number.
+    pub not_finite: bool,
 }
 
 /// Of a model that finds no objects but says something of the item's own.
 impl From<Option<Attribute>> for Inference {
     fn from(attribute: Option<Attribute>) -> Self {
         Self {
-            objects: Vec::new(),
             attribute,
+            ..Self::default()
         }
     }
 }

@@ -58,6 +58,14 @@ pub enum Sources {
     Replaced,
 }
 
+impl Sources {
+    /// [`Sources::Replaced`] where there are others.
+    #[must_use]
+    pub fn instead_of(others: bool) -> Self {
+        if others { Self::Replaced } else { Self::Own }
+    }
+}
+
 /// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
 ///
 /// # Errors

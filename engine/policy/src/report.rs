@@ -75,6 +75,9 @@ pub struct ModuleReport {
     /// Batches that failed.
     #[serde(default)]
     pub failed: u64,
+    /// What looks wrong with what its model gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Drops at one place for one reason.
@@ -154,6 +157,7 @@ pub struct ModuleTally {
     batches: u64,
     items: u64,
     failed: u64,
+    warnings: Vec<String>,
     priority_switches: u64,
     queue: Histogram,
     wait: Histogram,
@@ -179,6 +183,11 @@ impl ModuleTally {
         self.failed += u64::from(failed);
     }
 
+    /// What the model gives looks wrong.
+    pub fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     /// How often the priority has changed by now.
     pub fn priority_switches(&mut self, switches: u64) {
         self.priority_switches = switches;
@@ -201,6 +210,7 @@ impl ModuleTally {
             exec_ms: self.exec.quantiles(),
             priority_switches: self.priority_switches,
             failed: self.failed,
+            warnings: self.warnings.clone(),
         }
     }
 }

@@ -256,6 +256,7 @@ impl Engine<'_> {
                 id: spec.id,
                 name: node.name.clone(),
                 model: node.model,
+                infers: operator.is_some(),
                 operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
                 successors: self.plan.topology.successors(spec.id).to_vec(),
                 parts: Arc::clone(&parts),

@@ -7,6 +7,9 @@ use crate::worker::StepTimes;
 /// How often modules and slots look at the time passing.
 pub(crate) const TICK: Span = Span::from_millis(200);
 
+/// Target of log lines that say that what a model gives looks wrong: whoever starts a program shows them.
+pub(crate) const OUTPUTS: &str = "weir::outputs";
+
 const BATCH_SECONDS: &str = "weir_batch_seconds";
 const STEP_SECONDS: &str = "weir_batch_step_seconds";
 const QUEUE_SECONDS: &str = "weir_module_queue_seconds";

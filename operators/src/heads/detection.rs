@@ -116,7 +116,7 @@ impl Keep {
         let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
         Inference {
             objects,
-            attribute: None,
+            ..Inference::default()
         }
     }
 }

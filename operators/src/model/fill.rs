@@ -96,9 +96,19 @@ impl Fill {
         for (row, placed) in self.placed.iter().enumerate() {
             outputs.clear();
             outputs.extend(data.iter().map(|data| output(data, row, rows)));
-            inferences.push(model.head.decode(&outputs, placed));
+            let mut inference = model.head.decode(&outputs, placed);
+            inference.not_finite = !outputs.iter().all(|output| is_finite(output.data));
+            inferences.push(inference);
         }
     }
+}
+
+/// Whether all numbers are finite; in blocks without a branch, which compilers make into few instructions.
+fn is_finite(data: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    let bad = |value: &f32| u32::from(value.to_bits() & EXPONENT == EXPONENT);
+    data.chunks(256)
+        .all(|block| block.iter().map(bad).fold(0, std::ops::BitOr::bitor) == 0)
 }
 
 fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
@@ -215,4 +225,23 @@ fn flat(input: &Input, item: &Item, corners: [Point; 4], spec: &InputSpec) -> Op
         width
     };
     Projective::from_quad(corners, used, height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_seen_wherever_they_stand() {
+        let mut data = vec![f32::MAX; 600];
+        data[1] = f32::MIN_POSITIVE / 2.0;
+        assert!(is_finite(&data) && is_finite(&[]));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN] {
+            for at in [0, 255, 256, 599] {
+                let mut data = data.clone();
+                data[at] = bad;
+                assert!(!is_finite(&data), "{bad} at {at}");
+            }
+        }
+    }
 }

@@ -154,7 +154,6 @@ fn both_eyes_become_one_attribute() {
     assert_eq!(items.len(), 2);
     assert_eq!(rect_of(&items[0]), Rect::new(33.0, 23.0, 47.0, 37.0));
     let iris = |x: f32| Inference {
-        objects: Vec::new(),
         attribute: Some(Attribute::Iris {
             eyes: vec![KeyPoint {
                 at: Point::new(x, 30.0),
@@ -162,6 +161,7 @@ fn both_eyes_become_one_attribute() {
             }],
             radius: vec![x],
         }),
+        ..Inference::default()
     };
     let finding = operator.finding(4, &items, vec![iris(61.0), iris(41.0)]);
     assert_eq!(finding.notes.len(), 1);
@@ -184,7 +184,7 @@ fn what_two_crops_show_is_found_once_and_names_its_parent() {
             score,
             ..object("plate", Rect::new(40.0, 40.0, 60.0, 50.0), Points::None)
         }],
-        attribute: None,
+        ..Inference::default()
     };
     let finding = operator.finding(5, &items, vec![plate(0.6), plate(0.8)]);
     assert_eq!(finding.objects.len(), 1);
@@ -233,7 +233,7 @@ fn only_objects_of_the_kept_classes_are_found() {
         .to_vec();
     let inference = Inference {
         objects,
-        attribute: None,
+        ..Inference::default()
     };
     let finding = operator.finding(0, &items, vec![inference]);
     let classes: Vec<&str> = finding.objects.iter().map(|object| &*object.class).collect();
@@ -261,8 +261,8 @@ fn the_class_of_a_frame_is_an_object() {
         2,
         &items,
         vec![Inference {
-            objects: Vec::new(),
             attribute,
+            ..Inference::default()
         }],
     );
     assert_eq!(

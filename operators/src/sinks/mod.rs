@@ -8,12 +8,14 @@ mod jsonl;
 mod line_file;
 mod mp4;
 mod null;
+mod probe;
 pub(crate) mod target;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
 pub use event::{SCHEMA, event_line, write_event};
 pub use null::Counted;
+pub use probe::probe;
 
 /// The sinks that a graph may name, with their keys.
 #[must_use]

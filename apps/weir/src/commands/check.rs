@@ -1,15 +1,44 @@
-//! `weir check`: every problem of a graph.
+//! `weir check`: every problem of a graph, and of what it names.
 
-use crate::args::Check;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use weir_flow::{DeviceKind, SourceError, StopFlag};
+use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources};
+use weir_operators::media::{SourceOptions, source};
+use weir_operators::sinks::probe;
+
+use super::replay::on_videos;
+use crate::args::{Check, Course};
+use crate::error::{Collected, UserError};
+use crate::launch::LaunchOptions;
+use crate::settings::Settings;
 use crate::zoo::Zoo;
-use crate::{catalog, output};
+use crate::{assemble, catalog, handles, launch, output, zoo};
 
-/// Says that the graph is well formed, or what is wrong with it.
+/// Says that the graph can be run, or all that is wrong with it. What it names is opened as a run would open it, and left
+/// as it is; with `--quick` the text alone is looked at.
 ///
 /// # Errors
-/// All problems at once.
-pub(crate) fn check(args: &Check, zoo: &Zoo) -> anyhow::Result<()> {
-    let graph = catalog::load(&args.graph, zoo)?;
+/// All problems at once: those of the text, and where there are none those of what it names.
+pub(crate) fn check(args: &Check, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
+    let sources = Sources::instead_of(!args.videos.is_empty());
+    let graph = catalog::load_for(sources, &args.graph, zoo)?;
+    let graph = on_videos(graph, &args.videos)?;
+    let verdict = verdict(&graph);
+    let aside = if args.quick {
+        vec!["only the text was looked at".to_owned()]
+    } else {
+        opened(graph, settings, zoo)?
+    };
+    output::say(&verdict)?;
+    for remark in aside {
+        output::remark(&remark);
+    }
+    Ok(())
+}
+
+fn verdict(graph: &Graph) -> String {
     let counted = [
         (graph.sources().len(), "source"),
         (graph.modules().len(), "module"),
@@ -17,11 +46,86 @@ pub(crate) fn check(args: &Check, zoo: &Zoo) -> anyhow::Result<()> {
         (graph.sinks().len(), "sink"),
     ];
     let counted = counted.map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }));
-    output::say(&format!(
+    format!(
         "{}: {}, SLO {}: no problems",
         crate::printable::line(graph.name()),
         counted.join(", "),
         graph.slo()
-    ))?;
-    Ok(())
+    )
+}
+
+/// Opens what a run would open. Gives what was not, and why.
+fn opened(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<String>> {
+    let mut errors = Collected::default();
+    let mut aside = Vec::new();
+    let options = LaunchOptions::of_graph(Course::default());
+    let files = launch::files(&graph, &options, settings, zoo);
+    errors.take(files.and_then(|files| files.check()));
+    errors.take(handles::require(&graph).map_err(Into::into));
+    for worker in graph.workers() {
+        if worker.address.is_some() {
+            aside.push(format!("worker {}: it was not called", worker.name));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for node in graph.sources() {
+        // Many streams may be of one file.
+        if seen.insert(&node.uri) {
+            let options = SourceOptions {
+                fps: node.fps,
+                ..SourceOptions::default()
+            };
+            let opened = open_source(&node.uri, options);
+            let named =
+                opened.map_err(|error| UserError::new(format!("source {}: {error}", node.name)).into());
+            let remark = errors.take(named).flatten();
+            aside.extend(remark.map(|remark| format!("source {}: {remark}", node.name)));
+        }
+    }
+    for (index, node) in graph.sinks().iter().enumerate() {
+        let streams: Vec<String> = graph
+            .streams_of_sink(index)
+            .into_iter()
+            .map(|stream| graph.sources()[stream].name.clone())
+            .collect();
+        let probed = probe(&node.kind, &node.settings, &streams);
+        errors.take(probed.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into()));
+    }
+    // What is missing of the zoo is said together, with one command that brings it; the other models are opened all the same.
+    if errors.take(zoo::require(&graph, zoo)).is_none() {
+        for node in graph.models().iter().filter(|node| zoo::has(node, zoo)) {
+            errors.take(assemble::model(node, &graph, zoo, None));
+        }
+    } else if let Some(assembly) = errors.take(assemble::assemble(graph, zoo, None, None)) {
+        let graph = &assembly.graph;
+        for (node, model) in graph.models().iter().zip(&assembly.models) {
+            let device = match graph.devices()[node.device].class {
+                DeviceClass::Cpu => DeviceKind::Cpu,
+                DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+                // Nothing is opened there.
+                DeviceClass::Emulated(_) | DeviceClass::Workers => continue,
+            };
+            let Some(model) = model else { continue };
+            let session = model.open(device).map(drop);
+            errors.take(session.map_err(|error| UserError::new(error.to_string()).into()));
+        }
+    }
+    errors.finish()?;
+    Ok(aside)
+}
+
+/// Opens what can be opened without waiting for somebody else; says why where it cannot.
+fn open_source(uri: &str, options: SourceOptions) -> Result<Option<String>, SourceError> {
+    if uri.starts_with(EmulatedStream::SCHEME) {
+        return Ok(None);
+    }
+    let path = Path::new(uri.strip_prefix("file:").unwrap_or(uri));
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() || found.is_dir() => {}
+        Ok(_) => return Ok(Some("it is a device or a pipe, and was not opened".to_owned())),
+        Err(_) if uri.contains("://") => return Ok(Some("its address was not called".to_owned())),
+        // Opening it says what is wrong.
+        Err(_) => {}
+    }
+    source(uri, options).open(&StopFlag::default()).map(|_| None)
 }

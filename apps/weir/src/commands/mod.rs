@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
         Command::Score(args) => score::score(args, &settings, &zoo),
         Command::Simulate(args) => simulate::simulate(&args, &zoo),
-        Command::Check(args) => check::check(&args, &zoo),
+        Command::Check(args) => check::check(&args, &settings, &zoo),
         Command::Graph(args) => graph::draw(&args, &zoo),
         Command::Profile(args) => profile::profile(&args, &zoo),
         Command::Plan(args) => plan::plan(&args),

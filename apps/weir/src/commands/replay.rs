@@ -40,14 +40,10 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
 /// # Errors
 /// As [`replay`].
 pub(super) fn play(path: &Path, playback: &Playback, zoo: &Zoo) -> anyhow::Result<Graph> {
-    let sources = if playback.videos.is_empty() {
-        Sources::Own
-    } else {
-        Sources::Replaced
-    };
+    let sources = Sources::instead_of(!playback.videos.is_empty());
     let graph = catalog::load_for(sources, path, zoo)?;
     let policy = policy(graph.policy(), playback);
-    let graph = on_videos(graph, playback)?.with_policy(policy);
+    let graph = as_played(graph, playback)?.with_policy(policy);
     zoo::require(&graph, zoo)?;
     if playback.repeat && playback.speed == Speed::Max && playback.course.duration.is_none() {
         crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
@@ -90,47 +86,53 @@ fn policy(of_graph: &Policy, args: &Playback) -> Policy {
     policy
 }
 
-/// The graph on the videos, or on its own sources where none is given, as many streams as wanted.
-fn on_videos(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
+/// The graph on the videos, or on its own sources where none is given.
+pub(super) fn on_videos(graph: Graph, videos: &[PathBuf]) -> anyhow::Result<Graph> {
+    let sources = sources(&graph, videos)?;
+    Ok(named_apart(graph, sources))
+}
+
+/// The videos as sources, or the graph's own where none is given.
+fn sources(graph: &Graph, videos: &[PathBuf]) -> anyhow::Result<Vec<SourceNode>> {
     let of_graph = graph.sources();
-    let templates: Vec<SourceNode> = if args.videos.is_empty() {
-        of_graph.to_vec()
-    } else {
-        args.videos
-            .iter()
-            .map(|video| source(video, of_graph.first()))
-            .collect::<anyhow::Result<_>>()?
-    };
+    if videos.is_empty() {
+        return Ok(of_graph.to_vec());
+    }
+    videos
+        .iter()
+        .map(|video| source(video, of_graph.first()))
+        .collect()
+}
+
+/// The graph on these streams, each with a name of its own.
+fn named_apart(graph: Graph, streams: Vec<SourceNode>) -> Graph {
+    let names = unique_names(streams.iter().map(|source| source.name.as_str()));
+    let streams = streams.into_iter().zip(names);
+    let streams = streams.map(|(source, name)| SourceNode { name, ..source });
+    graph.with_streams(streams.collect())
+}
+
+/// The graph with as many streams as wanted, played as wanted.
+fn as_played(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
+    let templates = sources(&graph, &args.videos)?;
     if templates.is_empty() {
         return Err(UserError::new("the graph has no source; give a video").into());
     }
     // As fast as it goes, once: an archive. Nothing is dropped for being late, unless the graph or a rule asks for it.
     let archive = args.speed == Speed::Max && !args.repeat && args.drop.is_none();
     let count = args.streams.map_or(templates.len(), |streams| streams as usize);
-    let names = unique_names(
-        templates
-            .iter()
-            .cycle()
-            .take(count)
-            .map(|source| source.name.as_str()),
-    );
-    let streams = templates
-        .iter()
-        .cycle()
-        .zip(names)
-        .map(|(source, name)| SourceNode {
-            name,
-            mode: if archive {
-                SourceMode::Lossless
-            } else {
-                source.mode
-            },
-            mode_given: archive || source.mode_given,
-            repeat: args.repeat,
-            ..source.clone()
-        });
+    let streams = templates.iter().cycle().take(count).map(|source| SourceNode {
+        mode: if archive {
+            SourceMode::Lossless
+        } else {
+            source.mode
+        },
+        mode_given: archive || source.mode_given,
+        repeat: args.repeat,
+        ..source.clone()
+    });
     let streams = streams.collect();
-    Ok(graph.with_streams(streams))
+    Ok(named_apart(graph, streams))
 }
 
 /// A video as a source; what else is to be known comes from the source whose place it takes.

@@ -1,6 +1,6 @@
 //! `weir run`: a graph on its own sources.
 
-use crate::args::{Run, Speed};
+use crate::args::Run;
 use crate::launch::{LaunchOptions, launch};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
@@ -13,12 +13,5 @@ use crate::{catalog, zoo};
 pub(crate) fn run(args: Run, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let graph = catalog::load(&args.graph, zoo)?;
     zoo::require(&graph, zoo)?;
-    let options = LaunchOptions {
-        course: args.course,
-        speed: Speed::Own,
-        out: None,
-        dump_inputs: None,
-        reads: Vec::new(),
-    };
-    launch(graph, &options, settings, zoo)
+    launch(graph, &LaunchOptions::of_graph(args.course), settings, zoo)
 }

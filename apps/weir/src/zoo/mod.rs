@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 use weir_flow::{Settings as Keys, Value, ZooHint};
-use weir_graph::{Graph, ModelOrigin};
+use weir_graph::{Graph, ModelNode, ModelOrigin};
 
 use crate::error::UserError;
 use crate::settings::Settings;
@@ -186,15 +186,22 @@ impl Zoo {
 
 /// Models of the zoo that the graph needs, by name.
 fn needed(graph: &Graph) -> BTreeSet<&str> {
-    let origins = graph.models().iter().filter_map(|model| match &model.origin {
+    let modules = graph.modules().iter().flat_map(|module| named(&module.settings));
+    graph.models().iter().flat_map(of_model).chain(modules).collect()
+}
+
+/// Those that one of its models needs.
+fn of_model(model: &ModelNode) -> impl Iterator<Item = &str> {
+    let origin = match &model.origin {
         ModelOrigin::Zoo(name) => Some(name.as_str()),
         _ => None,
-    });
-    let models = graph.models().iter().map(|model| &model.settings);
-    let texts = models
-        .chain(graph.modules().iter().map(|module| &module.settings))
-        .flat_map(named);
-    origins.chain(texts).collect()
+    };
+    origin.into_iter().chain(named(&model.settings))
+}
+
+/// Whether all that the model needs of the zoo is here and is what it is called.
+pub(crate) fn has(model: &ModelNode, zoo: &Zoo) -> bool {
+    of_model(model).all(|name| zoo.resolve(name).is_ok())
 }
 
 /// Models of the zoo that keys name: `second = "zoo:fsanet-var"`.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod place;
+
 use std::process::{Child, Command, Output};
 
 pub(crate) fn stdout(output: &Output) -> String {

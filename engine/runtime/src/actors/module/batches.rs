@@ -90,6 +90,7 @@ impl ModuleActor {
         telemetry::batch(&self.setup.name, took, &steps);
         let fact = match result {
             Ok(inferences) => {
+                self.check_outputs(&inferences);
                 self.keep(&parts, inferences);
                 ModuleEvent::Finished { batch, took }
             }
@@ -106,6 +107,16 @@ impl ModuleActor {
         if let Some(wire) = self.wire.as_ref().filter(|_| !self.setup.planned) {
             wire.slots
                 .do_send(SlotFact(SlotEvent::Finished { module, slot, took }));
+        }
+    }
+
+    fn check_outputs(&mut self, inferences: &[Inference]) {
+        if !self.setup.infers {
+            return;
+        }
+        for warning in self.outputs.on_batch(inferences) {
+            tracing::warn!(target: telemetry::OUTPUTS, "module {}: {warning}", self.setup.name);
+            self.tally.warn(warning);
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod batches;
 mod carry;
+mod output_check;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use weir_flow::{Inference, Item, Operator};
 use weir_policy::{
     BatchId, Join, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleTally, Part, RequestId, SlotId,
 };
+
+use output_check::OutputCheck;
 
 use super::egress::{Egress, Tallied};
 use super::reservations::ReservationActor;
@@ -84,6 +87,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) planned: bool,
     /// Whether a request can be in two modules at once, so that drops must be told.
     pub(crate) splits: bool,
+    /// Whether its model is one, whose outputs are looked at.
+    pub(crate) infers: bool,
 }
 
 /// A request in this module.
@@ -101,6 +106,7 @@ pub(crate) struct ModuleActor {
     held: BTreeMap<RequestId, Held>,
     running: BTreeMap<BatchId, Vec<Part>>,
     tally: ModuleTally,
+    outputs: OutputCheck,
     facts: Vec<ModuleEvent>,
     effects: Vec<ModuleEffect>,
     deciding: bool,
@@ -117,6 +123,7 @@ impl ModuleActor {
             held: BTreeMap::new(),
             running: BTreeMap::new(),
             tally: ModuleTally::default(),
+            outputs: OutputCheck::default(),
             facts: Vec::new(),
             effects: Vec::new(),
             deciding: false,

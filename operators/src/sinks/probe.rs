@@ -1,0 +1,96 @@
+//! Whether a sink could write, found out without writing: nothing is made, emptied or touched that stays.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use weir_flow::{Settings, SinkError};
+
+use super::target::{failed, io_failed};
+
+/// Looks whether a sink of `kind` with checked `settings` could write the files of `streams`.
+///
+/// # Errors
+/// [`SinkError`] as the sink itself would give it.
+pub fn probe(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
+    let targets = super::sink_for(kind, settings, streams)?.targets();
+    targets.iter().try_for_each(|path| probe_file(kind, path))
+}
+
+fn probe_file(kind: &str, path: &Path) -> Result<(), SinkError> {
+    match std::fs::metadata(path) {
+        // Opened to be appended to, a file stays as it is.
+        Ok(found) if found.is_file() => {
+            let opened = OpenOptions::new().append(true).open(path);
+            opened.map_err(|error| io_failed(path, &error))?;
+            if kind == "mp4" { beside(path) } else { Ok(()) }
+        }
+        Ok(found) if found.is_dir() => Err(failed(path, "it is a folder: choose another name")),
+        Ok(_) if kind == "mp4" => Err(failed(
+            path,
+            "it is there already, and no file: choose another name",
+        )),
+        // A pipe or a device: opening one may wait for its other end.
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => beside(path),
+        Err(error) => Err(io_failed(path, &error)),
+    }
+}
+
+/// Whether a file can be made beside `path`, or in the nearest folder above it that is there.
+fn beside(path: &Path) -> Result<(), SinkError> {
+    let above = path.ancestors().skip(1).map(|folder| {
+        if folder.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            folder.to_owned()
+        }
+    });
+    let Some(folder) = above.into_iter().find(|folder| folder.exists()) else {
+        return Err(failed(path, "there is no folder above it"));
+    };
+    if !folder.is_dir() {
+        return Err(failed(path, format!("{} is no folder", folder.display())));
+    }
+    // A file without a name, where the system has those; it is gone when it is closed in any case.
+    tempfile::tempfile_in(&folder)
+        .map(drop)
+        .map_err(|error| io_failed(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::Value;
+
+    use super::*;
+
+    fn look(kind: &str, path: &Path) -> Result<(), String> {
+        let path = Value::Text(path.display().to_string());
+        let settings = Settings([("path".to_owned(), path)].into());
+        probe(kind, &settings, &["stream".to_owned()]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn targets_are_looked_at_and_left_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("there.jsonl"), "a line\n").expect("written");
+        let before = std::fs::metadata(at("there.jsonl")).and_then(|found| found.modified());
+        for kind in ["jsonl", "mp4"] {
+            assert_eq!(look(kind, &at("new/deep/{stream}.jsonl")), Ok(()));
+            assert_eq!(look(kind, &at("there.jsonl")), Ok(()));
+            let folder = look(kind, folder.path()).expect_err("a folder");
+            assert!(folder.contains("it is a folder"), "{folder}");
+            let below = look(kind, &at("there.jsonl/a.jsonl")).expect_err("below a file");
+            assert!(below.contains("there.jsonl"), "{below}");
+        }
+        assert_eq!(look("jsonl", Path::new("/dev/null")), Ok(()));
+        assert_eq!(look("null", Path::new("/nowhere/at/all")), Ok(()));
+        assert_eq!(look("jsonl", Path::new("-")), Ok(()));
+        let after = std::fs::metadata(at("there.jsonl")).and_then(|found| found.modified());
+        assert_eq!(before.ok(), after.ok());
+        assert_eq!(std::fs::read(at("there.jsonl")).expect("read"), b"a line\n");
+        let names = std::fs::read_dir(folder.path()).expect("listed").count();
+        assert_eq!(names, 1, "nothing was left behind");
+    }
+}
