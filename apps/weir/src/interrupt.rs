@@ -1,6 +1,8 @@
 //! Ctrl-C, being asked to terminate, and a terminal that is closed: once to stop cleanly (files are finished, requests
-//! accounted for), twice to leave at once.
+//! accounted for), twice to leave at once. The limits of a process (`ulimit`) count as well: one on the time of processors
+//! as being asked once, one on the size of files as an error of the file that is too large.
 
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_flow::StopFlag;
 use weir_policy::Span;
@@ -46,6 +48,9 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
                 else {
                     return;
                 };
+                // A limit that is reached would end the program on the spot; with a handler, writing fails instead.
+                let _too_large = signal(SignalKind::from_raw(Number::XFSZ.as_raw()));
+                let mut spent = signal(SignalKind::from_raw(Number::XCPU.as_raw())).ok();
                 let mut hangup = if outlives_terminal() {
                     None
                 } else {
@@ -59,7 +64,9 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
                     tokio::select! {
                         _ = interrupt.recv() => {}
                         _ = terminate.recv() => {}
-                        () = hung_up(&mut hangup) => {}
+                        () = received(&mut hangup) => {}
+                        // It comes again each second.
+                        () = received(&mut spent) => if asked.is_some() { continue },
                     }
                     let now = clock.now();
                     match asked {
@@ -77,11 +84,11 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
     Ok(())
 }
 
-/// Comes back when the terminal was closed; never where that is not watched for.
-async fn hung_up(hangup: &mut Option<Signal>) {
-    match hangup {
-        Some(hangup) => {
-            hangup.recv().await;
+/// Comes back when the signal came; never where it is not watched for.
+async fn received(watched: &mut Option<Signal>) {
+    match watched {
+        Some(watched) => {
+            watched.recv().await;
         }
         None => std::future::pending().await,
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Those of the disk; nothing is left behind then.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let path = named(path);
     if is_device(path) {
         return fs::write(path, text);
     }
@@ -29,6 +30,15 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
         let _ = fs::remove_file(beside);
     }
     written
+}
+
+/// What a path names: `-` is the standard output.
+fn named(path: &Path) -> &Path {
+    if path.as_os_str() == "-" {
+        Path::new("/dev/stdout")
+    } else {
+        path
+    }
 }
 
 /// Whether a path names no file that could be replaced, such as `/dev/stdout`, whatever that is at the moment.
@@ -54,6 +64,7 @@ impl Reserved {
     /// # Errors
     /// Those of the disk, and where another run holds it.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        let path = named(path);
         let path_owned = path.to_owned();
         if is_device(path) {
             let _opens = OpenOptions::new().append(true).open(path)?;

@@ -7,7 +7,7 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::place::{GRAPH, Place, refused};
@@ -505,4 +505,32 @@ fn a_mirror_that_is_not_there() {
         .output()
         .unwrap();
     refused(&output, &["nowhere"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_of_the_file() {
+    let place = Place::new();
+    place.clip("clip.mp4", 400);
+    let run = Command::new("sh")
+        .args(["-c", "ulimit -f 16 && exec \"$0\" replay graph.toml clip.mp4 --speed max --report report.json"])
+        .arg(env!("CARGO_BIN_EXE_weir"))
+        .current_dir(place.at(""))
+        .output()
+        .unwrap();
+    refused(&run, &["sink events", "events.jsonl"]);
+    let report = place.report();
+    adds_up(&report);
+    assert!(count(&report["sinks"]["events"], "lost") > 0);
+}
+
+#[test]
+fn a_report_to_a_dash_goes_to_the_standard_output() {
+    let place = Place::new();
+    place.clip("clip.mp4", 10);
+    let run = place.weir(&["replay", "graph.toml", "clip.mp4", "--speed", "max", "--report", "-"]);
+    assert!(run.status.success(), "{}", stderr(&run));
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(count(&report["requests"], "delivered"), 10);
+    assert!(!place.at("-").exists());
 }
