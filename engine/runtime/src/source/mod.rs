@@ -64,6 +64,8 @@ struct Position {
     first_index: u64,
     /// The number that comes next.
     next_index: u64,
+    /// How many numbers the last frame was after the one before: more than one where the source leaves some out.
+    steps: u64,
     /// What closed openings counted, and this one so far.
     closed: SourceCounts,
     counts: SourceCounts,
@@ -100,6 +102,7 @@ impl SourceLine {
             frames: 0,
             first_index: 0,
             next_index: 0,
+            steps: 1,
             closed: SourceCounts::default(),
             counts: SourceCounts::default(),
             rebased: 0,
