@@ -149,8 +149,11 @@ impl MediaClock {
     /// A frame came at `now`, is stamped `stamp_ms`, and is `steps` frames after the one before: more than one where the
     /// source left some out.
     pub fn on_frame(&mut self, stamp_ms: f64, steps: u64, now: Timestamp) -> FrameTime {
-        let (pts_ms, discontinuity) = self.pts(stamp_ms, steps.clamp(1, MAX_STEPS) as f64, now);
-        let missing = self.missing(pts_ms);
+        let steps = steps.clamp(1, MAX_STEPS) as f64;
+        // As it was before a gap that may be in this step.
+        let interval_ms = self.interval.ms();
+        let (pts_ms, discontinuity) = self.pts(stamp_ms, steps, now);
+        let missing = self.missing(pts_ms, steps, interval_ms);
         let age = self.age(pts_ms, now);
         self.last = Some(Last { pts_ms, arrived: now });
         self.reopened = false;
@@ -240,14 +243,15 @@ impl MediaClock {
         pts_ms
     }
 
-    fn missing(&self, pts_ms: f64) -> u64 {
+    fn missing(&self, pts_ms: f64, steps: f64, interval: f64) -> u64 {
         let Some(last) = self.last.filter(|_| self.facts.live) else {
             return 0;
         };
-        let (gap, interval) = (pts_ms - last.pts_ms, self.interval.ms());
+        // What the source left out by itself is in its numbers.
+        let gap = pts_ms - last.pts_ms - steps * interval;
         if self.reopened || gap > MIN_GAP.0.max(MIN_GAP.1 * interval) {
             // At most by the clock's own bounds, so it fits.
-            ((gap / interval).round() - 1.0).max(0.0) as u64
+            (gap / interval).round().max(0.0) as u64
         } else {
             0
         }

@@ -165,6 +165,21 @@ fn an_outage_that_the_wall_clock_confirms_stays_a_gap() {
 }
 
 #[test]
+fn a_sampled_camera_misses_what_it_did_not_send_and_not_what_was_left_out() {
+    let mut clock = live();
+    let mut send = |second: u32, steps: u64| {
+        let made = f64::from(second) * 1_000.0;
+        clock.on_frame(made, steps, at(made + 30.0)).missing
+    };
+    assert!((0..60).all(|second| send(second, 25) == 0), "one frame of 25");
+    assert_eq!(
+        send(69, 25),
+        225,
+        "of ten seconds, one second's frames were numbered"
+    );
+}
+
+#[test]
 fn a_live_stamp_from_the_future_is_rebased() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);

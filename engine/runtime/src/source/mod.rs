@@ -66,6 +66,8 @@ struct Position {
     first_index: u64,
     /// The number that comes next.
     next_index: u64,
+    /// How many numbers the last frame was after the one before: more than one where the source leaves some out.
+    steps: u64,
     /// What closed openings counted, and this one so far.
     closed: SourceCounts,
     counts: SourceCounts,
@@ -104,6 +106,7 @@ impl SourceLine {
             frames: 0,
             first_index: 0,
             next_index: 0,
+            steps: 1,
             closed: SourceCounts::default(),
             counts: SourceCounts::default(),
             sampler: FrameSampler::new(self.sample),

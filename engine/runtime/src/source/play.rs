@@ -37,7 +37,7 @@ impl SourceLine {
             let wait = if first {
                 WaitFor::FirstFrame
             } else {
-                WaitFor::Frame(at.media.interval())
+                WaitFor::Frame(at.media.interval() * at.steps)
             };
             let began = thread_time();
             let next = watch.within((at.endless == Some(true)).then_some(wait), || source.next());
@@ -84,6 +84,7 @@ impl SourceLine {
         let index = (at.first_index + frame.index).max(at.next_index);
         // Numbers count on over what the source left out.
         let steps = index - at.next_index + 1;
+        at.steps = steps;
         let time = at.media.on_frame(frame.pts_ms, steps, now);
         at.first_index += time.missing;
         frame.index = index + time.missing;
@@ -115,11 +116,13 @@ impl SourceLine {
     /// Takes note of what decoding took, and of whether it keeps up.
     fn watch_load(&self, time: &FrameTime, took: Span, at: &Position) {
         let now = self.clock.now();
+        // Frames that the source left out were decoded, too.
+        let interval = at.media.interval() * at.steps;
         let (interval, lag) = match (time.due, self.pace) {
-            (Some(due), Pace::Times(speed)) => (at.media.interval().scale(1.0 / speed), now.since(due)),
+            (Some(due), Pace::Times(speed)) => (interval.scale(1.0 / speed), now.since(due)),
             // What is not paced takes the time that there is, unless it is a camera.
             _ if at.endless != Some(true) => return,
-            _ => (at.media.interval(), time.age),
+            _ => (interval, time.age),
         };
         // Who is held back lags because of that.
         if self.droppable {
