@@ -513,7 +513,10 @@ fn a_limit_on_the_size_of_files_is_an_error_of_the_file() {
     let place = Place::new();
     place.clip("clip.mp4", 400);
     let run = Command::new("sh")
-        .args(["-c", "ulimit -f 16 && exec \"$0\" replay graph.toml clip.mp4 --speed max --report report.json"])
+        .args([
+            "-c",
+            "ulimit -f 16 && exec \"$0\" replay graph.toml clip.mp4 --speed max --report report.json",
+        ])
         .arg(env!("CARGO_BIN_EXE_weir"))
         .current_dir(place.at(""))
         .output()
@@ -528,7 +531,15 @@ fn a_limit_on_the_size_of_files_is_an_error_of_the_file() {
 fn a_report_to_a_dash_goes_to_the_standard_output() {
     let place = Place::new();
     place.clip("clip.mp4", 10);
-    let run = place.weir(&["replay", "graph.toml", "clip.mp4", "--speed", "max", "--report", "-"]);
+    let run = place.weir(&[
+        "replay",
+        "graph.toml",
+        "clip.mp4",
+        "--speed",
+        "max",
+        "--report",
+        "-",
+    ]);
     assert!(run.status.success(), "{}", stderr(&run));
     let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(count(&report["requests"], "delivered"), 10);

@@ -13,7 +13,7 @@ use crate::worker::Core;
 
 /// Where messages come from.
 pub(super) enum Inbound {
-    Tcp(Inlet),
+    Tcp(Box<Inlet>),
     Local(Receiver<Message>, Duration),
 }
 
@@ -52,7 +52,7 @@ pub(super) fn connect(shared: &Shared, to: Address) -> Result<(Welcome, Inbound,
             );
             match called? {
                 (Message::Welcome(welcome), inlet, outlet) => {
-                    Ok((welcome, Inbound::Tcp(inlet), Outbound::Tcp(outlet)))
+                    Ok((welcome, Inbound::Tcp(Box::new(inlet)), Outbound::Tcp(outlet)))
                 }
                 (other, ..) => Err(WireError::Unexpected(other.name())),
             }
