@@ -56,6 +56,10 @@ pub fn io_reason(error: &io::Error) -> String {
     if let Some(hint) = open_files_hint(error) {
         return hint.to_owned();
     }
+    // What was made with words of its own knows best.
+    if error.get_ref().is_some() {
+        return error.to_string();
+    }
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "not permitted: check its permissions, and those of the folders above it".to_owned()

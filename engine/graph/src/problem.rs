@@ -49,6 +49,8 @@ pub struct Problems {
     kept: Vec<Problem>,
     /// How many were met beside those.
     more: usize,
+    /// Whether reading went on looking to its end.
+    whole: bool,
 }
 
 impl Problems {
@@ -66,6 +68,7 @@ impl Problems {
         Self {
             kept: vec![problem],
             more: 0,
+            whole: true,
         }
     }
 
@@ -107,8 +110,7 @@ impl fmt::Display for Problems {
         }
         match self.count().saturating_sub(MAX_SHOWN) {
             0 => Ok(()),
-            // Reading may have stopped looking.
-            more if self.more > 0 => write!(f, "\nand at least {more} more: mend these first"),
+            more if !self.whole => write!(f, "\nand at least {more} more: mend these first"),
             more => write!(f, "\nand {more} more: mend these first"),
         }
     }
@@ -283,6 +285,7 @@ impl Reports {
             let key = |p: &Problem| (p.file != file, p.line, p.column);
             (key(a), &a.file).cmp(&(key(b), &b.file))
         });
+        let whole = problems.len() < MAX_PROBLEMS;
         // A place that was read more than once says everything again, in the same order.
         let mut once: Vec<Problem> = Vec::with_capacity(problems.len());
         for problem in problems {
@@ -291,7 +294,11 @@ impl Reports {
                 once.push(problem);
             }
         }
-        Err(Problems { kept: once, more })
+        Err(Problems {
+            kept: once,
+            more,
+            whole,
+        })
     }
 }
 

@@ -38,6 +38,16 @@ fn repeat(count: usize, each: impl Fn(usize) -> String) -> String {
     })
 }
 
+/// Modules one behind the other.
+fn chain(modules: usize) -> String {
+    repeat(modules, |index| {
+        let before = index
+            .checked_sub(1)
+            .map_or("a".to_owned(), |before| format!("k{before}"));
+        format!("[modules.k{index}]\noperator = \"emulate\"\nmodel = \"m\"\ninputs = [\"{before}\"]\n")
+    })
+}
+
 /// The text is refused, with a page of problems that has `word` in it.
 fn refused(what: &str, text: &str, word: &str) {
     let problems = read(text).unwrap_err();
@@ -100,16 +110,11 @@ fn very_many_slips_are_told_in_a_page() {
 
 #[test]
 fn more_tables_than_a_process_could_run_are_one_problem() {
-    let modules = repeat(20_000, |index| {
-        let before = index
-            .checked_sub(1)
-            .map_or("a".to_owned(), |before| format!("k{before}"));
-        format!("[modules.k{index}]\noperator = \"emulate\"\nmodel = \"m\"\ninputs = [\"{before}\"]\n")
-    });
+    let modules = chain(20_000);
     refused(
         "a chain of modules",
         &format!("{HEAD}{REST}{MODULE}{modules}"),
-        "[modules] holds 20001 tables; 1024 are the most",
+        "[modules] holds 20001 tables; 512 are the most",
     );
     let sources = repeat(20_000, |index| {
         format!("[sources.k{index}]\nuri = \"emulated:uniform?rate=1\"\n")
@@ -134,15 +139,10 @@ fn names_of_megabytes_are_clipped_and_not_compared() {
 
 #[test]
 fn as_many_tables_as_are_allowed_make_a_graph() {
-    let modules = repeat(1_023, |index| {
-        let before = index
-            .checked_sub(1)
-            .map_or("a".to_owned(), |before| format!("k{before}"));
-        format!("[modules.k{index}]\noperator = \"emulate\"\nmodel = \"m\"\ninputs = [\"{before}\"]\n")
-    });
+    let modules = chain(511);
     let head = HEAD.replace("1s", "1m");
     let graph = read(&format!("{head}{REST}{MODULE}{modules}")).unwrap();
-    assert_eq!(graph.modules().len(), 1_024);
+    assert_eq!(graph.modules().len(), 512);
 }
 
 #[test]

@@ -396,20 +396,6 @@ fn too_many_ways_are_refused() {
 }
 
 #[test]
-fn a_graph_of_too_many_modules_is_refused() {
-    let module = |number: u32| {
-        format!("[modules.more{number}]\noperator = \"detect\"\nmodel = \"detector\"\ninputs = [\"north\"]\n")
-    };
-    // Two are there.
-    let full: String = VALID.to_owned() + &(0..510).map(module).collect::<String>();
-    check(&full, &[]);
-    check(
-        &(full + &module(510)),
-        &["1: the graph has 513 modules, more than 512"],
-    );
-}
-
-#[test]
 fn batches_and_workers() {
     check_with("batch = [1, 2, 4]", "batch = []", &["22: `batch` is empty"]);
     check_with(

@@ -27,6 +27,12 @@ fn tcp(worker: &Worker) -> std::net::SocketAddr {
     }
 }
 
+/// A worker on a port of its own.
+fn with(options: WorkerOptions) -> Worker {
+    let at = "127.0.0.1:0".parse().unwrap();
+    Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap()
+}
+
 /// Sends bytes and waits until the worker has closed the connection; gives what it answered.
 fn bytes_to(worker: &Worker, bytes: &[u8], end: bool) -> Vec<u8> {
     let mut stream = TcpStream::connect(tcp(worker)).unwrap();
@@ -66,8 +72,7 @@ fn peers_that_break_the_protocol_are_counted_and_let_go() {
         },
         ..WorkerOptions::default()
     };
-    let at = "127.0.0.1:0".parse().unwrap();
-    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let worker = with(options);
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "add 1")]);
 
@@ -168,8 +173,7 @@ fn connections_are_bounded() {
         },
         ..WorkerOptions::default()
     };
-    let at = "127.0.0.1:0".parse().unwrap();
-    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let worker = with(options);
     let peer = || {
         let mut peer = TcpStream::connect(tcp(&worker)).unwrap();
         peer.write_all(&said(&[Message::Peer])).unwrap();
@@ -212,8 +216,7 @@ fn whoever_says_nothing_is_let_go_after_a_while() {
         peer_silence: short,
         ..WorkerOptions::default()
     };
-    let at = "127.0.0.1:0".parse().unwrap();
-    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let worker = with(options);
     // Each returns when the worker has closed the connection, which is the test.
     bytes_to(&worker, b"", false);
     bytes_to(&worker, &greeting(), false);
@@ -238,8 +241,7 @@ fn unfinished_messages_are_bounded_together() {
         },
         ..WorkerOptions::default()
     };
-    let at = "127.0.0.1:0".parse().unwrap();
-    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let worker = with(options);
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "add 1")]);
     let mut whole = said(&[Message::Peer]);
@@ -312,8 +314,7 @@ fn models_are_bounded_together() {
         max_model_bytes: 12,
         ..WorkerOptions::default()
     };
-    let at = "127.0.0.1:0".parse().unwrap();
-    let worker = Worker::listen(at, options, Arc::new(Loader::default()), clock()).unwrap();
+    let worker = with(options);
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "add 1"), model(1, "add 2")]);
     heard.client.load(WorkerId(0), model(2, "add 3"));

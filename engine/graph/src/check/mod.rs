@@ -19,12 +19,6 @@ use crate::spelling;
 use crate::walk;
 use wiring::Wiring;
 
-/// Modules of a graph: each knows of all others, so that their state grows with the square of this.
-const MAX_MODULES: usize = 512;
-
-/// Streams of a graph: each has a thread and a decoder.
-const MAX_SOURCES: usize = 4_096;
-
 /// Checks what the tables say of each other. `None` only where something was reported.
 pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut Reports) -> Option<Graph> {
     if raw.sources.is_empty() {
@@ -37,17 +31,6 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     if raw.modules.is_empty() {
         let hint = Some("add [modules.NAME] with operator, model and inputs".to_owned());
         reports.add_whole(0, "the graph has no modules", hint);
-    }
-    for (what, count, max) in [
-        ("sources", raw.sources.len(), MAX_SOURCES),
-        ("modules", raw.modules.len(), MAX_MODULES),
-    ] {
-        if count > max {
-            let hint = Some("split the graph into several, each with a run of its own".to_owned());
-            reports.add_whole(0, format!("the graph has {count} {what}, more than {max}"), hint);
-            // What follows takes time that grows with the square of the number.
-            return None;
-        }
     }
     let wiring = wiring::resolve(&raw, reports);
     let models = module_models(&raw, reports);

@@ -87,8 +87,8 @@ pub(crate) struct RawSink {
 
 /// Tables of one section, such as sources: a process has no threads for more.
 const MAX_TABLES: usize = 4_096;
-/// Modules of a graph: each knows all that are upstream of it.
-const MAX_MODULES: usize = 1_024;
+/// Modules of a graph: in a run each knows of all others, so that their state grows with the square of this.
+const MAX_MODULES: usize = 512;
 
 const SECTIONS: &[&str] = &[
     "app", "policy", "sources", "devices", "workers", "models", "modules", "sinks",

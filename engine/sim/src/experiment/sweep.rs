@@ -5,6 +5,8 @@ use weir_graph::reading::{Content, Entry, Node, Reports};
 
 /// More variants than anybody looks at were meant otherwise.
 const MOST: usize = 10_000;
+/// Keys of an experiment, which each variant has a copy of.
+const MAX_KEYS: usize = 2_000;
 
 /// What a swept value is called in tables and reports.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -43,6 +45,12 @@ pub(super) fn expand(
     plain: &dyn Fn(&str) -> bool,
     reports: &mut Reports,
 ) -> Vec<Variant> {
+    let keys = keys(document);
+    if keys > MAX_KEYS {
+        let message = format!("the experiment has {keys} keys; {MAX_KEYS} are the most");
+        reports.add(0, message, Some("make several experiments of it".to_owned()));
+        return Vec::new();
+    }
     let mut variants = vec![(Vec::new(), Vec::new())];
     for entry in document {
         variants = joined(variants, &each(entry, "", plain, reports), |entries, entry| {
@@ -56,6 +64,19 @@ pub(super) fn expand(
     }
     let variant = |(labels, document)| Variant { labels, document };
     variants.into_iter().map(variant).collect()
+}
+
+fn keys(entries: &[Entry]) -> usize {
+    let within = entries.iter().map(|entry| keys_within(&entry.node));
+    entries.len() + within.sum::<usize>()
+}
+
+fn keys_within(node: &Node) -> usize {
+    match &node.content {
+        Content::Table(entries) => keys(entries),
+        Content::List(list) => list.iter().map(keys_within).sum(),
+        _ => 0,
+    }
 }
 
 type Labelled<T> = (Vec<(String, Label)>, T);
@@ -227,6 +248,16 @@ mod tests {
                 "drop=pard queueing=recent, drop.quantile=0.5",
             ],
         );
+    }
+
+    #[test]
+    fn more_keys_than_could_be_copied_are_reported() {
+        let keys: String = (0..250_000).map(|key| format!("k{key} = 1\n")).collect();
+        let mut reports = Reports::new(Path::new("x.toml"), &keys);
+        let document = weir_graph::reading::parse(&keys, &|_| None, &mut reports);
+        assert!(expand(&document, &|_| false, &mut reports).is_empty());
+        let problems = reports.finish().expect_err("too many");
+        assert!(problems.to_string().contains("2000 are the most"), "{problems}");
     }
 
     #[test]
