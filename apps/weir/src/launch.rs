@@ -278,12 +278,21 @@ fn tapped(graph: Graph) -> Graph {
     graph.with_sink(tap)
 }
 
+/// Streams whose failure is said one by one where a run ends; the report has them all.
+const MAX_STREAMS_SAID: usize = 10;
+
 /// What was not read or not written, though the run went on to its end.
 fn failures(report: &Report) -> Vec<String> {
     let streams = report.streams.iter().filter_map(|(name, stream)| {
         let failure = health::stream_failure(stream)?;
         Some(format!("stream {}: {}", line(name), line(&failure)))
     });
+    let mut streams: Vec<String> = streams.collect();
+    let more = streams.len().saturating_sub(MAX_STREAMS_SAID);
+    if more > 0 {
+        streams.truncate(MAX_STREAMS_SAID);
+        streams.push(format!("{more} more streams failed (--report names them)"));
+    }
     let sinks = report.sinks.iter().filter_map(|(name, sink)| {
         let error = sink.error.as_ref()?;
         let (lost, all) = (sink.lost, sink.written + sink.lost);
@@ -294,6 +303,7 @@ fn failures(report: &Report) -> Vec<String> {
         })
     });
     streams
+        .into_iter()
         .chain(sinks)
         .chain(report.recording_error.clone())
         .collect()

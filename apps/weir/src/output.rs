@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
+use weir_files::io_reason;
 
+use crate::error::UserError;
 use crate::printable;
 
 /// The progress that is drawn on the terminal: words go above it.
@@ -32,9 +34,12 @@ pub(crate) fn to_stderr(words: &str) -> io::Result<()> {
 /// Writes one result line.
 ///
 /// # Errors
-/// What standard output says; see [`is_closed`].
-pub(crate) fn say(line: &str) -> io::Result<()> {
-    writeln!(io::stdout(), "{}", printable::text(line))
+/// What standard output says: that nobody reads it, see [`is_closed`], or why it takes nothing.
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(io::stdout(), "{}", printable::text(line)).map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => error.into(),
+        _ => UserError::new(format!("cannot write to standard output: {}", io_reason(&error))).into(),
+    })
 }
 
 /// Writes a complaint.

@@ -545,3 +545,19 @@ fn a_report_to_a_dash_goes_to_the_standard_output() {
     assert_eq!(count(&report["requests"], "delivered"), 10);
     assert!(!place.at("-").exists());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_output_that_takes_nothing_is_named() {
+    let place = Place::new();
+    place.clip("clip.mp4", 10);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let run = place
+        .command(&["replay", "graph.toml", "clip.mp4", "--speed", "max"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(Child::wait_with_output)
+        .unwrap();
+    refused(&run, &["standard output", "the disk is full"]);
+}

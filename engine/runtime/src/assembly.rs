@@ -130,7 +130,7 @@ pub enum RunError {
     #[error("the machine has no thread left: {0}")]
     Thread(#[from] std::io::Error),
     /// It was asked to stop before it began.
-    #[error("stopped while models were opened and measured: nothing was run")]
+    #[error("stopped before sources began: nothing was run")]
     Stopped,
     /// Partition workers or their plan are not as the graph says.
     #[error("{0}")]

@@ -14,8 +14,15 @@ use std::time::Duration;
 use weir_flow::StopFlag;
 use weir_policy::{DecodeLoad, DecodingReport, Span, StreamId, Timestamp};
 
-/// How often a source that waits for its turn looks whether the run is to stop.
+/// How often a source that waits for its turn looks whether the run is to stop: thousands that look would take the
+/// machine themselves, so that with so many waiting each looks less often.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const POLLING_AT_ONCE: usize = 64;
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Recordings that are opened at once: finding out what is in a file means to decode some of it. Enough to hide the time
+/// that a disk takes.
+const MAX_OPENING: usize = 16;
 
 /// What is added to the niceness of a source's thread. At 5 it has a third of a worker's share of a contended core:
 /// enough to feed eleven streams of 640 by 360 on each core whose worker is never idle, and control is never late.
@@ -70,7 +77,7 @@ impl DecodePermits {
 
     /// Waits for a turn; `None` when the run stops meanwhile.
     pub(crate) fn take(&self, stop: &StopFlag) -> Option<DecodePermit<'_>> {
-        let waiter = {
+        let (waiter, interval) = {
             let mut turns = self.lock();
             if turns.free > 0 {
                 turns.free -= 1;
@@ -81,7 +88,9 @@ impl DecodePermits {
                 granted: AtomicBool::new(false),
             });
             turns.waiting.push_back(Arc::clone(&waiter));
-            waiter
+            let share = u32::try_from(turns.waiting.len() / POLLING_AT_ONCE).unwrap_or(u32::MAX);
+            let interval = POLL_INTERVAL.saturating_mul(share.saturating_add(1));
+            (waiter, interval.min(MAX_POLL_INTERVAL))
         };
         while !waiter.granted.load(Ordering::Acquire) {
             if stop.raised() {
@@ -95,7 +104,7 @@ impl DecodePermits {
                     None
                 };
             }
-            std::thread::park_timeout(POLL_INTERVAL);
+            std::thread::park_timeout(interval);
         }
         Some(DecodePermit(self))
     }
@@ -118,6 +127,8 @@ impl Drop for DecodePermit<'_> {
 #[derive(Debug)]
 pub(crate) struct Decoding {
     pub(crate) permits: DecodePermits,
+    /// Turns at opening recordings.
+    pub(crate) openings: DecodePermits,
     load: Mutex<DecodeLoad>,
 }
 
@@ -127,6 +138,7 @@ impl Decoding {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Arc::new(Self {
             permits: DecodePermits::new(cores),
+            openings: DecodePermits::new(MAX_OPENING),
             load: Mutex::new(DecodeLoad::new(u32::try_from(cores).unwrap_or(u32::MAX))),
         })
     }

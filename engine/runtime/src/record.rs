@@ -126,8 +126,9 @@ impl Recorder {
 
     fn broke_off(&self, error: &std::io::Error) {
         let error = format!(
-            "cannot record to {}: {error}; the recording is not whole",
-            self.path.display()
+            "cannot record to {}: {}; the recording is not whole",
+            self.path.display(),
+            weir_files::io_reason(error)
         );
         // The report has it, and what ends the run says it.
         tracing::debug!("{error}");

@@ -155,12 +155,11 @@ pub(crate) fn failed(path: &Path, reason: impl Display) -> SinkError {
 /// The same for what the system said.
 pub(crate) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
     match error.kind() {
-        io::ErrorKind::StorageFull => failed(path, "the disk is full: make room or write elsewhere"),
         io::ErrorKind::PermissionDenied => {
             failed(path, "not permitted: choose a folder that can be written to")
         }
         io::ErrorKind::BrokenPipe => failed(path, "nobody reads it any more"),
-        _ => failed(path, error),
+        _ => failed(path, weir_files::io_reason(error)),
     }
 }
 

@@ -14,5 +14,5 @@ pub(crate) fn draw(args: &Draw, zoo: &Zoo) -> anyhow::Result<()> {
         Format::Mermaid => graph.to_mermaid(),
         Format::Dot => graph.to_dot(),
     };
-    Ok(output::say(drawing.trim_end())?)
+    output::say(drawing.trim_end())
 }

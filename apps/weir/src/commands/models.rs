@@ -38,7 +38,7 @@ pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
         let head = entry.head.as_deref().unwrap_or("-");
         table.add_row([name, head, &size, &entry.licence, here, &entry.about]);
     }
-    Ok(output::say(&table.trim_fmt())?)
+    output::say(&table.trim_fmt())
 }
 
 /// Brings models into the cache: those named, else all that can be had.

@@ -86,7 +86,7 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
             output::remark(&format!("{}: {remark}", subject.name));
         }
     }
-    Ok(output::say(&table.trim_fmt())?)
+    output::say(&table.trim_fmt())
 }
 
 /// What is read and written but for profiles, which are there to be measured again.

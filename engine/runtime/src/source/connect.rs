@@ -57,8 +57,15 @@ impl SourceLine {
         at.silence = None;
         let watch = at.watch.clone();
         // A recording on a slow disk is waited for; it is the camera that may be silent.
-        let limit = self.is_camera(at).then_some(WaitFor::Opening);
-        let opened = watch.within(limit, || self.factory.open(&flag));
+        let limit = Some(WaitFor::Opening);
+        let opened = if self.is_camera(at) {
+            watch.within(limit, || self.factory.open(&flag))
+        } else {
+            let Some(_turn) = self.decoding.openings.take(&self.stop) else {
+                return Ok(());
+            };
+            self.factory.open(&flag)
+        };
         at.silence = watch.silence();
         let mut source = opened?;
         let played = self.play(source.as_mut(), at);

@@ -87,7 +87,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
     if let Some(path) = &args.out {
         write(path, &text(&profile)?)?;
     }
-    Ok(table(&facts, &starts, &bytes, &batches, &measured)?)
+    table(&facts, &starts, &bytes, &batches, &measured)
 }
 
 pub(super) fn user(error: &SessionError) -> UserError {
@@ -234,7 +234,7 @@ fn table(
     bytes: &[u64],
     batches: &[u32],
     measured: &Measured,
-) -> std::io::Result<()> {
+) -> anyhow::Result<()> {
     let mut header = vec!["block".to_owned(), "layers".to_owned()];
     header.extend(batches.iter().map(|batch| format!("ms at {batch}")));
     header.extend(["KiB on".to_owned(), "last layer".to_owned()]);
