@@ -165,28 +165,9 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || {
+        weir_graph::reading::bytes(text).map(Self).ok_or_else(|| {
             format!("\"{text}\" is not an amount of memory; write a number with a unit, such as \"512MiB\"")
-        };
-        let trimmed = text.trim();
-        let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
-        let (number, unit) = trimmed.split_at(split);
-        let unit: u64 = match unit {
-            "B" => 1,
-            "kB" | "KB" => 1_000,
-            "MB" => 1_000_000,
-            "GB" => 1_000_000_000,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            _ => return Err(bad()),
-        };
-        let number: u64 = number.trim().parse().map_err(|_| bad())?;
-        number
-            .checked_mul(unit)
-            .filter(|bytes| *bytes > 0)
-            .map(Self)
-            .ok_or_else(bad)
+        })
     }
 }
 

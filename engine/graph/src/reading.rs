@@ -13,7 +13,7 @@ pub use crate::document::{Content, Entry, Node};
 pub use crate::fields::{Field, Fields, Spot};
 pub use crate::policy::read as policy;
 pub use crate::problem::Reports;
-pub use crate::settings::{absolute, missing};
+pub use crate::settings::{absolute, bytes, missing};
 pub use crate::spelling::{hint, nearest};
 pub use crate::variables::Environment;
 

@@ -98,7 +98,8 @@ fn wanted(kind: KeyKind) -> &'static str {
 }
 
 /// Bytes of an amount with its unit, `"64MiB"`; `None` for what is no whole amount above zero.
-fn bytes(text: &str) -> Option<u64> {
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = trimmed.split_at(split);
