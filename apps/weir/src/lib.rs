@@ -35,10 +35,15 @@ pub use catalog::{catalog, load};
 pub use zoo::Zoo;
 
 /// What is logged: as `RUST_LOG` says; else errors, and what looks wrong with what models give.
+/// Without a word from the caller: errors, what looks wrong with what models give, and where files are that were not put
+/// where the graph says.
+const DEFAULT_LOG: &str =
+    "error,weir::outputs=warn,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+
 fn log_filter() -> tracing_subscriber::EnvFilter {
     match std::env::var_os("RUST_LOG") {
         Some(said) if !said.is_empty() => tracing_subscriber::EnvFilter::from_default_env(),
-        _ => tracing_subscriber::EnvFilter::new("error,weir::outputs=warn"),
+        _ => tracing_subscriber::EnvFilter::new(DEFAULT_LOG),
     }
 }
 

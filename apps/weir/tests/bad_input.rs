@@ -204,8 +204,9 @@ fn places_that_cannot_be_written() {
             (count(&sinks["events"], "lost"), count(&sinks["video"], "written")),
             (20, 20)
         );
+        // Else it would be said, too, that the video of the run before is there.
         refused(
-            &with(&["--record", "/dev/full"], "UNUSED", ""),
+            &with(&["--record", "/dev/full"], "VIDEO", "out/other.mp4"),
             &["cannot record to /dev/full"],
         );
     }

@@ -268,7 +268,12 @@ fn a_second_run_adds_to_events_and_numbers_videos() {
     let place = Place::new();
     place.done(FAST, &[]);
     let first = std::fs::read(place.at("out/clip.mp4")).unwrap();
-    place.done(FAST, &[]);
+    let second = place.weir(FAST, &[]);
+    let said = stderr(&second);
+    assert!(
+        second.status.success() && said.contains("clip.mp4 is there already: the video is"),
+        "{said}"
+    );
     let lines = place.lines("out/events.jsonl");
     let headers: Vec<usize> = (0..lines.len())
         .filter(|&line| lines[line]["type"] == "header")

@@ -117,7 +117,15 @@ impl VideoPlace {
             return std::fs::rename(&self.part, &self.path).map(|()| self.path.clone());
         }
         let names = std::iter::once(self.path.clone()).chain(numbered(&self.wanted));
-        move_to_free_name(&self.part, names)
+        let name = move_to_free_name(&self.part, names)?;
+        if name != self.wanted {
+            tracing::warn!(
+                "{} is there already: the video is {}",
+                self.wanted.display(),
+                name.display()
+            );
+        }
+        Ok(name)
     }
 
     /// Gives up the file with what is in it: it is of no use.
