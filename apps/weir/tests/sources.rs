@@ -6,7 +6,7 @@
 mod common;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -132,11 +132,18 @@ fn cameras_that_are_away_are_waited_for_and_named() {
         ],
         "events.jsonl",
     );
-    let mut run = start(folder.path(), &[]);
-    std::thread::sleep(Duration::from_millis(700));
+    let mut run = start(folder.path(), &["--duration", "60s"]);
+    // It says so once both were tried, and goes on.
+    let mut words = BufReader::new(run.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("no source delivers") {
+        assert!(words.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+    }
     assert!(run.try_wait().unwrap().is_none(), "it waits for them");
     signal(&run, "-INT");
-    let output = wait(run, Span::ZERO);
+    let mut output = wait(run, Span::ZERO);
+    words.read_to_string(&mut said).unwrap();
+    output.stderr = said.into_bytes();
     let complaint = refuses(
         &output,
         &["stream rtsp", "stream web", "never gave a frame", "refused"],
