@@ -221,15 +221,19 @@ pub(crate) fn sinks(graph: &Graph, out: Option<&Path>) -> anyhow::Result<Vec<Box
             let path = path.to_string_lossy().into_owned();
             settings.0.insert("path".to_owned(), Value::Text(path));
         }
-        let streams = graph.streams_of_sink(index);
-        let streams = streams
-            .into_iter()
-            .map(|stream| graph.sources()[stream].name.clone());
-        let streams: Vec<String> = streams.collect();
+        let streams = streams_of_sink(graph, index);
         let sink = weir_operators::sinks::sink_for(&node.kind, &settings, &streams);
         sink.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into())
     };
     graph.sinks().iter().enumerate().map(make).collect()
+}
+
+/// Names of the streams that reach the sink of that number.
+pub(crate) fn streams_of_sink(graph: &Graph, sink: usize) -> Vec<String> {
+    let streams = graph.streams_of_sink(sink).into_iter();
+    streams
+        .map(|stream| graph.sources()[stream].name.clone())
+        .collect()
 }
 
 /// Where the files of sinks go below `out`; none for a sink without a file. A file keeps its name, and from the first

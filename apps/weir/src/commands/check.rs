@@ -83,11 +83,7 @@ fn opened(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<St
         }
     }
     for (index, node) in graph.sinks().iter().enumerate() {
-        let streams: Vec<String> = graph
-            .streams_of_sink(index)
-            .into_iter()
-            .map(|stream| graph.sources()[stream].name.clone())
-            .collect();
+        let streams = assemble::streams_of_sink(&graph, index);
         let probed = probe(&node.kind, &node.settings, &streams);
         errors.take(probed.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into()));
     }
