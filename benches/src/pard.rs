@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use weir_policy::{
-    Depq, DropRule, End, Forming, Lookahead, Mailboxes, ModuleId, ModuleState, Planner, Policy, Profile,
-    Queueing, RequestId, Span, Timestamp, Topology, Waits,
+    BatchBinding, BatchWaitSamples, Depq, DropRule, End, Lookahead, Mailboxes, ModuleState, Policy, Queueing,
+    StatePlanner,
 };
 use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, Ran, WorldSpec, experiment, simulate};
+use weir_types::{ModuleId, Profile, RequestId, Span, Timestamp, Topology};
 
 const MODULES: usize = 4;
 const WORKERS: u32 = 4;
@@ -115,7 +116,7 @@ fn world(queueing: Queueing) -> WorldSpec {
                 queueing,
                 ..Lookahead::default()
             }),
-            forming: Forming::Eager,
+            forming: BatchBinding::Early,
             mailbox: Mailboxes::Worker,
             sweep: false,
             fair: false,
@@ -165,8 +166,8 @@ pub fn depq(depth: u64) -> f64 {
     began.elapsed().as_secs_f64() * 1e6 / times as f64
 }
 
-fn full_waits(module: u64) -> Waits {
-    let mut waits = Waits::new(10_000);
+fn full_waits(module: u64) -> BatchWaitSamples {
+    let mut waits = BatchWaitSamples::new(10_000);
     for number in 0..10_000_u64 {
         waits.observe(Span::from_micros((number * (7_919 + module)) % 38_000));
     }
@@ -190,10 +191,12 @@ fn outlook() -> f64 {
     let mut told = [state(last), other].map(Arc::new).into_iter().cycle();
     let states = (0..=last).map(state).collect();
     let rule = DropRule::default();
-    let mut planner = Planner::new(ModuleId(0), Span::from_millis(400), rule, &topology, states);
+    let mut planner = StatePlanner::new(ModuleId(0), Span::from_millis(400), rule, &topology, states);
     timed(500, || {
-        told.next().into_iter().for_each(|state| planner.heard(state));
-        std::hint::black_box(planner.outlook());
+        told.next()
+            .into_iter()
+            .for_each(|state| planner.on_peer_state(state));
+        std::hint::black_box(planner.downstream_estimate());
     })
 }
 

@@ -14,8 +14,9 @@ use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Frame, Image, Inference, Item, Model, Session, SessionError,
     Sink, SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, Step, StopFlag,
 };
-use weir_policy::{ReconnectSpec, Report, Span, StreamStanding};
+use weir_policy::{ReconnectSpec, Report, StreamStanding};
 use weir_runtime::{Clock, Pace, RunError, RunOptions};
+use weir_types::Span;
 
 /// One stream through one module to a sink that keeps what it takes.
 const GRAPH: &str = r#"

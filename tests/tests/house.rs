@@ -34,6 +34,50 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "engine/types/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg",
+            "ffmpeg_next",
+            "ort",
+            "image",
+            "tracing",
+            "metrics",
+            "std::fs",
+            "std::net",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+            "HashMap",
+            "HashSet",
+            "async",
+        ],
+    ),
+    (
+        "engine/planner/src",
+        &[
+            "actix",
+            "tokio",
+            "ffmpeg",
+            "ffmpeg_next",
+            "ort",
+            "image",
+            "tracing",
+            "metrics",
+            "std::fs",
+            "std::net",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+            "HashMap",
+            "HashSet",
+            "async",
+        ],
+    ),
+    (
         "engine/graph/src",
         &[
             "actix",
@@ -110,18 +154,38 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 
 /// Which crates of ours each of ours may depend on.
 const DIRECTIONS: &[(&str, &[&str])] = &[
-    ("engine/policy", &[]),
+    ("engine/types", &[]),
+    ("engine/planner", &["weir-types"]),
+    ("engine/policy", &["weir-types"]),
     ("engine/files", &[]),
-    ("engine/flow", &[]),
-    ("engine/graph", &["weir-policy", "weir-flow", "weir-files"]),
+    ("engine/flow", &["weir-types"]),
+    (
+        "engine/graph",
+        &[
+            "weir-types",
+            "weir-planner",
+            "weir-policy",
+            "weir-flow",
+            "weir-files",
+        ],
+    ),
     (
         "engine/sim",
-        &["weir-policy", "weir-graph", "weir-flow", "weir-files"],
+        &[
+            "weir-types",
+            "weir-planner",
+            "weir-policy",
+            "weir-graph",
+            "weir-flow",
+            "weir-files",
+        ],
     ),
-    ("engine/partition", &["weir-policy", "weir-flow"]),
+    ("engine/partition", &["weir-types", "weir-flow"]),
     (
         "engine/runtime",
         &[
+            "weir-types",
+            "weir-planner",
             "weir-policy",
             "weir-graph",
             "weir-flow",
@@ -140,6 +204,7 @@ const ALONE: &[(&str, &str)] = &[
     ("ort", "operators"),
     ("ffmpeg-next", "operators"),
     ("clap", "apps/weir"),
+    ("microlp", "engine/planner"),
 ];
 
 fn root() -> PathBuf {

@@ -19,8 +19,8 @@ use weir_flow::{
 };
 use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
+use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
 use weir_policy::Report;
-use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
 use weir_runtime::{Assembly, Clock, RunOptions, Spread, verify};
 
 const BLOCKS: usize = 4;
@@ -219,7 +219,7 @@ fn plan(slo_ms: u64) -> Plan {
         classes: vec![class("fast", 1), class("slow", 2)],
         models: vec![Served {
             name: "adder".into(),
-            slo: weir_policy::Span::from_millis(slo_ms),
+            slo: weir_types::Span::from_millis(slo_ms),
             weight: 1.0,
             blocks: Blocks {
                 model: "adder".into(),

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
-use weir_policy::{Order, Span};
+use weir_policy::Order;
+use weir_types::Span;
 
 use crate::{output, printable};
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};

@@ -7,7 +7,7 @@ use weir_flow::{Divided, Model, Operator, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
-use weir_policy::plan::Plan;
+use weir_planner::Plan;
 use weir_runtime::{Assembly, Progress, Spread};
 
 use crate::error::{Collected, UserError};

@@ -5,8 +5,8 @@
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_flow::StopFlag;
-use weir_policy::Span;
 use weir_runtime::Clock;
+use weir_types::Span;
 
 use crate::output;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use weir_graph::planning;
-use weir_policy::plan::Plan;
+use weir_planner::Plan;
 
 /// Gives the plan of a file each time that it is another one. A file that is no plan is told of once and left alone.
 pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan>> {

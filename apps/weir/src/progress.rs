@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_flow::StopFlag;
-use weir_policy::{Span, Timestamp};
 use weir_runtime::{Clock, Progress, Reading};
+use weir_types::{Span, Timestamp};
 
 use crate::{output, printable};
 

@@ -417,7 +417,7 @@ fn a_profile_of_blocks_is_added_to() {
         assert!(table.contains("whole") && table.lines().count() == 6, "{table}");
     }
     let text = std::fs::read_to_string(folder.path().join("made/fer.toml")).unwrap();
-    let blocks: weir_policy::plan::Blocks = toml::from_str(&text).unwrap();
+    let blocks: weir_planner::Blocks = toml::from_str(&text).unwrap();
     assert_eq!((blocks.layers.len(), blocks.boundary_bytes.len()), (3, 2));
     let classes: Vec<&str> = blocks.times.iter().map(|times| times.class.as_str()).collect();
     assert_eq!(classes, ["fast", "slow"]);

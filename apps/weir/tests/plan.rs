@@ -116,7 +116,7 @@ fn a_written_plan_reads_back_with_its_problem() {
     assert!(output.status.success(), "{}", stderr(&output));
     let kept = weir_graph::planning::read_plan(&file).unwrap();
     assert_eq!(kept.problem.models[0].name, "m");
-    assert_eq!(weir_policy::plan::solve(&kept.problem).unwrap(), kept.solution);
+    assert_eq!(weir_planner::solve(&kept.problem).unwrap(), kept.solution);
 }
 
 #[test]

@@ -17,8 +17,8 @@ use std::time::Duration;
 use common::{refuses, signal, stderr, stdout};
 use serde_json::Value;
 use tempfile::TempDir;
-use weir_policy::Span;
 use weir_runtime::Clock;
+use weir_types::Span;
 
 /// How long after its duration, or a signal, a run ends at the latest (docs/command-line.md).
 const MAX_END: Span = Span::from_secs(30);

@@ -19,9 +19,9 @@ use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
 use weir_operators::{Blocked, Layered, OnnxParts};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
 use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
-use weir_policy::plan::divide;
-use weir_policy::{BatchId, ModuleId};
+use weir_planner::group_layers;
 use weir_runtime::Clock;
+use weir_types::{BatchId, ModuleId};
 
 fn worker(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -141,7 +141,7 @@ fn three_blocks(assets: &Path) -> Blocked {
         .map(|(bytes, legal)| legal.then_some(*bytes))
         .collect();
     // As if every layer took the same: what is tested is the way, not the balance.
-    let starts = divide(&vec![1; layered.layers()], &allowed, 3);
+    let starts = group_layers(&vec![1; layered.layers()], &allowed, 3);
     layered.divide(&starts).unwrap()
 }
 

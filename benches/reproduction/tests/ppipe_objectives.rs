@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
-use weir_policy::plan::solve;
+use weir_planner::solve;
 use weir_reproduction::ppipe::published::{Cluster, Published};
 
 #[test]

@@ -18,10 +18,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::Graph;
-use weir_policy::{ModuleReport, Report, Span, Timestamp};
+use weir_policy::{ModuleReport, Report};
 use weir_runtime::{Assembly, RunOptions};
 use weir_sim::experiment::{capacity, world_of};
 use weir_sim::{WorldSpec, simulate};
+use weir_types::{Span, Timestamp};
 
 const GRAPHS: [&str; 3] = [
     "config/emulated-chain.toml",
@@ -142,7 +143,7 @@ fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
     };
     let report = weir_runtime::run(assembly, &options, &StopFlag::default())?;
     anyhow::ensure!(
-        report.requests.add_up() && report.requests.in_flight == 0,
+        report.requests.is_balanced() && report.requests.in_flight == 0,
         "the books of the live run do not add up: {:?}",
         report.requests
     );

@@ -18,10 +18,10 @@ use weir_flow::{Catalog, DeviceKind, Frame, Item, Model, Region, Settings, StopF
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_policy::{
-    DropRule, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, Peer, Policy, Pool, Profile, Queueing,
-    RequestId, SlotId, Span, StreamId, Timestamp, Topology,
+    DropRule, Module, ModuleEffect, ModuleEvent, ModuleInfo, ModuleSpec, Policy, Pool, Queueing,
 };
 use weir_runtime::{Assembly, Pace, RunOptions};
+use weir_types::{ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology};
 
 const ROUNDS: usize = 3;
 const BARE_FRAMES: usize = 200;
@@ -257,7 +257,7 @@ fn decision() -> f64 {
         batch: vec![1],
         profile: profile.clone(),
         topology: Topology::new(vec![Vec::new()]),
-        peers: vec![Peer {
+        peers: vec![ModuleInfo {
             profile: profile.clone(),
             batch: vec![1],
             workers: 1,

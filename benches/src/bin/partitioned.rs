@@ -16,8 +16,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use weir_planner::Plan;
 use weir_policy::Report;
-use weir_policy::plan::Plan;
 
 const CLIP: &str = "videos/o4n_traffic_city_640x360.mp4";
 const FPS: f64 = 30_000.0 / 1_001.0;

@@ -4,7 +4,7 @@
 use std::iter::Take;
 use std::path::PathBuf;
 
-use weir_policy::Span;
+use weir_types::Span;
 
 use crate::spelling;
 use crate::trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_policy::Span;
+use weir_types::Span;
 
 use crate::document::{Content, Entry, Node};
 use crate::problem::Reports;

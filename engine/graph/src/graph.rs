@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use weir_flow::Settings;
-use weir_policy::plan::Plan;
-use weir_policy::{Policy, Span};
+use weir_planner::Plan;
+use weir_policy::Policy;
+use weir_types::Span;
 
 use crate::problem::Problem;
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 pub use weir_flow::Catalog;
-use weir_policy::Span;
+use weir_types::Span;
 
 pub use crate::document::{Content, Entry, Node};
 pub use crate::fields::{Field, Fields, Spot};

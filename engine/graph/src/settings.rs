@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weir_files::io_reason;
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
-use weir_policy::Span;
+use weir_types::Span;
 
 use crate::document::{Content, Node};
 use crate::fields::{Fields, texts};

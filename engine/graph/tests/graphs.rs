@@ -10,7 +10,8 @@ use weir_graph::{
     DeviceClass, Graph, ModelOrigin, SourceMode, SourceNode, Successor, Vertex, WhenSlow, bare_execution,
     load,
 };
-use weir_policy::{Order, Policy, Span};
+use weir_policy::{Order, Policy};
+use weir_types::Span;
 
 /// Two branches of unlike length that meet again, and a second source beside them.
 const DIAMOND: &str = r#"

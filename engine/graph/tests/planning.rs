@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use weir_graph::planning::{load, plan_text, read_plan};
-use weir_policy::plan::{Plan, solve};
+use weir_planner::{Plan, solve};
 
 #[test]
 fn the_example_can_be_planned() {

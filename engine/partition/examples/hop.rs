@@ -17,7 +17,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
 use weir_partition::{Client, ClientOptions, Event, Locals, Now, Stage, Worker, WorkerId, WorkerOptions};
-use weir_policy::{BatchId, ModuleId, Timestamp};
+use weir_types::{BatchId, ModuleId, Timestamp};
 
 const ROUNDS: u64 = 2_000;
 const WARM_UP: u64 = 200;

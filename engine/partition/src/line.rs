@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use weir_flow::StopFlag;
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use crate::receiving::Receiving;
 use crate::silence::Silence;

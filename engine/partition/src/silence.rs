@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use crate::line::{Patience, span};
 

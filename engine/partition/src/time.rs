@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 /// A clock that is handed in: microseconds since some beginning, never going back.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;

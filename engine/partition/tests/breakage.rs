@@ -18,7 +18,7 @@ use weir_partition::wire::{
 use weir_partition::{
     AllowedHop, ClientOptions, ConnectionQuota, Event, Hops, Patience, Worker, WorkerId, WorkerOptions,
 };
-use weir_policy::Timestamp;
+use weir_types::Timestamp;
 
 fn tcp(worker: &Worker) -> std::net::SocketAddr {
     match worker.address() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{Heard, Loader, clock, key, listen, model, options, stage, tensor, wait_until};
 use weir_partition::wire::{Failure, Usage, Use};
 use weir_partition::{ClientOptions, Emulation, Event, Locals, RunError, Worker, WorkerId, WorkerOptions};
-use weir_policy::Span;
+use weir_types::Span;
 
 const SUMS: [&str; 3] = ["mul 2", "add 3", "mul 5"];
 

@@ -3,77 +3,51 @@
 //! Nothing here does I/O, reads a clock, spawns, or iterates in hash order; randomness comes from a seeded generator
 //! whose seed is handed in. The live engine and the simulator are two drivers around what is here.
 //!
-//! [`Module`] decides on requests, [`Slots`] on who runs next, [`Gate`] on who comes in; [`Join`] and [`Release`] keep
-//! branches and frames together and in order; [`Ledger`] keeps the books, and [`Report`] shows them.
-//! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are what a source's thread goes by.
+//! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on which requests come in;
+//! [`Join`] and [`ReorderBuffer`] keep branches and frames together and in order; [`Ledger`] keeps the books, and
+//! [`Report`] shows them. [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are what a source's thread
+//! goes by.
 
-mod batching;
-mod broker;
-mod dear;
-mod decode_load;
-mod depq;
-mod fair;
-mod fan_out;
-mod frame_sampler;
-mod gate;
-mod histogram;
-mod id;
-mod join;
-mod ledger;
-mod media_clock;
+mod accounting;
+mod flow;
+mod measure;
 mod module;
-mod order;
-mod outlook;
-mod owed;
-pub mod plan;
-mod profile;
-mod reconnect;
-mod release;
-mod report;
-pub mod reserve;
-mod scaling;
-mod silence;
+mod pard;
+mod queue;
+pub mod reservations;
 mod slots;
-mod spare;
-mod stream_health;
-mod time;
-mod topology;
-mod under_way;
-mod vain;
-mod values;
-mod waits;
-mod window;
+mod strategy;
+mod streams;
+mod supply;
+mod weir;
 
-pub use batching::Peer;
-pub use broker::{Candidate, DropReason, foresees, judge, nexus_passes};
-pub use decode_load::{DecodeLoad, DecodingReport};
-pub use depq::{Depq, End};
-pub use fair::{STRIDE, scattered};
-pub use fan_out::FanOut;
-pub use frame_sampler::FrameSampler;
-pub use gate::{Admission, Gate, GateSpec, Overflow};
-pub use histogram::{Histogram, Quantiles};
-pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
-pub use join::Join;
-pub use ledger::{Counts, Ledger, Outcome};
-pub use media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaFacts};
-pub use module::{Module, ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
-pub use order::Priority;
-pub use outlook::{ModuleState, Outlook, Planner};
-pub use owed::Owed;
-pub use profile::{Correction, Profile};
-pub use reconnect::{Backoff, ReconnectSpec};
-pub use release::Release;
-pub use report::{DropCount, ModuleReport, ModuleTally, Report, RunInfo, SinkReport, StreamReport, Tally};
-pub use scaling::{Scaler, ScalingRule};
-pub use silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
-pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
-pub use stream_health::{HealthTracker, StreamHealth, StreamStanding};
-pub use time::{BadSpan, Span, Timestamp};
-pub use topology::Topology;
-pub use values::{
-    Arbitration, Budget, DropRule, Forming, Lookahead, Mailboxes, Order, Over, OverloadControl, Policy,
-    Queueing, Scan, ScanBy, Sizing, Split,
+pub use accounting::ledger::{Counts, Ledger, Outcome};
+pub use accounting::report::{
+    DropCount, ModuleReport, ModuleStats, Report, RunInfo, RunStats, SinkReport, StreamReport,
 };
-pub use waits::{Sketch, Waits, summed_wait};
-pub use window::Window;
+pub use flow::concurrency_limit::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec, Overflow};
+pub use flow::join::Join;
+pub use flow::reorder::ReorderBuffer;
+pub use measure::fan_out::FanOut;
+pub use measure::histogram::{Histogram, Quantiles};
+pub use measure::window::Window;
+pub use module::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
+pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
+pub use pard::broker::{Candidate, admit, is_predictive, nexus_passes};
+pub use pard::priority::AdaptivePriority;
+pub use pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
+pub use queue::depq::{Depq, End};
+pub use queue::tie_break::{STRIDE, scattered};
+pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
+pub use strategy::{
+    Arbitration, BatchBinding, Budget, DropRule, Lookahead, Mailboxes, NexusScan, Order, OverloadControl,
+    Policy, Queueing, ScanBy, Sizing, Split, SplitScope,
+};
+pub use streams::decode_load::{DecodeLoad, DecodingReport};
+pub use streams::frame_sampler::FrameSampler;
+pub use streams::health::{HealthTracker, StreamHealth, StreamStanding};
+pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaFacts};
+pub use streams::reconnect::{Backoff, ReconnectSpec};
+pub use streams::silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
+pub use supply::scaling::{Scaler, ScalingRule};
+pub use weir::joint_batching::ModuleInfo;

@@ -11,6 +11,7 @@ mod common;
 use common::scene::{Items, Scene, Stream, Vertex};
 use common::world::World;
 use weir_policy::*;
+use weir_types::*;
 
 fn policy(drop: &str, order: Order) -> Policy {
     Policy {
@@ -58,7 +59,7 @@ fn delivered(outcome: Outcome) -> bool {
 
 #[test]
 fn half_loaded_chain_delivers_all_in_the_sum_of_its_durations() {
-    for forming in [Forming::Late, Forming::Eager] {
+    for forming in [BatchBinding::Late, BatchBinding::Early] {
         let policy = Policy {
             forming,
             ..policy("pard", Order::Adaptive)
@@ -80,9 +81,9 @@ fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
     let (from, to) = (10, 30);
     let mut figures = Vec::new();
     for (rule, order, forming) in [
-        ("pard", Order::Adaptive, Forming::Late),
-        ("pard", Order::Adaptive, Forming::Eager),
-        ("none", Order::Fcfs, Forming::Late),
+        ("pard", Order::Adaptive, BatchBinding::Late),
+        ("pard", Order::Adaptive, BatchBinding::Early),
+        ("none", Order::Fcfs, BatchBinding::Late),
     ] {
         let policy = Policy {
             forming,
@@ -103,7 +104,7 @@ fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
 }
 
 /// Drops by module, goodput a second and the invalid rate, with a last module of half the input's rate.
-fn slow_last_module(rule: &str, order: Order, forming: Forming) -> (Vec<u64>, f64, f64) {
+fn slow_last_module(rule: &str, order: Order, forming: BatchBinding) -> (Vec<u64>, f64, f64) {
     let policy = Policy {
         forming,
         ..policy(rule, order)
@@ -122,7 +123,7 @@ fn slow_last_module(rule: &str, order: Order, forming: Forming) -> (Vec<u64>, f6
 /// what comes between two states of the last module.
 #[test]
 fn pard_drops_before_a_slow_last_module_and_back_at_it() {
-    for forming in [Forming::Late, Forming::Eager] {
+    for forming in [BatchBinding::Late, BatchBinding::Early] {
         for order in [Order::Fcfs, Order::Lbf] {
             let (pard, goodput, invalid) = slow_last_module("pard", order, forming);
             let (back, _, invalid_back) = slow_last_module("back", order, forming);
@@ -141,7 +142,7 @@ fn pard_drops_before_a_slow_last_module_and_back_at_it() {
 /// is to be lost by it.
 #[test]
 fn high_budget_first_keeps_a_slow_last_module_busy() {
-    for forming in [Forming::Late, Forming::Eager] {
+    for forming in [BatchBinding::Late, BatchBinding::Early] {
         for order in [Order::Adaptive, Order::Hbf] {
             assert!(slow_last_module("pard", order, forming).1 >= 47.5);
         }
@@ -211,7 +212,7 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
 #[test]
 fn hopeless_requests_leave_when_they_become_so() {
     let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
-    for forming in [Forming::Late, Forming::Eager] {
+    for forming in [BatchBinding::Late, BatchBinding::Early] {
         let mut module = Module::new(ModuleSpec {
             id: ModuleId(0),
             slo: Span::from_millis(100),
@@ -224,7 +225,7 @@ fn hopeless_requests_leave_when_they_become_so() {
             batch: vec![1, 4],
             profile: Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(12))]).unwrap(),
             topology: Topology::new(vec![vec![]]),
-            peers: vec![Peer {
+            peers: vec![ModuleInfo {
                 profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
                 batch: vec![1],
                 workers: 1,
@@ -241,19 +242,19 @@ fn hopeless_requests_leave_when_they_become_so() {
         };
         module.step([arrived(1, true), arrived(2, false)], ms(1), &mut effects);
         let at = ms(90) + Span::from_micros(1);
-        assert!(effects.contains(&ModuleEffect::WakeAt { at }), "{effects:?}");
+        assert!(effects.contains(&ModuleEffect::SetTimer { at }), "{effects:?}");
         effects.clear();
         module.step([], at, &mut effects);
         let drop = ModuleEffect::Drop {
             request: RequestId(1),
-            reason: DropReason::Hopeless,
+            reason: DropReason::Infeasible,
         };
         assert!(effects.contains(&drop), "{forming:?}: {effects:?}");
         effects.clear();
         module.step([ModuleEvent::Granted { slot: SlotId(0) }], ms(200), &mut effects);
         let ran = effects
             .iter()
-            .any(|effect| matches!(effect, ModuleEffect::Run { parts, .. } if parts.len() == 1));
+            .any(|effect| matches!(effect, ModuleEffect::Run { slices, .. } if slices.len() == 1));
         assert!(
             ran && module.requests() == 1,
             "what must not be dropped runs: {effects:?}"
@@ -312,7 +313,7 @@ fn unknown_things_are_passed_over() {
         },
         ModuleEvent::Finished { batch, took },
         ModuleEvent::Failed { batch, took },
-        ModuleEvent::Heard(ModuleState::initial(ModuleId(99), took).into()),
+        ModuleEvent::PeerState(ModuleState::initial(ModuleId(99), took).into()),
         ModuleEvent::Share { share: f64::NAN },
         ModuleEvent::Tick,
     ];

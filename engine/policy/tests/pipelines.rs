@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::reserve::*;
+use weir_policy::reservations::*;
 use weir_policy::*;
+use weir_types::*;
 
 const SLO: Span = Span::from_millis(120);
 
@@ -29,7 +30,7 @@ struct Case {
     droppable: bool,
     /// Whether everything takes eight times as long from second 2 to second 5.
     slow: bool,
-    tables: Tables,
+    tables: BookingTable,
 }
 
 /// Two stages over three servers: two slow shares, then one fast. 4 items in 40 and 20 ms: 200 a second, and 200.
@@ -66,7 +67,7 @@ fn cluster() -> ClusterSpec {
 
 fn module() -> Module {
     let profile = Profile::new(vec![(1, ms(25)), (4, ms(64))]).unwrap();
-    let peer = Peer {
+    let peer = ModuleInfo {
         profile: profile.clone(),
         batch: vec![4],
         workers: 3,
@@ -106,7 +107,7 @@ struct Way {
 struct Batch {
     way: Way,
     items: u32,
-    uses: Vec<(usize, Use, Span)>,
+    uses: Vec<(usize, ResourceUse, Span)>,
 }
 
 /// Who is on a share, and who waits for it, in the order of their bookings.
@@ -227,18 +228,18 @@ impl World {
         for effect in effects {
             let module = ModuleId(0);
             match effect {
-                ModuleEffect::Ask(ask) => self.reserve(ReserveEvent::Ask { module, ask }),
-                ModuleEffect::Withdraw => self.reserve(ReserveEvent::Withdrawn { module }),
-                ModuleEffect::Release { booking } => {
+                ModuleEffect::RequestPath(ask) => self.reserve(ReserveEvent::PathRequested { module, ask }),
+                ModuleEffect::CancelBid => self.reserve(ReserveEvent::RequestCancelled { module }),
+                ModuleEffect::CancelBooking { booking } => {
                     self.ways.remove(&booking).unwrap();
                     self.reserve(ReserveEvent::Declined { booking });
                 }
                 ModuleEffect::Dispatch {
                     booking,
                     batch,
-                    parts,
+                    slices,
                     ..
-                } => self.dispatch(booking, batch, &parts),
+                } => self.dispatch(booking, batch, &slices),
                 ModuleEffect::Forward { request } => self.end(request, true),
                 ModuleEffect::Drop { request, .. } => {
                     assert!(
@@ -247,7 +248,7 @@ impl World {
                     );
                     self.end(request, false);
                 }
-                ModuleEffect::WakeAt { at } => self.note(at.since(self.now), Event::Wake),
+                ModuleEffect::SetTimer { at } => self.note(at.since(self.now), Event::Wake),
                 ModuleEffect::Spent { .. } | ModuleEffect::Publish(_) => {}
                 other => panic!("a pool of pipelines does not want {other:?}"),
             }
@@ -284,16 +285,16 @@ impl World {
                         finish,
                     });
                 }
-                ReserveEffect::Hopeless { finish, .. } => self.tell(ModuleEvent::Unbookable { finish }),
+                ReserveEffect::NoPath { finish, .. } => self.tell(ModuleEvent::NoPath { finish }),
                 ReserveEffect::Lost { booking, .. } => self.lose(booking),
-                ReserveEffect::WakeAt { at } => self.note(at.since(self.now), Event::Wake),
+                ReserveEffect::SetTimer { at } => self.note(at.since(self.now), Event::Wake),
             }
         }
     }
 
-    fn dispatch(&mut self, booking: BookingId, id: BatchId, parts: &[Part]) {
+    fn dispatch(&mut self, booking: BookingId, id: BatchId, slices: &[BatchSlice]) {
         let way = self.ways.remove(&booking).unwrap();
-        let items: u32 = parts.iter().map(|part| part.count).sum();
+        let items: u32 = slices.iter().map(|slice| slice.count).sum();
         assert!(
             items > 0 && items <= way.size,
             "{items} items were booked for {}",
@@ -304,14 +305,18 @@ impl World {
         for (stage, known) in spec.pipelines[0].stages.iter().enumerate() {
             let noise = 1.0 + self.case.noise * (2.0 * self.random.random::<f64>() - 1.0);
             if stage > 0 {
-                uses.push((stage, Use::Transfer, ms(u64::from(items))));
+                uses.push((stage, ResourceUse::Transfer, ms(u64::from(items))));
             }
             let slow = if self.case.slow && (2..5).contains(&(self.now.micros() / 1_000_000)) {
                 8.0
             } else {
                 1.0
             };
-            uses.push((stage, Use::Run, known.profile.duration(items).scale(noise * slow)));
+            uses.push((
+                stage,
+                ResourceUse::Run,
+                known.profile.duration(items).scale(noise * slow),
+            ));
         }
         self.batches.insert(id, Batch { way, items, uses });
         self.begin(id, 0);
@@ -322,7 +327,7 @@ impl World {
         let batch = &self.batches[&id];
         let (stage, used, length) = batch.uses[place];
         let (share, booking) = (batch.way.path[stage], batch.way.booking);
-        if used == Use::Transfer {
+        if used == ResourceUse::Transfer {
             return self.note(length, Event::Ended(id, place, self.now));
         }
         assert!(
@@ -353,7 +358,7 @@ impl World {
             from,
             to: self.now,
         });
-        if used == Use::Run {
+        if used == ResourceUse::Run {
             self.free(share, id);
         }
         if !last {
@@ -378,8 +383,8 @@ impl World {
         if !waiting.is_empty() {
             let (_, next) = waiting.remove(0);
             let uses = &self.batches[&next].uses;
-            let of_share = |(stage, used, _): &(usize, Use, Span)| {
-                *used == Use::Run && self.batches[&next].way.path[*stage] == share
+            let of_share = |(stage, used, _): &(usize, ResourceUse, Span)| {
+                *used == ResourceUse::Run && self.batches[&next].way.path[*stage] == share
             };
             let place = uses.iter().position(of_share).unwrap();
             self.begin(next, place);
@@ -429,9 +434,9 @@ fn cases(faults: bool, droppable: bool) -> impl Iterator<Item = Case> {
         droppable,
         slow: false,
         tables: if seed % 2 == 0 {
-            Tables::Intervals
+            BookingTable::Intervals
         } else {
-            Tables::Until
+            BookingTable::BusyUntil
         },
     })
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use weir_policy::*;
+use weir_types::*;
 
 #[derive(Debug, Clone)]
 enum Happens {
@@ -38,7 +39,7 @@ const WORKERS: u32 = 3;
 fn module(policy: Policy) -> Module {
     let ms = Span::from_millis;
     let profile = Profile::new(vec![(1, ms(10)), (4, ms(22))]).unwrap();
-    let peer = Peer {
+    let peer = ModuleInfo {
         profile: profile.clone(),
         batch: vec![1, 2, 4],
         workers: WORKERS,
@@ -81,16 +82,16 @@ impl Around {
         for effect in effects {
             match effect {
                 ModuleEffect::Run {
-                    slot, batch, parts, ..
+                    slot, batch, slices, ..
                 } => {
                     assert!(!self.down.contains(&slot), "a batch on a lost worker");
                     let before = self.running.insert(slot, batch);
                     assert_eq!(before, None, "two batches on {slot:?}");
-                    for part in parts {
-                        let request = part.request;
+                    for slice in slices {
+                        let request = slice.request;
                         assert!(!self.gone.contains(&request), "{request:?} runs after it ended");
                         let left = self.here.get_mut(&request).unwrap();
-                        *left = left.checked_sub(part.count).unwrap();
+                        *left = left.checked_sub(slice.count).unwrap();
                     }
                 }
                 ModuleEffect::Forward { request } => {
@@ -139,9 +140,9 @@ impl Around {
             Happens::Worker(worker, up) => {
                 let slot = SlotId(worker);
                 if up && self.down.remove(&slot) {
-                    self.tell(ModuleEvent::Up { slot });
+                    self.tell(ModuleEvent::SlotUp { slot });
                 } else if !up && self.down.insert(slot) {
-                    self.tell(ModuleEvent::Down { slot });
+                    self.tell(ModuleEvent::SlotDown { slot });
                     self.back(slot, true);
                 }
             }
@@ -176,7 +177,7 @@ proptest! {
     fn cancelled_siblings_never_run(story in prop::collection::vec(happens(), 1..150)) {
         for rule in ["none", "pard", "weir", "nexus", "oc"] {
             for mailbox in [Mailboxes::Pool, Mailboxes::Worker] {
-                for forming in [Forming::Eager, Forming::Late] {
+                for forming in [BatchBinding::Early, BatchBinding::Late] {
                     let policy = Policy {
                         drop: serde_json::from_value(serde_json::json!(rule)).unwrap(),
                         mailbox,

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use weir_policy::{DropRule, ModuleId, ModuleState, Planner, Sketch, Span, Topology, Waits, summed_wait};
+use weir_policy::{
+    BatchWaitSamples, DropRule, ModuleState, QuantileSketch, StatePlanner, path_wait_quantile,
+};
+use weir_types::{ModuleId, Span, Topology};
 
 /// What a module told: queueing, duration and batch waits, in microseconds.
 type Told = (u64, u64, Vec<u64>);
@@ -68,9 +71,9 @@ impl Graph {
         sets.filter(is_walk).collect()
     }
 
-    fn waits(&self, module: u32) -> Sketch {
+    fn waits(&self, module: u32) -> QuantileSketch {
         let (_, _, waits) = &self.told[module as usize];
-        let mut recent = Waits::new(100);
+        let mut recent = BatchWaitSamples::new(100);
         for &wait in waits {
             recent.observe(Span::from_micros(wait));
         }
@@ -94,8 +97,8 @@ impl Graph {
                 Span::from_micros(told.sum())
             };
             let (queueing, duration) = (sum(|told| told.0), sum(|told| told.1));
-            let sketches: Vec<Sketch> = walk.iter().map(|&module| self.waits(module)).collect();
-            let wait = |quantile| summed_wait(&sketches.iter().collect::<Vec<_>>(), quantile);
+            let sketches: Vec<QuantileSketch> = walk.iter().map(|&module| self.waits(module)).collect();
+            let wait = |quantile| path_wait_quantile(&sketches.iter().collect::<Vec<_>>(), quantile);
             match rule {
                 DropRule::Sf => duration,
                 DropRule::Lower(_) => queueing + duration,
@@ -137,13 +140,13 @@ proptest! {
                 let ahead = |told: &[ModuleState]| {
                     let fresh = (0..graph.modules()).map(|id| ModuleState::initial(ModuleId(id), Span::ZERO));
                     let mut planner =
-                        Planner::new(ModuleId(module), Span::from_secs(1), rule.clone(), &topology, fresh.collect());
+                        StatePlanner::new(ModuleId(module), Span::from_secs(1), rule.clone(), &topology, fresh.collect());
                     // Asked in between, too: what was concluded before must not stay.
                     for state in told {
-                        let _ = planner.outlook();
-                        planner.heard(Arc::new(state.clone()));
+                        let _ = planner.downstream_estimate();
+                        planner.on_peer_state(Arc::new(state.clone()));
                     }
-                    planner.outlook().ahead
+                    planner.downstream_estimate().downstream
                 };
                 let expected = graph.longest(module, &rule);
                 prop_assert_eq!(ahead(&states), expected, "module {} under {:?}", module, &rule);

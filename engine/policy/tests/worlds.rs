@@ -10,6 +10,7 @@ use common::world::World;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::*;
+use weir_types::*;
 
 fn rules() -> Vec<DropRule> {
     let table = |name: &&str| match *name {
@@ -32,7 +33,7 @@ fn policies() -> Vec<Policy> {
             Order::Lbf,
             Order::Instant,
         ] {
-            for forming in [Forming::Eager, Forming::Late] {
+            for forming in [BatchBinding::Early, BatchBinding::Late] {
                 for arbitration in [
                     Arbitration::LeastSlack,
                     Arbitration::DownstreamFirst,
@@ -143,7 +144,7 @@ fn the_books_add_up_and_everything_ends_once() {
             let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
             // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
-            assert!(world.runs > 0 || foresees(&scene.policy.drop));
+            assert!(world.runs > 0 || is_predictive(&scene.policy.drop));
             if scene.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
             }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use thiserror::Error;
 use weir_flow::{Divided, Model, Operator, PartLoader, SessionError, SinkError, SinkFactory, SourceFactory};
 use weir_graph::Graph;
-use weir_policy::plan::Plan;
-use weir_policy::{ReconnectSpec, Span};
+use weir_planner::Plan;
+use weir_policy::ReconnectSpec;
+use weir_types::Span;
 
 use crate::progress::Progress;
 

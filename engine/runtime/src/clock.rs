@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 /// Monotonic time since the run began.
 #[derive(Debug, Clone, Copy)]

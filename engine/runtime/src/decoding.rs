@@ -12,7 +12,8 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use weir_flow::StopFlag;
-use weir_policy::{DecodeLoad, DecodingReport, Span, StreamId, Timestamp};
+use weir_policy::{DecodeLoad, DecodingReport};
+use weir_types::{Span, StreamId, Timestamp};
 
 /// How often a source that waits for its turn looks whether the run is to stop: thousands that look would take the
 /// machine themselves, so that with so many waiting each looks less often.

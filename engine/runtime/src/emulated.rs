@@ -9,7 +9,7 @@ use weir_flow::{
     StopFlag,
 };
 use weir_graph::{EmulatedStream, Load};
-use weir_policy::{Owed, Profile, Span};
+use weir_types::{Profile, SleepCompensator, Span};
 
 use crate::clock::{Clock, duration};
 
@@ -31,7 +31,7 @@ impl Model for EmulatedModel {
         Ok(Box::new(EmulatedSession {
             profile: self.profile.clone(),
             clock: Clock::start(),
-            owed: Owed::default(),
+            owed: SleepCompensator::default(),
         }))
     }
 }
@@ -39,7 +39,7 @@ impl Model for EmulatedModel {
 struct EmulatedSession {
     profile: Profile,
     clock: Clock,
-    owed: Owed,
+    owed: SleepCompensator,
 }
 
 impl Session for EmulatedSession {

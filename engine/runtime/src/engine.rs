@@ -10,11 +10,9 @@ use actix::{Actor, Addr, System};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, StopFlag};
 use weir_graph::{Graph, SourceMode};
-use weir_policy::reserve::ReserveReport;
-use weir_policy::{
-    Backoff, DecodingReport, Module, ModuleSpec, Pool, Report, RunInfo, SlotId, Slots, Span, StreamId,
-    Timestamp,
-};
+use weir_policy::reservations::ReserveReport;
+use weir_policy::{Backoff, DecodingReport, Module, ModuleSpec, Pool, Report, RunInfo, Slots};
+use weir_types::{SlotId, Span, StreamId, Timestamp};
 
 use crate::actors::{
     Abandon, BatchBack, Egress, EgressSetup, Laid, ModuleActor, ModuleSetup, Modules, Replan,

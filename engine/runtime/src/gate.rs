@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_flow::StopFlag;
-use weir_policy::{Admission, DropReason, Gate, GateSpec, Timestamp};
+use weir_policy::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec};
+use weir_types::{DropReason, Timestamp};
 
 use crate::clock::Clock;
 
@@ -60,7 +61,7 @@ impl Drop for Loan {
 /// The gate of one stream, passed by its decoding thread and given back to by whoever ends a request.
 #[derive(Debug)]
 pub(crate) struct StreamGate {
-    gate: Mutex<Gate>,
+    gate: Mutex<ConcurrencyLimit>,
     left: Condvar,
     memory: Arc<Memory>,
     clock: Clock,
@@ -83,16 +84,16 @@ impl Drop for Pass {
     fn drop(&mut self) {
         if let Some((gate, entered)) = &self.gate {
             let held = gate.clock.now().since(*entered);
-            gate.lock().ended(held);
+            gate.lock().on_ended(held);
             gate.left.notify_one();
         }
     }
 }
 
 impl StreamGate {
-    pub(crate) fn new(spec: GateSpec, memory: Arc<Memory>, clock: Clock) -> Arc<Self> {
+    pub(crate) fn new(spec: ConcurrencyLimitSpec, memory: Arc<Memory>, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
-            gate: Mutex::new(Gate::new(spec)),
+            gate: Mutex::new(ConcurrencyLimit::new(spec)),
             left: Condvar::new(),
             memory,
             clock,
@@ -104,7 +105,7 @@ impl StreamGate {
         self.memory.taken()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Gate> {
+    fn lock(&self) -> MutexGuard<'_, ConcurrencyLimit> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,8 +129,8 @@ impl StreamGate {
                     )));
                 }
                 (Admission::Drop(reason), _) => return Some(Err(reason)),
-                (Admission::Enter | Admission::Hold, _) if stop.raised() => return None,
-                (Admission::Enter | Admission::Hold, _) => {
+                (Admission::Enter | Admission::Wait, _) if stop.raised() => return None,
+                (Admission::Enter | Admission::Wait, _) => {
                     // Bytes come back when a frame goes, which signals nobody, hence the time-out.
                     let woken = self.left.wait_timeout(gate, LOOK_UP);
                     gate = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -141,15 +142,16 @@ impl StreamGate {
 
 #[cfg(test)]
 mod tests {
-    use weir_policy::{Overflow, Span};
+    use weir_policy::Overflow;
+    use weir_types::Span;
 
     use super::*;
 
     fn gate(overflow: Overflow, most: u32, memory: &Arc<Memory>) -> Arc<StreamGate> {
-        let spec = GateSpec {
+        let spec = ConcurrencyLimitSpec {
             overflow,
-            begin: most,
-            most,
+            initial: most,
+            max: most,
             slo: Span::from_millis(400),
         };
         StreamGate::new(spec, Arc::clone(memory), Clock::start())
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_held_source_stops_when_asked() {
-        let gate = gate(Overflow::Hold, 1, &Memory::new(100));
+        let gate = gate(Overflow::Backpressure, 1, &Memory::new(100));
         let stop = StopFlag::default();
         let _first = gate.enter(1, &stop).unwrap().unwrap();
         stop.raise();

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
 use weir_graph::{DeviceClass, Graph, Vertex};
-use weir_policy::{ModuleId, Placement, Profile, SlotId, Span, Topology};
+use weir_policy::Placement;
+use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::RunError;
 use crate::clock::Clock;

@@ -6,7 +6,7 @@ use actix::{Actor, Context, Handler, Message, System};
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 use weir_flow::{Batching, DeviceKind, Inference, Item, Model, Session, SessionError, Step};
-use weir_policy::{BatchId, ModuleId, SlotId, Span};
+use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
 use crate::worker::{Job, Placed, Ran, Worker, WorkerHandle};
@@ -78,7 +78,7 @@ impl Handler<Back> for Player {
         if self.rounds > 0 {
             self.serve();
         } else if let Some(done) = self.done.take() {
-            let _ = done.send(self.clock.now().since(weir_policy::Timestamp::ZERO));
+            let _ = done.send(self.clock.now().since(weir_types::Timestamp::ZERO));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use weir_policy::StreamId;
+use weir_types::StreamId;
 
 /// Counters that another thread may read while the run goes on.
 #[derive(Debug, Default)]

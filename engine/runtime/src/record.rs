@@ -9,11 +9,9 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use weir_policy::reserve::{Reservations, ReserveEffect, ReserveEvent, ReserveSpec};
-use weir_policy::{
-    Module, ModuleEffect, ModuleEvent, ModuleId, ModuleSpec, SlotEffect, SlotEvent, Slots, SlotsSpec,
-    Timestamp,
-};
+use weir_policy::reservations::{Reservations, ReserveEffect, ReserveEvent, ReserveSpec};
+use weir_policy::{Module, ModuleEffect, ModuleEvent, ModuleSpec, SlotEffect, SlotEvent, Slots, SlotsSpec};
+use weir_types::{ModuleId, Timestamp};
 
 /// The first line: what the state machines were made from.
 #[derive(Debug, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_flow::{Evidence, Frame};
-use weir_policy::{RequestId, StreamId, Timestamp};
+use weir_types::{RequestId, StreamId, Timestamp};
 
 use crate::gate::Pass;
 

@@ -11,9 +11,9 @@ use weir_flow::{
 };
 use weir_graph::{Graph, SourceMode};
 use weir_policy::{
-    Forming, GateSpec, Mailboxes, ModuleId, ModuleSpec, Overflow, Peer, Pool, Profile, Report, SlotId,
-    SlotsSpec, Span, Topology,
+    BatchBinding, ConcurrencyLimitSpec, Mailboxes, ModuleInfo, ModuleSpec, Overflow, Pool, Report, SlotsSpec,
 };
+use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::actors::SinkLine;
 use crate::assembly::{Assembly, RunError, RunOptions, Spread};
@@ -80,7 +80,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let plan = Plan::new(&graph, &slots, &profiles, planned, options)?;
 
     let streams = stream_lines(&graph, sources, plan.fill(), options)?;
-    let most: usize = streams.iter().map(|stream| stream.gate.most as usize).sum();
+    let most: usize = streams.iter().map(|stream| stream.gate.max as usize).sum();
     prove(&streams, stop)?;
 
     // Only now that all is there to run: whatever is opened changes nothing yet, and from the headers on is completed.
@@ -217,7 +217,7 @@ pub(crate) struct FleetLine {
     pub(crate) planned: Planned,
     pub(crate) fleet: Fleet,
     pub(crate) post: Post,
-    pub(crate) next: Option<Box<dyn FnMut() -> Option<weir_policy::plan::Plan>>>,
+    pub(crate) next: Option<Box<dyn FnMut() -> Option<weir_planner::Plan>>>,
 }
 
 impl FleetLine {
@@ -295,13 +295,13 @@ impl Plan {
         let peer = |(module, lanes): (&weir_graph::ModuleNode, &Option<Lanes>)| {
             let (batch, profile) = profiles[module.model].clone();
             let slots = slots.of_model(module.model).len() as u32;
-            Peer {
+            ModuleInfo {
                 profile,
                 batch,
                 workers: lanes.as_ref().map_or(slots, |lanes| lanes.count),
             }
         };
-        let peers: Vec<Peer> = graph.modules().iter().zip(&lanes).map(peer).collect();
+        let peers: Vec<ModuleInfo> = graph.modules().iter().zip(&lanes).map(peer).collect();
         let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
             let (batch, profile) = profiles[module.model].clone();
             ModuleSpec {
@@ -334,7 +334,7 @@ impl Plan {
             placements: slots.placements(graph),
             arbitration: graph.policy().arbitration,
             topology: topology.clone(),
-            forecasts: graph.policy().forming == Forming::Eager,
+            forecasts: graph.policy().forming == BatchBinding::Early,
         };
         Ok(Self {
             topology,
@@ -405,7 +405,7 @@ fn profiles(
 pub(crate) struct StreamLine {
     pub(crate) factory: Box<dyn SourceFactory>,
     pub(crate) mode: SourceMode,
-    pub(crate) gate: GateSpec,
+    pub(crate) gate: ConcurrencyLimitSpec,
 }
 
 fn stream_lines(
@@ -425,13 +425,13 @@ fn stream_lines(
         };
         let (overflow, begin, most) = match node.mode {
             SourceMode::Live => (Overflow::Drop, UNDER_WAY_LIVE, UNDER_WAY_LIVE),
-            SourceMode::Lossless => (Overflow::Hold, lossless, 4 * lossless),
+            SourceMode::Lossless => (Overflow::Backpressure, lossless, 4 * lossless),
         };
         let (begin, most) = options.under_way.map_or((begin, most), |fixed| (fixed, fixed));
-        let gate = GateSpec {
+        let gate = ConcurrencyLimitSpec {
             overflow,
-            begin,
-            most,
+            initial: begin,
+            max: most,
             slo: graph.slo(),
         };
         lines.push(StreamLine {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Delivery, Notice, RunHeader, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
-use weir_policy::{SinkReport, Timestamp};
+use weir_policy::SinkReport;
+use weir_types::Timestamp;
 
 use crate::clock::{Clock, duration};
 use crate::gate::Pass;

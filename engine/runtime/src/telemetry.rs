@@ -1,6 +1,7 @@
 //! What the outside may watch: every metric's name, in one place.
 
-use weir_policy::{ModuleState, Span};
+use weir_policy::ModuleState;
+use weir_types::Span;
 
 use crate::worker::StepTimes;
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{DeviceKind, Inference, Item, Model, Session, SessionError, Step};
-use weir_policy::{BatchId, ModuleId, SlotId, Span};
+use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use weir_policy::Timestamp;
+use weir_types::Timestamp;
 
 /// An event heap with deterministic ties, and a line beside it.
 #[derive(Debug)]

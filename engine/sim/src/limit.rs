@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use weir_policy::{ModuleId, Timestamp};
+use weir_types::{ModuleId, Timestamp};
 
 use crate::bound::{Bound, BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited, bound};
 use crate::spec::{PoolPlan, WorldSpec};

@@ -1,6 +1,7 @@
 //! What a run leaves behind beside its report: what happened second by second, for plots.
 
-use weir_policy::{End, Module, ModuleId, Part, Timestamp};
+use weir_policy::{BatchSlice, End, Module};
+use weir_types::{ModuleId, Timestamp};
 
 /// A run second by second. Series begin at second 0 and may be of unequal length.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -64,7 +65,7 @@ impl Trail {
         self.states += 1;
     }
 
-    pub(crate) fn ran(&mut self, module: ModuleId, at: Timestamp, parts: &[Part]) {
+    pub(crate) fn ran(&mut self, module: ModuleId, at: Timestamp, parts: &[BatchSlice]) {
         let of = &mut self.modules[module.index()];
         let queued: f64 = parts.iter().map(|part| part.queued.as_millis_f64()).sum();
         add(&mut of.queued_ms, at, queued);

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use weir_graph::Problems;
 use weir_graph::reading::Catalog;
-use weir_policy::{Policy, Profile, Span};
+use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
 use weir_sim::{Bounds, Demand, Edge, ModulePlan, PoolPlan, WorldSpec};
+use weir_types::{Profile, Span};
 
 const WORLD: &str = r#"
 [world]

@@ -7,8 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use common::books;
 use common::drawn::Drawn;
-use weir_policy::{Arbitration, DropRule, Forming, Mailboxes, Order, Policy, Queueing, Sizing, Span};
+use weir_policy::{Arbitration, BatchBinding, DropRule, Mailboxes, Order, Policy, Queueing, Sizing};
 use weir_sim::{Ran, simulate};
+use weir_types::Span;
 
 /// Far beyond what any drawn world can have to do.
 const STUCK_AFTER: Span = Span::from_secs(3_600);
@@ -48,7 +49,7 @@ fn policies() -> Vec<Policy> {
             policies.push(Policy {
                 drop: drop.clone(),
                 order: orders[turn],
-                forming: [Forming::Late, Forming::Eager][turn % 2],
+                forming: [BatchBinding::Late, BatchBinding::Early][turn % 2],
                 arbitration: arbitrations[turn % 4],
                 mailbox: [Mailboxes::Pool, Mailboxes::Worker, Mailboxes::Worker][turn % 3],
                 sweep: turn % 2 == 0,
@@ -172,7 +173,7 @@ fn the_papers_setting_keeps_the_books_too() {
                 queueing: Queueing::Recent,
                 ..weir_policy::Lookahead::default()
             }),
-            forming: Forming::Eager,
+            forming: BatchBinding::Early,
             mailbox: Mailboxes::Worker,
             sweep: false,
             fair: false,

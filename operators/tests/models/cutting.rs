@@ -6,7 +6,7 @@
 
 use weir_flow::{Divided, Element, Inference, PartLoader, Tensor};
 use weir_operators::{Blocked, Layered, OnnxModel, OnnxParts};
-use weir_policy::plan::divide;
+use weir_planner::group_layers;
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn divided(layered: Layered, blocks: usize) -> Blocked {
             .zip(boundaries)
             .map(|(bytes, allowed)| allowed.then_some(*bytes))
             .collect();
-        divide(&times, &allowed, blocks)
+        group_layers(&times, &allowed, blocks)
     };
     let settled = layered.settle(boundaries, choose).expect("settles");
     for over in &settled.passed_over {

@@ -38,16 +38,16 @@ Sinks: written, skipped (the sink was slow, when_slow = \"skip\"), lost (it coul
 
 #[cfg(test)]
 mod tests {
-    use weir_policy::DropReason;
+    use weir_types::DropReason;
 
     use super::TABLE;
 
     #[test]
     fn every_reason_of_a_drop_is_explained() {
         let reasons = [
-            DropReason::Hopeless,
+            DropReason::Infeasible,
             DropReason::OverBudget,
-            DropReason::TurnedAway,
+            DropReason::Shed,
             DropReason::StreamFull,
             DropReason::MemoryFull,
             DropReason::Failed,

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use weir_flow::DeviceKind;
-use weir_policy::{Order, Span};
+use weir_policy::Order;
+use weir_types::Span;
 
 /// Where partitions run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl std::str::FromStr for Speed {
 pub(super) fn duration(text: &str) -> Result<Span, String> {
     let span: Span = text
         .parse()
-        .map_err(|error: weir_policy::BadSpan| error.to_string())?;
+        .map_err(|error: weir_types::BadSpan| error.to_string())?;
     if span == Span::ZERO {
         return Err("nothing runs in no time; leave it out to run until the sources end".to_owned());
     }

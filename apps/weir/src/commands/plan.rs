@@ -4,7 +4,7 @@ use std::path::Path;
 
 use comfy_table::CellAlignment;
 use weir_graph::planning;
-use weir_policy::plan::{self, Objective, Problem, Resource, Solution};
+use weir_planner::{Objective, Problem, Resource, Solution};
 
 use crate::args::Plan;
 use crate::error::UserError;
@@ -24,7 +24,7 @@ pub(crate) fn plan(args: &Plan) -> anyhow::Result<()> {
     read.iter().for_each(|file| files.read("the plan", file));
     args.out.iter().for_each(|path| files.write("--out", path));
     files.check()?;
-    let solution = plan::solve(&problem)
+    let solution = weir_planner::solve(&problem)
         .map_err(|error| UserError::new(format!("{}: {error}", args.problem.display())))?;
     output::say(&table(&solution))?;
     output::say(&summary(&problem, &solution))?;
@@ -34,7 +34,7 @@ pub(crate) fn plan(args: &Plan) -> anyhow::Result<()> {
         }
     }
     match &args.out {
-        Some(path) => write(&plan::Plan { solution, problem }, path),
+        Some(path) => write(&weir_planner::Plan { solution, problem }, path),
         None => Ok(()),
     }
 }
@@ -47,7 +47,7 @@ fn table(solution: &Solution) -> String {
         .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     for model in &solution.models {
         for pipeline in &model.pipelines {
-            let stage = |stage: &plan::StagePlan| {
+            let stage = |stage: &weir_planner::StagePlan| {
                 let share = if stage.shares == 1 {
                     String::new()
                 } else {
@@ -72,7 +72,8 @@ fn table(solution: &Solution) -> String {
 }
 
 fn summary(problem: &Problem, solution: &Solution) -> String {
-    let used = |(class, used): (&plan::Class, &u32)| format!("{used} of {} {}", class.count, class.name);
+    let used =
+        |(class, used): (&weir_planner::Class, &u32)| format!("{used} of {} {}", class.count, class.name);
     let used: Vec<String> = problem.classes.iter().zip(&solution.devices).map(used).collect();
     let what = match problem.objective {
         Objective::Throughput => format!("least throughput over weight {:.1} items/s", solution.objective),
@@ -93,12 +94,12 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
         for pipeline in &plan.pipelines {
             lines.push(format!(
                 "  {}",
-                plan::describe(pipeline, &model.blocks.boundary_bytes)
+                weir_planner::describe(pipeline, &model.blocks.boundary_bytes)
             ));
         }
     }
     lines.push("what binds:".to_owned());
-    for bound in plan::what_binds(problem) {
+    for bound in weir_planner::what_binds(problem) {
         let change = 100.0 * (bound.objective / solution.objective - 1.0);
         let what = match bound.resource {
             Resource::Devices(class) => format!("10 % more {class} (1 at least)"),
@@ -112,12 +113,12 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
         };
         lines.push(format!("  {what}: {change:+.1} %, {verdict}"));
     }
-    let gap = 100.0 * plan::gap(problem, solution);
+    let gap = 100.0 * weir_planner::gap(problem, solution);
     lines.push(format!("proved to be within {gap:.3} % of the optimum"));
     lines
 }
 
-fn write(plan: &plan::Plan, path: &Path) -> anyhow::Result<()> {
+fn write(plan: &weir_planner::Plan, path: &Path) -> anyhow::Result<()> {
     let text = planning::plan_text(plan).map_err(anyhow::Error::msg)?;
     write_whole(path, &text)
         .map_err(|error| UserError::new(format!("cannot write the plan {}: {error}", path.display())).into())

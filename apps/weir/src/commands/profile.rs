@@ -12,8 +12,8 @@ use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Model};
 use weir_graph::DeviceClass;
 use weir_operators::LoadRequest;
-use weir_policy::Span;
 use weir_runtime::{Measured, measure};
+use weir_types::Span;
 
 use crate::args::Profile;
 use crate::assemble;

@@ -9,12 +9,14 @@
 
 use std::time::{Duration, Instant};
 
-use weir_policy::reserve::{
-    Ask, ClusterSpec, PipelineId, PipelineSpec, Reservations, ReserveEffect, ReserveEvent, ReserveSpec,
-    ServerId, ServerSpec, ShareId, ShareSpec, StageSpec, Tables,
+use weir_policy::reservations::{
+    BookingTable, PathRequest, Reservations, ReserveEffect, ReserveEvent, ReserveSpec,
 };
-use weir_policy::{ModuleId, Profile, Span, Timestamp};
 use weir_sim::pooled::poisson;
+use weir_types::{
+    ClusterSpec, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec,
+};
+use weir_types::{ModuleId, Profile, Span, Timestamp};
 
 /// Pools of a low and a high class, one device a server; a batch takes `ms + extra` and so on by item.
 struct Model {
@@ -135,7 +137,7 @@ struct Measured {
 }
 
 /// Asks for what arrives at `load` of what the pools can run; the time is that of the decisions alone.
-fn dispatch(models: &[Model], tables: Tables, load: f64) -> Option<Measured> {
+fn dispatch(models: &[Model], tables: BookingTable, load: f64) -> Option<Measured> {
     let spec = ReserveSpec {
         cluster: cluster(models)?,
         tables,
@@ -182,11 +184,11 @@ fn dispatch(models: &[Model], tables: Tables, load: f64) -> Option<Measured> {
                         measured.dispatches += 1;
                         (module, size as usize)
                     }
-                    ReserveEffect::Hopeless { module, .. } => {
+                    ReserveEffect::NoPath { module, .. } => {
                         measured.dropped += 1;
                         (module, 1)
                     }
-                    ReserveEffect::WakeAt { at } => {
+                    ReserveEffect::SetTimer { at } => {
                         wake = Some(at);
                         continue;
                     }
@@ -203,17 +205,17 @@ fn dispatch(models: &[Model], tables: Tables, load: f64) -> Option<Measured> {
 
 fn asked(queues: &[std::collections::VecDeque<Timestamp>], model: usize, slo: Span) -> Option<ReserveEvent> {
     let since = *queues[model].front()?;
-    let ask = Ask {
+    let ask = PathRequest {
         deadline: since + slo,
         since,
         waiting: queues[model].len() as u32,
     };
     let module = ModuleId(model as u32);
-    Some(ReserveEvent::Ask { module, ask })
+    Some(ReserveEvent::PathRequested { module, ask })
 }
 
 /// Probing two pools of 100 devices on which this many batches are booked.
-fn probe(tables: Tables, booked: u32) -> Option<f64> {
+fn probe(tables: BookingTable, booked: u32) -> Option<f64> {
     const TIMES: u32 = 100_000;
     let models = [Model {
         low: 100,
@@ -243,7 +245,7 @@ fn probe(tables: Tables, booked: u32) -> Option<f64> {
 }
 
 fn main() {
-    for tables in [Tables::Intervals, Tables::Until] {
+    for tables in [BookingTable::Intervals, BookingTable::BusyUntil] {
         for booked in [0, 90, 300] {
             if let Some(micros) = probe(tables, booked) {
                 println!(
@@ -254,7 +256,7 @@ fn main() {
     }
     println!("dispatching on 100 devices; the paper: less than 9 us and 3.58 probes a dispatch");
     for (name, models) in MODELS {
-        for tables in [Tables::Intervals, Tables::Until] {
+        for tables in [BookingTable::Intervals, BookingTable::BusyUntil] {
             for load in [0.5, 0.9, 1.0] {
                 let Some(measured) = dispatch(models, tables, load) else {
                     continue;

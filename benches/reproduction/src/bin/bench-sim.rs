@@ -15,8 +15,9 @@
 
 use std::time::Instant;
 
-use weir_policy::{DropRule, Forming, Lookahead, Mailboxes, Policy, Profile, Span, Timestamp};
+use weir_policy::{BatchBinding, DropRule, Lookahead, Mailboxes, Policy};
 use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, WorldSpec, simulate};
+use weir_types::{Profile, Span, Timestamp};
 
 const REQUESTS: u64 = 1_000_000;
 const MODULES: usize = 5;
@@ -60,7 +61,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
 /// Policies of which each is run at each rate.
 fn policies() -> [(&'static str, Policy); 3] {
     let paper = Policy {
-        forming: Forming::Eager,
+        forming: BatchBinding::Early,
         mailbox: Mailboxes::Worker,
         sweep: false,
         fair: false,

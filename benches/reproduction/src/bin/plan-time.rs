@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use weir_policy::plan::{Class, Problem, Scheme, gap, solve};
+use weir_planner::{Class, Problem, Scheme, gap, solve};
 use weir_reproduction::ppipe::published::{Cluster, Published, PublishedError, WEIGHTS_2019, WEIGHTS_2021};
 
 fn main() -> ExitCode {

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use weir_policy::reserve::Tables;
+use weir_policy::reservations::BookingTable;
 use weir_reproduction::ppipe::load_factor::{DataPlane, compare, table};
 use weir_reproduction::ppipe::published::Published;
 use weir_sim::pooled::Dispatch;
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     for name in std::env::args().skip(1) {
         match name.as_str() {
             "published" => {}
-            "intervals" => plane.tables = Tables::Intervals,
+            "intervals" => plane.tables = BookingTable::Intervals,
             "paper-head" => plane.head_min_fraction = 0.0,
             "reactive" => plane.dispatch = Dispatch::Reactive,
             other => {

@@ -1,6 +1,6 @@
 //! What policies are called, in the paper's words where it has one.
 
-use weir_policy::{Budget, DropRule, Forming, Mailboxes, Order, Over, Policy, ScanBy};
+use weir_policy::{BatchBinding, Budget, DropRule, Mailboxes, Order, Policy, ScanBy, SplitScope};
 
 /// Of a trace's origin its name.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn policy(policy: &Policy) -> String {
         DropRule::None => "naive".to_owned(),
         DropRule::Nexus(scan) if scan.scan == ScanBy::Deadline => "nexus (deadline)".to_owned(),
         DropRule::ClipperPlusPlus(split)
-            if split.budget == Budget::Cumulative && split.over == Over::Path =>
+            if split.budget == Budget::Cumulative && split.over == SplitScope::Path =>
         {
             "clipper++ (path)".to_owned()
         }
@@ -37,7 +37,7 @@ pub fn policy(policy: &Policy) -> String {
         ),
         rule => rule.name().to_owned(),
     };
-    let modern = policy.forming == Forming::Late && policy.mailbox == Mailboxes::Pool;
+    let modern = policy.forming == BatchBinding::Late && policy.mailbox == Mailboxes::Pool;
     let weir = matches!(policy.drop, DropRule::Weir(_));
     match (modern, weir) {
         (true, false) => format!("{name} (late)"),

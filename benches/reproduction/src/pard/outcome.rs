@@ -156,7 +156,7 @@ fn depths(run: &Run) -> Vec<usize> {
 
 /// Workers of all modules together, at most.
 fn most_workers(ran: &Ran) -> u32 {
-    let mut changes: Vec<(weir_policy::Timestamp, i64)> = Vec::new();
+    let mut changes: Vec<(weir_types::Timestamp, i64)> = Vec::new();
     for history in &ran.workers {
         let mut before = 0;
         for &(at, workers) in history {

@@ -1,6 +1,6 @@
 //! All groups on the four clusters: load factors at 99 % in time (Figure 6) and how busy the devices are there (Figure 8).
 
-use weir_policy::Timestamp;
+use weir_types::Timestamp;
 
 use super::ReproduceError;
 use super::load_factor::DataPlane;

@@ -8,12 +8,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use thiserror::Error;
-use weir_policy::plan::{PlanError, Problem, Solution, solve, use_up};
-use weir_policy::reserve::{ClusterSpec, LayOutError, ReserveSpec, Tables, lay_out};
-use weir_policy::{ModuleId, Span, Timestamp};
+use weir_planner::PlacementError;
+use weir_planner::{PlanError, Problem, Solution, assign_leftover, solve};
+use weir_policy::reservations::{BookingTable, ReserveSpec};
 use weir_sim::pooled::{
     Dispatch, PooledRun, PooledSpec, PooledStream, load_factor, poisson, simulate_pooled,
 };
+use weir_types::ClusterSpec;
+use weir_types::{ModuleId, Span, Timestamp};
 
 use super::published::{Cluster, Published, PublishedError, PublishedLoad, PublishedPlan};
 
@@ -28,7 +30,7 @@ pub enum LoadFactorError {
     Plan(#[from] PlanError),
     /// A plan cannot be laid out.
     #[error(transparent)]
-    LayOut(#[from] LayOutError),
+    LayOut(#[from] PlacementError),
     /// A load factor is published for which no plan is.
     #[error(
         "no published plan of \"{algorithm}\" has the model \"{model}\"; the two files do not belong together"
@@ -45,7 +47,7 @@ pub enum LoadFactorError {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPlane {
     /// What is remembered of a resource.
-    pub tables: Tables,
+    pub tables: BookingTable,
     /// When a head of the queue is given up.
     pub head_min_fraction: f64,
     /// By reservation, or reactively.
@@ -55,7 +57,7 @@ pub struct DataPlane {
 impl DataPlane {
     /// As the published results have it.
     pub const PUBLISHED: Self = Self {
-        tables: Tables::Until,
+        tables: BookingTable::BusyUntil,
         head_min_fraction: 0.95,
         dispatch: Dispatch::Reserved,
     };
@@ -81,9 +83,9 @@ impl Placed {
     /// # Errors
     /// When there is no plan, or no room for it.
     pub fn new(problem: Problem) -> Result<Self, LoadFactorError> {
-        let solution = use_up(&problem, &solve(&problem)?)?;
+        let solution = assign_leftover(&problem, &solve(&problem)?)?;
         let modules: Vec<ModuleId> = (0..).map(ModuleId).take(problem.models.len()).collect();
-        let cluster = lay_out(&problem, &solution, &modules)?;
+        let cluster = weir_planner::place(&problem, &solution, &modules)?;
         Ok(Self {
             problem,
             solution,

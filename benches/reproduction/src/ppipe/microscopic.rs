@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weir_policy::Timestamp;
-use weir_policy::plan::{ModelPlan, PipelinePlan};
-use weir_policy::reserve::{ClusterSpec, ShareId, Use};
+use weir_planner::{ModelPlan, PipelinePlan};
+use weir_policy::reservations::ResourceUse;
 use weir_sim::pooled::UsedSpan;
+use weir_types::Timestamp;
+use weir_types::{ClusterSpec, ShareId};
 
 use super::ReproduceError;
 use super::load_factor::{DataPlane, Placed};
@@ -88,7 +89,7 @@ fn timeline(placed: &Placed, uses: &[UsedSpan]) -> Timeline {
     let runs = || {
         uses.iter().filter_map(|used| {
             let &(row, pipeline) = places.get(&(used.share, used.stage))?;
-            let shown = used.used == Use::Run && place(used.to) > 0.0 && place(used.from) < SLOS;
+            let shown = used.used == ResourceUse::Run && place(used.to) > 0.0 && place(used.from) < SLOS;
             shown.then_some((used, row, pipeline))
         })
     };
@@ -149,7 +150,7 @@ pub fn figure_12(microscopic: &Microscopic) -> Figure {
 #[must_use]
 pub fn table(microscopic: &Microscopic) -> String {
     let row = |(at, pipeline): (usize, &PipelinePlan)| -> Vec<Vec<String>> {
-        let stage = |(place, stage): (usize, &weir_policy::plan::StagePlan)| {
+        let stage = |(place, stage): (usize, &weir_planner::StagePlan)| {
             let share = if stage.shares == 1 {
                 String::new()
             } else {

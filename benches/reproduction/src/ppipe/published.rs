@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
-use weir_policy::Span;
-use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_planner::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_types::Span;
 
 /// The SLO less this part is what a plan may use (PPipe 7.1).
 pub const MARGIN: f64 = 0.4;

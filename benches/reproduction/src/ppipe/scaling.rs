@@ -1,6 +1,6 @@
 //! How long planning takes, by devices and classes (Figure 14). One problem at a time, so that nothing else is measured.
 
-use weir_policy::plan::{Class, gap};
+use weir_planner::{Class, gap};
 
 use super::ReproduceError;
 use super::published::WEIGHTS_2019;

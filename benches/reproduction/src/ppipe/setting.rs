@@ -1,8 +1,8 @@
 //! One group of models on one cluster under all schemes, at rates that mean the same for all of them.
 
-use weir_policy::Timestamp;
-use weir_policy::plan::{Class, Problem, Scheme, Solution, solve};
+use weir_planner::{Class, Problem, Scheme, Solution, solve};
 use weir_sim::pooled::{PooledRun, bursty, load_factor, poisson};
+use weir_types::Timestamp;
 
 use super::ReproduceError;
 use super::load_factor::{DataPlane, LoadFactorError, Placed, SENDING};
@@ -125,7 +125,7 @@ impl Setting {
     /// The greatest gap to what no plan can beat, over the schemes.
     #[must_use]
     pub fn gap(&self) -> f64 {
-        let gap = |placed: &Placed| weir_policy::plan::gap(&placed.problem, &placed.solution);
+        let gap = |placed: &Placed| weir_planner::gap(&placed.problem, &placed.solution);
         self.placed.iter().flatten().map(gap).fold(0.0, f64::max)
     }
 }

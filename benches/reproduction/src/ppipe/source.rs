@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_policy::plan::{Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_planner::{Blocks, Class, Objective, Problem, Scheme, Served};
 
 use super::ReproduceError;
 use super::published::{BUILDING, Cluster, MARGIN, Published};

@@ -13,8 +13,9 @@
 //! for a batch of `n` on one of `k` shares of a device; `o`, what a batch costs however small it is, is 0.25 on fast classes
 //! and 0.08 on slow ones, and `s` runs from -1 to 1 by [`Shape`]. Slow devices are not shared.
 
-use weir_policy::plan::{BlockTimes, Blocks};
-use weir_policy::{STRIDE, Span, scattered};
+use weir_planner::{BlockTimes, Blocks};
+use weir_policy::{STRIDE, scattered};
+use weir_types::Span;
 
 use super::published::Cluster;
 

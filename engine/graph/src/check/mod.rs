@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_flow::Catalog;
-use weir_policy::Span;
+use weir_types::Span;
 
 use crate::fields::{Field, Spot};
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};

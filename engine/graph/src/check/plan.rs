@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_policy::plan::Plan;
+use weir_planner::Plan;
 
 use crate::planning;
 use crate::problem::Reports;

@@ -1,11 +1,11 @@
 //! Planning problems as TOML: classes of devices, models with their block profiles, and what counts. Every problem of a
-//! file is told at once; what is read is a [`Problem`](weir_policy::plan::Problem), which the planner checks once more.
+//! file is told at once; what is read is a [`Problem`](weir_planner::Problem), which the planner checks once more.
 
 mod written;
 
 use std::path::{Path, PathBuf};
 
-use weir_policy::plan::{Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_planner::{Blocks, Class, Objective, Problem, Scheme, Served};
 
 pub use written::{read as read_plan, text as plan_text};
 

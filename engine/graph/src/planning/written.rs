@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_policy::plan::Plan;
+use weir_planner::Plan;
 
 /// Reads a plan.
 ///

@@ -10,7 +10,8 @@ mod worker;
 use std::path::Path;
 
 use weir_flow::Catalog;
-use weir_policy::{Policy, Span};
+use weir_policy::Policy;
+use weir_types::Span;
 
 use crate::Sources;
 use crate::document::{Content, Entry};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weir_flow::{HeadSpec, Settings, Value, ZooHint};
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::section::{adopted, expect, known};
 use super::{Context, profile};

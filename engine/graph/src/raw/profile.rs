@@ -1,6 +1,6 @@
 //! Declared durations by batch size: in the graph, or in a file of their own under `[durations]`.
 
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::Context;
 use crate::Sources;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::process::Gaps;
 use super::{Process, Trace};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::{Trace, TraceError, is_rate};
 

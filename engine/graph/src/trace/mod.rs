@@ -8,7 +8,7 @@ mod process;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_policy::Span;
+use weir_types::Span;
 
 pub use arrivals::Arrivals;
 pub use process::{GREATEST_CV, Process};

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::*;
 

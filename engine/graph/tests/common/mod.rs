@@ -9,8 +9,8 @@ use weir_flow::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
 use weir_graph::{Graph, Problems, parse, planning};
-use weir_policy::Span;
-use weir_policy::plan::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
+use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
+use weir_types::Span;
 
 /// One vertex of every kind; most tests change a line of it.
 pub(crate) const VALID: &str = r#"[app]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use super::event::WorkerId;
 use crate::wire::BatchKey;
@@ -84,7 +84,7 @@ mod tests {
 
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use weir_policy::{BatchId, ModuleId};
+    use weir_types::{BatchId, ModuleId};
 
     use super::*;
 

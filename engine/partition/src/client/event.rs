@@ -1,7 +1,7 @@
 //! What the client tells.
 
 use weir_flow::Tensor;
-use weir_policy::Span;
+use weir_types::Span;
 
 use crate::wire::{BatchKey, Failure, PartId, StageTimes, Usage, Use};
 

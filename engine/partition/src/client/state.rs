@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::Tensor;
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use super::book::{Book, Struck};
 use super::event::{Stage, WorkerId};

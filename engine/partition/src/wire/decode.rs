@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use weir_flow::{Element, Tensor};
-use weir_policy::{BatchId, ModuleId, Span, Timestamp};
+use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
 use super::body::Body;
 use super::error::WireError;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use weir_flow::Tensor;
-use weir_policy::{BatchId, ModuleId, Span, Timestamp};
+use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
 /// A partition, numbered by the engine over all plans: a new plan gives new numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

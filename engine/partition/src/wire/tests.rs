@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weir_flow::{Element, Tensor};
-use weir_policy::{BatchId, ModuleId, Span, Timestamp};
+use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
 use super::frame::ELEMENTS;
 use super::*;

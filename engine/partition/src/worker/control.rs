@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use weir_policy::Profile;
+use weir_types::Profile;
 
 use super::desk::Desk;
 use super::permit::Permit;

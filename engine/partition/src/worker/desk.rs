@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::StopFlag;
-use weir_policy::Timestamp;
+use weir_types::Timestamp;
 
 use crate::time::{Now, shifted};
 use crate::wire::{BatchKey, Failure, Message};

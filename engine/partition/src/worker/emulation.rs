@@ -1,6 +1,6 @@
 //! A worker that stands for another device than it is.
 
-use weir_policy::{Owed, Profile, Span};
+use weir_types::{Profile, SleepCompensator, Span};
 
 use super::desk::Desk;
 use crate::line::duration;
@@ -51,7 +51,7 @@ impl Emulation {
 }
 
 /// Keeps what is emulated for `declared`, in the mean: what it was kept too long before is taken off.
-pub(super) fn keep(desk: &Desk, declared: Span, owed: &mut Owed) {
+pub(super) fn keep(desk: &Desk, declared: Span, owed: &mut SleepCompensator) {
     if declared > Span::ZERO {
         let began = desk.own_now();
         std::thread::sleep(duration(owed.sleep(declared)));

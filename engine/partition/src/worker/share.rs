@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use weir_flow::{DeviceKind, Part, PartLoader, Tensor};
-use weir_policy::{Owed, Profile};
+use weir_types::{Profile, SleepCompensator};
 
 use super::desk::{Desk, count};
 use super::emulation::{Emulation, keep};
@@ -69,7 +69,7 @@ pub(super) struct Means {
 struct Share {
     means: Means,
     parts: BTreeMap<PartId, (Recipe, Option<Box<dyn Part>>)>,
-    owed: Owed,
+    owed: SleepCompensator,
 }
 
 /// Starts share number `number`; it ends when its handle is dropped.
@@ -79,7 +79,7 @@ pub(super) fn start(number: u32, queue_most: usize, means: Means) -> io::Result<
     let mut share = Share {
         means,
         parts: BTreeMap::new(),
-        owed: Owed::default(),
+        owed: SleepCompensator::default(),
     };
     std::thread::Builder::new()
         .name(format!("weir-share-{number}"))

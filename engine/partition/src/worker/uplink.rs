@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use weir_flow::Tensor;
-use weir_policy::{Owed, Span};
+use weir_types::{SleepCompensator, Span};
 
 use super::core::Core;
 use super::desk::Desk;
@@ -44,7 +44,7 @@ pub(super) struct Road {
     /// Features that wait for one destination, at most.
     pub(super) queue_most: usize,
     /// Whose turn it is where the link is emulated.
-    pub(super) turn: Mutex<Owed>,
+    pub(super) turn: Mutex<SleepCompensator>,
     /// Where features may go.
     pub(super) hops: Hops,
 }

@@ -17,7 +17,7 @@ use weir_partition::{
     Client, ClientOptions, Emulation, Event, Locals, Now, Patience, RunError, Stage, Worker, WorkerId,
     WorkerOptions,
 };
-use weir_policy::{BatchId, ModuleId, Timestamp};
+use weir_types::{BatchId, ModuleId, Timestamp};
 
 /// No test waits longer for what must come.
 pub(crate) const LONG: Duration = Duration::from_secs(60);

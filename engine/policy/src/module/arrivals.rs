@@ -1,13 +1,11 @@
 //! Requests that come in: counted, turned away, passed through or put into a mailbox.
 
 use rand::RngExt;
+use weir_types::{DropReason, RequestId, StreamId, Timestamp};
 
-use super::queues::Entry;
+use super::mailboxes::Entry;
 use super::{Module, ModuleEffect};
-use crate::broker::DropReason;
-use crate::fair;
-use crate::id::RequestId;
-use crate::time::Timestamp;
+use crate::queue::tie_break;
 
 impl Module {
     /// A request has come; one that is here already comes only once.
@@ -18,40 +16,55 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        if self.queues.of(request).is_some() {
+        if self.mailboxes.get(request).is_some() {
             return;
         }
         let (stream, items) = (entry.stream, entry.items);
-        self.load.brought(stream, items);
-        self.tell_streams(now, effects);
+        self.metrics.on_items(stream, items);
+        self.publish_fan_out(now, effects);
         if items == 0 {
             effects.push(ModuleEffect::Forward { request });
             return;
         }
-        self.load.arrived(items, now);
-        self.foresee(stream, now);
-        if entry.droppable && self.turns_away() {
+        self.metrics.on_arrived(items, now);
+        if self.is_weir() {
+            self.branch_shedding.observe(stream, &self.planner, now);
+        }
+        if entry.droppable && self.sheds() {
             effects.push(ModuleEffect::Drop {
                 request,
-                reason: DropReason::TurnedAway,
+                reason: DropReason::Shed,
             });
             return;
         }
         entry.key = self.key(request, &entry);
-        entry.dear = self.is_dear(stream, items);
-        let mailbox = if self.queues.mailboxes() > 1 {
+        entry.deprioritized = self.is_deprioritized(stream, items);
+        let mailbox = if self.mailboxes.count() > 1 {
             self.workers.in_turn()
         } else {
             0
         };
-        self.queues.insert(request, entry, mailbox);
+        self.mailboxes.insert(request, entry, mailbox);
         self.touch(mailbox);
     }
 
     /// Whether a newcomer is turned away by chance (`oc`).
-    fn turns_away(&mut self) -> bool {
-        let share = self.outlook.turn_away.clamp(0.0, 1.0);
+    fn sheds(&mut self) -> bool {
+        let share = self.downstream_estimate.shed_share.clamp(0.0, 1.0);
         share > 0.0 && self.random.random_bool(share)
+    }
+
+    /// Whether a request asks for too much at present: here, by its items, or downstream, by what its stream brought
+    /// recently.
+    fn is_deprioritized(&mut self, stream: StreamId, items: u32) -> bool {
+        if !self.is_weir() {
+            return false;
+        }
+        if self.metrics.exceeds_cost_limit(items) {
+            return true;
+        }
+        let excess = self.branch_shedding.shed_probability(stream, &self.planner);
+        excess > 0.0 && self.random.random_bool(excess)
     }
 
     /// What a request is ordered by: its deadline, moved by lot so that those about equally urgent share the losses; or
@@ -65,11 +78,11 @@ impl Module {
             return deadline;
         }
         // The margin is spread by lots, too.
-        let near = if self.keeps_margin() {
-            fair::CLOSE
+        let near = if self.uses_slack() {
+            tie_break::MARGIN_JITTER_DIV
         } else {
-            fair::NEAR
+            tie_break::DEADLINE_JITTER_DIV
         };
-        deadline + (self.spec.slo / near).scale(fair::lot(request))
+        deadline + (self.spec.slo / near).scale(tie_break::random_rank(request))
     }
 }

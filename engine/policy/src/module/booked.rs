@@ -2,16 +2,15 @@
 //! them; what it is told is a booking with a size and a finish, and by that finish the broker judges: whoever would be too
 //! late further on does not join.
 
-use super::binding::Opening;
+use weir_types::{DropReason, Profile, RequestId, SlotId, Span, Timestamp};
+
+use super::batcher::Opening;
 use super::{Entry, Module, ModuleEffect, Pool, Workers, profiled};
-use crate::broker::{DropReason, foresees};
-use crate::id::{RequestId, SlotId};
-use crate::profile::Profile;
-use crate::reserve::{Ask, BookingId};
-use crate::time::{Span, Timestamp};
+use crate::pard::broker::is_predictive;
+use crate::reservations::{BookingId, PathRequest};
 
 /// How long what must not be let go waits where no way is left at all.
-const NO_WAY_MOST: Span = Span::from_secs(30);
+const MAX_NO_PATH: Span = Span::from_secs(30);
 
 /// The least part of the SLO that is kept back when a way is asked for: one in so many.
 const LEEWAY: u64 = 50;
@@ -28,10 +27,15 @@ pub(super) struct Booking {
 
 impl Module {
     /// Runs a batch as it was booked, or gives the booking back.
-    pub(super) fn use_booking(&mut self, booking: Booking, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    pub(super) fn run_as_booked(
+        &mut self,
+        booking: Booking,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
         // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
-        self.relaxed = Timestamp::ZERO;
-        self.no_way_since = None;
+        self.extended_deadline = Timestamp::ZERO;
+        self.no_path_since = None;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
         let takes = booking.finish.since(now);
         let promised = self
@@ -44,81 +48,84 @@ impl Module {
             most: booking.size,
             takes: Some(promised),
         };
-        let parts = self.bind(Vec::new(), opening, now, effects);
+        let slices = self.bind(Vec::new(), opening, now, effects);
         let Some(slot) = self
             .workers
             .at(place)
             .map(|lane| lane.slot)
-            .filter(|_| !parts.is_empty())
+            .filter(|_| !slices.is_empty())
         else {
-            effects.push(ModuleEffect::Release { booking: booking.id });
+            effects.push(ModuleEffect::CancelBooking { booking: booking.id });
             return;
         };
-        let batch = self.begins(slot, &parts, Some((now, takes)));
+        let batch = self.start_batch(slot, &slices, Some((now, takes)));
         effects.push(ModuleEffect::Dispatch {
             booking: booking.id,
             batch,
-            parts,
+            slices,
             expected: takes,
         });
     }
 
     /// Not even one item alone would be through before `finish`: lets go of those for whom that is too late.
-    pub(super) fn unbookable(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    pub(super) fn on_no_path(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.most_urgent_is_firm() {
             // It goes late rather than never; where no way is left at all, it asks again at the next tick.
             if finish == Timestamp::MAX {
-                self.no_way(now, effects);
+                self.on_no_path_left(now, effects);
             } else {
-                self.no_way_since = None;
+                self.no_path_since = None;
                 // In batches as they are planned: shrinking them would not make it earlier, only rarer.
-                self.relaxed = finish + self.expected(self.batch_size).saturating_sub(self.expected(1));
+                self.extended_deadline =
+                    finish + self.expected(self.batch_size).saturating_sub(self.expected(1));
                 self.asked = None;
             }
             return;
         }
         self.asked = None;
-        let kept = self.kept_back();
+        let kept = self.deadline_reserve();
         loop {
             let hopeless = self
-                .queues
+                .mailboxes
                 .most_urgent(0)
                 .filter(|&(_, sent_at)| finish > (sent_at + self.spec.slo).saturating_sub(kept));
             let Some((request, _)) = hopeless else { return };
-            self.let_go(request, DropReason::Hopeless, now, effects);
+            self.drop_request(request, DropReason::Infeasible, now, effects);
         }
     }
 
     /// No stage has a worker left: what must not be let go waits for one to return, but not for ever.
-    fn no_way(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let since = *self.no_way_since.get_or_insert(now);
-        if now.since(since) < NO_WAY_MOST {
+    fn on_no_path_left(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let since = *self.no_path_since.get_or_insert(now);
+        if now.since(since) < MAX_NO_PATH {
             return;
         }
-        let standing: Vec<RequestId> = self.queues.standing(0).collect();
+        let standing: Vec<RequestId> = self.mailboxes.standing(0).collect();
         for request in standing {
-            self.let_go(request, DropReason::Failed, now, effects);
+            self.drop_request(request, DropReason::Failed, now, effects);
         }
     }
 
     /// Forgets what was asked, so that it is asked again: where no way was left there may be one by now.
-    pub(super) fn ask_again(&mut self) {
-        if self.spec.pool == Pool::Pipelines && self.relaxed == Timestamp::ZERO && self.most_urgent_is_firm()
+    pub(super) fn reset_request(&mut self) {
+        if self.spec.pool == Pool::Pipelines
+            && self.extended_deadline == Timestamp::ZERO
+            && self.most_urgent_is_firm()
         {
             self.asked = None;
         }
     }
 
     fn most_urgent_is_firm(&self) -> bool {
-        !foresees(&self.spec.policy.drop) || self.first().is_some_and(|entry| !entry.droppable)
+        !is_predictive(&self.spec.policy.drop) || self.first().is_some_and(|entry| !entry.droppable)
     }
 
     /// The request that must be through first.
     fn first(&self) -> Option<&Entry> {
         let foremost = self
-            .queues
+            .mailboxes
             .foremost(0)
-            .filter_map(|request| self.queues.of(request));
+            .filter_map(|request| self.mailboxes.get(request));
         foremost.min_by_key(|entry| (entry.sent_at, entry.arrived_at))
     }
 
@@ -131,24 +138,24 @@ impl Module {
         self.workers = Workers::new(&self.spec.slots);
         self.profiled = profiled(&self.spec);
         self.batch_size = batch.max(1);
-        self.load.share(share);
+        self.metrics.set_share(share);
         // Whatever was asked, was asked of the plan before.
         self.asked = None;
     }
 
     /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
-    pub(super) fn ask_for_way(&mut self, effects: &mut Vec<ModuleEffect>) {
+    pub(super) fn request_path(&mut self, effects: &mut Vec<ModuleEffect>) {
         let ask = self.wanted();
         if ask == self.asked {
             return;
         }
-        effects.push(ask.map_or(ModuleEffect::Withdraw, ModuleEffect::Ask));
+        effects.push(ask.map_or(ModuleEffect::CancelBid, ModuleEffect::RequestPath));
         self.asked = ask;
     }
 
     /// What is kept back of a deadline when a way is asked for: reservations may wait for a larger batch to the last moment
     /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
-    fn kept_back(&self) -> Span {
+    fn deadline_reserve(&self) -> Span {
         let planned = self.profiled(self.batch_size);
         let promised = self
             .workers
@@ -156,18 +163,18 @@ impl Module {
             .map(|lane| lane.correction.promised(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.outlook.ahead + leeway + self.spec.slo / LEEWAY
+        self.downstream_estimate.downstream + leeway + self.spec.slo / LEEWAY
     }
 
     /// What waits for a way: the most urgent request says by when the batch must be through.
-    fn wanted(&self) -> Option<Ask> {
+    fn wanted(&self) -> Option<PathRequest> {
         let most_urgent = self.first()?;
         let deadline = most_urgent.sent_at + self.spec.slo;
-        let kept = self.kept_back();
-        Some(Ask {
-            deadline: deadline.saturating_sub(kept).max(self.relaxed),
+        let kept = self.deadline_reserve();
+        Some(PathRequest {
+            deadline: deadline.saturating_sub(kept).max(self.extended_deadline),
             since: most_urgent.arrived_at,
-            waiting: u32::try_from(self.queues.items_in(0)).unwrap_or(u32::MAX),
+            waiting: u32::try_from(self.mailboxes.items_in(0)).unwrap_or(u32::MAX),
         })
     }
 }

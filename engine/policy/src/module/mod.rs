@@ -8,48 +8,44 @@
 //!                └──────────── Drop <──────────────┘                └──Failed──> Drop
 //! ```
 
+pub(crate) mod api;
 mod arrivals;
-mod binding;
+mod batcher;
 mod booked;
-mod coming;
-mod ends;
-mod facts;
-mod foresight;
-mod load;
-mod phases;
-mod pool;
-mod queues;
-mod sweep;
+mod completion;
+mod early_drop;
+mod mailboxes;
+mod metrics;
+mod owned;
 mod workers;
 
 use std::collections::BTreeMap;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
+use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
-use crate::id::{BatchId, ModuleId, SlotId};
-use crate::order::Priority;
-use crate::outlook::{ModuleState, Outlook, Planner};
-use crate::reserve::Ask;
+use crate::measure::profile_reset::StarvationReset;
+use crate::pard::priority::AdaptivePriority;
+use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
+use crate::reservations::PathRequest;
 use crate::slots::Bid;
-use crate::spare::Pressure;
-use crate::time::{Span, Timestamp};
-use crate::vain::Vain;
-use crate::values::{DropRule, Forming, Mailboxes};
+use crate::strategy::{BatchBinding, DropRule, Mailboxes};
+use crate::weir::branch_shedding::BranchShedding;
+use crate::weir::slack::OverloadTracker;
 
+pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
 use booked::Booking;
-pub use facts::{ModuleEffect, ModuleEvent, ModuleSpec, Part, Pool};
-use foresight::Foresight;
-use load::Load;
-use queues::{Entry, Queues};
-use sweep::sweeps;
+use early_drop::sweeps;
+use mailboxes::{Entry, MailboxSet};
+use metrics::ModuleMetrics;
 use workers::Workers;
 
 /// A batch on its slot.
 #[derive(Debug, Clone)]
 struct Running {
     slot: SlotId,
-    parts: Vec<Part>,
+    slices: Vec<BatchSlice>,
     /// When it was sent on its way and how long that should take, where it was booked.
     booked: Option<(Timestamp, Span)>,
 }
@@ -58,15 +54,15 @@ struct Running {
 #[derive(Debug, Clone)]
 pub struct Module {
     spec: ModuleSpec,
-    planner: Planner,
-    outlook: Outlook,
-    priority: Priority,
-    load: Load,
-    pressure: Pressure,
-    foresight: Foresight,
-    queues: Queues,
+    planner: StatePlanner,
+    downstream_estimate: DownstreamEstimate,
+    priority: AdaptivePriority,
+    metrics: ModuleMetrics,
+    overload: OverloadTracker,
+    branch_shedding: BranchShedding,
+    mailboxes: MailboxSet,
     workers: Workers,
-    vain: Vain,
+    starvation_reset: StarvationReset,
     granted: Vec<SlotId>,
     /// Mailboxes about which something changed in this step.
     touched: Vec<usize>,
@@ -76,13 +72,13 @@ pub struct Module {
     /// Durations by batch size, as the profile has them.
     profiled: Vec<Span>,
     bid: Option<Bid>,
-    asked: Option<Ask>,
+    asked: Option<PathRequest>,
     /// The earliest that what must not be let go would be through, where that is after its deadline.
-    relaxed: Timestamp,
+    extended_deadline: Timestamp,
     /// Since when there has been no way through the pipelines at all.
-    no_way_since: Option<Timestamp>,
+    no_path_since: Option<Timestamp>,
     bookings: Vec<Booking>,
-    wake_at: Option<Timestamp>,
+    timer_at: Option<Timestamp>,
     /// Whether something was heard that the outlook does not know of yet.
     stale: bool,
     random: Pcg64Mcg,
@@ -96,25 +92,25 @@ impl Module {
             .zip(&spec.peers)
             .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
             .collect();
-        let mut planner = Planner::new(
+        let mut planner = StatePlanner::new(
             spec.id,
             spec.slo,
             spec.policy.drop.clone(),
             &spec.topology,
             states,
         );
-        let outlook = planner.outlook();
-        let batch_size = load::batch_size(&spec, &mut planner, 1.0);
+        let downstream_estimate = planner.downstream_estimate();
+        let batch_size = metrics::batch_size(&spec, &mut planner, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
-            outlook,
-            priority: Priority::new(spec.policy.order),
-            load: Load::new(&spec.policy.drop),
-            pressure: Pressure::default(),
-            foresight: Foresight::default(),
-            queues: queues(&spec, workers.len()),
+            downstream_estimate,
+            priority: AdaptivePriority::new(spec.policy.order),
+            metrics: ModuleMetrics::new(&spec.policy.drop),
+            overload: OverloadTracker::default(),
+            branch_shedding: BranchShedding::default(),
+            mailboxes: mailboxes(&spec, workers.len()),
             workers,
-            vain: Vain::default(),
+            starvation_reset: StarvationReset::default(),
             granted: Vec::new(),
             touched: Vec::new(),
             running: BTreeMap::new(),
@@ -123,10 +119,10 @@ impl Module {
             profiled: profiled(&spec),
             bid: None,
             asked: None,
-            relaxed: Timestamp::ZERO,
-            no_way_since: None,
+            extended_deadline: Timestamp::ZERO,
+            no_path_since: None,
             bookings: Vec::new(),
-            wake_at: None,
+            timer_at: None,
             stale: false,
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
             planner,
@@ -146,9 +142,9 @@ impl Module {
             told = true;
             self.record(event, now, effects);
         }
-        if !told || self.queues.mailboxes() == 1 {
+        if !told || self.mailboxes.count() == 1 {
             self.touched.clear();
-            self.touched.extend(0..self.queues.mailboxes());
+            self.touched.extend(0..self.mailboxes.count());
         }
         let mut touched = std::mem::take(&mut self.touched);
         for &mailbox in &touched {
@@ -159,24 +155,24 @@ impl Module {
         }
         let mut granted = std::mem::take(&mut self.granted);
         for slot in granted.drain(..) {
-            self.use_granted(slot, now, effects);
+            self.run_on_slot(slot, now, effects);
         }
         self.granted = granted;
         let mut bookings = std::mem::take(&mut self.bookings);
         for booking in bookings.drain(..) {
-            self.use_booking(booking, now, effects);
+            self.run_as_booked(booking, now, effects);
         }
         self.bookings = bookings;
         match self.spec.pool {
             Pool::Own => {
                 for &mailbox in &touched {
-                    self.use_own(mailbox, now, effects);
+                    self.run_on_own(mailbox, now, effects);
                 }
             }
-            Pool::Shared => self.ask_for_slot(effects),
-            Pool::Pipelines => self.ask_for_way(effects),
+            Pool::Shared => self.update_bid(effects),
+            Pool::Pipelines => self.request_path(effects),
         }
-        self.set_alarm(&touched, now, effects);
+        self.set_timer(&touched, now, effects);
         touched.clear();
         self.touched = touched;
     }
@@ -201,7 +197,7 @@ impl Module {
                 self.arrived(request, entry, now, effects);
             }
             ModuleEvent::Cancelled { request } => {
-                self.take_out(request);
+                self.remove(request);
             }
             ModuleEvent::Granted { slot } => {
                 self.bid = None;
@@ -225,13 +221,13 @@ impl Module {
                     finish,
                 });
             }
-            ModuleEvent::Planned {
+            ModuleEvent::PlanChanged {
                 profile,
                 batch,
                 lanes,
                 share,
             } => self.planned(profile, batch, lanes, share),
-            ModuleEvent::Unbookable { finish } => self.unbookable(finish, now, effects),
+            ModuleEvent::NoPath { finish } => self.on_no_path(finish, now, effects),
             ModuleEvent::Forecast { slot, free_at } => {
                 if let Some(view) = self.workers.of_mut(slot) {
                     view.free_at = free_at;
@@ -240,15 +236,15 @@ impl Module {
             ModuleEvent::Finished { batch, took } => self.finished(batch, took, now, effects),
             ModuleEvent::Failed { batch, took } => self.failed(batch, took, now, effects),
             ModuleEvent::Lost { batch, took } => self.lost(batch, took, now, effects),
-            ModuleEvent::Heard(state) => {
-                self.planner.heard(state);
+            ModuleEvent::PeerState(state) => {
+                self.planner.on_peer_state(state);
                 self.stale = true;
             }
-            ModuleEvent::Up { slot } => self.up(slot, true),
-            ModuleEvent::Down { slot } => self.up(slot, false),
-            ModuleEvent::Share { share } => self.load.share(share),
+            ModuleEvent::SlotUp { slot } => self.up(slot, true),
+            ModuleEvent::SlotDown { slot } => self.up(slot, false),
+            ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
-                self.ask_again();
+                self.reset_request();
                 self.tick(now, effects);
             }
         }
@@ -261,13 +257,13 @@ impl Module {
 
     /// Whether batches are formed before their slots are free.
     fn is_eager(&self) -> bool {
-        self.spec.policy.forming == Forming::Eager
+        self.spec.policy.forming == BatchBinding::Early
     }
 
     /// Requests that are here: waiting, bound or running.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.queues.len()
+        self.mailboxes.len()
     }
 
     /// The batch size that dynamic batching has chosen for now.
@@ -278,7 +274,7 @@ impl Module {
 
     /// Its priority at present.
     #[must_use]
-    pub fn priority(&self) -> &Priority {
+    pub fn priority(&self) -> &AdaptivePriority {
         &self.priority
     }
 
@@ -290,20 +286,20 @@ impl Module {
 }
 
 /// A mailbox for the pool, or one for each worker.
-fn queues(spec: &ModuleSpec, workers: usize) -> Queues {
+fn mailboxes(spec: &ModuleSpec, workers: usize) -> MailboxSet {
     // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
     let mailboxes = match (spec.policy.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
-    Queues::new(mailboxes, sweeps(&spec.policy) || spec.pool == Pool::Pipelines)
+    MailboxSet::new(mailboxes, sweeps(&spec.policy) || spec.pool == Pool::Pipelines)
 }
 
 /// Durations by batch size, from none to the largest.
 fn profiled(spec: &ModuleSpec) -> Vec<Span> {
-    let most = spec.batch.last().copied().unwrap_or(1).min(PROFILED_MOST);
+    let most = spec.batch.last().copied().unwrap_or(1).min(MAX_PROFILED);
     (0..=most).map(|size| spec.profile.duration(size)).collect()
 }
 
 /// Batch sizes whose durations are kept.
-const PROFILED_MOST: u32 = 1_024;
+const MAX_PROFILED: u32 = 1_024;

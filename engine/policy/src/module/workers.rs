@@ -1,11 +1,11 @@
 //! What a module knows of its slots, that is of its workers.
 
-use crate::id::SlotId;
-use crate::profile::Correction;
-use crate::time::{Span, Timestamp};
+use weir_types::{SlotId, Span, Timestamp};
 
-use super::Part;
-use super::binding::count;
+use crate::measure::correction::Correction;
+
+use super::BatchSlice;
+use super::batcher::count;
 
 /// One slot as its module sees it.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub(super) struct WorkerView {
     pub(super) free_at: Timestamp,
     pub(super) correction: Correction,
     /// The batch that is being formed for it (`eager` only).
-    pub(super) forming: Vec<Part>,
+    pub(super) forming: Vec<BatchSlice>,
     /// A batch runs on it (own pools only: of a shared one the arbiter knows).
     pub(super) busy: bool,
     /// It is there (own pools only).
@@ -98,7 +98,7 @@ impl Workers {
         self.all.get_mut(place)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &WorkerView> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WorkerView> + Clone {
         self.all.iter()
     }
 

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
+use weir_types::{ModuleId, SlotId, Span, Timestamp};
+
 use super::{Bid, SlotEffect, Slots, State, Tenant};
-use crate::id::{ModuleId, SlotId};
-use crate::time::{Span, Timestamp};
-use crate::values::Arbitration;
+use crate::strategy::Arbitration;
 
 impl Slots {
     /// The arbiter: whose bid on `slot` goes first. Ties go to the lower id.

@@ -11,33 +11,16 @@
 //! A slot that is lost (Down, until Up) is granted to nobody, whatever its state: a batch that was granted before may
 //! still start and comes back, so that a slot which returns meanwhile is not booked twice.
 
+mod api;
 mod arbiter;
-mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{ModuleId, SlotId};
-use crate::module::ModuleEvent;
-use crate::time::{Span, Timestamp};
-use crate::window::Window;
+use weir_types::{ModuleId, SlotId, Span, Timestamp};
 
-pub use facts::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
+use crate::measure::window::Window;
 
-impl SlotEffect {
-    /// Whom it concerns, and the fact that it is to them.
-    #[must_use]
-    pub fn told(self) -> (ModuleId, ModuleEvent) {
-        match self {
-            Self::Grant { module, slot } => (module, ModuleEvent::Granted { slot }),
-            Self::Forecast {
-                module,
-                slot,
-                free_at,
-            } => (module, ModuleEvent::Forecast { slot, free_at }),
-            Self::Share { module, share } => (module, ModuleEvent::Share { share }),
-        }
-    }
-}
+pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
@@ -136,7 +119,7 @@ impl Slots {
     fn record(&mut self, event: SlotEvent, now: Timestamp, effects: &mut Vec<SlotEffect>) {
         match event {
             SlotEvent::Bid { module, bid } => self.tenant(module, |tenant| tenant.bid = Some(bid)),
-            SlotEvent::Withdrawn { module } => self.tenant(module, |tenant| tenant.bid = None),
+            SlotEvent::BidCancelled { module } => self.tenant(module, |tenant| tenant.bid = None),
             SlotEvent::Declined { module, slot } => {
                 self.become_if(slot, |state| state.granted_to(module), State::Free)
             }

@@ -1,8 +1,9 @@
 //! What the arbiter of slots must do, case by case.
 
+use weir_types::Topology;
+
 use super::*;
-use crate::topology::Topology;
-use crate::values::Arbitration;
+use crate::strategy::Arbitration;
 
 /// Modules 0 -> 1 on the same slots.
 fn chain(slots: u32, arbitration: Arbitration) -> Slots {

@@ -3,6 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::*;
+use weir_types::*;
 
 use super::scene::Items;
 use super::world::{Wire, World, again};
@@ -50,17 +51,17 @@ impl World {
         let hop = self.scene.hop;
         match effect {
             ModuleEffect::Bid(bid) => self.wire(hop, Wire::Slots(SlotEvent::Bid { module, bid })),
-            ModuleEffect::Withdraw => self.wire(hop, Wire::Slots(SlotEvent::Withdrawn { module })),
+            ModuleEffect::CancelBid => self.wire(hop, Wire::Slots(SlotEvent::BidCancelled { module })),
             ModuleEffect::Decline { slot } => {
                 self.wire(hop, Wire::Slots(SlotEvent::Declined { module, slot }))
             }
             ModuleEffect::Run {
                 slot,
                 batch,
-                parts,
+                slices,
                 expected,
             } => {
-                let items = self.check_run(module, slot, batch, &parts);
+                let items = self.check_run(module, slot, batch, &slices);
                 self.wire(
                     hop,
                     Wire::Slots(SlotEvent::Started {
@@ -88,13 +89,13 @@ impl World {
                     self.wire(took, Wire::Done(module, slot, batch, took));
                 }
                 self.runs += 1;
-                for part in parts {
-                    let ran = self.journeys[part.request.index()]
+                for slice in slices {
+                    let ran = self.journeys[slice.request.index()]
                         .ran
                         .entry(module.0)
                         .or_default();
-                    let fresh = (part.first..part.first + part.count).all(|item| ran.insert(item));
-                    assert!(fresh, "items of {:?} run twice", part.request);
+                    let fresh = (slice.first..slice.first + slice.count).all(|item| ran.insert(item));
+                    assert!(fresh, "items of {:?} run twice", slice.request);
                 }
             }
             ModuleEffect::Forward { request } => {
@@ -109,10 +110,10 @@ impl World {
                 );
                 let next = self.scene.vertices[module.index()].next.clone();
                 if next.is_empty() {
-                    self.wire(hop, Wire::Part(None, request));
+                    self.wire(hop, Wire::BatchSlice(None, request));
                 }
                 for follower in next {
-                    self.wire(hop, Wire::Part(Some(ModuleId(follower)), request));
+                    self.wire(hop, Wire::BatchSlice(Some(ModuleId(follower)), request));
                 }
             }
             ModuleEffect::Drop { request, reason } => {
@@ -133,13 +134,15 @@ impl World {
                     .map(ModuleId)
                     .filter(|&to| to != module)
                 {
-                    self.wire(hop, Wire::Module(to, ModuleEvent::Heard(state.clone())));
+                    self.wire(hop, Wire::Module(to, ModuleEvent::PeerState(state.clone())));
                 }
             }
-            ModuleEffect::Ask(_) | ModuleEffect::Dispatch { .. } | ModuleEffect::Release { .. } => {
+            ModuleEffect::RequestPath(_)
+            | ModuleEffect::Dispatch { .. }
+            | ModuleEffect::CancelBooking { .. } => {
                 panic!("there are no pipelines here")
             }
-            ModuleEffect::WakeAt { at } => {
+            ModuleEffect::SetTimer { at } => {
                 assert!(at > self.now, "an alarm in the past");
                 self.wire(at.since(self.now), Wire::Wake(module));
             }
@@ -195,21 +198,21 @@ impl World {
         );
     }
 
-    fn check_run(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, parts: &[Part]) -> u32 {
+    fn check_run(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) -> u32 {
         let vertex = &self.scene.vertices[module.index()];
         assert!(vertex.slots.contains(&slot.0));
         let before = self.running.insert(slot.0, (module, batch));
         assert_eq!(before, None, "two batches on {slot:?}");
-        let items: u32 = parts.iter().map(|part| part.count).sum();
+        let items: u32 = slices.iter().map(|slice| slice.count).sum();
         let most = vertex.batch.iter().max().copied().unwrap_or(1);
         assert!(
             items >= 1 && items <= most,
             "{items} items in a batch of {module:?}"
         );
-        for part in parts {
-            assert!(part.count > 0);
-            let gone = self.cancelled.contains(&(module.0, part.request));
-            assert!(!gone, "{:?} runs on {module:?} after it ended", part.request);
+        for slice in slices {
+            assert!(slice.count > 0);
+            let gone = self.cancelled.contains(&(module.0, slice.request));
+            assert!(!gone, "{:?} runs on {module:?} after it ended", slice.request);
         }
         items
     }
@@ -226,7 +229,7 @@ impl World {
                     serde_json::to_string(&again(&effect)).unwrap()
                 );
             }
-            let (to, event) = effect.told();
+            let (to, event) = ModuleEvent::from_slots(effect);
             self.wire(self.scene.hop, Wire::Module(to, event));
         }
     }

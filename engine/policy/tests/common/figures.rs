@@ -1,6 +1,7 @@
 //! What can be read off a world that has run.
 
 use weir_policy::*;
+use weir_types::*;
 
 use super::world::{Journey, World};
 

@@ -1,6 +1,7 @@
 //! What a small world is made of: vertices, slots, streams and a policy. No behaviour.
 
-use weir_policy::{Policy, Span};
+use weir_policy::Policy;
+use weir_types::Span;
 
 /// How many items a request brings to a module.
 #[derive(Debug, Clone, Copy)]

@@ -8,13 +8,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Serialize, de::DeserializeOwned};
 use weir_policy::*;
+use weir_types::*;
 
 use super::scene::{Scene, Stream, Vertex};
 
 #[derive(Debug, Clone)]
 pub(super) enum Wire {
     Frame(u32),
-    Part(Option<ModuleId>, RequestId),
+    BatchSlice(Option<ModuleId>, RequestId),
     Module(ModuleId, ModuleEvent),
     Slots(SlotEvent),
     /// A batch comes back from its slot.
@@ -41,12 +42,12 @@ pub struct World {
     pub(super) wires: BTreeMap<(Timestamp, u64), Wire>,
     pub modules: Vec<Module>,
     pub(super) slots: Slots,
-    pub(super) parts: Vec<u32>,
+    pub(super) slices: Vec<u32>,
     pub(super) joins: Vec<Join<()>>,
-    pub(super) gates: Vec<Gate>,
+    pub(super) gates: Vec<ConcurrencyLimit>,
     pub(super) held: Vec<u32>,
     pub(super) frames_left: Vec<u32>,
-    pub(super) release: Release<RequestId>,
+    pub(super) release: ReorderBuffer<RequestId>,
     pub(super) released: Vec<Vec<RequestId>>,
     pub ledger: Ledger,
     pub(super) journeys: Vec<Journey>,
@@ -75,12 +76,12 @@ impl World {
             Profile::new(points.map(|&(size, ms)| (size, Span::from_millis(ms))).collect()).unwrap()
         };
         let slots_of = |vertex: &Vertex| vertex.slots.iter().map(|&slot| SlotId(slot)).collect::<Vec<_>>();
-        let peer = |vertex: &Vertex| Peer {
+        let peer = |vertex: &Vertex| ModuleInfo {
             profile: spans(vertex),
             batch: vertex.batch.clone(),
             workers: vertex.slots.len() as u32,
         };
-        let peers: Vec<Peer> = scene.vertices.iter().map(peer).collect();
+        let peers: Vec<ModuleInfo> = scene.vertices.iter().map(peer).collect();
         let module = |(id, vertex): (u32, &Vertex)| {
             let spec = ModuleSpec {
                 id: ModuleId(id),
@@ -106,11 +107,11 @@ impl World {
             placements: (0..).zip(&scene.vertices).map(placement).collect(),
             arbitration: scene.policy.arbitration,
             topology: topology.clone(),
-            forecasts: scene.policy.forming == Forming::Eager,
+            forecasts: scene.policy.forming == BatchBinding::Early,
         };
         let overflow = |stream: &Stream| {
             if stream.lossless {
-                Overflow::Hold
+                Overflow::Backpressure
             } else {
                 Overflow::Drop
             }
@@ -134,23 +135,23 @@ impl World {
             wires: BTreeMap::new(),
             modules: (0..).zip(&scene.vertices).map(module).collect(),
             slots: Slots::new(again(&slots)),
-            parts: (0..count).map(into).chain([ends]).collect(),
+            slices: (0..count).map(into).chain([ends]).collect(),
             joins: (0..=count).map(|_| Join::default()).collect(),
             gates: scene
                 .streams
                 .iter()
                 .map(|stream| {
-                    Gate::new(GateSpec {
+                    ConcurrencyLimit::new(ConcurrencyLimitSpec {
                         overflow: overflow(stream),
-                        begin: stream.most,
-                        most: stream.most,
+                        initial: stream.most,
+                        max: stream.most,
                         slo: Span::MAX,
                     })
                 })
                 .collect(),
             held: vec![0; scene.streams.len()],
             frames_left: scene.streams.iter().map(|stream| stream.frames).collect(),
-            release: Release::default(),
+            release: ReorderBuffer::default(),
             released: vec![Vec::new(); scene.streams.len()],
             ledger: Ledger::default(),
             journeys: Vec::new(),
@@ -192,7 +193,7 @@ impl World {
             assert!(at < most, "stuck: {:?}, {:?}", self.ledger.total(), self.scene);
             self.now = at;
             self.pass(wire);
-            assert!(self.ledger.total().add_up());
+            assert!(self.ledger.total().is_balanced());
         }
         let total = self.ledger.total();
         assert!(total.in_flight == 0 && self.ledger.open().is_empty(), "{total:?}");
@@ -200,8 +201,8 @@ impl World {
             self.modules.iter().all(|module| module.requests() == 0),
             "a module holds requests"
         );
-        assert!(self.joins.iter().all(Join::is_empty) && self.release.held() == 0);
-        assert!(self.gates.iter().all(|gate| gate.under_way() == 0));
+        assert!(self.joins.iter().all(Join::is_empty) && self.release.len() == 0);
+        assert!(self.gates.iter().all(|gate| gate.in_flight() == 0));
         assert_eq!(self.slots.free(), self.scene.slots as usize);
         assert!(self.released.iter().all(|line| line.is_sorted()));
         self
@@ -210,7 +211,7 @@ impl World {
     fn pass(&mut self, wire: Wire) {
         match wire {
             Wire::Frame(stream) => self.frame(stream),
-            Wire::Part(to, request) => self.part(to, request),
+            Wire::BatchSlice(to, request) => self.slice(to, request),
             Wire::Slots(event) => self.step_slots(event),
             Wire::Done(module, slot, batch, took) => self.done(module, slot, batch, took),
             Wire::Shake(lost) => self.shake(lost),
@@ -260,7 +261,7 @@ impl World {
 
     fn admit(&mut self, stream: u32) {
         let admission = self.gates[stream as usize].admit(true);
-        if admission == Admission::Hold {
+        if admission == Admission::Wait {
             self.held[stream as usize] += 1;
             return;
         }
@@ -273,14 +274,17 @@ impl World {
             ran,
         });
         assert!(self.ledger.arrived(request, StreamId(stream)));
-        self.release.sent(StreamId(stream), request);
+        self.release.on_sent(StreamId(stream), request);
         if let Admission::Drop(reason) = admission {
             self.end(request, Outcome::Dropped(None, reason), false);
             return;
         }
         for module in 0..self.modules.len() {
-            if self.parts[module] == 0 {
-                self.wire(self.scene.hop, Wire::Part(Some(ModuleId(module as u32)), request));
+            if self.slices[module] == 0 {
+                self.wire(
+                    self.scene.hop,
+                    Wire::BatchSlice(Some(ModuleId(module as u32)), request),
+                );
             }
         }
     }
@@ -295,7 +299,7 @@ impl World {
         journey.ended = Some((outcome, self.now));
         let stream = journey.stream;
         let result = (!matches!(outcome, Outcome::Dropped(..))).then_some(request);
-        let leaving = self.release.ended(StreamId(stream), request, result);
+        let leaving = self.release.on_ended(StreamId(stream), request, result);
         self.released[stream as usize].extend(leaving);
         for join in &mut self.joins {
             join.cancel(request);
@@ -312,7 +316,7 @@ impl World {
             }
         }
         if entered {
-            self.gates[stream as usize].ended(Span::ZERO);
+            self.gates[stream as usize].on_ended(Span::ZERO);
             if self.held[stream as usize] > 0 {
                 self.held[stream as usize] -= 1;
                 self.admit(stream);
@@ -321,7 +325,7 @@ impl World {
     }
 
     /// A part of a request has come to a module, or to the end.
-    pub(super) fn part(&mut self, to: Option<ModuleId>, request: RequestId) {
+    pub(super) fn slice(&mut self, to: Option<ModuleId>, request: RequestId) {
         let Journey {
             stream,
             sent_at,
@@ -333,7 +337,7 @@ impl World {
         }
         let join = to.map_or(self.modules.len(), ModuleId::index);
         if self.joins[join]
-            .part(request, self.parts[join], (), |_, ()| ())
+            .on_branch(request, self.slices[join], (), |_, ()| ())
             .is_none()
         {
             return;

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use actix::{Actor, Context, Handler, Message};
 use tokio::sync::oneshot;
 use weir_flow::{Delivery, Notice, SourceCounts, StreamState};
-use weir_policy::{
-    DropReason, HealthTracker, Join, Ledger, ModuleId, ModuleTally, Outcome, Release, RequestId, Span,
-    StreamHealth, StreamId, Tally, Timestamp,
-};
+use weir_policy::{HealthTracker, Join, Ledger, ModuleStats, Outcome, ReorderBuffer, RunStats, StreamHealth};
+use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId, Timestamp};
 
 use crate::clock::Clock;
 use crate::gate::Pass;
@@ -100,7 +98,7 @@ pub(crate) struct Abandon;
 #[rtype(result = "()")]
 pub(crate) struct Tallied {
     pub(crate) module: ModuleId,
-    pub(crate) tally: Box<ModuleTally>,
+    pub(crate) tally: Box<ModuleStats>,
 }
 
 /// Why a frame of a live stream is not delivered that came out after its deadline; other reasons are those of drops.
@@ -124,7 +122,7 @@ pub(crate) struct StreamEnd {
 /// All that the egress knows when the run is over.
 pub(crate) struct RunEnded {
     pub(crate) ledger: Ledger,
-    pub(crate) tally: Tally,
+    pub(crate) tally: RunStats,
     pub(crate) streams: BTreeMap<StreamId, StreamEnd>,
     pub(crate) sinks: Vec<sink::SinkLine>,
 }
@@ -159,9 +157,9 @@ pub(crate) struct Egress {
     idle: Option<oneshot::Sender<()>>,
     ended: Option<oneshot::Sender<RunEnded>>,
     ledger: Ledger,
-    tally: Tally,
+    tally: RunStats,
     join: Join<Parcel>,
-    release: Release<Parcel>,
+    release: ReorderBuffer<Parcel>,
     stream_ends: BTreeMap<StreamId, StreamEnd>,
     health: Vec<HealthTracker>,
     /// Whether it was said that no stream delivers.
@@ -190,9 +188,9 @@ impl Egress {
             idle: Some(setup.idle),
             ended: Some(setup.ended),
             ledger: Ledger::default(),
-            tally: Tally::default(),
+            tally: RunStats::default(),
             join: Join::default(),
-            release: Release::default(),
+            release: ReorderBuffer::default(),
             stream_ends: BTreeMap::new(),
             health,
             said_all_down: false,
@@ -232,7 +230,7 @@ impl Egress {
 
     /// A request has ended, with a result or with nothing: what waited for it leaves.
     fn leave(&mut self, request: RequestId, stream: StreamId, result: Option<Parcel>) {
-        for parcel in self.release.ended(stream, request, result) {
+        for parcel in self.release.on_ended(stream, request, result) {
             self.deliver(parcel);
         }
         self.look_whether_idle();
@@ -360,7 +358,7 @@ impl Handler<Opened> for Egress {
             self.frames.insert(request, frame);
         }
         self.ledger.arrived(request, stream);
-        self.release.sent(stream, request);
+        self.release.on_sent(stream, request);
         self.progress.arrived(stream);
         if let Some((reason, _)) = refused {
             self.dropped(request, stream, None, reason, None);
@@ -381,7 +379,7 @@ impl Handler<Completed> for Egress {
             .copied()
             .unwrap_or(1);
         let request = parcel.request.id;
-        let whole = self.join.part(request, of, parcel, |whole, part| {
+        let whole = self.join.on_branch(request, of, parcel, |whole, part| {
             whole.evidence.merge(&part.evidence)
         });
         if let Some(parcel) = whole {

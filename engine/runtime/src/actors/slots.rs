@@ -64,7 +64,7 @@ impl SlotActor {
             recorder.slots(now, &facts, &self.effects);
         }
         for effect in self.effects.drain(..) {
-            let (module, event) = effect.told();
+            let (module, event) = ModuleEvent::from_slots(effect);
             if let Some(address) = self.modules.get(module.index()) {
                 address.do_send(Fact(event));
             }
@@ -77,8 +77,8 @@ impl SlotActor {
     fn tell_owners(&self, facts: &[SlotEvent]) {
         for fact in facts {
             let event = match *fact {
-                SlotEvent::Down { slot } => ModuleEvent::Down { slot },
-                SlotEvent::Up { slot } => ModuleEvent::Up { slot },
+                SlotEvent::Down { slot } => ModuleEvent::SlotDown { slot },
+                SlotEvent::Up { slot } => ModuleEvent::SlotUp { slot },
                 _ => continue,
             };
             for module in &self.modules {

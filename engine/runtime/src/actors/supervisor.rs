@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
-use weir_policy::{SlotEvent, SlotId, Span, Timestamp};
+use weir_policy::SlotEvent;
+use weir_types::{SlotId, Span, Timestamp};
 
 use super::slots::{SlotActor, SlotFact};
 use crate::clock::Clock;

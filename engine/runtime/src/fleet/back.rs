@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Ends, Inference, Item, Tensor};
-use weir_policy::{BatchId, ModuleId, SlotId, Span};
+use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
 use crate::worker::{Answer, Ran, StepTimes, words};

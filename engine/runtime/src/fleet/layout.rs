@@ -2,9 +2,10 @@
 
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::WorkerId;
-use weir_policy::plan::{ModelPlan, Plan, Problem};
-use weir_policy::reserve::{ClusterSpec, PipelineSpec, ServerId, ServerSpec, lay_out};
-use weir_policy::{ModuleId, Profile, Span};
+use weir_planner::place;
+use weir_planner::{ModelPlan, Plan, Problem};
+use weir_types::{ClusterSpec, PipelineSpec, ServerId, ServerSpec};
+use weir_types::{ModuleId, Profile, Span};
 
 /// A cluster whose shares are those of workers.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Seats {
             })
             .collect::<Result<_, _>>()?;
         let ids: Vec<ModuleId> = modules.iter().map(|(id, _)| *id).collect();
-        let mut cluster = lay_out(&problem, &solution, &ids).map_err(|error| error.to_string())?;
+        let mut cluster = place(&problem, &solution, &ids).map_err(|error| error.to_string())?;
         let mut taken = vec![0_u32; workers.len()];
         let mut seats = Vec::with_capacity(cluster.shares.len());
         for share in &cluster.shares {

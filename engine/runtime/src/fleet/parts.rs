@@ -6,8 +6,8 @@ use std::sync::Arc;
 use weir_flow::{Divided, SessionError};
 use weir_partition::wire::{Load, PartId};
 use weir_partition::{Stage, WorkerId};
-use weir_policy::ModuleId;
-use weir_policy::reserve::{PipelineId, ShareId};
+use weir_types::ModuleId;
+use weir_types::{PipelineId, ShareId};
 
 use super::layout::Seats;
 

@@ -12,9 +12,9 @@ use weir_partition::wire::{Address, PartId};
 use weir_partition::{
     Client, ClientOptions, Emulation, Event, Hops, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
 };
-use weir_policy::plan::{ModelPlan, Plan};
-use weir_policy::reserve::ShareId;
-use weir_policy::{ModuleId, Span};
+use weir_planner::{ModelPlan, Plan};
+use weir_types::ShareId;
+use weir_types::{ModuleId, Span};
 
 use super::Post;
 use super::layout::{Lanes, Seats, lanes};

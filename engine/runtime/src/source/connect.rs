@@ -3,7 +3,8 @@
 //! A recording that is not there is an error, one that ends has ended, and one that is looped begins again.
 
 use weir_flow::{SourceError, StreamState};
-use weir_policy::{Silence, Span, WaitFor};
+use weir_policy::{Silence, WaitFor};
+use weir_types::Span;
 
 use super::watch::reason;
 use super::{Position, SourceLine};

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_flow::{SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, FrameSampler, MediaClock, Silence, Span, StreamId, Timestamp};
+use weir_policy::{Backoff, FrameSampler, MediaClock, Silence};
+use weir_types::{Span, StreamId, Timestamp};
 
 use crate::actors::{Egress, ModuleActor, StreamEnded, StreamStateChanged};
 use crate::assembly::Pace;

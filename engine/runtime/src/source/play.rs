@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_flow::{Evidence, Frame, Source, SourceError, StreamState};
-use weir_policy::{FrameTime, MediaFacts, RequestId, Span, Timestamp, WaitFor};
+use weir_policy::{FrameTime, MediaFacts, WaitFor};
+use weir_types::{RequestId, Span, Timestamp};
 
 use super::watch::DecodeTurns;
 use super::{Position, SourceLine};

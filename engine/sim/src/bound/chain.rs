@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use super::input::{Capacity, Scene};
 use super::resource::{Member, Resource};

@@ -1,6 +1,6 @@
 //! The least that a batch can cost: in time, and in slot time an item.
 
-use weir_policy::{Profile, Span};
+use weir_types::{Profile, Span};
 
 /// Slot time is counted in this many parts of a microsecond, so that an item's share of a batch of any usual size is
 /// whole; what is left is rounded down, in favour of the bound.

@@ -1,7 +1,7 @@
 //! What the bound is computed from: arrivals, the graph, what each request asks of each module, and who may work on it.
 
 use thiserror::Error;
-use weir_policy::{ModuleId, Profile, Span, Timestamp, Topology};
+use weir_types::{ModuleId, Profile, Span, Timestamp, Topology};
 
 /// Losses are told by the second: no run is longer than about a hundred days.
 const RUN_MOST: Span = Span::from_secs(10_000_000);

@@ -1,7 +1,7 @@
 //! Weighted sums of resources that run short together: where requests differ in what they ask of each, the requests
 //! best let go for one are not those best let go for the other, and only the sum sees both.
 
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::resource::Resource;
 use super::single::Job;

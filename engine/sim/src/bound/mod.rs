@@ -45,7 +45,7 @@ mod tests;
 mod windows;
 
 use serde::Serialize;
-use weir_policy::{ModuleId, Timestamp};
+use weir_types::{ModuleId, Timestamp};
 
 use combine::{Ledger, Losses};
 use cost::{Costs, PARTS};

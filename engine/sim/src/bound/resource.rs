@@ -1,7 +1,7 @@
 //! What can run short: a module's workers, the slots that several modules share, or a weighted sum of them; and the jobs
 //! that the requests are to it.
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use super::BoundError;
 use super::cost::PARTS;

@@ -1,7 +1,7 @@
 //! When each request can be in each module at all: from its least way there to its deadline less its least way out.
 //! Requests that bring the same to every module have the same ways, which are worked out once.
 
-use weir_policy::{ModuleId, Span};
+use weir_types::{ModuleId, Span};
 
 use super::cost::Costs;
 use super::input::{Scene, Unvisited};

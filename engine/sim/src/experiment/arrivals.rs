@@ -1,7 +1,7 @@
 //! When the requests of a run come.
 
 use weir_graph::{Arrivals, EmulatedStream, Process, Trace};
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 /// How long the rate is looked at that pools begin with.
 const BEGINNING: u64 = 5;

@@ -3,7 +3,8 @@
 use weir_graph::GREATEST_CV;
 use weir_graph::Process;
 use weir_graph::reading::{self, Content, Entry, Fields, Reports, Spot};
-use weir_policy::{Policy, ScalingRule, Span};
+use weir_policy::{Policy, ScalingRule};
+use weir_types::Span;
 
 use super::values::{number, seeds, span};
 use super::world::MOST_WORKERS;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex};
-use weir_policy::{Profile, Span};
+use weir_types::{Profile, Span};
 
 use crate::demand::Demand;
 use crate::spec::{Edge, ModulePlan, PoolPlan, WorldSpec};

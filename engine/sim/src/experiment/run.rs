@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 use super::arrivals::Source;
 use super::sweep::Label;

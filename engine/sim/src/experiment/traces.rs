@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use weir_graph::Trace;
 use weir_graph::reading::{self, Reports, Spot};
-use weir_policy::Span;
+use weir_types::Span;
 
 use crate::traces::{Kind, build};
 

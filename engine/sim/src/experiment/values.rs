@@ -1,7 +1,7 @@
 //! Values that experiments have and graphs have not: numbers within bounds, spans that may be zero, lists of seeds.
 
 use weir_graph::reading::{Content, Fields, Reports};
-use weir_policy::Span;
+use weir_types::Span;
 
 /// A number from `least` to `most`; `None` where there is none or it was reported.
 pub(super) fn number(

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use weir_graph::reading::{self, Content, Entry, Environment, Fields, Reports, Spot};
-use weir_policy::{Policy, Profile, Span};
+use weir_policy::Policy;
+use weir_types::{Profile, Span};
 
 use super::values::{number, span};
 use crate::demand::{Branches, Crops, Demand};

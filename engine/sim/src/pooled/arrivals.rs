@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::{Span, Timestamp};
+use weir_types::{Span, Timestamp};
 
 /// Arrivals of a Poisson process of `rate` items a second over `duration`.
 #[must_use]

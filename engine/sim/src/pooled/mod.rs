@@ -1,5 +1,5 @@
 //! Pooled pipelines in virtual time: one queue a model, batches booked through shares and links by the same
-//! [`Reservations`](weir_policy::reserve::Reservations) that serve live, or dispatched reactively, pool by pool.
+//! [`Reservations`](weir_policy::reservations::Reservations) that serve live, or dispatched reactively, pool by pool.
 //!
 //! It simulates one stage of an application and no graph; PARD's rules are simulated elsewhere.
 
@@ -12,7 +12,7 @@ mod world;
 pub use arrivals::{bursty, poisson};
 pub use spec::{Dispatch, PooledRun, PooledSpec, PooledStream, PooledTally, UsedSpan};
 
-use weir_policy::Timestamp;
+use weir_types::Timestamp;
 
 /// Runs it to the end: until all that arrived is out or dropped.
 #[must_use]

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::slice::Iter;
 
-use weir_policy::reserve::{PipelineSpec, Reaction, ShareId, parts, react};
-use weir_policy::{Span, Timestamp};
+use weir_policy::reservations::{Reaction, react, stage_deadlines};
+use weir_types::{PipelineSpec, ShareId};
+use weir_types::{Span, Timestamp};
 
 use super::spec::{PooledRun, PooledSpec, PooledTally};
 use crate::agenda::Agenda;
@@ -55,7 +56,7 @@ impl<'a> World<'a> {
                 .streams
                 .iter()
                 .find(|stream| stream.module == pipeline.module);
-            parts(
+            stage_deadlines(
                 pipeline,
                 stream.map_or(Span::ZERO, |stream| stream.slo),
                 bandwidth,

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::reserve::{BookingId, ClusterSpec, Leg, Reservations, ReserveEvent, ShareId, Use};
-use weir_policy::{Span, Timestamp};
+use weir_policy::reservations::{BookingId, PathStage, Reservations, ReserveEvent, ResourceUse};
+use weir_types::{ClusterSpec, ShareId};
+use weir_types::{Span, Timestamp};
 
 /// One use of a batch.
 #[derive(Debug, Clone)]
 struct Step {
     stage: u32,
     share: ShareId,
-    used: Use,
+    used: ResourceUse,
     resources: Vec<usize>,
     /// When it was booked for, and how long it really takes.
     booked: Timestamp,
@@ -34,7 +35,7 @@ struct Going {
 pub(super) struct Ended {
     pub(super) stage: u32,
     pub(super) share: ShareId,
-    pub(super) used: Use,
+    pub(super) used: ResourceUse,
     pub(super) from: Timestamp,
     /// Whether the batch is out.
     pub(super) last: bool,
@@ -69,7 +70,7 @@ impl Real {
     }
 
     /// A batch was booked. Who is told of uses keeps the order of what is booked now; who is not, that of old.
-    pub(super) fn book(&mut self, id: BookingId, path: &[Leg], told: Option<&Reservations>) {
+    pub(super) fn book(&mut self, id: BookingId, path: &[PathStage], told: Option<&Reservations>) {
         let steps = self.steps(path);
         for (index, step) in steps.iter().enumerate() {
             for &resource in &step.resources {
@@ -95,22 +96,22 @@ impl Real {
         let now = told.and_then(|reservations| {
             let leg = *reservations.booked(id)?.get(step.stage as usize)?;
             match step.used {
-                Use::Transfer => leg.transfer.map(|span| span.from),
-                Use::Run => Some(leg.run.from),
+                ResourceUse::Transfer => leg.transfer.map(|span| span.from),
+                ResourceUse::Run => Some(leg.run.from),
             }
         });
         (now.unwrap_or(step.booked), id)
     }
 
-    fn steps(&mut self, path: &[Leg]) -> Vec<Step> {
+    fn steps(&mut self, path: &[PathStage]) -> Vec<Step> {
         let shares = self.servers.len();
         let mut steps = Vec::with_capacity(2 * path.len());
         let mut sender = 0_usize;
         for (stage, leg) in (0..).zip(path) {
             let server = self.servers[leg.share.index()] as usize;
             let links = vec![shares + 2 * sender, shares + 2 * server + 1];
-            let transfer = leg.transfer.map(|span| (Use::Transfer, span, links));
-            let run = (Use::Run, leg.run, vec![leg.share.index()]);
+            let transfer = leg.transfer.map(|span| (ResourceUse::Transfer, span, links));
+            let run = (ResourceUse::Run, leg.run, vec![leg.share.index()]);
             for (used, span, resources) in transfer.into_iter().chain([run]) {
                 let takes = self.really(span.length());
                 steps.push(Step {
@@ -165,7 +166,7 @@ impl Real {
     }
 
     /// Where a batch is: in which stage, and for what.
-    pub(super) fn at(&self, id: BookingId) -> Option<(u32, Use)> {
+    pub(super) fn at(&self, id: BookingId) -> Option<(u32, ResourceUse)> {
         let going = self.going.get(&id)?;
         going.steps.get(going.next).map(|step| (step.stage, step.used))
     }

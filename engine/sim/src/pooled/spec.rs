@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_policy::reserve::{BookingId, ReserveSpec, ShareId, Use};
-use weir_policy::{ModuleId, Span, Timestamp};
+use weir_policy::reservations::{BookingId, ReserveSpec, ResourceUse};
+use weir_types::ShareId;
+use weir_types::{ModuleId, Span, Timestamp};
 
 /// The items of one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +75,7 @@ pub struct UsedSpan {
     /// Where the stage runs.
     pub share: ShareId,
     /// For what.
-    pub used: Use,
+    pub used: ResourceUse,
     /// How many items.
     pub size: u32,
     /// From when.

@@ -2,10 +2,9 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::reserve::{
-    ClusterSpec, PipelineSpec, ReserveSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec, Tables, Use,
-};
-use weir_policy::{ModuleId, Profile, Span};
+use weir_policy::reservations::{BookingTable, ReserveSpec, ResourceUse};
+use weir_types::{ClusterSpec, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec};
+use weir_types::{ModuleId, Profile, Span};
 
 use super::*;
 
@@ -48,9 +47,9 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (PooledSpec, Vec<Vec<Timestam
             pipelines: vec![pipeline],
         },
         tables: if seed.is_multiple_of(2) {
-            Tables::Until
+            BookingTable::BusyUntil
         } else {
-            Tables::Intervals
+            BookingTable::Intervals
         },
         feedback,
         corrected: false,
@@ -89,11 +88,11 @@ fn used_once(spec: &PooledSpec, run: &PooledRun, seed: u64) {
     let mut ran_on = std::collections::BTreeMap::new();
     for span in &run.uses {
         match span.used {
-            Use::Run => {
+            ResourceUse::Run => {
                 ran_on.insert((span.booking, span.stage), span.share);
                 spans.push((0, span.share.0, span.from, span.to));
             }
-            Use::Transfer => {
+            ResourceUse::Transfer => {
                 let sender = ran_on[&(span.booking, span.stage - 1)];
                 spans.push((1, server(sender), span.from, span.to));
                 spans.push((2, server(span.share), span.from, span.to));

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::slice::Iter;
 
-use weir_policy::reserve::{Ask, BookingId, Leg, Reservations, ReserveEffect, ReserveEvent, ShareId, Use};
-use weir_policy::{ModuleId, Timestamp};
+use weir_policy::reservations::{
+    BookingId, PathRequest, PathStage, Reservations, ReserveEffect, ReserveEvent, ResourceUse,
+};
+use weir_types::ShareId;
+use weir_types::{ModuleId, Timestamp};
 
 use super::real::Real;
 use super::spec::{PooledRun, PooledSpec, PooledTally, UsedSpan};
@@ -106,7 +109,7 @@ impl<'a> World<'a> {
             let legs = self.reservations.booked(booking)?;
             let (stage, used) = self.real.at(booking)?;
             let leg = legs.get(stage as usize)?;
-            let span = if used == Use::Run {
+            let span = if used == ResourceUse::Run {
                 Some(leg.run)
             } else {
                 leg.transfer
@@ -139,13 +142,13 @@ impl<'a> World<'a> {
     fn ask(&mut self, stream: usize) {
         let (queue, known) = (&self.queues[stream], &self.spec.streams[stream]);
         if let Some(&sent) = queue.front() {
-            let ask = Ask {
+            let ask = PathRequest {
                 deadline: sent + known.slo,
                 since: sent,
                 waiting: u32::try_from(queue.len()).unwrap_or(u32::MAX),
             };
             let module = known.module;
-            self.events.push(ReserveEvent::Ask { module, ask });
+            self.events.push(ReserveEvent::PathRequested { module, ask });
         }
     }
 
@@ -176,7 +179,7 @@ impl<'a> World<'a> {
                 self.set_out(booking, batch, &path);
                 self.ask(stream);
             }
-            ReserveEffect::Hopeless { module, .. } => {
+            ReserveEffect::NoPath { module, .. } => {
                 let Some(stream) = self.stream_of(module) else {
                     return;
                 };
@@ -190,12 +193,12 @@ impl<'a> World<'a> {
                     self.run.streams[batch.stream].dropped += batch.sent.len() as u64;
                 }
             }
-            ReserveEffect::WakeAt { at } => self.agenda.note(at.max(now), Happens::Woken),
+            ReserveEffect::SetTimer { at } => self.agenda.note(at.max(now), Happens::Woken),
         }
     }
 
     /// A batch sets out: where everything goes as booked, its end is known.
-    fn set_out(&mut self, booking: BookingId, batch: Batch, path: &[Leg]) {
+    fn set_out(&mut self, booking: BookingId, batch: Batch, path: &[PathStage]) {
         if self.spec.noise > 0.0 || self.spec.reserve.feedback {
             let told = self.spec.reserve.feedback.then_some(&self.reservations);
             self.real.book(booking, path, told);
@@ -205,10 +208,10 @@ impl<'a> World<'a> {
         let size = batch.sent.len();
         for (stage, leg) in (0..).zip(path) {
             if let Some(transfer) = leg.transfer {
-                let over = (stage, leg.share, Use::Transfer);
+                let over = (stage, leg.share, ResourceUse::Transfer);
                 self.account(booking, size, over, (transfer.from, transfer.to));
             }
-            let over = (stage, leg.share, Use::Run);
+            let over = (stage, leg.share, ResourceUse::Run);
             self.account(booking, size, over, (leg.run.from, leg.run.to));
         }
         self.out(&batch, batch.finish);
@@ -241,10 +244,10 @@ impl<'a> World<'a> {
         &mut self,
         booking: BookingId,
         size: usize,
-        (stage, share, used): (u32, ShareId, Use),
+        (stage, share, used): (u32, ShareId, ResourceUse),
         (from, to): (Timestamp, Timestamp),
     ) {
-        if used == Use::Run {
+        if used == ResourceUse::Run {
             let class = &self.spec.reserve.cluster.shares[share.index()].class;
             let busy = (to - from).as_secs_f64() * self.parts[share.index()];
             match self.run.busy_s.get_mut(class) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_graph::{Trace, TraceError};
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::generate::whole_seconds;
 use super::{Kind, TracesError, counts_per_second, functions_azure_2019, generate, with_cv};

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_graph::Trace;
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::{Kind, TracesError, with_cv};
 

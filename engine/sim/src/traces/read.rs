@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use weir_graph::Trace;
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::TracesError;
 

@@ -5,7 +5,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use weir_graph::{Arrivals, Process, Trace};
-use weir_policy::Span;
+use weir_types::Span;
 
 use super::*;
 

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{
-    Forming, Gate, GateSpec, Join, Ledger, Module, ModuleEvent, ModuleId, ModuleSpec, Overflow, Peer,
-    Placement, Pool, SlotId, Slots, SlotsSpec, Tally, Timestamp, Topology,
+    BatchBinding, ConcurrencyLimit, ConcurrencyLimitSpec, Join, Ledger, Module, ModuleEvent, ModuleInfo,
+    ModuleSpec, Overflow, Placement, Pool, RunStats, Slots, SlotsSpec,
 };
+use weir_types::{ModuleId, SlotId, Timestamp, Topology};
 
 use super::fleet::Fleet;
 use super::{Event, World};
@@ -20,12 +21,12 @@ impl<'a> World<'a> {
     pub(super) fn new(spec: &'a WorldSpec) -> Self {
         let topology = spec.topology();
         let count = spec.modules.len();
-        let peer = |plan: &ModulePlan| Peer {
+        let peer = |plan: &ModulePlan| ModuleInfo {
             profile: plan.profile.clone(),
             batch: plan.batch.clone(),
             workers: slots_of(&plan.pool).len() as u32,
         };
-        let peers: Vec<Peer> = spec.modules.iter().map(peer).collect();
+        let peers: Vec<ModuleInfo> = spec.modules.iter().map(peer).collect();
         let module = |(id, plan): (u32, &ModulePlan)| {
             Module::new(ModuleSpec {
                 id: ModuleId(id),
@@ -55,10 +56,10 @@ impl<'a> World<'a> {
             .iter()
             .filter(|module| module.next.is_empty())
             .count();
-        let gate = GateSpec {
+        let gate = ConcurrencyLimitSpec {
             overflow: Overflow::Drop,
-            begin: spec.under_way.unwrap_or(u32::MAX),
-            most: spec.under_way.unwrap_or(u32::MAX),
+            initial: spec.under_way.unwrap_or(u32::MAX),
+            max: spec.under_way.unwrap_or(u32::MAX),
             slo: spec.slo,
         };
         let streams = spec.streams.max(1);
@@ -73,12 +74,12 @@ impl<'a> World<'a> {
             ready: VecDeque::new(),
             parts: (0..count).map(into).chain([ends as u32]).collect(),
             joins: (0..=count).map(|_| Join::default()).collect(),
-            gates: (0..streams).map(|_| Gate::new(gate)).collect(),
+            gates: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
             draws: Draws::new(spec.demand.clone(), streams, spec.seed),
             journeys: Vec::new(),
             items: Vec::new(),
             ledger: Ledger::default(),
-            tally: Tally::default(),
+            tally: RunStats::default(),
             trail: Trail::new(count),
             fleets: spec.modules.iter().map(|plan| Fleet::new(&plan.pool)).collect(),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
@@ -99,7 +100,7 @@ impl<'a> World<'a> {
     fn begin(&mut self) {
         for module in 0..self.modules.len() {
             for slot in self.fleets[module].absent() {
-                self.tell(ModuleId(module as u32), ModuleEvent::Down { slot });
+                self.tell(ModuleId(module as u32), ModuleEvent::SlotDown { slot });
             }
         }
         for (index, failure) in (0..).zip(&self.spec.failures) {
@@ -136,7 +137,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
             placements,
             arbitration: spec.policy.arbitration,
             topology: topology.clone(),
-            forecasts: spec.policy.forming == Forming::Eager,
+            forecasts: spec.policy.forming == BatchBinding::Early,
         })
     })
 }

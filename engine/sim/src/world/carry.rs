@@ -1,6 +1,7 @@
 //! Carrying out what modules want done.
 
-use weir_policy::{BatchId, ModuleEffect, ModuleEvent, ModuleId, Outcome, Part, SlotEvent, SlotId, Span};
+use weir_policy::{BatchSlice, ModuleEffect, ModuleEvent, Outcome, SlotEvent};
+use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use super::{Event, World};
 use crate::demand::normal;
@@ -10,12 +11,12 @@ impl World<'_> {
     pub(super) fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
         match effect {
             ModuleEffect::Bid(bid) => self.send_slots(SlotEvent::Bid { module, bid }),
-            ModuleEffect::Withdraw => self.send_slots(SlotEvent::Withdrawn { module }),
+            ModuleEffect::CancelBid => self.send_slots(SlotEvent::BidCancelled { module }),
             ModuleEffect::Decline { slot } => self.send_slots(SlotEvent::Declined { module, slot }),
             ModuleEffect::Run {
                 slot,
                 batch,
-                parts,
+                slices,
                 expected,
             } => {
                 if self.is_shared(module) {
@@ -25,7 +26,7 @@ impl World<'_> {
                         expected,
                     });
                 }
-                self.run_batch(module, slot, batch, &parts);
+                self.run_batch(module, slot, batch, &slices);
             }
             ModuleEffect::Forward { request } => {
                 let spec = self.spec;
@@ -52,12 +53,14 @@ impl World<'_> {
                     .map(ModuleId)
                     .filter(|&to| to != module)
                 {
-                    self.send(to, ModuleEvent::Heard(state.clone()));
+                    self.send(to, ModuleEvent::PeerState(state.clone()));
                 }
             }
             // Pools of pipelines are simulated on their own: a world has none.
-            ModuleEffect::Ask(_) | ModuleEffect::Dispatch { .. } | ModuleEffect::Release { .. } => {}
-            ModuleEffect::WakeAt { at } => self.agenda.note(at, Event::Wake(module)),
+            ModuleEffect::RequestPath(_)
+            | ModuleEffect::Dispatch { .. }
+            | ModuleEffect::CancelBooking { .. } => {}
+            ModuleEffect::SetTimer { at } => self.agenda.note(at, Event::Wake(module)),
         }
     }
 
@@ -65,8 +68,8 @@ impl World<'_> {
         matches!(self.spec.modules[module.index()].pool, PoolPlan::Shared(_))
     }
 
-    fn run_batch(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, parts: &[Part]) {
-        let items = parts.iter().map(|part| part.count).sum();
+    fn run_batch(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) {
+        let items = slices.iter().map(|slice| slice.count).sum();
         let profiled = self.spec.modules[module.index()].profile.duration(items);
         let took = if self.spec.noise > 0.0 {
             let noise = self.spec.noise;
@@ -74,8 +77,8 @@ impl World<'_> {
         } else {
             profiled
         };
-        self.tally.modules.entry(module).or_default().ran(parts);
-        self.trail.ran(module, self.now, parts);
+        self.tally.modules.entry(module).or_default().on_run(slices);
+        self.trail.ran(module, self.now, slices);
         self.fleets[module.index()].runs(slot, batch, self.now);
         self.agenda
             .note(self.now + took, Event::Done(module, slot, batch, took));

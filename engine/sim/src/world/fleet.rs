@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_policy::{BatchId, ModuleEvent, ModuleId, Scaler, SlotEvent, SlotId, Span, Timestamp, Window};
+use weir_policy::{ModuleEvent, Scaler, SlotEvent, Window};
+use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
 use super::{Event, World};
 use crate::spec::{PoolPlan, Scaling};
@@ -132,7 +133,7 @@ impl World<'_> {
                 fleet.note(now);
             }
             for slot in leaving {
-                self.tell(id, ModuleEvent::Down { slot });
+                self.tell(id, ModuleEvent::SlotDown { slot });
             }
         }
     }
@@ -153,7 +154,7 @@ impl World<'_> {
         if fleet.starting.remove(&slot) {
             fleet.up.insert(slot);
             fleet.note(now);
-            self.tell(module, ModuleEvent::Up { slot });
+            self.tell(module, ModuleEvent::SlotUp { slot });
         }
     }
 
@@ -198,7 +199,7 @@ impl World<'_> {
                 fleet.note(now);
                 let lost = fleet.running.remove(&slot);
                 if shared.is_none() && known {
-                    self.tell(module, ModuleEvent::Down { slot });
+                    self.tell(module, ModuleEvent::SlotDown { slot });
                 }
                 if let Some((batch, since)) = lost {
                     self.back(module, slot, batch, now.since(since), true);
@@ -207,7 +208,7 @@ impl World<'_> {
                 fleet.up.insert(slot);
                 fleet.note(now);
                 if shared.is_none() {
-                    self.tell(module, ModuleEvent::Up { slot });
+                    self.tell(module, ModuleEvent::SlotUp { slot });
                 }
             }
         }

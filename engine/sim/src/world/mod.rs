@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{
-    BatchId, Gate, Join, Ledger, Module, ModuleEffect, ModuleEvent, ModuleId, RequestId, SlotEffect,
-    SlotEvent, SlotId, Slots, Span, StreamId, Tally, Timestamp,
+    ConcurrencyLimit, Join, Ledger, Module, ModuleEffect, ModuleEvent, RunStats, SlotEffect, SlotEvent, Slots,
 };
+use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
 
 use crate::agenda::Agenda;
 use crate::demand::Draws;
@@ -72,13 +72,13 @@ struct World<'a> {
     /// How many parts make a request whole, by module; the last is the end.
     parts: Vec<u32>,
     joins: Vec<Join<()>>,
-    gates: Vec<Gate>,
+    gates: Vec<ConcurrencyLimit>,
     draws: Draws,
     journeys: Vec<Journey>,
     /// Items of every request, one row a request.
     items: Vec<u8>,
     ledger: Ledger,
-    tally: Tally,
+    tally: RunStats,
     trail: Trail,
     fleets: Vec<Fleet>,
     link_free: Vec<Timestamp>,
@@ -176,7 +176,7 @@ impl World<'_> {
         facts.clear();
         self.slot_facts = facts;
         for effect in effects.drain(..) {
-            let (to, fact) = effect.told();
+            let (to, fact) = ModuleEvent::from_slots(effect);
             self.tell(to, fact);
         }
         self.slot_effects = effects;

@@ -1,6 +1,7 @@
 //! A request's way through a world: it comes, is handed on from module to module, and ends once.
 
-use weir_policy::{Admission, ModuleEvent, ModuleId, Outcome, RequestId, Span, StreamId};
+use weir_policy::{Admission, ModuleEvent, Outcome};
+use weir_types::{ModuleId, RequestId, Span, StreamId};
 
 use super::{Event, Journey, World};
 
@@ -58,7 +59,7 @@ impl World<'_> {
         let place = to.map_or(self.modules.len(), ModuleId::index);
         if self.parts[place] > 1 {
             let of = self.parts[place];
-            if self.joins[place].part(request, of, (), |_, ()| ()).is_none() {
+            if self.joins[place].on_branch(request, of, (), |_, ()| ()).is_none() {
                 return;
             }
         }
@@ -97,7 +98,7 @@ impl World<'_> {
             self.trail.lost(sent_at);
         }
         if entered {
-            self.gates[stream.index()].ended(Span::ZERO);
+            self.gates[stream.index()].on_ended(Span::ZERO);
         }
         if let Outcome::Dropped(by, _) = outcome
             && self.splits

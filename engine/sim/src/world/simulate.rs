@@ -1,6 +1,7 @@
 //! One run of one world.
 
-use weir_policy::{ModuleId, Report, RunInfo, Span, Timestamp};
+use weir_policy::{Report, RunInfo};
+use weir_types::{ModuleId, Span, Timestamp};
 
 use super::World;
 use crate::spec::WorldSpec;

@@ -9,7 +9,7 @@ use super::drawn::Drawn;
 pub fn check(drawn: &Drawn, ran: &Ran) {
     let (spec, report) = (&drawn.spec, &ran.report);
     let total = report.requests;
-    assert!(total.add_up() && total.in_flight == 0, "{total:?}");
+    assert!(total.is_balanced() && total.in_flight == 0, "{total:?}");
     assert_eq!(total.arrived, drawn.arrivals.len() as u64);
     assert_eq!(ran.arrivals, drawn.arrivals);
 
@@ -17,7 +17,7 @@ pub fn check(drawn: &Drawn, ran: &Ran) {
     assert!(
         streams
             .clone()
-            .all(|stream| stream.add_up() && stream.in_flight == 0)
+            .all(|stream| stream.is_balanced() && stream.in_flight == 0)
     );
     let by_stream = |of: fn(weir_policy::Counts) -> u64| streams.clone().map(of).sum::<u64>();
     assert_eq!(by_stream(|stream| stream.arrived), total.arrived);

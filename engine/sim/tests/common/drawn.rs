@@ -2,10 +2,11 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::{Policy, Profile, ScalingRule, Span, Timestamp};
+use weir_policy::{Policy, ScalingRule};
 use weir_sim::{
     Branches, Crops, Demand, Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec, experiment,
 };
+use weir_types::{Profile, Span, Timestamp};
 
 /// Over which requests are sent.
 const SENT_OVER: Span = Span::from_secs(4);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Divided, PartLoader, SessionError, Tensor};
 use weir_operators::{Blocked, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts};
-use weir_policy::plan::{BlockTimes, Blocks};
+use weir_planner::{BlockTimes, Blocks};
 use weir_runtime::Clock;
 
 use super::facts::Facts;
@@ -53,7 +53,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
             facts.check(&layered, &starts, &name)?;
             starts
         }
-        None => facts.divide(&layered, blocks, &name)?,
+        None => facts.group_layers(&layered, blocks, &name)?,
     };
     if let Some(path) = &asked.layers {
         write(path, &facts.csv())?;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use weir_operators::{Layered, PassedOver};
-use weir_policy::plan::divide;
+use weir_planner::group_layers;
 
 use super::RUNS;
 use super::blocks::user;
@@ -36,7 +36,7 @@ impl Facts {
     }
 
     /// The first layer of each block. Boundaries where parts give something else than the model are no longer allowed.
-    pub(super) fn divide(
+    pub(super) fn group_layers(
         &mut self,
         layered: &Layered,
         blocks: usize,
@@ -48,7 +48,7 @@ impl Facts {
             let boundaries: Vec<Option<u64>> = boundaries
                 .map(|(bytes, allowed)| allowed.then_some(*bytes))
                 .collect();
-            divide(&self.times, &boundaries, blocks)
+            group_layers(&self.times, &boundaries, blocks)
         };
         let settled = layered.settle(self.allowed.clone(), choose);
         let settled = settled.map_err(|error| user(&error))?;

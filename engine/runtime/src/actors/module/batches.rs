@@ -2,8 +2,9 @@
 
 use actix::{AsyncContext, Context};
 use weir_flow::{Inference, Item};
-use weir_policy::reserve::BookingId;
-use weir_policy::{BatchId, ModuleEvent, Part, SlotEvent, SlotId, Span};
+use weir_policy::reservations::BookingId;
+use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
+use weir_types::{BatchId, SlotId, Span};
 
 use super::{BatchBack, ModuleActor, Wire};
 use crate::actors::reservations::Dispatch;
@@ -18,11 +19,11 @@ impl ModuleActor {
         &mut self,
         slot: SlotId,
         batch: BatchId,
-        parts: Vec<Part>,
+        slices: Vec<BatchSlice>,
         context: &mut Context<Self>,
     ) {
-        let items = parts.iter().flat_map(|part| self.items_of(part)).collect();
-        self.tally.ran(&parts);
+        let items = slices.iter().flat_map(|slice| self.items_of(slice)).collect();
+        self.tally.on_run(&slices);
         let job = Job {
             module: self.setup.id,
             model: self.setup.model,
@@ -34,7 +35,7 @@ impl ModuleActor {
             .jobs
             .get(&slot)
             .is_some_and(|jobs| jobs.try_send(job).is_ok());
-        self.running.insert(batch, parts);
+        self.running.insert(batch, slices);
         if !sent {
             let ran = Ran {
                 slot,
@@ -50,10 +51,16 @@ impl ModuleActor {
     }
 
     /// Hands a batch to the reservations, which know its way.
-    pub(super) fn dispatch(&mut self, booking: BookingId, batch: BatchId, parts: Vec<Part>, wire: &Wire) {
-        let items = parts.iter().flat_map(|part| self.items_of(part)).collect();
-        self.tally.ran(&parts);
-        self.running.insert(batch, parts);
+    pub(super) fn dispatch(
+        &mut self,
+        booking: BookingId,
+        batch: BatchId,
+        slices: Vec<BatchSlice>,
+        wire: &Wire,
+    ) {
+        let items = slices.iter().flat_map(|slice| self.items_of(slice)).collect();
+        self.tally.on_run(&slices);
+        self.running.insert(batch, slices);
         if let Some(reservations) = &wire.reservations {
             reservations.do_send(Dispatch {
                 module: self.setup.id,
@@ -64,11 +71,11 @@ impl ModuleActor {
         }
     }
 
-    fn items_of(&self, part: &Part) -> Vec<Item> {
-        let (first, count) = (part.first as usize, part.count as usize);
+    fn items_of(&self, slice: &BatchSlice) -> Vec<Item> {
+        let (first, count) = (slice.first as usize, slice.count as usize);
         let items = self
             .held
-            .get(&part.request)
+            .get(&slice.request)
             .and_then(|held| held.items.get(first..first + count));
         items.map(<[Item]>::to_vec).unwrap_or_default()
     }
@@ -83,7 +90,7 @@ impl ModuleActor {
             lost,
             result,
         } = ran;
-        let Some(parts) = self.running.remove(&batch) else {
+        let Some(slices) = self.running.remove(&batch) else {
             return;
         };
         self.tally.took(took, result.is_err());
@@ -91,7 +98,7 @@ impl ModuleActor {
         let fact = match result {
             Ok(inferences) => {
                 self.check_outputs(&inferences);
-                self.keep(&parts, inferences);
+                self.keep(&slices, inferences);
                 ModuleEvent::Finished { batch, took }
             }
             Err(reason) => {
@@ -121,15 +128,15 @@ impl ModuleActor {
     }
 
     /// Puts what was inferred with the requests that are still here.
-    fn keep(&mut self, parts: &[Part], inferences: Vec<Inference>) {
+    fn keep(&mut self, slices: &[BatchSlice], inferences: Vec<Inference>) {
         let mut inferences = inferences.into_iter();
-        for part in parts {
-            let own = inferences.by_ref().take(part.count as usize);
-            let Some(held) = self.held.get_mut(&part.request) else {
+        for slice in slices {
+            let own = inferences.by_ref().take(slice.count as usize);
+            let Some(held) = self.held.get_mut(&slice.request) else {
                 own.for_each(drop);
                 continue;
             };
-            for (place, inference) in (part.first as usize..).zip(own) {
+            for (place, inference) in (slice.first as usize..).zip(own) {
                 if let Some(slot) = held.inferences.get_mut(place) {
                     *slot = inference;
                 }

@@ -1,7 +1,7 @@
 //! Carrying out what the policy's module wants done.
 
 use actix::{AsyncContext, Context};
-use weir_policy::reserve::ReserveEvent;
+use weir_policy::reservations::ReserveEvent;
 use weir_policy::{ModuleEffect, ModuleEvent, SlotEvent};
 
 use super::{Fact, ModuleActor, Wire};
@@ -16,25 +16,25 @@ impl ModuleActor {
         let module = self.setup.id;
         match effect {
             ModuleEffect::Bid(bid) => wire.slots.do_send(SlotFact(SlotEvent::Bid { module, bid })),
-            ModuleEffect::Withdraw if self.setup.planned => {
-                reserve(&wire, ReserveEvent::Withdrawn { module })
+            ModuleEffect::CancelBid if self.setup.planned => {
+                reserve(&wire, ReserveEvent::RequestCancelled { module })
             }
-            ModuleEffect::Withdraw => wire.slots.do_send(SlotFact(SlotEvent::Withdrawn { module })),
-            ModuleEffect::Ask(ask) => reserve(&wire, ReserveEvent::Ask { module, ask }),
-            ModuleEffect::Release { booking } => reserve(&wire, ReserveEvent::Declined { booking }),
+            ModuleEffect::CancelBid => wire.slots.do_send(SlotFact(SlotEvent::BidCancelled { module })),
+            ModuleEffect::RequestPath(ask) => reserve(&wire, ReserveEvent::PathRequested { module, ask }),
+            ModuleEffect::CancelBooking { booking } => reserve(&wire, ReserveEvent::Declined { booking }),
             ModuleEffect::Dispatch {
                 booking,
                 batch,
-                parts,
+                slices,
                 ..
-            } => self.dispatch(booking, batch, parts, &wire),
+            } => self.dispatch(booking, batch, slices, &wire),
             ModuleEffect::Decline { slot } => {
                 wire.slots.do_send(SlotFact(SlotEvent::Declined { module, slot }))
             }
             ModuleEffect::Run {
                 slot,
                 batch,
-                parts,
+                slices,
                 expected,
             } => {
                 wire.slots.do_send(SlotFact(SlotEvent::Started {
@@ -42,7 +42,7 @@ impl ModuleActor {
                     slot,
                     expected,
                 }));
-                self.run(slot, batch, parts, context);
+                self.run(slot, batch, slices, context);
             }
             ModuleEffect::Forward { request } => self.forward(request, &wire),
             ModuleEffect::Drop { request, reason } => self.let_go(request, reason, &wire),
@@ -55,11 +55,11 @@ impl ModuleActor {
                 telemetry::module_state(&self.setup.name, &state);
                 for (id, address) in (0_u32..).zip(&wire.modules) {
                     if id != module.0 {
-                        address.do_send(Fact(ModuleEvent::Heard(state.clone())));
+                        address.do_send(Fact(ModuleEvent::PeerState(state.clone())));
                     }
                 }
             }
-            ModuleEffect::WakeAt { at } => {
+            ModuleEffect::SetTimer { at } => {
                 if let Some(alarm) = self.alarm.take() {
                     context.cancel_future(alarm);
                 }

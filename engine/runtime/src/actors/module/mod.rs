@@ -12,9 +12,8 @@ use std::sync::Arc;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
-use weir_policy::{
-    BatchId, Join, Module, ModuleEffect, ModuleEvent, ModuleId, ModuleTally, Part, RequestId, SlotId,
-};
+use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
+use weir_types::{BatchId, ModuleId, RequestId, SlotId};
 
 use output_check::OutputCheck;
 
@@ -104,8 +103,8 @@ pub(crate) struct ModuleActor {
     wire: Option<Arc<Wire>>,
     join: Join<Parcel>,
     held: BTreeMap<RequestId, Held>,
-    running: BTreeMap<BatchId, Vec<Part>>,
-    tally: ModuleTally,
+    running: BTreeMap<BatchId, Vec<BatchSlice>>,
+    tally: ModuleStats,
     outputs: OutputCheck,
     facts: Vec<ModuleEvent>,
     effects: Vec<ModuleEffect>,
@@ -122,7 +121,7 @@ impl ModuleActor {
             join: Join::default(),
             held: BTreeMap::new(),
             running: BTreeMap::new(),
-            tally: ModuleTally::default(),
+            tally: ModuleStats::default(),
             outputs: OutputCheck::default(),
             facts: Vec::new(),
             effects: Vec::new(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use actix::Context;
 use weir_flow::Inference;
-use weir_policy::{DropReason, ModuleEvent, ModuleId, RequestId};
+use weir_policy::ModuleEvent;
+use weir_types::{DropReason, ModuleId, RequestId};
 
 use super::{Deliver, Fact, Held, ModuleActor, Wire};
 use crate::actors::egress::{Completed, Dropped};
@@ -21,7 +22,7 @@ impl ModuleActor {
             return;
         }
         let request = parcel.request.id;
-        let whole = self.join.part(request, of, parcel, |whole, part| {
+        let whole = self.join.on_branch(request, of, parcel, |whole, part| {
             whole.evidence.merge(&part.evidence)
         });
         let Some(parcel) = whole else { return };

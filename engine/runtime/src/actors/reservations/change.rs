@@ -4,8 +4,9 @@
 use actix::{AsyncContext, Context};
 use weir_partition::WorkerId;
 use weir_partition::wire::PartId;
-use weir_policy::reserve::{PlanReport, Reservations};
-use weir_policy::{ModuleEvent, Timestamp};
+use weir_policy::ModuleEvent;
+use weir_policy::reservations::{PlanReport, Reservations};
+use weir_types::Timestamp;
 
 use super::{Decide, ReservationActor, spec_of};
 use crate::fleet::Planned;
@@ -79,7 +80,7 @@ impl ReservationActor {
             if let Some(lanes) = self.setup.planned.lanes(module) {
                 self.tell(
                     module,
-                    ModuleEvent::Planned {
+                    ModuleEvent::PlanChanged {
                         profile: lanes.profile,
                         batch: lanes.batch,
                         lanes: lanes.count,

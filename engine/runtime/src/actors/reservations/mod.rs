@@ -11,11 +11,13 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
 use weir_flow::Item;
 use weir_partition::wire::{BatchKey, Failure};
 use weir_partition::{Client, Event, WorkerId, WorkerInfo};
-use weir_policy::reserve::{
-    Accuracy, BookingId, PipelineId, PlanReport, Reservations, ReserveEffect, ReserveEvent, ReserveReport,
-    ReserveSpec, ShareId, WorkerReport,
+use weir_policy::reservations::{
+    Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, ReserveReport, ReserveSpec,
+    WorkerReport,
 };
-use weir_policy::{BatchId, ModuleEvent, ModuleId, Policy, SlotId, Span, Timestamp};
+use weir_policy::{ModuleEvent, Policy};
+use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
+use weir_types::{PipelineId, ShareId};
 
 use change::Change;
 
@@ -170,7 +172,9 @@ impl ReservationActor {
 
     fn fact(&mut self, fact: ReserveEvent, context: &mut Context<Self>) {
         let module = match fact {
-            ReserveEvent::Ask { module, .. } | ReserveEvent::Withdrawn { module } => Some(module),
+            ReserveEvent::PathRequested { module, .. } | ReserveEvent::RequestCancelled { module } => {
+                Some(module)
+            }
             _ => None,
         };
         match module {
@@ -234,14 +238,12 @@ impl ReservationActor {
                     },
                 );
             }
-            ReserveEffect::Hopeless { module, finish } => {
-                self.tell(module, ModuleEvent::Unbookable { finish })
-            }
+            ReserveEffect::NoPath { module, finish } => self.tell(module, ModuleEvent::NoPath { finish }),
             // Batches on their way fail by themselves; one that has not left yet finds its way gone.
             ReserveEffect::Lost { booking, .. } => {
                 self.ways.remove(&booking);
             }
-            ReserveEffect::WakeAt { at } => {
+            ReserveEffect::SetTimer { at } => {
                 if let Some(alarm) = self.alarm.take() {
                     context.cancel_future(alarm);
                 }

@@ -4,7 +4,8 @@ use actix::Context;
 use weir_flow::Tensor;
 use weir_partition::wire::{BatchKey, Failure, StageTimes, Use as Used};
 use weir_partition::{Event, WorkerId};
-use weir_policy::reserve::{ReserveEvent, ShareId, Use};
+use weir_policy::reservations::{ReserveEvent, ResourceUse};
+use weir_types::ShareId;
 
 use super::ReservationActor;
 use super::change::Change;
@@ -42,8 +43,8 @@ impl ReservationActor {
                     return;
                 };
                 let used = match what {
-                    Used::Transfer => Use::Transfer,
-                    Used::Run => Use::Run,
+                    Used::Transfer => ResourceUse::Transfer,
+                    Used::Run => ResourceUse::Run,
                 };
                 let booking = moving.booking;
                 let (from, to) = (usage.from, usage.to);

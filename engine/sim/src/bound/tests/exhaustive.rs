@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_policy::{ModuleId, Span};
+use weir_types::{ModuleId, Span};
 
 use crate::bound::input::{Capacity, Scene, Unvisited};
 
@@ -232,7 +232,7 @@ fn batches(free: &[u8], largest: u8) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_search_counts_right() {
-    use weir_policy::{Profile, Timestamp, Topology};
+    use weir_types::{Profile, Timestamp, Topology};
     let arrivals = [Timestamp::ZERO; 3];
     let topology = Topology::new(vec![vec![]]);
     let profile = Profile::new(vec![(1, Span::from_micros(2)), (2, Span::from_micros(3))]).unwrap();

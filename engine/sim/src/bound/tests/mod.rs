@@ -4,7 +4,7 @@ mod cases;
 mod exhaustive;
 
 use proptest::prelude::*;
-use weir_policy::{ModuleId, Profile, Span, Timestamp, Topology};
+use weir_types::{ModuleId, Profile, Span, Timestamp, Topology};
 
 use super::*;
 use exhaustive::{beats, optimum};

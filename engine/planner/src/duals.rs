@@ -1,0 +1,154 @@
+//! Prices of devices: the dual of the plan without whole numbers.
+//!
+//! With parts of devices the greatest least throughput over weight is a linear program. Its dual prices every class so
+//! that the whole cluster is worth that throughput, and no pipeline carries an item a second for less than its model's
+//! fare. What a plan of whole devices is worth more than the fares of what it carries, it wastes; a plan of a certain
+//! throughput can waste so much and no more, which is what [`crate::search`] prunes by.
+
+use microlp::{ComparisonOp, OptimizationDirection, Variable};
+
+use crate::column::Column;
+use crate::error::PlanError;
+use crate::problem::Problem;
+
+/// Prices at which no plan, whole or not, has a least throughput over weight above `worth`.
+#[derive(Debug, Clone)]
+pub(super) struct Duals {
+    /// Of a device, by class.
+    pub(super) device: Vec<f64>,
+    /// Of an item a second, by model: the least that a pipeline of it costs.
+    pub(super) unit_cost: Vec<f64>,
+    /// Of the cluster.
+    pub(super) worth: f64,
+}
+
+impl Duals {
+    /// Prices for these pipelines. Every model has at least one.
+    pub(super) fn of(problem: &Problem, columns: &[Vec<Column>]) -> Result<Self, PlanError> {
+        let scale = scale(problem, columns);
+        let mut lp = microlp::Problem::new(OptimizationDirection::Minimize);
+        let classes: Vec<Variable> = problem
+            .classes
+            .iter()
+            .map(|_| lp.add_var(1.0, (0.0, f64::INFINITY)))
+            .collect();
+        let mut all_fares = Vec::new();
+        for (model, columns) in problem.models.iter().zip(columns) {
+            let unit_cost = lp.add_var(0.0, (0.0, f64::INFINITY));
+            all_fares.push((unit_cost, 1.0));
+            for column in columns {
+                let mut terms: Vec<(Variable, f64)> = Vec::new();
+                for leg in &column.legs {
+                    let part =
+                        leg.cost() * model.weight * scale / f64::from(problem.classes[leg.class].count);
+                    match terms.iter_mut().find(|(of, _)| *of == classes[leg.class]) {
+                        Some((_, sum)) => *sum += part,
+                        None => terms.push((classes[leg.class], part)),
+                    }
+                }
+                terms.push((unit_cost, -1.0));
+                lp.add_constraint(terms, ComparisonOp::Ge, 0.0);
+            }
+        }
+        lp.add_constraint(all_fares, ComparisonOp::Eq, 1.0);
+        let solved = lp.solve().map_err(|error| PlanError::Solver(error.to_string()))?;
+        let microlp::SolveOutcome::Solution(solution) = solved else {
+            return Err(PlanError::Solver("the prices of devices were not found".into()));
+        };
+        let device = |(class, &of): (&crate::problem::Class, &Variable)| {
+            solution.var_value(of).max(0.0) * scale / f64::from(class.count.max(1))
+        };
+        let device: Vec<f64> = problem.classes.iter().zip(&classes).map(device).collect();
+        Self::at(problem, columns, &device)
+            .ok_or_else(|| PlanError::Solver("the prices of devices are no numbers".into()))
+    }
+
+    /// The fares that go with prices of devices, scaled so that a unit of throughput over weight costs 1. Any prices make
+    /// a bound, so the solver's tolerance does no harm. `None`: every model would be free.
+    pub(super) fn at(problem: &Problem, columns: &[Vec<Column>], device: &[f64]) -> Option<Self> {
+        let price = |column: &Column| -> f64 {
+            let legs = column.legs.iter();
+            legs.map(|leg| leg.cost() * device[leg.class]).sum()
+        };
+        let unit_cost: Vec<f64> = columns
+            .iter()
+            .map(|columns| columns.iter().map(price).fold(f64::INFINITY, f64::min))
+            .collect();
+        let unit: f64 = unit_cost
+            .iter()
+            .zip(&problem.models)
+            .map(|(unit_cost, model)| unit_cost * model.weight)
+            .sum();
+        if !(unit > 0.0 && unit.is_finite()) {
+            return None;
+        }
+        let device: Vec<f64> = device.iter().map(|price| price / unit).collect();
+        let worth = device
+            .iter()
+            .zip(&problem.classes)
+            .map(|(price, class)| price * f64::from(class.count))
+            .sum();
+        Some(Self {
+            device,
+            unit_cost: unit_cost.iter().map(|unit_cost| unit_cost / unit).collect(),
+            worth,
+        })
+    }
+}
+
+impl Duals {
+    /// Prices of devices that leave least to spare when every model has the cheapest of the holdings that have been seen
+    /// of it (devices by class), and what they leave then, as a part of the cluster's worth. `None`: the solver failed.
+    pub(super) fn against(problem: &Problem, seen: &[Vec<Vec<u32>>]) -> Option<(Vec<f64>, f64)> {
+        let mut lp = microlp::Problem::new(OptimizationDirection::Maximize);
+        // Of all devices of a class together; the cluster is worth 1.
+        let of_class: Vec<Variable> = problem
+            .classes
+            .iter()
+            .map(|_| lp.add_var(0.0, (0.0, 1.0)))
+            .collect();
+        let count = |class: usize| f64::from(problem.classes[class].count.max(1));
+        for holdings in seen {
+            let cheapest = lp.add_var(1.0, (0.0, 2.0));
+            for bundle in holdings {
+                let worth = bundle
+                    .iter()
+                    .enumerate()
+                    .map(|(class, &held)| (of_class[class], -f64::from(held) / count(class)));
+                lp.add_constraint(
+                    worth.chain([(cheapest, 1.0)]).collect::<Vec<_>>(),
+                    ComparisonOp::Le,
+                    0.0,
+                );
+            }
+        }
+        lp.add_constraint(
+            of_class.iter().map(|&class| (class, 1.0)).collect::<Vec<_>>(),
+            ComparisonOp::Eq,
+            1.0,
+        );
+        let Ok(microlp::SolveOutcome::Solution(solution)) = lp.solve() else {
+            return None;
+        };
+        let device = of_class
+            .iter()
+            .enumerate()
+            .map(|(class, &of)| solution.var_value(of).max(0.0) / count(class));
+        Some((device.collect(), 1.0 - solution.objective()))
+    }
+}
+
+/// About the greatest throughput over weight, so that numbers in the program are near 1.
+fn scale(problem: &Problem, columns: &[Vec<Column>]) -> f64 {
+    let most = |column: &Column| {
+        let legs = column.legs.iter();
+        legs.map(|leg| f64::from(problem.classes[leg.class].count) / leg.cost())
+            .fold(f64::INFINITY, f64::min)
+    };
+    let of_model = |columns: &Vec<Column>| columns.iter().map(most).fold(0.0, f64::max);
+    columns
+        .iter()
+        .zip(&problem.models)
+        .map(|(columns, model)| of_model(columns) / model.weight)
+        .fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,100 @@
+//! Why a plan is as it is: which pipelines and cuts it has, and what would make it better.
+
+use crate::problem::{Objective, Problem};
+use crate::solution::{PipelinePlan, Solution};
+use crate::solve::solve;
+
+/// What is made more of to see whether it binds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resource {
+    /// A tenth more devices of a class, one at least.
+    Devices(String),
+    /// A tenth more time for a model.
+    Slo(String),
+    /// Links of all classes twice as fast.
+    Links,
+}
+
+/// How the objective changes with more of something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// What there is more of.
+    pub resource: Resource,
+    /// The objective then.
+    pub objective: f64,
+}
+
+/// Solves the problem again with more of each thing, in turn. What leaves the objective as it is does not bind.
+#[must_use]
+pub fn what_binds(problem: &Problem) -> Vec<Bound> {
+    let mut more = Vec::new();
+    for (at, class) in problem.classes.iter().enumerate() {
+        let mut with = problem.clone();
+        with.classes[at].count += (class.count / 10).max(1);
+        more.push((Resource::Devices(class.name.clone()), with));
+    }
+    for (at, model) in problem.models.iter().enumerate() {
+        let mut with = problem.clone();
+        with.models[at].slo = model.slo.scale(1.1);
+        more.push((Resource::Slo(model.name.clone()), with));
+    }
+    let mut with = problem.clone();
+    with.classes
+        .iter_mut()
+        .for_each(|class| class.bandwidth_bps = class.bandwidth_bps.saturating_mul(2));
+    more.push((Resource::Links, with));
+    let bound = |(resource, with)| {
+        solve(&with).ok().map(|solution| Bound {
+            resource,
+            objective: solution.objective,
+        })
+    };
+    more.into_iter().filter_map(bound).collect()
+}
+
+/// A pipeline in one line: its stages with their parts of the latency, and what crosses at each cut.
+#[must_use]
+pub fn describe(pipeline: &PipelinePlan, boundary_bytes: &[u64]) -> String {
+    let whole = pipeline.latency.micros().max(1) as f64;
+    let part = |us: u64| 100.0 * us as f64 / whole;
+    let stage = |(at, stage): (usize, &crate::solution::StagePlan)| {
+        let share = if stage.shares == 1 {
+            String::new()
+        } else {
+            format!("/{}", stage.shares)
+        };
+        let cut = match (
+            at,
+            stage
+                .from
+                .checked_sub(1)
+                .and_then(|cut| boundary_bytes.get(cut as usize)),
+        ) {
+            (1.., Some(bytes)) => format!(
+                "--{:.2} MB an item, {} ({:.0} %)--> ",
+                *bytes as f64 / 1e6,
+                stage.transfer,
+                part(stage.transfer.micros())
+            ),
+            _ => String::new(),
+        };
+        let (from, last, us) = (stage.from, stage.to.saturating_sub(1), stage.duration);
+        format!(
+            "{cut}blocks {from}-{last} on {} x {}{share} {us} ({:.0} %)",
+            stage.pool,
+            stage.class,
+            part(us.micros())
+        )
+    };
+    let stages: Vec<String> = pipeline.stages.iter().enumerate().map(stage).collect();
+    stages.join(" ")
+}
+
+/// How far the solution may be from the best there is, as a part of its objective.
+#[must_use]
+pub fn gap(problem: &Problem, solution: &Solution) -> f64 {
+    match problem.objective {
+        Objective::Throughput => (solution.bound / solution.objective - 1.0).max(0.0),
+        Objective::Cost { .. } => (1.0 - solution.bound / solution.objective.max(f64::MIN_POSITIVE)).max(0.0),
+    }
+}

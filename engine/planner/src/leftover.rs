@@ -1,0 +1,110 @@
+//! What a plan leaves over: the least throughput over weight binds one model, and others may get more for nothing.
+
+use crate::problem::{Class, Problem, Scheme};
+use crate::solution::{ModelPlan, Solution};
+use crate::{PlanError, solve};
+
+/// Gives devices that are left over to the model with the least throughput over weight that can make use of them, and so
+/// on: each model is planned anew on what it has and what is left. What binds the plan, and with it the objective, stays.
+///
+/// # Errors
+/// When a part of the problem cannot be solved for another reason than that it has no solution.
+pub fn assign_leftover(problem: &Problem, solution: &Solution) -> Result<Solution, PlanError> {
+    let mut better = solution.clone();
+    let mut order: Vec<usize> = (0..better.models.len()).collect();
+    let normalised = |at: usize| solution.models[at].throughput / problem.models[at].weight;
+    order.sort_by(|&one, &other| {
+        normalised(one)
+            .total_cmp(&normalised(other))
+            .then(one.cmp(&other))
+    });
+    let bounds = match problem.scheme {
+        Scheme::DartR => Some(allotted(problem)?),
+        Scheme::Pooled { .. } | Scheme::Np => None,
+    };
+    for at in order {
+        let mut classes = room(&problem.classes, &better, at);
+        if let Some(bounds) = &bounds {
+            for (class, bound) in classes.iter_mut().zip(&bounds[at]) {
+                class.count = class.count.min(*bound);
+            }
+        }
+        let part = Problem {
+            classes,
+            models: vec![problem.models[at].clone()],
+            ..problem.clone()
+        };
+        let Ok(alone) = solve(&part) else { continue };
+        let Some(plan) = alone.models.into_iter().next() else {
+            continue;
+        };
+        if plan.throughput > better.models[at].throughput {
+            better.models[at] = plan;
+        }
+    }
+    better.devices = problem
+        .classes
+        .iter()
+        .map(|class| better.models.iter().map(|plan| devices(plan, &class.name)).sum())
+        .collect();
+    Ok(better)
+}
+
+/// By model and class, the most devices under DART-r: those that the model has without partitions, and all that are idle
+/// then.
+fn allotted(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
+    let whole = solve(&Problem {
+        scheme: Scheme::Np,
+        ..problem.clone()
+    })?;
+    let idle = |(class, used): (&Class, &u32)| class.count.saturating_sub(*used);
+    let idle: Vec<u32> = problem.classes.iter().zip(&whole.devices).map(idle).collect();
+    let of_model = |plan: &ModelPlan| {
+        let classes = problem.classes.iter().zip(&idle);
+        classes
+            .map(|(class, idle)| devices(plan, &class.name) + idle)
+            .collect()
+    };
+    Ok(whole.models.iter().map(of_model).collect())
+}
+
+/// The classes with as many devices as one model has and nobody else.
+fn room(classes: &[Class], solution: &Solution, at: usize) -> Vec<Class> {
+    let others = |class: &Class| -> u32 {
+        let others = solution
+            .models
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
+        others.map(|(_, plan)| devices(plan, &class.name)).sum()
+    };
+    classes
+        .iter()
+        .map(|class| Class {
+            count: class.count.saturating_sub(others(class)),
+            ..class.clone()
+        })
+        .collect()
+}
+
+/// How many devices of a class a model has: shares of one position are put together on devices.
+fn devices(plan: &ModelPlan, class: &str) -> u32 {
+    let positions = plan
+        .pipelines
+        .iter()
+        .map(|pipeline| pipeline.stages.len())
+        .max()
+        .unwrap_or(0);
+    (0..positions)
+        .map(|position| {
+            let stages = plan
+                .pipelines
+                .iter()
+                .filter_map(|pipeline| pipeline.stages.get(position));
+            let parts = stages
+                .filter(|stage| stage.class == class)
+                .map(|stage| f64::from(stage.pool) / f64::from(stage.shares.max(1)));
+            (parts.sum::<f64>() - 1e-9).ceil().max(0.0) as u32
+        })
+        .sum()
+}

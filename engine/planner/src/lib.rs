@@ -1,0 +1,30 @@
+//! Plans: which blocks of which model run on which pools of devices, in batches of what size (PPipe 3, 5.2, 5.3, A.1,
+//! A.2). A problem and its solution are plain values; [`place`] gives a solution its devices.
+
+mod blocks;
+mod check;
+mod column;
+mod device_bundle;
+mod duals;
+mod error;
+mod explain;
+mod leftover;
+mod mip;
+mod placement;
+mod plan_file;
+mod pool_options;
+mod pools;
+mod problem;
+mod search;
+mod solution;
+mod solve;
+
+pub use blocks::group_layers;
+pub use error::PlanError;
+pub use explain::{Bound, Resource, describe, gap, what_binds};
+pub use leftover::assign_leftover;
+pub use placement::{PlacementError, place};
+pub use plan_file::Plan;
+pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
+pub use solve::solve;

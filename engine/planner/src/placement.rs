@@ -1,0 +1,295 @@
+//! From a plan to a cluster: which share of which device of which server each stage gets. Deterministic: devices are given
+//! out in the order of models, stages and pipelines, and fill servers in the order of their numbers.
+
+use thiserror::Error;
+use weir_types::{
+    ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span, StageSpec,
+};
+
+use crate::{BlockTimes, Blocks, PipelinePlan, Problem, Scheme, Solution, StagePlan};
+
+/// A plan that does not fit its problem.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlacementError {
+    /// The plan has a model that the problem has not.
+    #[error("the plan serves \"{model}\", which the problem does not name; plan again for this problem")]
+    UnknownModel {
+        /// Which.
+        model: String,
+    },
+    /// The plan uses a class that the problem has not.
+    #[error(
+        "the plan puts \"{model}\" on devices of class \"{class}\", which the problem does not have; plan again"
+    )]
+    UnknownClass {
+        /// Whose stage.
+        model: String,
+        /// Which.
+        class: String,
+    },
+    /// Fewer devices than the plan needs.
+    #[error(
+        "the plan needs {needed} devices of class \"{class}\", and there are {count}; plan again for this cluster"
+    )]
+    TooFewDevices {
+        /// Of which class.
+        class: String,
+        /// How many are needed, as shares can be packed.
+        needed: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// Blocks without times.
+    #[error("no times of \"{model}\" for 1/{shares} of a \"{class}\"; add them to its profile")]
+    NoTimes {
+        /// Of which model.
+        model: String,
+        /// On which class.
+        class: String,
+        /// On which part of a device.
+        shares: u32,
+    },
+}
+
+/// Devices of one class that are given out so far.
+struct Stock {
+    first_device: u32,
+    first_server: u32,
+    given: u32,
+}
+
+/// A device that shares are cut from, for one model and partition; `free` in parts of [`WHOLE`].
+struct Open {
+    device: u32,
+    free: u32,
+}
+
+/// Divisible by all shares up to ten.
+const WHOLE: u32 = 2_520;
+
+/// Gives every stage of `solution` its shares; model `i` becomes the module `modules[i]`.
+///
+/// # Errors
+/// When the plan is not one of this problem.
+pub fn place(
+    problem: &Problem,
+    solution: &Solution,
+    modules: &[ModuleId],
+) -> Result<ClusterSpec, PlacementError> {
+    let mut layout = Layout::new(problem);
+    for (plan, &module) in solution.models.iter().zip(modules) {
+        let model = &plan.model;
+        let served = problem.models.iter().find(|served| served.name == *model);
+        let served = served.ok_or_else(|| PlacementError::UnknownModel { model: model.clone() })?;
+        // Pipelines of one model share devices where the same partition runs on the same class.
+        let mut pools = vec![Vec::new(); plan.pipelines.len()];
+        let most = plan.pipelines.iter().map(|pipeline| pipeline.stages.len()).max();
+        for position in 0..most.unwrap_or(0) {
+            layout.position(position, &plan.pipelines, &mut pools, model)?;
+        }
+        for (pipeline, pools) in plan.pipelines.iter().zip(pools) {
+            let stages = pipeline
+                .stages
+                .iter()
+                .zip(pools)
+                .map(|(stage, shares)| stage_spec(&served.blocks, stage, shares, model))
+                .collect::<Result<_, _>>()?;
+            let whole = PipelineSpec {
+                module,
+                batch: pipeline.batch,
+                stages,
+            };
+            match problem.scheme {
+                Scheme::DartR => layout.cluster.pipelines.extend(chains(&whole)),
+                Scheme::Pooled { .. } | Scheme::Np => layout.cluster.pipelines.push(whole),
+            }
+        }
+    }
+    layout.enough()?;
+    Ok(layout.cluster)
+}
+
+/// DART-r's devices stand in chains: what leaves a device goes to the one that it is chained to. A chain is a pipeline of
+/// one share a stage.
+fn chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
+    let longest = pipeline
+        .stages
+        .iter()
+        .map(|stage| stage.shares.len())
+        .max()
+        .unwrap_or(0);
+    let chain = |place: usize| {
+        let stage = |stage: &StageSpec| StageSpec {
+            // Where a stage has fewer, several chains end in one.
+            shares: stage
+                .shares
+                .get(place % stage.shares.len().max(1))
+                .copied()
+                .into_iter()
+                .collect(),
+            ..stage.clone()
+        };
+        PipelineSpec {
+            stages: pipeline.stages.iter().map(stage).collect(),
+            ..pipeline.clone()
+        }
+    };
+    (0..longest).map(chain).collect()
+}
+
+struct Layout<'a> {
+    problem: &'a Problem,
+    stocks: Vec<Stock>,
+    cluster: ClusterSpec,
+}
+
+impl<'a> Layout<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        let (mut device, mut server) = (0, 0);
+        let mut servers = Vec::new();
+        let mut stocks = Vec::new();
+        for class in &problem.classes {
+            stocks.push(Stock {
+                first_device: device,
+                first_server: server,
+                given: 0,
+            });
+            let here = class.count.div_ceil(class.per_server.max(1));
+            servers.extend((0..here).map(|_| ServerSpec {
+                bandwidth_bps: class.bandwidth_bps,
+            }));
+            device += class.count;
+            server += here;
+        }
+        let (shares, pipelines) = (Vec::new(), Vec::new());
+        let cluster = ClusterSpec {
+            servers,
+            shares,
+            pipelines,
+        };
+        Self {
+            problem,
+            stocks,
+            cluster,
+        }
+    }
+
+    /// Gives out the shares of the stages at one position, the largest first; `pools[pipeline]` gets one pool more.
+    fn position(
+        &mut self,
+        position: usize,
+        pipelines: &[PipelinePlan],
+        pools: &mut [Vec<Vec<ShareId>>],
+        model: &str,
+    ) -> Result<(), PlacementError> {
+        let mut stages: Vec<(usize, &StagePlan)> = pipelines
+            .iter()
+            .enumerate()
+            .filter_map(|(index, pipeline)| Some((index, pipeline.stages.get(position)?)))
+            .collect();
+        stages.sort_by_key(|(index, stage)| (stage.shares, *index));
+        let mut open: Vec<Vec<Open>> = self.problem.classes.iter().map(|_| Vec::new()).collect();
+        for (index, stage) in stages {
+            let class = self
+                .problem
+                .classes
+                .iter()
+                .position(|class| class.name == stage.class);
+            let class = class.ok_or_else(|| PlacementError::UnknownClass {
+                model: model.to_owned(),
+                class: stage.class.clone(),
+            })?;
+            // Whatever the others leave: shares that cannot be there are not even counted.
+            let (shares, count) = (stage.shares.max(1), self.problem.classes[class].count);
+            if u64::from(stage.pool) > u64::from(shares) * u64::from(count) {
+                return Err(PlacementError::TooFewDevices {
+                    class: stage.class.clone(),
+                    needed: stage.pool.div_ceil(shares),
+                    count,
+                });
+            }
+            let pool = (0..stage.pool)
+                .map(|_| self.share(class, stage.shares, &mut open[class]))
+                .collect();
+            pools[index].push(pool);
+        }
+        Ok(())
+    }
+
+    /// One share of a device of the class: of one that is open and has room, or of the next.
+    fn share(&mut self, class: usize, shares: u32, open: &mut Vec<Open>) -> ShareId {
+        let part = WHOLE / shares.max(1);
+        let stock = &mut self.stocks[class];
+        let place = open.iter().position(|open| open.free >= part).unwrap_or_else(|| {
+            open.push(Open {
+                device: stock.given,
+                free: WHOLE,
+            });
+            stock.given += 1;
+            open.len() - 1
+        });
+        open[place].free -= part;
+        let device = open[place].device;
+        let known = &self.problem.classes[class];
+        let id = ShareId(u32::try_from(self.cluster.shares.len()).unwrap_or(u32::MAX));
+        self.cluster.shares.push(ShareSpec {
+            server: ServerId(stock.first_server + device / known.per_server.max(1)),
+            device: stock.first_device + device,
+            class: known.name.clone(),
+        });
+        id
+    }
+
+    fn enough(&self) -> Result<(), PlacementError> {
+        for (class, stock) in self.problem.classes.iter().zip(&self.stocks) {
+            if stock.given > class.count {
+                return Err(PlacementError::TooFewDevices {
+                    class: class.name.clone(),
+                    needed: stock.given,
+                    count: class.count,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn stage_spec(
+    blocks: &Blocks,
+    stage: &StagePlan,
+    shares: Vec<ShareId>,
+    model: &str,
+) -> Result<StageSpec, PlacementError> {
+    let none = || PlacementError::NoTimes {
+        model: model.to_owned(),
+        class: stage.class.clone(),
+        shares: stage.shares,
+    };
+    let of_it = |times: &&BlockTimes| times.class == stage.class && times.shares == stage.shares;
+    let times = blocks.times.iter().find(of_it).ok_or_else(none)?;
+    let run = times
+        .us
+        .get(stage.from as usize..stage.to as usize)
+        .ok_or_else(none)?;
+    let total = |place: usize| {
+        run.iter()
+            .map(|block| block.get(place).copied())
+            .sum::<Option<u64>>()
+    };
+    let points = times
+        .batch
+        .iter()
+        .enumerate()
+        .filter_map(|(place, &batch)| Some((batch, Span::from_micros(total(place)?))))
+        .collect();
+    let received = stage
+        .from
+        .checked_sub(1)
+        .and_then(|before| blocks.boundary_bytes.get(before as usize));
+    Ok(StageSpec {
+        blocks: (stage.from, stage.to),
+        shares,
+        profile: Profile::new(points).ok_or_else(none)?,
+        received_bytes: received.copied().unwrap_or(0),
+    })
+}

@@ -1,0 +1,81 @@
+//! A plan as it is kept: what was asked and what came out, so that whoever runs it needs nothing else.
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::check;
+use crate::{Blocks, PipelinePlan, PlanError, Problem, Solution, StagePlan};
+
+/// A problem and its solution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What comes out.
+    pub solution: Solution,
+    /// What was asked.
+    pub problem: Problem,
+}
+
+impl Plan {
+    /// Whether it can be run: the problem is one that can be planned for, and each pipeline passes all blocks of its
+    /// model in order, in batches that were measured, on pools that hold something. What comes out of
+    /// [`solve`](crate::solve()) is so; a file may have been changed since.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), PlanError> {
+        check(&self.problem)?;
+        for plan in &self.solution.models {
+            let unfit = |what: String| PlanError::Unfit {
+                model: plan.model.clone(),
+                what,
+            };
+            let served = self
+                .problem
+                .models
+                .iter()
+                .find(|served| served.name == plan.model)
+                .ok_or_else(|| unfit("is one for a model that its problem does not name".to_owned()))?;
+            for (at, pipeline) in plan.pipelines.iter().enumerate() {
+                if let Some(what) = misfit(pipeline, &served.blocks) {
+                    return Err(unfit(format!("has a pipeline, number {at}, that {what}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a pipeline is none for these blocks, if it is not.
+fn misfit(pipeline: &PipelinePlan, blocks: &Blocks) -> Option<String> {
+    let count = blocks.boundary_bytes.len() + 1;
+    let mut next = 0;
+    for stage in &pipeline.stages {
+        let StagePlan {
+            from,
+            to,
+            class,
+            shares,
+            ..
+        } = stage;
+        if *from != next || to <= from {
+            return Some(format!(
+                "has blocks {from}..{to} where block {next} should follow"
+            ));
+        }
+        if stage.pool == 0 {
+            return Some(format!("has nothing to run blocks {from}..{to} on"));
+        }
+        let times = blocks
+            .times
+            .iter()
+            .find(|times| times.class == *class && times.shares == *shares);
+        if times.is_none_or(|times| !times.batch.contains(&pipeline.batch)) {
+            let batch = pipeline.batch;
+            return Some(format!(
+                "runs batches of {batch} on 1/{shares} of a \"{class}\", for which its profile has no times"
+            ));
+        }
+        next = *to;
+    }
+    (next as usize != count).then(|| format!("runs {next} of {count} blocks"))
+}

@@ -1,0 +1,277 @@
+//! From a problem to its solution: the pipelines that are in time, the program over them, and whole pools out of its flows.
+
+use weir_types::Span;
+
+use crate::check::check;
+use crate::column::{Column, Limit, StageColumn, columns, least_latency, undominated};
+use crate::error::PlanError;
+use crate::mip::Mip;
+use crate::pools::{ModelPools, Pools, throughput};
+use crate::problem::{Objective, Problem, Scheme};
+use crate::search::{self, Range};
+use crate::solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
+
+/// Plans: the greatest least throughput over weight, or the least cost for a rate.
+///
+/// The same problem gives the same solution: the search stops by gap or by its count of nodes, never by a clock.
+///
+/// # Errors
+/// When a number is out of its range, a profile has a hole, there are no devices or too few of them, or no pipeline of a
+/// model meets its SLO.
+pub fn solve(problem: &Problem) -> Result<Solution, PlanError> {
+    check(problem)?;
+    let estimate = estimate(problem)?;
+    let columns = in_time(problem, problem.scheme, estimate.as_deref())?;
+    let allotted = match problem.scheme {
+        Scheme::DartR => allotment(problem, estimate.as_deref())?,
+        Scheme::Pooled { .. } | Scheme::Np => None,
+    };
+    let found = optimum(problem, &columns, allotted.as_deref())?.ok_or_else(|| too_small(problem))?;
+    if problem.objective == Objective::Throughput
+        && found.pools.0.iter().any(|model| model.pipelines.is_empty())
+    {
+        return Err(too_small(problem));
+    }
+    Ok(found.solution(problem))
+}
+
+/// Items a second of each model, which say how fast a batch gathers: those of the plan without partitions, by which
+/// nothing is charged, or what the objective asks for. `None` where nothing is charged.
+fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
+    if problem.building == 0.0 {
+        return Ok(None);
+    }
+    let by_weight = |rate: f64| Some(problem.models.iter().map(|model| rate * model.weight).collect());
+    if let Objective::Cost { rate } = problem.objective {
+        return Ok(by_weight(rate));
+    }
+    for scheme in [Scheme::Np, problem.scheme] {
+        // Where a model is in time only when it is cut, the plan with partitions has to do.
+        let Ok(columns) = in_time(problem, scheme, None) else {
+            continue;
+        };
+        if let Some(found) = optimum(problem, &columns, None)? {
+            let objective = found.pools.objective(problem);
+            if objective > 0.0 {
+                return Ok(by_weight(objective));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Devices by model and class as the plan without partitions has them: DART-r chains what a model has with what is idle.
+/// `None` where there is no such plan.
+fn allotment(problem: &Problem, estimate: Option<&[f64]>) -> Result<Option<Vec<Vec<u32>>>, PlanError> {
+    let Ok(columns) = in_time(problem, Scheme::Np, estimate) else {
+        return Ok(None);
+    };
+    let classes = problem.classes.len();
+    let found = optimum(problem, &columns, None)?;
+    Ok(found.map(|found| found.pools.0.iter().map(|model| model.devices(classes)).collect()))
+}
+
+/// The pipelines of every model that are in time under a scheme.
+fn in_time(
+    problem: &Problem,
+    scheme: Scheme,
+    estimate: Option<&[f64]>,
+) -> Result<Vec<Vec<Column>>, PlanError> {
+    let mut all = Vec::new();
+    for (at, model) in problem.models.iter().enumerate() {
+        let limit = Limit {
+            budget_us: model.slo.micros() as f64 * (1.0 - problem.margin),
+            gather_us: estimate.map_or(0.0, |estimate| problem.building * 1e6 / estimate[at]),
+            classes: &problem.classes,
+            scheme,
+        };
+        let columns = columns(model, &limit);
+        if columns.is_empty() {
+            let least_us = least_latency(model, &limit).unwrap_or(f64::INFINITY).ceil();
+            return Err(PlanError::Infeasible {
+                model: model.name.clone(),
+                slo: model.slo,
+                budget: Span::from_micros(limit.budget_us as u64),
+                least: Span::from_micros(least_us as u64),
+                needed: Span::from_micros((least_us / (1.0 - problem.margin)).ceil() as u64),
+            });
+        }
+        all.push(columns);
+    }
+    Ok(all)
+}
+
+/// Parts of the gap by which less is asked for, where whole pools would not fit.
+const LESS: [f64; 3] = [0.25, 0.6, 0.95];
+
+/// Pools, and what no plan can beat.
+struct Found {
+    pools: Pools,
+    bound: f64,
+}
+
+/// The best pools over these columns. `None`: none do what is asked.
+fn optimum(
+    problem: &Problem,
+    columns: &[Vec<Column>],
+    allotted: Option<&[Vec<u32>]>,
+) -> Result<Option<Found>, PlanError> {
+    let run = |columns: &[Vec<Column>], whole| {
+        let mip = Mip {
+            problem,
+            columns,
+            whole,
+            allotted,
+        };
+        mip.solve()
+    };
+    // With parts of shares first. Mostly the pools, made whole, still fit.
+    let cheapest: Vec<Vec<Column>> = columns
+        .iter()
+        .map(|columns| undominated(columns, false))
+        .collect();
+    let Some(loose) = run(&cheapest, false)? else {
+        return Ok(None);
+    };
+    let mut bound = loose.bound;
+    let mut best: Option<Pools> = None;
+    let consider = |best: &mut Option<Pools>, bound: f64, columns: &[Vec<Column>], flows: &[Vec<f64>]| {
+        let pools = Pools::for_flows(columns, flows);
+        let fits = pools.fit(problem) && pools.within(problem, allotted);
+        if fits && best.as_ref().is_none_or(|best| is_better(problem, &pools, best)) {
+            *best = Some(pools);
+        }
+        best.as_ref()
+            .is_some_and(|best| is_within_gap(problem, best.objective(problem), bound))
+    };
+    let mut done = consider(&mut best, bound, &cheapest, &loose.by_column);
+    // Of many devices a few are left over by asking for a little less, which is within the gap.
+    for part in LESS {
+        if done {
+            break;
+        }
+        let less = 1.0 - part * problem.gap;
+        let flows: Vec<Vec<f64>> = loose
+            .by_column
+            .iter()
+            .map(|flows| flows.iter().map(|flow| flow * less).collect())
+            .collect();
+        done = consider(&mut best, bound, &cheapest, &flows);
+    }
+    let searched = matches!(problem.scheme, Scheme::Pooled { .. })
+        && allotted.is_none()
+        && problem.objective == Objective::Throughput;
+    if !done && searched {
+        let range = search::narrow(problem, columns, Range { least: best, bound })?;
+        (best, bound) = (range.least, range.bound);
+        let reached = best.as_ref().map(|best| best.objective(problem));
+        done = reached.is_some_and(|reached| is_within_gap(problem, reached, bound));
+    }
+    // Where that is not for this problem, or found too little, the program decides on whole pools itself: first over the
+    // pipelines in use, then over all.
+    done = done || {
+        let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.by_column).map(used).collect();
+        run(&in_use, true)?.is_some_and(|flows| consider(&mut best, bound, &in_use, &flows.by_column))
+    };
+    if !done
+        && (!searched || best.is_none())
+        && let Some(strict) = run(columns, true)?
+    {
+        consider(&mut best, bound, columns, &strict.by_column);
+        bound = tighter(problem, bound, strict.bound);
+    }
+    Ok(best.map(|pools| Found { pools, bound }))
+}
+
+fn is_better(problem: &Problem, a: &Pools, b: &Pools) -> bool {
+    let (a, b) = (a.objective(problem), b.objective(problem));
+    match problem.objective {
+        Objective::Throughput => a > b,
+        Objective::Cost { .. } => a < b,
+    }
+}
+
+/// The columns that something flows through.
+fn used((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
+    columns
+        .iter()
+        .zip(flows)
+        .filter(|(_, flow)| **flow > 0.0)
+        .map(|(column, _)| column.clone())
+        .collect()
+}
+
+/// Whether nothing can be better by more than the gap.
+fn is_within_gap(problem: &Problem, objective: f64, bound: f64) -> bool {
+    // What pools lose by the solver's tolerance counts for nothing.
+    let gap = problem.gap + 4e-6;
+    match problem.objective {
+        Objective::Throughput => objective >= bound * (1.0 - gap),
+        Objective::Cost { .. } => objective <= bound * (1.0 + gap) + 1e-9,
+    }
+}
+
+fn tighter(problem: &Problem, a: f64, b: f64) -> f64 {
+    match problem.objective {
+        Objective::Throughput => a.min(b),
+        Objective::Cost { .. } => a.max(b),
+    }
+}
+
+fn too_small(problem: &Problem) -> PlanError {
+    match problem.objective {
+        Objective::Throughput => PlanError::TooSmall(
+            "the cluster is too small to run every model at once; add devices of the classes that meet their SLOs".into(),
+        ),
+        Objective::Cost { rate } => {
+            let most = solve(&Problem { objective: Objective::Throughput, ..problem.clone() });
+            let most = most.map_or(0.0, |solution| solution.objective);
+            PlanError::TooSmall(format!(
+                "the cluster cannot carry {rate} items a second over weight, only {most:.1}; ask for less or add devices"
+            ))
+        }
+    }
+}
+
+impl Found {
+    fn solution(&self, problem: &Problem) -> Solution {
+        let objective = self.pools.objective(problem);
+        let model = |(pools, model): (&ModelPools, &crate::problem::Served)| ModelPlan {
+            model: model.name.clone(),
+            pipelines: pools
+                .pipelines
+                .iter()
+                .map(|(column, pools)| pipeline(problem, column, pools))
+                .collect(),
+            throughput: pools.throughput(),
+        };
+        Solution {
+            models: self.pools.0.iter().zip(&problem.models).map(model).collect(),
+            objective,
+            // The bound is the solver's, to its tolerance.
+            bound: match problem.objective {
+                Objective::Throughput => self.bound.max(objective),
+                Objective::Cost { .. } => self.bound.min(objective),
+            },
+            devices: self.pools.devices(problem.classes.len()),
+        }
+    }
+}
+
+fn pipeline(problem: &Problem, column: &Column, pools: &[u32]) -> PipelinePlan {
+    let stage = |(leg, &pool): (&StageColumn, &u32)| StagePlan {
+        from: leg.blocks.0 as u32,
+        to: leg.blocks.1 as u32,
+        class: problem.classes[leg.class].name.clone(),
+        shares: leg.shares,
+        pool,
+        duration: Span::from_micros(leg.us),
+        transfer: Span::from_secs_f64(leg.transfer_us / 1e6),
+    };
+    PipelinePlan {
+        batch: column.batch,
+        stages: column.legs.iter().zip(pools).map(stage).collect(),
+        throughput: throughput(column, pools),
+        latency: Span::from_secs_f64(column.latency_us / 1e6),
+    }
+}

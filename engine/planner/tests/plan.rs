@@ -1,0 +1,347 @@
+//! Plans: never beyond devices or SLO, the same each time, as good as enumeration, and clear about what is wrong.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use weir_planner::{
+    BlockTimes, Blocks, Class, Objective, Plan, PlanError, Problem, Scheme, Served, Solution, solve,
+};
+use weir_types::Span;
+
+fn class(name: &str, count: u32) -> Class {
+    Class {
+        name: name.into(),
+        count,
+        per_server: 1,
+        bandwidth_bps: 8_000_000_000,
+        cost: 1.0,
+    }
+}
+
+fn blocks(rng: &mut Pcg64Mcg, model: &str, classes: &[Class], count: usize) -> Blocks {
+    let mut times = Vec::new();
+    for (at, class) in classes.iter().enumerate() {
+        let base: Vec<u64> = (0..count)
+            .map(|_| rng.random_range(300..900) * (1 + 2 * at as u64))
+            .collect();
+        for shares in 1..=rng.random_range(1..=2) {
+            let row = |us: &u64| vec![us * u64::from(shares), us * u64::from(shares) * 17 / 10];
+            let us = base.iter().map(row).collect();
+            times.push(BlockTimes {
+                class: class.name.clone(),
+                shares,
+                batch: vec![1, 2],
+                us,
+            });
+        }
+    }
+    let boundary_bytes = (1..count).map(|_| rng.random_range(20_000..400_000)).collect();
+    Blocks {
+        model: model.into(),
+        boundary_bytes,
+        times,
+        ..Blocks::default()
+    }
+}
+
+/// A small problem; its seed says all.
+fn problem(seed: u64, devices: u32, count: usize) -> Problem {
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
+    let classes = vec![
+        class("fast", rng.random_range(1..=devices)),
+        class("slow", rng.random_range(1..=devices)),
+    ];
+    let models = (0..rng.random_range(1..=2_u32))
+        .map(|at| Served {
+            name: format!("m{at}"),
+            slo: Span::from_micros(rng.random_range(5_000..14_000)),
+            weight: f64::from(rng.random_range(1..=4_u32)) / 4.0,
+            blocks: blocks(&mut rng, "m", &classes, count),
+        })
+        .collect();
+    Problem {
+        classes,
+        models,
+        objective: Objective::Throughput,
+        scheme: Scheme::Pooled {
+            partitions: rng.random_range(1..=3),
+        },
+        margin: 0.2,
+        building: 0.0,
+        gap: 1e-6,
+    }
+}
+
+/// What every plan upholds.
+fn uphold(problem: &Problem, solution: &Solution, seed: u64) {
+    let mut shares = vec![0.0; problem.classes.len()];
+    for (plan, model) in solution.models.iter().zip(&problem.models) {
+        let mut kinds = Vec::new();
+        for pipeline in &plan.pipelines {
+            let stages = &pipeline.stages;
+            assert_eq!(stages[0].from, 0, "seed {seed}");
+            assert!(
+                stages.windows(2).all(|pair| pair[0].to == pair[1].from),
+                "seed {seed}"
+            );
+            assert_eq!(
+                stages[stages.len() - 1].to as usize,
+                model.blocks.boundary_bytes.len() + 1,
+                "seed {seed}"
+            );
+            assert!(
+                stages.iter().all(|stage| stage.from < stage.to && stage.pool > 0),
+                "seed {seed}"
+            );
+            let latency: u64 = stages
+                .iter()
+                .map(|stage| (stage.duration + stage.transfer).micros())
+                .sum();
+            let budget = model.slo.scale(1.0 - problem.margin).micros();
+            assert!(
+                latency <= budget + 3 && pipeline.latency.micros() <= budget + 1,
+                "seed {seed}: {latency} > {budget}"
+            );
+            for stage in stages {
+                let class = problem
+                    .classes
+                    .iter()
+                    .position(|class| class.name == stage.class)
+                    .unwrap();
+                shares[class] += f64::from(stage.pool) / f64::from(stage.shares);
+            }
+            kinds.push(stages.iter().map(|stage| stage.class.clone()).collect::<Vec<_>>());
+        }
+        let pipelines = kinds.len();
+        kinds.sort();
+        kinds.dedup();
+        assert_eq!(
+            kinds.len(),
+            pipelines,
+            "seed {seed}: two pipelines of the same classes"
+        );
+        assert!(
+            solution.objective <= plan.throughput / model.weight + 1e-9,
+            "seed {seed}"
+        );
+    }
+    for ((held, &used), class) in shares.iter().zip(&solution.devices).zip(&problem.classes) {
+        assert!(
+            used <= class.count && *held <= f64::from(used) + 1e-9,
+            "seed {seed}"
+        );
+    }
+    assert!(solution.bound >= solution.objective, "seed {seed}");
+    let plan = Plan {
+        solution: solution.clone(),
+        problem: problem.clone(),
+    };
+    assert_eq!(plan.check(), Ok(()), "seed {seed}");
+}
+
+#[test]
+fn plans_keep_to_devices_slo_and_blocks_and_come_out_the_same_twice() {
+    for seed in 0..40 {
+        let problem = Problem {
+            gap: 1e-3,
+            ..problem(seed, 6, 3)
+        };
+        match solve(&problem) {
+            Ok(solution) => {
+                uphold(&problem, &solution, seed);
+                assert_eq!(solve(&problem).unwrap(), solution, "seed {seed}");
+            }
+            Err(PlanError::Infeasible { .. } | PlanError::TooSmall(_)) => {}
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn more_devices_never_make_it_worse() {
+    for seed in 0..40 {
+        let mut problem = Problem {
+            gap: 5e-5,
+            ..problem(seed, 4, 3)
+        };
+        let Ok(before) = solve(&problem) else { continue };
+        for class in 0..problem.classes.len() {
+            problem.classes[class].count += 1;
+            let after = solve(&problem).unwrap();
+            assert!(after.objective >= before.objective * (1.0 - 1e-4), "seed {seed}");
+            problem.classes[class].count -= 1;
+        }
+    }
+}
+
+mod enumeration {
+    //! A planner that tries everything: for each model, every set of pipelines with every pool, as the devices it
+    //! holds by position and class and the throughput it has.
+
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// A stage: class, shares, and rate of a share.
+    type Stage = (usize, u32, f64);
+
+    /// A pipeline.
+    struct Chain(Vec<Stage>);
+
+    /// A pipeline so far: the next block, the microseconds spent, and its stages.
+    type Open = (usize, f64, Vec<Stage>);
+
+    fn chains(problem: &Problem, model: &Served) -> Vec<Chain> {
+        let count = model.blocks.boundary_bytes.len() + 1;
+        let Scheme::Pooled { partitions } = problem.scheme else {
+            return Vec::new();
+        };
+        let budget = model.slo.micros() as f64 * (1.0 - problem.margin);
+        let mut chains = Vec::new();
+        for k in 0..2 {
+            let mut open: Vec<Open> = vec![(0, 0.0, Vec::new())];
+            while let Some((from, spent, stages)) = open.pop() {
+                if from == count {
+                    if spent <= budget {
+                        chains.push(Chain(stages));
+                    }
+                    continue;
+                }
+                if stages.len() == partitions as usize {
+                    continue;
+                }
+                for times in &model.blocks.times {
+                    for to in from + 1..=count {
+                        let batch = f64::from(times.batch[k]);
+                        let us: u64 = times.us[from..to].iter().map(|row| row[k]).sum();
+                        let item_us = |at: usize| model.blocks.boundary_bytes[at - 1] as f64 / 1e3;
+                        let sent = if from == 0 { 0.0 } else { item_us(from) * batch };
+                        let link = |at: usize| {
+                            if at == 0 || at == count {
+                                f64::INFINITY
+                            } else {
+                                1e6 / item_us(at) / f64::from(times.shares)
+                            }
+                        };
+                        let rate = (batch * 1e6 / us as f64).min(link(from)).min(link(to));
+                        let class = problem
+                            .classes
+                            .iter()
+                            .position(|class| class.name == times.class)
+                            .unwrap();
+                        let mut stages = stages.clone();
+                        stages.push((class, times.shares, rate));
+                        open.push((to, spent + sent + us as f64, stages));
+                    }
+                }
+            }
+        }
+        chains
+    }
+
+    /// Throughput by devices of the two classes, for one model.
+    fn reach(problem: &Problem, model: &Served) -> BTreeMap<(u32, u32), f64> {
+        // Pools of each order of classes: by shares' parts (in twelfths of a device) at (position, class).
+        let counts = [problem.classes[0].count, problem.classes[1].count];
+        let mut by_kind: BTreeMap<Vec<usize>, BTreeMap<Vec<u32>, f64>> = BTreeMap::new();
+        for Chain(stages) in chains(problem, model) {
+            let kind: Vec<usize> = stages.iter().map(|stage| stage.0).collect();
+            let of_kind = by_kind.entry(kind).or_default();
+            let mut pools = vec![1; stages.len()];
+            loop {
+                let slices: Vec<u32> = stages
+                    .iter()
+                    .zip(&pools)
+                    .map(|(stage, pool)| pool * 2 / stage.1)
+                    .collect();
+                let rate = stages
+                    .iter()
+                    .zip(&pools)
+                    .map(|(stage, &pool)| stage.2 * f64::from(pool))
+                    .fold(f64::INFINITY, f64::min);
+                let best = of_kind.entry(slices).or_insert(0.0);
+                *best = best.max(rate);
+                let Some(at) = (0..pools.len()).find(|&at| pools[at] < counts[stages[at].0] * stages[at].1)
+                else {
+                    break;
+                };
+                pools[at] += 1;
+                pools[..at].fill(1);
+            }
+        }
+        // One of each kind at most: all combinations, by parts held at each (position, class).
+        let mut held: BTreeMap<Vec<u32>, f64> = BTreeMap::from([(vec![0; 6], 0.0)]);
+        for (kind, pools) in &by_kind {
+            let mut more = held.clone();
+            for (slices, rate) in &held {
+                for (added, extra) in pools {
+                    let mut slices = slices.clone();
+                    kind.iter()
+                        .zip(added)
+                        .enumerate()
+                        .for_each(|(at, (&class, added))| slices[at * 2 + class] += added);
+                    let fits = (0..2).all(|class| devices(&slices, class) <= counts[class]);
+                    if fits {
+                        let best = more.entry(slices).or_insert(0.0);
+                        *best = best.max(rate + extra);
+                    }
+                }
+            }
+            held = more;
+        }
+        let mut reach = BTreeMap::new();
+        for (slices, rate) in held {
+            let best = reach
+                .entry((devices(&slices, 0), devices(&slices, 1)))
+                .or_insert(0.0_f64);
+            *best = best.max(rate);
+        }
+        reach
+    }
+
+    fn devices(slices: &[u32], class: usize) -> u32 {
+        (0..3).map(|at| slices[at * 2 + class].div_ceil(2)).sum()
+    }
+
+    /// The greatest least throughput over weight.
+    pub(super) fn best(problem: &Problem) -> f64 {
+        let counts = (problem.classes[0].count, problem.classes[1].count);
+        let mut all: BTreeMap<(u32, u32), f64> = BTreeMap::from([((0, 0), f64::INFINITY)]);
+        for model in &problem.models {
+            let mut next = BTreeMap::new();
+            for (&(a, b), &least) in &all {
+                for (&(x, y), &rate) in &reach(problem, model) {
+                    if a + x <= counts.0 && b + y <= counts.1 {
+                        let best = next.entry((a + x, b + y)).or_insert(0.0_f64);
+                        *best = best.max(least.min(rate / model.weight));
+                    }
+                }
+            }
+            all = next;
+        }
+        all.into_values().fold(0.0, f64::max)
+    }
+}
+
+#[test]
+fn plans_are_as_good_as_enumeration_on_small_problems() {
+    let mut compared = 0;
+    for seed in 1000..1100 {
+        let mut problem = problem(seed, 2, 3);
+        if let Scheme::Pooled { partitions } = &mut problem.scheme {
+            *partitions = (*partitions).min(2);
+        }
+        let best = enumeration::best(&problem);
+        match solve(&problem) {
+            Ok(solution) => {
+                uphold(&problem, &solution, seed);
+                let (ours, gap) = (solution.objective, (solution.objective / best - 1.0).abs());
+                assert!(gap < 1e-5, "seed {seed}: {ours} against {best}");
+                compared += 1;
+            }
+            Err(error) => assert!(best == 0.0, "seed {seed}: {error}, but {best} can be had"),
+        }
+    }
+    assert!(compared > 15, "only {compared} of 40 could be planned");
+}

@@ -1,0 +1,299 @@
+//! The report of a run, as `run`, `replay` and `simulate` write it, and the tally that it is made from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_types::{DropReason, ModuleId, Span, StreamId};
+
+use crate::accounting::ledger::{Counts, Ledger};
+use crate::measure::histogram::{Histogram, Quantiles};
+use crate::module::BatchSlice;
+use crate::reservations::ReserveReport;
+use crate::streams::decode_load::DecodingReport;
+use crate::streams::health::StreamHealth;
+
+/// What was run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Name of the graph.
+    pub graph: String,
+    /// Name of the drop rule.
+    pub policy: String,
+    /// Seed of all random draws.
+    pub seed: u64,
+    /// How long it ran.
+    pub duration_s: f64,
+}
+
+/// One stream.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Its requests.
+    pub requests: Counts,
+    /// Delivered a second.
+    pub goodput_rps: f64,
+    /// `(dropped + late) / arrived`.
+    pub drop_rate: f64,
+    /// Of delivered and late requests.
+    pub latency_ms: Quantiles,
+    /// Damaged packets that the source passed over.
+    #[serde(default)]
+    pub damaged: u64,
+    /// Why the stream broke off, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How the stream fared; only live runs know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<StreamHealth>,
+}
+
+/// One module.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ModuleReport {
+    /// Batches run.
+    pub batches: u64,
+    /// Items in them.
+    pub items: u64,
+    /// Items a batch.
+    pub mean_batch: f64,
+    /// Device time.
+    pub busy_s: f64,
+    /// Device time that went into requests which were not delivered.
+    pub wasted_s: f64,
+    /// Requests let go here.
+    pub dropped: u64,
+    /// Queueing delay of requests.
+    pub queue_ms: Quantiles,
+    /// Time between being bound to a batch and its start.
+    pub batch_wait_ms: Quantiles,
+    /// Time of a batch on its slot.
+    pub exec_ms: Quantiles,
+    /// How often the mailbox changed its priority.
+    pub priority_switches: u64,
+    /// Batches that failed.
+    #[serde(default)]
+    pub failed: u64,
+    /// What looks wrong with what its model gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Drops at one place for one reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DropCount {
+    /// Name of the module, or `source`.
+    pub module: String,
+    /// Why.
+    pub reason: DropReason,
+    /// How many.
+    pub count: u64,
+}
+
+/// The whole report.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// What was run.
+    pub run: RunInfo,
+    /// All requests.
+    pub requests: Counts,
+    /// Delivered a second.
+    pub goodput_rps: f64,
+    /// `(dropped + late) / arrived`.
+    pub drop_rate: f64,
+    /// Device time spent in vain over all device time.
+    pub invalid_rate: f64,
+    /// Of delivered and late requests.
+    pub latency_ms: Quantiles,
+    /// By stream.
+    pub streams: BTreeMap<String, StreamReport>,
+    /// By module.
+    pub modules: BTreeMap<String, ModuleReport>,
+    /// By place and reason.
+    pub drops: Vec<DropCount>,
+    /// Deliveries that each sink did not take: skipped because it was slow, or lost to an error.
+    #[serde(default)]
+    pub sinks: BTreeMap<String, SinkReport>,
+    /// Reservations for models that are spread over partition workers, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<ReserveReport>,
+    /// What decoding would need, where it alone needs more than the machine has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoding: Option<DecodingReport>,
+    /// Why the event log of the run is not whole, where one was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_error: Option<String>,
+}
+
+/// One sink.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SinkReport {
+    /// Deliveries written.
+    pub written: u64,
+    /// Deliveries left out because the sink was slow.
+    pub skipped: u64,
+    /// Deliveries lost to an error.
+    pub lost: u64,
+    /// Lines for drops and states of streams that were left out or lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub notices_lost: u64,
+    /// Whether its reader went away, which ended the run and is no error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
+    /// The first error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What a driver counts of one module as it carries out its effects.
+#[derive(Debug, Clone, Default)]
+pub struct ModuleStats {
+    batches: u64,
+    items: u64,
+    failed: u64,
+    warnings: Vec<String>,
+    priority_switches: u64,
+    queue: Histogram,
+    wait: Histogram,
+    exec: Histogram,
+}
+
+impl ModuleStats {
+    /// A batch ran.
+    pub fn on_run(&mut self, parts: &[BatchSlice]) {
+        self.batches += 1;
+        for part in parts {
+            self.items += u64::from(part.count);
+            if part.first == 0 {
+                self.queue.observe(part.queued);
+                self.wait.observe(part.waited);
+            }
+        }
+    }
+
+    /// A batch came back.
+    pub fn took(&mut self, took: Span, failed: bool) {
+        self.exec.observe(took);
+        self.failed += u64::from(failed);
+    }
+
+    /// What the model gives looks wrong.
+    pub fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// How often the priority has changed by now.
+    pub fn priority_switches(&mut self, switches: u64) {
+        self.priority_switches = switches;
+    }
+
+    fn report(&self, time: (Span, Span), dropped: u64) -> ModuleReport {
+        ModuleReport {
+            batches: self.batches,
+            items: self.items,
+            mean_batch: if self.batches == 0 {
+                0.0
+            } else {
+                self.items as f64 / self.batches as f64
+            },
+            busy_s: time.0.as_secs_f64(),
+            wasted_s: time.1.as_secs_f64(),
+            dropped,
+            queue_ms: self.queue.quantiles(),
+            batch_wait_ms: self.wait.quantiles(),
+            exec_ms: self.exec.quantiles(),
+            priority_switches: self.priority_switches,
+            failed: self.failed,
+            warnings: self.warnings.clone(),
+        }
+    }
+}
+
+/// Latencies of a run, and its modules.
+#[derive(Debug, Clone, Default)]
+pub struct RunStats {
+    latency: Histogram,
+    streams: BTreeMap<StreamId, Histogram>,
+    /// By module.
+    pub modules: BTreeMap<ModuleId, ModuleStats>,
+}
+
+impl RunStats {
+    /// A request came out, in time or late.
+    pub fn came_out(&mut self, stream: StreamId, latency: Span) {
+        self.latency.observe(latency);
+        self.streams.entry(stream).or_default().observe(latency);
+    }
+
+    /// The report. `streams` and `modules` are names by id.
+    #[must_use]
+    pub fn report(&self, run: RunInfo, ledger: &Ledger, streams: &[String], modules: &[String]) -> Report {
+        let seconds = run.duration_s.max(1e-9);
+        let total = ledger.total();
+        let stream = |id: u32| {
+            let requests = ledger.stream(StreamId(id));
+            StreamReport {
+                requests,
+                goodput_rps: requests.delivered as f64 / seconds,
+                drop_rate: requests.drop_rate(),
+                latency_ms: self
+                    .streams
+                    .get(&StreamId(id))
+                    .map(Histogram::quantiles)
+                    .unwrap_or_default(),
+                damaged: 0,
+                error: None,
+                health: None,
+            }
+        };
+        let module = |id: u32| {
+            let id = ModuleId(id);
+            let dropped = ledger
+                .drops()
+                .filter(|(at, ..)| *at == Some(id))
+                .map(|(.., count)| count)
+                .sum();
+            let tally = self.modules.get(&id).cloned().unwrap_or_default();
+            tally.report(ledger.time(id), dropped)
+        };
+        let place = |at: Option<ModuleId>| match at {
+            Some(id) => modules
+                .get(id.index())
+                .cloned()
+                .unwrap_or_else(|| format!("module {}", id.0)),
+            None => "source".to_owned(),
+        };
+        Report {
+            reservations: None,
+            decoding: None,
+            requests: total,
+            goodput_rps: total.delivered as f64 / seconds,
+            drop_rate: total.drop_rate(),
+            invalid_rate: ledger.invalid_rate(),
+            latency_ms: self.latency.quantiles(),
+            streams: (0..)
+                .zip(streams)
+                .map(|(id, name)| (name.clone(), stream(id)))
+                .collect(),
+            modules: (0..)
+                .zip(modules)
+                .map(|(id, name)| (name.clone(), module(id)))
+                .collect(),
+            drops: ledger
+                .drops()
+                .map(|(at, reason, count)| DropCount {
+                    module: place(at),
+                    reason,
+                    count,
+                })
+                .collect(),
+            sinks: BTreeMap::new(),
+            recording_error: None,
+            run,
+        }
+    }
+}

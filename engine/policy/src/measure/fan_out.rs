@@ -1,0 +1,91 @@
+//! What a request of a stream will bring to a module, from what the stream brought lately: frames of one camera resemble
+//! each other, so the last few say how many crops the next will have, and which of exclusive branches it will take (PARD
+//! section 7 leaves that open).
+
+use serde::{Deserialize, Serialize};
+use weir_types::StreamId;
+
+/// Weight of a new request. Large: a scene changes within a few frames, and a branch at once.
+const GAIN: f32 = 0.4;
+
+/// Streams that are told apart; those beyond count as the mean.
+const MAX_STREAMS: usize = 1_024;
+
+/// Expected items of a request, by stream.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FanOut {
+    /// Negative where nothing is known yet.
+    streams: Vec<f32>,
+}
+
+impl FanOut {
+    /// A request of `stream` brought so many items.
+    pub(crate) fn on_items(&mut self, stream: StreamId, items: u32) {
+        let place = stream.index();
+        if place >= MAX_STREAMS {
+            return;
+        }
+        if place >= self.streams.len() {
+            self.streams.resize(place + 1, -1.0);
+        }
+        let mean = &mut self.streams[place];
+        if *mean < 0.0 {
+            *mean = items as f32;
+        } else {
+            *mean += GAIN * (items as f32 - *mean);
+        }
+    }
+
+    /// Whether some request brings something else than one item.
+    pub(crate) fn varies(&self) -> bool {
+        self.streams.iter().any(|&mean| mean >= 0.0 && mean != 1.0)
+    }
+
+    /// As it is told to others: nothing where every request brings one item.
+    pub(crate) fn told(&self) -> Self {
+        if self.varies() {
+            self.clone()
+        } else {
+            Self::default()
+        }
+    }
+
+    /// Expected items of the next request of `stream`; `None` where it is not known.
+    #[must_use]
+    pub fn of(&self, stream: StreamId) -> Option<f64> {
+        let mean = self.streams.get(stream.index()).copied()?;
+        (mean >= 0.0).then_some(f64::from(mean))
+    }
+
+    /// Streams of which something is known.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_follows_a_stream_and_keeps_streams_apart() {
+        let mut fan_out = FanOut::default();
+        for _ in 0..30 {
+            fan_out.on_items(StreamId(0), 4);
+            fan_out.on_items(StreamId(2), 0);
+        }
+        let told = fan_out.told();
+        assert!((told.of(StreamId(0)).unwrap() - 4.0).abs() < 0.01);
+        assert_eq!(told.of(StreamId(2)), Some(0.0));
+        assert_eq!((told.of(StreamId(1)), told.of(StreamId(9))), (None, None));
+        for _ in 0..4 {
+            fan_out.on_items(StreamId(0), 0);
+        }
+        assert!(
+            fan_out.of(StreamId(0)).unwrap() < 1.0,
+            "a change is seen within a few frames"
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Latencies in bounded memory: buckets whose width grows with the value, to within 1 %.
+
+use serde::{Deserialize, Serialize};
+use weir_types::Span;
+
+/// Buckets to a doubling.
+const FINENESS: u32 = 64;
+
+/// Counts of spans by size.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+    count: u64,
+    max: Span,
+}
+
+/// Quantiles of a histogram in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Half are below.
+    pub p50: f64,
+    /// 90 % are below.
+    pub p90: f64,
+    /// 95 % are below.
+    pub p95: f64,
+    /// 99 % are below.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Histogram {
+    /// Takes in one span.
+    pub fn observe(&mut self, span: Span) {
+        let bucket = bucket(span.micros());
+        if self.buckets.len() <= bucket {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] += 1;
+        self.count += 1;
+        self.max = self.max.max(span);
+    }
+
+    /// How many were taken in.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The span below which `share` of them lie.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Span {
+        let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return Span::from_micros(upper(bucket)).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// The usual quantiles, in milliseconds.
+    #[must_use]
+    pub fn quantiles(&self) -> Quantiles {
+        let ms = |share| self.quantile(share).as_millis_f64();
+        Quantiles {
+            p50: ms(0.5),
+            p90: ms(0.9),
+            p95: ms(0.95),
+            p99: ms(0.99),
+            max: self.max.as_millis_f64(),
+        }
+    }
+}
+
+/// Below 128 us a bucket a microsecond; above, 64 buckets to a doubling.
+fn bucket(micros: u64) -> usize {
+    let linear = u64::from(2 * FINENESS);
+    if micros < linear {
+        return micros as usize;
+    }
+    let shift = micros.ilog2() - FINENESS.ilog2();
+    (shift as usize) * FINENESS as usize + (micros >> shift) as usize
+}
+
+/// Largest value of a bucket.
+fn upper(bucket: usize) -> u64 {
+    let fineness = FINENESS as usize;
+    if bucket < 2 * fineness {
+        return bucket as u64;
+    }
+    let shift = bucket / fineness - 1;
+    let top = (bucket % fineness + fineness) as u64;
+    ((top + 1) << shift) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_values_within_two_percent(micros in 0_u64..1_000_000_000_000) {
+            let top = upper(bucket(micros));
+            prop_assert!(top >= micros && top as f64 <= micros as f64 * 1.02 + 1.0);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted_list() {
+        let mut histogram = Histogram::default();
+        for ms in 1..=100 {
+            histogram.observe(Span::from_millis(ms));
+        }
+        let quantiles = histogram.quantiles();
+        assert!((quantiles.p50 - 50.0).abs() < 1.0 && (quantiles.p99 - 99.0).abs() < 2.0);
+        assert_eq!(quantiles.max, 100.0);
+        assert_eq!(Histogram::default().quantiles(), Quantiles::default());
+    }
+}

@@ -1,0 +1,7 @@
+//! Measurements over time: windows, histograms, ratios of measured to expected durations.
+
+pub(crate) mod correction;
+pub(crate) mod fan_out;
+pub(crate) mod histogram;
+pub(crate) mod profile_reset;
+pub(crate) mod window;

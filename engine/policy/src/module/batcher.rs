@@ -1,0 +1,404 @@
+//! Binding requests to batches: the broker at work.
+//!
+//! `late`: a batch is formed when a slot is granted, so it starts as it is formed (`t_b = t_e`). `eager` (the paper): the
+//! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
+
+use weir_types::{BatchId, DropReason, RequestId, SlotId, Span, Timestamp};
+
+use super::workers::WorkerView;
+use super::{BatchSlice, Module, ModuleEffect, Pool, Running};
+use crate::pard::broker::{Candidate, admit, nexus_passes};
+use crate::slots::Bid;
+use crate::strategy::{BatchBinding, DropRule, NexusScan, Order, Sizing};
+use crate::weir::slack::{Backlog, SlackThreshold};
+use crate::weir::stagger::staggered_batch_limit;
+
+/// Where a batch is being put together, and for how long it will be away.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    /// On which slot.
+    pub(super) place: usize,
+    /// When it is expected to start.
+    pub(super) start: Timestamp,
+    /// The most items.
+    pub(super) most: u32,
+    /// How long it will take, where that is known and not the slot's profile.
+    pub(super) takes: Option<Span>,
+}
+
+impl Module {
+    /// Runs a batch on a granted slot, or gives the slot back.
+    pub(super) fn run_on_slot(&mut self, slot: SlotId, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let ran = self
+            .workers
+            .place(slot)
+            .is_some_and(|place| self.run_batch(place, now, effects));
+        if !ran {
+            effects.push(ModuleEffect::Decline { slot });
+        }
+    }
+
+    /// Runs a batch on a free slot; says whether there was one to run.
+    pub(super) fn run_batch(
+        &mut self,
+        place: usize,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> bool {
+        let formed = self.take_formed(place);
+        let formed = self.drop_infeasible(formed, now, effects);
+        let mut slices = self.bind(formed, self.opening(place, now), now, effects);
+        if slices.is_empty() {
+            return false;
+        }
+        for slice in &mut slices {
+            // Until now `waited` held nothing; the time of binding is the arrival plus the queueing delay.
+            if let Some(entry) = self.mailboxes.get(slice.request) {
+                slice.waited = now.since(entry.arrived_at + slice.queued);
+            }
+        }
+        let profiled = self.profiled(count(&slices));
+        let Some(worker) = self.workers.at_mut(place) else {
+            return false;
+        };
+        let (slot, expected) = (worker.slot, worker.correction.expected(profiled));
+        worker.free_at = now + expected;
+        worker.busy = true;
+        let batch = self.start_batch(slot, &slices, None);
+        effects.push(ModuleEffect::Run {
+            slot,
+            batch,
+            slices,
+            expected,
+        });
+        if self.is_eager() {
+            self.form_ahead(self.mailbox_of(place), now, effects);
+        }
+        true
+    }
+
+    /// A batch starts: its requests wait no longer, and something will be measured.
+    pub(super) fn start_batch(
+        &mut self,
+        slot: SlotId,
+        slices: &[BatchSlice],
+        booked: Option<(Timestamp, Span)>,
+    ) -> BatchId {
+        for slice in slices {
+            self.metrics.on_batch_wait(self.wait_of(slice));
+            self.mailboxes.started(slice.request, slice.count);
+        }
+        self.starvation_reset.on_run();
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let slices = slices.to_vec();
+        self.running.insert(batch, Running { slot, slices, booked });
+        batch
+    }
+
+    /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
+    fn wait_of(&self, slice: &BatchSlice) -> Span {
+        if self.is_weir() {
+            slice.queued + slice.waited
+        } else {
+            slice.waited
+        }
+    }
+
+    /// The most items of a batch that starts at `start` on an idle worker; under `weir`, so that the batches of a pool end
+    /// apart.
+    fn batch_limit(&self, start: Timestamp) -> u32 {
+        let full = self.batch_size;
+        let late = self.is_weir() && self.spec.policy.forming == BatchBinding::Late;
+        let own = self.spec.pool == Pool::Own && self.mailboxes.count() == 1;
+        if !late || !own || self.mailboxes.waiting_items() < u64::from(full) {
+            return full;
+        }
+        let running = self.workers.iter().filter(|worker| worker.busy);
+        let ends = running.map(|worker| worker.free_at);
+        staggered_batch_limit(full, start, self.workers.up(), ends, |size| self.expected(size))
+    }
+
+    fn opening(&self, place: usize, start: Timestamp) -> Opening {
+        Opening {
+            place,
+            start,
+            most: self.batch_limit(start),
+            takes: None,
+        }
+    }
+
+    /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
+    fn take_formed(&mut self, place: usize) -> Vec<BatchSlice> {
+        if !self.is_eager() {
+            return Vec::new();
+        }
+        let own = self
+            .workers
+            .at(place)
+            .is_some_and(|worker| !worker.forming.is_empty());
+        let from = if own || self.mailboxes.count() > 1 {
+            self.workers.at_mut(place)
+        } else {
+            self.workers.iter_mut().max_by_key(|worker| worker.formed())
+        };
+        from.map(|worker| std::mem::take(&mut worker.forming))
+            .unwrap_or_default()
+    }
+
+    /// What was bound ahead may have become too late while its batch waited, where other modules had the slot meanwhile:
+    /// it is let go rather than run in vain.
+    fn drop_infeasible(
+        &mut self,
+        slices: Vec<BatchSlice>,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> Vec<BatchSlice> {
+        if slices.is_empty() || !self.sweeps() {
+            return slices;
+        }
+        let duration = self.expected(count(&slices));
+        let (late, hopeful): (Vec<BatchSlice>, Vec<BatchSlice>) = slices.into_iter().partition(|slice| {
+            let entry = self.mailboxes.get(slice.request);
+            entry.is_some_and(|entry| entry.droppable && now.since(entry.sent_at) + duration > self.spec.slo)
+        });
+        for slice in late {
+            self.drop_request(slice.request, DropReason::Infeasible, now, effects);
+        }
+        hopeful
+    }
+
+    /// Fills the batches that are being formed out of a mailbox, the one that starts soonest first.
+    pub(super) fn form_ahead(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        while self.mailboxes.items_in(mailbox) > 0 {
+            let Some(place) = self.soonest_open(mailbox, now) else {
+                return;
+            };
+            let Some(worker) = self.workers.at_mut(place) else {
+                return;
+            };
+            let start = worker.free_at.max(now);
+            let formed = std::mem::take(&mut worker.forming);
+            let before = formed.len();
+            let slices = self.bind(formed, self.opening(place, start), now, effects);
+            let grew = slices.len() > before;
+            if let Some(worker) = self.workers.at_mut(place) {
+                worker.forming = slices;
+            }
+            if !grew && self.mailboxes.items_in(mailbox) > 0 {
+                return;
+            }
+        }
+    }
+
+    /// The slot of a mailbox whose next batch has room and starts soonest.
+    fn soonest_open(&self, mailbox: usize, now: Timestamp) -> Option<usize> {
+        // Nothing is bound to a slot that is down: whoever waits may yet run on another.
+        let open = |worker: &WorkerView| {
+            worker.formed() < self.batch_size && worker.up && worker.free_at < Timestamp::MAX
+        };
+        if self.mailboxes.count() > 1 {
+            return self
+                .workers
+                .at(mailbox)
+                .filter(|worker| open(worker))
+                .map(|_| mailbox);
+        }
+        let all = (0..).zip(self.workers.iter()).filter(|(_, worker)| open(worker));
+        all.min_by_key(|(place, worker)| (worker.free_at.max(now), *place))
+            .map(|(place, _)| place)
+    }
+
+    /// Lets waiting requests join `slices` until the batch is full or nobody waits; `start` is when it is expected to
+    /// run. Who would not make it is dropped.
+    pub(super) fn bind(
+        &mut self,
+        mut slices: Vec<BatchSlice>,
+        opening: Opening,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> Vec<BatchSlice> {
+        let mut items = count(&slices);
+        let Opening {
+            place, start, most, ..
+        } = opening;
+        let mailbox = self.mailbox_of(place);
+        self.drop_by_nexus_window(mailbox, start, now, effects);
+        let slack = self.slack(start);
+        let room = u64::from(most.saturating_sub(items));
+        slices.reserve(room.min(self.mailboxes.items_in(mailbox)) as usize);
+        while items < most {
+            let Some(request) = self.next_request(mailbox, slack) else {
+                break;
+            };
+            let Some(entry) = self.mailboxes.get(request) else {
+                continue;
+            };
+            let candidate = Candidate {
+                sent_at: entry.sent_at,
+                arrived_at: entry.arrived_at,
+                stream: entry.stream,
+            };
+            let duration = self.duration_of(opening, entry.waiting(), items);
+            let verdict = if entry.droppable {
+                admit(
+                    &self.spec.policy.drop,
+                    self.spec.slo,
+                    &self.downstream_estimate,
+                    candidate,
+                    start,
+                    duration,
+                )
+            } else {
+                None
+            };
+            if let Some(reason) = verdict {
+                self.drop_request(request, reason, now, effects);
+                // A part of it may have joined this batch already.
+                slices.retain(|slice| slice.request != request);
+                items = count(&slices);
+                continue;
+            }
+            let queued = now.since(entry.arrived_at);
+            if entry.bound == 0 && entry.droppable {
+                self.metrics.on_queued(queued, now);
+            }
+            let (first, bound) = self.mailboxes.bind(request, most - items);
+            items += bound;
+            slices.push(BatchSlice {
+                request,
+                first,
+                count: bound,
+                queued,
+                waited: Span::ZERO,
+            });
+        }
+        slices
+    }
+
+    fn next_request(&mut self, mailbox: usize, slack: Option<SlackThreshold>) -> Option<RequestId> {
+        match slack {
+            Some(slack) => self.mailboxes.next_with_slack(mailbox, slack),
+            None => self.mailboxes.next(mailbox, self.priority.end()),
+        }
+    }
+
+    /// Whether who goes next is decided by the margin of the rule `weir`.
+    pub(super) fn uses_slack(&self) -> bool {
+        self.is_weir() && matches!(self.spec.policy.order, Order::Adaptive | Order::Instant)
+    }
+
+    /// For the rule `weir`: which requests have time to spare in a batch that starts at `start`.
+    fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
+        if !self.uses_slack() {
+            return None;
+        }
+        let way = self.expected(self.batch_size) + self.downstream_estimate.downstream;
+        // The queue tells of a burst at once; the load factor of a second does when it is over.
+        let queue = Backlog {
+            drain_time: self.drain_time(),
+            load: self.arrival_ratio(start),
+        };
+        let mut slack = self.overload.threshold(start, way, queue, self.spec.slo);
+        if !self.spec.policy.fair {
+            slack.spread = Span::ZERO;
+        }
+        Some(slack)
+    }
+
+    /// How long `waiting` items of a request take from the start of a batch on a slot that holds `already` others: the
+    /// batch as it will be filled, then as many rounds on all slots as the rest needs. A batch that is formed ahead may
+    /// yet fill up.
+    fn duration_of(&self, opening: Opening, waiting: u32, already: u32) -> Span {
+        let place = opening.place;
+        let mailbox = self.mailbox_of(place);
+        // The papers reckon with the batch as it is planned. One of a size that is chosen for the worst of overload would
+        // make everything hopeless: there the batch counts as it will be filled.
+        let eager = self.is_eager() && self.spec.policy.sizes() == Sizing::Fair;
+        let filled = if eager || matches!(self.spec.policy.drop, DropRule::Nexus(_)) {
+            self.batch_size
+        } else {
+            (u64::from(already) + self.mailboxes.items_in(mailbox)).min(u64::from(opening.most)) as u32
+        };
+        let workers = if self.mailboxes.count() > 1 {
+            1
+        } else {
+            self.workers.up().max(1)
+        };
+        let a_round = (u64::from(self.batch_size) * workers as u64).max(1);
+        let rounds = if u64::from(waiting) <= a_round {
+            1
+        } else {
+            u64::from(waiting).div_ceil(a_round)
+        };
+        if let Some(takes) = opening.takes {
+            return takes * rounds;
+        }
+        let profiled = self.profiled(filled.max(1));
+        let promised = |worker: &WorkerView| worker.correction.promised(profiled);
+        self.workers.at(place).map_or(profiled, promised) * rounds
+    }
+
+    /// Nexus only: drops what its window has passed.
+    fn drop_by_nexus_window(
+        &mut self,
+        mailbox: usize,
+        start: Timestamp,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if self.spec.policy.drop != DropRule::Nexus(NexusScan::default()) {
+            return;
+        }
+        let deadlines = self
+            .mailboxes
+            .waiting(mailbox)
+            .map(|request| match self.mailboxes.get(request) {
+                Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
+                _ => Timestamp::MAX,
+            });
+        let duration = self.expected(self.batch_size);
+        let passed = nexus_passes(deadlines, self.batch_size as usize, start, duration);
+        let passed: Vec<RequestId> = self.mailboxes.waiting(mailbox).take(passed).collect();
+        for request in passed {
+            if self.mailboxes.get(request).is_some_and(|entry| entry.droppable) {
+                self.drop_request(request, DropReason::Infeasible, now, effects);
+            }
+        }
+    }
+
+    /// Asks for a slot where there is work, or asks no more where there is none.
+    pub(super) fn update_bid(&mut self, effects: &mut Vec<ModuleEffect>) {
+        let bid = self.work();
+        if bid == self.bid {
+            return;
+        }
+        effects.push(bid.map_or(ModuleEffect::CancelBid, ModuleEffect::Bid));
+        self.bid = bid;
+    }
+
+    /// What waits for a slot: the most urgent request decides how urgent the batch is.
+    fn work(&self) -> Option<Bid> {
+        let formed = self
+            .workers
+            .iter()
+            .flat_map(|worker| &worker.forming)
+            .map(|slice| slice.request);
+        let most_urgent = formed
+            .chain(self.mailboxes.foremost(0))
+            .filter_map(|request| self.mailboxes.get(request))
+            .min_by_key(|entry| (entry.sent_at, entry.arrived_at))?;
+        let duration = self.expected(self.batch_size);
+        let deadline = most_urgent.sent_at + self.spec.slo;
+        Some(Bid {
+            latest_start: deadline.saturating_sub(duration + self.downstream_estimate.downstream),
+            since: most_urgent.arrived_at,
+            duration,
+        })
+    }
+}
+
+/// Items in a batch.
+pub(super) fn count(slices: &[BatchSlice]) -> u32 {
+    slices.iter().map(|slice| slice.count).sum()
+}

@@ -1,0 +1,134 @@
+//! Batches that come back, well or not, and requests that leave: forwarded, dropped, taken out.
+
+use weir_types::{BatchId, DropReason, RequestId, Span, Timestamp};
+
+use super::batcher::count;
+use super::mailboxes::Entry;
+use super::{BatchSlice, Module, ModuleEffect, Running};
+
+impl Module {
+    pub(super) fn finished(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(run) = self.back(batch, took, now, effects) else {
+            return;
+        };
+        let (expected, actual) = match run.booked {
+            Some((at, takes)) => (takes, now.since(at)),
+            None => (self.profiled(count(&run.slices)), took),
+        };
+        self.workers.measured(run.slot, expected, actual);
+        for slice in run.slices {
+            if let Some(entry) = self.mailboxes.done(slice.request, slice.count) {
+                if entry.droppable {
+                    self.metrics.on_completed(now.since(entry.arrived_at), now);
+                }
+                effects.push(ModuleEffect::Forward {
+                    request: slice.request,
+                });
+            }
+        }
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(run) = self.back(batch, took, now, effects) else {
+            return;
+        };
+        for slice in run.slices {
+            self.drop_request(slice.request, DropReason::Failed, now, effects);
+        }
+    }
+
+    pub(super) fn lost(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        let Some(run) = self.back(batch, took, now, effects) else {
+            return;
+        };
+        for slice in run.slices {
+            let again = self
+                .mailboxes
+                .get(slice.request)
+                .and_then(|entry| entry.reset_for_retry(slice.count));
+            match again {
+                Some(entry) => {
+                    self.mailboxes.put_back(slice.request, entry, entry.mailbox);
+                    self.touch(entry.mailbox);
+                }
+                None => self.drop_request(slice.request, DropReason::Failed, now, effects),
+            }
+        }
+    }
+
+    /// A batch came back, well or not: its slot is free, its time is spent.
+    fn back(
+        &mut self,
+        batch: BatchId,
+        took: Span,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) -> Option<Running> {
+        let run = self.running.remove(&batch)?;
+        self.on_slot_free(run.slot, now);
+        spend(&run.slices, took, effects);
+        Some(run)
+    }
+
+    /// Drops `request` if it is still here.
+    pub(super) fn drop_request(
+        &mut self,
+        request: RequestId,
+        reason: DropReason,
+        now: Timestamp,
+        effects: &mut Vec<ModuleEffect>,
+    ) {
+        if let Some(entry) = self.remove(request) {
+            if entry.bound == 0 && entry.droppable && self.metrics.counts_dropped() {
+                // It waited in vain, but it did wait: leaving it out would make a full queue look short.
+                self.metrics.on_queued(now.since(entry.arrived_at), now);
+            }
+            if reason == DropReason::Infeasible
+                && self.running.is_empty()
+                && self.starvation_reset.on_drop(now)
+            {
+                self.workers.forget();
+            }
+            effects.push(ModuleEffect::Drop { request, reason });
+        }
+    }
+
+    /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
+    pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
+        let entry = self.mailboxes.remove(request)?;
+        self.touch(entry.mailbox);
+        if entry.bound > 0 {
+            for worker in self.workers.iter_mut() {
+                worker.forming.retain(|slice| slice.request != request);
+            }
+        }
+        Some(entry)
+    }
+}
+
+/// Shares the time of a batch among its requests by their items.
+fn spend(slices: &[BatchSlice], took: Span, effects: &mut Vec<ModuleEffect>) {
+    let items = count(slices);
+    effects.extend(slices.iter().map(|slice| ModuleEffect::Spent {
+        request: slice.request,
+        span: took.scale(f64::from(slice.count) / f64::from(items.max(1))),
+    }));
+}

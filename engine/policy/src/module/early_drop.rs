@@ -1,0 +1,116 @@
+//! What waits and certainly cannot be on time is let go, and the module asks to be called when somebody will be too late.
+
+use weir_types::{DropReason, Span, Timestamp};
+
+use super::{Module, ModuleEffect};
+use crate::pard::broker::is_predictive;
+use crate::strategy::Policy;
+
+impl Module {
+    /// Lets go of what certainly cannot be on time: even if it ran alone at once and nothing were queued ahead. Looks
+    /// from the low-budget end, so that high-budget-first does not leave corpses in the mailbox.
+    pub(super) fn sweep(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if !self.sweeps() {
+            return;
+        }
+        let (least, slo) = (self.expected(1), self.spec.slo);
+        let hopeless = |sent_at: Timestamp| now.since(sent_at) + least > slo;
+        while self.mailboxes.urgent_from(mailbox).is_some_and(hopeless) {
+            let first = self.mailboxes.most_urgent(mailbox);
+            let Some((request, _)) = first.filter(|&(_, sent_at)| hopeless(sent_at)) else {
+                return;
+            };
+            self.drop_request(request, DropReason::Infeasible, now, effects);
+        }
+    }
+
+    pub(super) fn sweeps(&self) -> bool {
+        sweeps(&self.spec.policy)
+    }
+
+    pub(super) fn set_timer(&mut self, touched: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if !self.sweeps() {
+            return;
+        }
+        let urgent = touched
+            .iter()
+            .filter_map(|&mailbox| self.mailboxes.urgent_from(mailbox));
+        let next = urgent
+            .min()
+            .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
+        if let Some(at) = next.filter(|&at| self.timer_at.is_none_or(|set| set <= now || at < set)) {
+            self.timer_at = Some(at);
+            effects.push(ModuleEffect::SetTimer { at });
+        }
+    }
+}
+
+/// Whether what certainly cannot be on time is looked for.
+pub(super) fn sweeps(policy: &Policy) -> bool {
+    policy.sweep && is_predictive(&policy.drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModuleInfo;
+    use crate::module::{ModuleEvent, ModuleSpec, Pool};
+    use weir_types::{ModuleId, RequestId, SlotId, StreamId};
+    use weir_types::{Profile, Topology};
+
+    /// A slot of its own, 60 ms for an item, requests with 100 ms.
+    fn module() -> Module {
+        let profile = Profile::new(vec![(1, Span::from_millis(60))]).unwrap();
+        Module::new(ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_millis(100),
+            policy: Policy::default(),
+            slots: vec![SlotId(0)],
+            pool: Pool::Own,
+            batch: vec![1],
+            profile: profile.clone(),
+            topology: Topology::new(vec![vec![]]),
+            peers: vec![ModuleInfo {
+                profile,
+                batch: vec![1],
+                workers: 1,
+            }],
+            seed: 1,
+        })
+    }
+
+    /// A request every 500 ms; in the first ten seconds a batch takes eight times as long as it should.
+    #[test]
+    fn a_slot_that_was_slow_is_tried_again() {
+        let (mut module, mut ran) = (module(), Vec::new());
+        for number in 0..60_u64 {
+            let (now, mut effects) = (Timestamp::from_micros(number * 500_000), Vec::new());
+            let arrived = ModuleEvent::Arrived {
+                request: RequestId(number),
+                stream: StreamId(0),
+                sent_at: now,
+                items: 1,
+                droppable: true,
+            };
+            module.step([arrived], now, &mut effects);
+            for effect in effects {
+                let ModuleEffect::Run { batch, .. } = effect else {
+                    continue;
+                };
+                ran.push(number);
+                let took = Span::from_millis(if number < 20 { 480 } else { 60 });
+                module.step(
+                    [ModuleEvent::Finished { batch, took }],
+                    now + took,
+                    &mut Vec::new(),
+                );
+            }
+        }
+        let slow = ran.iter().filter(|number| **number < 20).count();
+        assert!(slow <= 5, "while it is slow it is tried now and then: {ran:?}");
+        assert!(
+            ran.ends_with(&(30..60).collect::<Vec<_>>()),
+            "it is fast again: {ran:?}"
+        );
+    }
+}

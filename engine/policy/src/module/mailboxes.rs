@@ -1,0 +1,397 @@
+//! Requests that are in a module: those that wait stand in a mailbox, one for the pool or one for each worker, and become
+//! urgent in the order of their deadlines.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use weir_types::{RequestId, StreamId, Timestamp};
+
+use crate::queue::depq::{Depq, End};
+use crate::queue::request_map::RequestMap;
+use crate::weir::slack::SlackThreshold;
+
+/// So many lots are looked at to find who goes next.
+const MAX_CANDIDATES: usize = 64;
+
+/// Of the urgent so many times those that are here must be gone before all are looked through.
+const STALE: usize = 4;
+
+/// One request in one module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// Its key in the mailbox.
+    pub(super) key: Timestamp,
+    pub(super) stream: StreamId,
+    pub(super) sent_at: Timestamp,
+    pub(super) arrived_at: Timestamp,
+    pub(super) items: u32,
+    /// Items that were put into batches.
+    pub(super) bound: u32,
+    /// Items that were put on a slot.
+    started: u32,
+    /// Items that came back.
+    done: u32,
+    pub(super) droppable: bool,
+    /// It asks for so much that others go first under overload.
+    pub(super) deprioritized: bool,
+    /// It has run once and was lost with its worker.
+    pub(super) again: bool,
+    /// The mailbox that it stands in.
+    pub(super) mailbox: usize,
+}
+
+impl Entry {
+    /// A request that comes at `arrived_at`; its key is yet to be given.
+    pub(super) fn new(
+        stream: StreamId,
+        sent_at: Timestamp,
+        arrived_at: Timestamp,
+        items: u32,
+        droppable: bool,
+    ) -> Self {
+        Self {
+            key: sent_at,
+            stream,
+            sent_at,
+            arrived_at,
+            items,
+            bound: 0,
+            started: 0,
+            done: 0,
+            droppable,
+            deprioritized: false,
+            again: false,
+            mailbox: 0,
+        }
+    }
+
+    /// Whether items of it have been put on a slot.
+    pub(super) fn partially_run(&self) -> bool {
+        self.started > 0
+    }
+
+    /// As it came, to run once more after it was lost; `None` for a request that has been lost before, or of which only a
+    /// part was lost: the other parts are elsewhere.
+    pub(super) fn reset_for_retry(self, lost: u32) -> Option<Self> {
+        let whole = lost == self.items && !self.again;
+        whole.then_some(Self {
+            bound: 0,
+            started: 0,
+            done: 0,
+            again: true,
+            ..self
+        })
+    }
+
+    /// As it was before what does not run yet was bound: in a mailbox of one worker items run in their order.
+    pub(super) fn unbound(self) -> Self {
+        Self {
+            bound: self.started,
+            ..self
+        }
+    }
+
+    /// Items that still wait for a batch.
+    pub(super) fn waiting(&self) -> u32 {
+        self.items - self.bound
+    }
+}
+
+/// One mailbox.
+#[derive(Debug, Clone, Default)]
+struct Mailbox {
+    waiting: Depq<()>,
+    /// Those that ask for too much at present.
+    deprioritized: Depq<()>,
+    /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline, where anybody
+    /// asks for them. What has left since is taken off as it comes up.
+    urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
+    /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
+    partially_run: BTreeSet<(Timestamp, RequestId)>,
+    items: u64,
+}
+
+/// All requests in a module.
+#[derive(Debug, Clone)]
+pub(super) struct MailboxSet {
+    all: RequestMap<Entry>,
+    mailboxes: Vec<Mailbox>,
+    items: u64,
+    /// Whether the most urgent are asked for.
+    urgency: bool,
+}
+
+impl MailboxSet {
+    /// So many empty mailboxes, at least one; `urgency`: the most urgent will be asked for.
+    pub(super) fn new(mailboxes: usize, urgency: bool) -> Self {
+        Self {
+            all: RequestMap::default(),
+            mailboxes: vec![Mailbox::default(); mailboxes.max(1)],
+            items: 0,
+            urgency,
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Puts a request that is not here into a mailbox.
+    pub(super) fn insert(&mut self, request: RequestId, mut entry: Entry, mailbox: usize) {
+        debug_assert!(self.get(request).is_none(), "{request:?} is here already");
+        entry.mailbox = mailbox;
+        let into = &mut self.mailboxes[mailbox];
+        if entry.droppable && self.urgency {
+            into.urgent.push(Reverse((entry.sent_at, request)));
+        }
+        let line = if entry.deprioritized {
+            &mut into.deprioritized
+        } else {
+            &mut into.waiting
+        };
+        line.push(entry.key, request, ());
+        into.items += u64::from(entry.waiting());
+        self.items += u64::from(entry.waiting());
+        self.all.insert(request, entry);
+    }
+
+    /// Puts a request that is here into a mailbox, as `entry`.
+    pub(super) fn put_back(&mut self, request: RequestId, entry: Entry, mailbox: usize) {
+        self.remove(request);
+        self.insert(request, entry, mailbox);
+    }
+
+    /// Takes a request out, wherever it stands.
+    pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
+        let entry = self.all.remove(request)?;
+        let waiting = entry.waiting();
+        if waiting == 0 {
+            return Some(entry);
+        }
+        let from = &mut self.mailboxes[entry.mailbox];
+        if entry.bound == 0 || !from.partially_run.remove(&(entry.sent_at, request)) {
+            let line = if entry.deprioritized {
+                &mut from.deprioritized
+            } else {
+                &mut from.waiting
+            };
+            line.remove(entry.key, request);
+        }
+        from.items -= u64::from(waiting);
+        self.items -= u64::from(waiting);
+        Some(entry)
+    }
+
+    pub(super) fn get(&self, request: RequestId) -> Option<&Entry> {
+        self.all.get(request)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Items that wait for a batch, in all mailboxes.
+    pub(super) fn waiting_items(&self) -> u64 {
+        self.items
+    }
+
+    /// Items that wait for a batch in one mailbox.
+    pub(super) fn items_in(&self, mailbox: usize) -> u64 {
+        self.mailboxes[mailbox].items
+    }
+
+    /// Whose turn it is in a mailbox: one of which a part is bound already, else the one at `end`. It waits no more.
+    pub(super) fn next(&mut self, mailbox: usize, end: End) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if let Some((_, partially_run)) = from.partially_run.first() {
+            return Some(*partially_run);
+        }
+        let first = |line: &Depq<()>| line.peek(end).map(|(key, ..)| key);
+        let deprioritized = match (first(&from.waiting), first(&from.deprioritized)) {
+            (Some(waiting), Some(deprioritized)) => end == End::Low && deprioritized < waiting,
+            (waiting, _) => waiting.is_none(),
+        };
+        let line = if deprioritized {
+            &mut from.deprioritized
+        } else {
+            &mut from.waiting
+        };
+        line.pop(end).map(|(_, request, ())| request)
+    }
+
+    /// Whose turn it is where those with time to spare go first: the most urgent of them, and where there is none, the
+    /// last of the others. Those that are too dear go when nobody else has time to spare, or all others have plenty. It
+    /// waits no more.
+    pub(super) fn next_with_slack(&mut self, mailbox: usize, slack: SlackThreshold) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if let Some((_, partially_run)) = from.partially_run.first() {
+            return Some(*partially_run);
+        }
+        let first = |line: &Depq<()>| line.from(slack.from).next().map(|(key, _)| key);
+        let deprioritized = !from.deprioritized.is_empty()
+            && match (first(&from.waiting), first(&from.deprioritized)) {
+                (Some(waiting), Some(deprioritized)) => {
+                    waiting >= slack.relaxed_from && deprioritized < waiting
+                }
+                (None, Some(_)) => true,
+                (_, None) => from.waiting.is_empty(),
+            };
+        let line = if deprioritized {
+            &mut from.deprioritized
+        } else {
+            &mut from.waiting
+        };
+        take_next(line, slack)
+    }
+
+    /// Those that wait in a mailbox, smallest key first.
+    pub(super) fn waiting(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
+        let waiting = self.mailboxes[mailbox].waiting.iter();
+        waiting.map(|(_, request, ())| request)
+    }
+
+    /// All that have items waiting in a mailbox.
+    pub(super) fn standing(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
+        let of = &self.mailboxes[mailbox];
+        let lines = of.waiting.iter().chain(of.deprioritized.iter());
+        let partially_run = of.partially_run.iter().map(|(_, request)| *request);
+        lines.map(|(_, request, ())| request).chain(partially_run)
+    }
+
+    /// The first to look at where urgency is asked: of those partly bound, and of those that wait.
+    pub(super) fn foremost(&self, mailbox: usize) -> impl Iterator<Item = RequestId> {
+        let of = &self.mailboxes[mailbox];
+        let partially_run = of.partially_run.first().map(|(_, request)| *request);
+        partially_run
+            .into_iter()
+            .chain(of.waiting.peek(End::Low).map(|(_, request, _)| request))
+            .chain(of.deprioritized.peek(End::Low).map(|(_, request, _)| request))
+    }
+
+    /// Binds up to `room` items of `request`; gives the first of them and how many.
+    pub(super) fn bind(&mut self, request: RequestId, room: u32) -> (u32, u32) {
+        let Some(entry) = self.all.get_mut(request) else {
+            return (0, 0);
+        };
+        let (first, count) = (entry.bound, entry.waiting().min(room));
+        entry.bound += count;
+        let mailbox = &mut self.mailboxes[entry.mailbox];
+        mailbox.items -= u64::from(count);
+        self.items -= u64::from(count);
+        let place = (entry.sent_at, request);
+        if entry.waiting() > 0 {
+            mailbox.partially_run.insert(place);
+        } else if first > 0 {
+            mailbox.partially_run.remove(&place);
+        }
+        (first, count)
+    }
+
+    /// Counts `items` as running: when nothing of a request is left to run, it is no longer to be let go.
+    pub(super) fn started(&mut self, request: RequestId, items: u32) {
+        if let Some(entry) = self.all.get_mut(request) {
+            entry.started += items;
+        }
+    }
+
+    /// The request with the least budget among those that do not run yet, bound or not, and may be let go; and when it
+    /// was sent.
+    pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Timestamp)> {
+        let stands = |request: RequestId| {
+            let entry = self.all.get(request);
+            entry.is_some_and(|entry| entry.started < entry.items && entry.mailbox == mailbox)
+        };
+        let urgent = &mut self.mailboxes[mailbox].urgent;
+        if urgent.len() > STALE * self.all.len().max(1) {
+            urgent.retain(|Reverse((_, request))| stands(*request));
+        }
+        while let Some(&Reverse((sent_at, request))) = urgent.peek() {
+            if stands(request) {
+                return Some((request, sent_at));
+            }
+            urgent.pop();
+        }
+        None
+    }
+
+    /// None of those was sent before this; `None` without any. The first may have left: finding that out is what costs.
+    pub(super) fn urgent_from(&self, mailbox: usize) -> Option<Timestamp> {
+        let first = self.mailboxes[mailbox].urgent.peek();
+        first.map(|Reverse((sent_at, _))| *sent_at)
+    }
+
+    /// Counts `items` as come back; gives the entry when they were the last.
+    pub(super) fn done(&mut self, request: RequestId, items: u32) -> Option<Entry> {
+        let entry = self.all.get_mut(request)?;
+        entry.done += items;
+        if entry.done < entry.items {
+            None
+        } else {
+            self.remove(request)
+        }
+    }
+}
+
+/// Takes the first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the
+/// first beyond the bound.
+fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
+    let has_time = |key: Timestamp, request: RequestId| key >= slack.start_batch(request);
+    if let Some((_, first, ())) = line.pop_low_if(has_time) {
+        return Some(first);
+    }
+    let by_lot = line
+        .from(slack.earliest())
+        .take(MAX_CANDIDATES)
+        .find(|&(key, request)| has_time(key, request));
+    match by_lot.or_else(|| line.from(slack.from).next()) {
+        Some((key, request)) => line.remove(key, request).map(|()| request),
+        None => line.pop(End::High).map(|(_, request, ())| request),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_types::Span;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::ZERO + Span::from_millis(ms)
+    }
+
+    /// Deadlines in milliseconds of those that wait, and of those that are too dear.
+    fn mailboxes(waiting: &[u64], deprioritized: &[u64]) -> MailboxSet {
+        let mut queues = MailboxSet::new(1, true);
+        let all = waiting.iter().map(|ms| (*ms, false));
+        for (ms, deprioritized) in all.chain(deprioritized.iter().map(|ms| (*ms, true))) {
+            let mut entry = Entry::new(StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 1, true);
+            (entry.key, entry.deprioritized) = (at(ms), deprioritized);
+            queues.insert(RequestId(ms), entry, 0);
+        }
+        queues
+    }
+
+    #[test]
+    fn the_dear_wait_until_the_others_have_plenty_of_time() {
+        let slack = SlackThreshold {
+            from: at(100),
+            relaxed_from: at(200),
+            spread: Span::ZERO,
+        };
+        let next = |waiting: &[u64], deprioritized: &[u64]| {
+            mailboxes(waiting, deprioritized)
+                .next_with_slack(0, slack)
+                .map(|request| request.0)
+        };
+        assert_eq!(next(&[150, 300], &[120]), Some(150), "the others are pressed");
+        assert_eq!(next(&[210, 300], &[120]), Some(120), "they have time");
+        assert_eq!(next(&[210], &[250]), Some(210), "the most urgent of all");
+        assert_eq!(
+            next(&[50, 70], &[250]),
+            Some(250),
+            "nobody else has time to spare"
+        );
+        assert_eq!(next(&[50, 70], &[60]), Some(70), "nobody has: high budget first");
+        assert_eq!(next(&[], &[60, 80]), Some(80));
+        assert_eq!(next(&[], &[]), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! A pool of a module's own: its slots serve nobody else, so it runs what it has without asking, and it is told which of
+//! its workers are there. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
+//! worker that goes is dealt out again.
+
+use weir_types::{RequestId, SlotId, Timestamp};
+
+use super::{Module, ModuleEffect, Pool};
+
+impl Module {
+    /// The mailbox out of which a slot is filled.
+    pub(super) fn mailbox_of(&self, place: usize) -> usize {
+        if self.mailboxes.count() > 1 { place } else { 0 }
+    }
+
+    /// Runs batches on idle slots of its own while there is something to run.
+    pub(super) fn run_on_own(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if self.mailboxes.count() > 1 {
+            if self.workers.at(mailbox).is_some_and(|worker| worker.idle()) {
+                self.run_batch(mailbox, now, effects);
+            }
+            return;
+        }
+        while let Some(place) = self.next_idle() {
+            if !self.run_batch(place, now, effects) {
+                return;
+            }
+        }
+    }
+
+    /// An idle slot, where there is something to run on it.
+    fn next_idle(&self) -> Option<usize> {
+        let formed = || self.is_eager() && self.workers.iter().any(|worker| !worker.forming.is_empty());
+        if self.mailboxes.items_in(0) == 0 && !formed() {
+            return None;
+        }
+        self.workers.iter().position(|worker| worker.idle())
+    }
+
+    /// A batch came back, well or not: its slot is free again.
+    pub(super) fn on_slot_free(&mut self, slot: SlotId, now: Timestamp) {
+        if let Some(place) = self.workers.place(slot) {
+            if let Some(worker) = self.workers.at_mut(place) {
+                worker.busy = false;
+                worker.free_at = worker.free_at.min(now);
+            }
+            self.touch(self.mailbox_of(place));
+        }
+    }
+
+    /// A worker came or went.
+    pub(super) fn up(&mut self, slot: SlotId, up: bool) {
+        // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.
+        if self.spec.pool != Pool::Own || !self.workers.set_up(slot, up) {
+            return;
+        }
+        let Some(place) = self.workers.place(slot) else {
+            return;
+        };
+        self.touch(self.mailbox_of(place));
+        // What came while nobody was there stands at workers that may never return.
+        let gone: Vec<usize> = if up {
+            let all = (0..).zip(self.workers.iter());
+            all.filter(|(_, worker)| !worker.up)
+                .map(|(place, _)| place)
+                .collect()
+        } else {
+            vec![place]
+        };
+        for place in gone {
+            let formed = self.workers.at(place).map(|worker| &worker.forming);
+            let mut moving: Vec<RequestId> =
+                formed.into_iter().flatten().map(|slice| slice.request).collect();
+            if self.mailboxes.count() > 1 {
+                moving.extend(self.mailboxes.standing(place));
+            }
+            moving.sort_unstable();
+            moving.dedup();
+            for request in moving {
+                self.redistribute(request);
+            }
+        }
+    }
+
+    /// Puts a request back among those that wait, at a worker that is there. Of one that has begun to run the rest is
+    /// dealt out; in a pool with one mailbox it stays in the batch formed for the worker that is gone, which others take
+    /// over: parts of it may stand in several batches, and each item must run once.
+    fn redistribute(&mut self, request: RequestId) {
+        let own = self.mailboxes.count() > 1;
+        let Some(entry) = self
+            .mailboxes
+            .get(request)
+            .filter(|entry| own || !entry.partially_run())
+        else {
+            return;
+        };
+        for worker in self.workers.iter_mut() {
+            worker.forming.retain(|slice| slice.request != request);
+        }
+        let mailbox = if own { self.workers.in_turn() } else { 0 };
+        self.mailboxes.put_back(request, entry.unbound(), mailbox);
+        self.touch(mailbox);
+    }
+}

@@ -1,0 +1,326 @@
+//! Batch waits: how long requests sat in a batch before it ran, and the quantile of their sum along a path (PARD 4.2).
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weir_types::Span;
+
+/// Points of the inverse distribution that a module tells the others: some 500 bytes a second.
+const SKETCH_POINTS: usize = 129;
+
+/// The most recent batch waits of one module.
+#[derive(Debug, Clone)]
+pub struct BatchWaitSamples {
+    recent: VecDeque<u32>,
+    most: usize,
+    /// Those at the last sketch, ascending: few have come and gone since, so they need not all be sorted again.
+    sorted: Vec<u32>,
+    /// How many came since the last sketch, up to one more than are kept.
+    came: usize,
+    /// Those that were forgotten since.
+    went: Vec<u32>,
+}
+
+impl BatchWaitSamples {
+    /// Keeps the last `most` waits.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self {
+            recent: VecDeque::new(),
+            most: most.max(1),
+            sorted: Vec::new(),
+            came: 0,
+            went: Vec::new(),
+        }
+    }
+
+    /// Takes in one wait.
+    pub fn observe(&mut self, wait: Span) {
+        self.came = (self.came + 1).min(self.most + 1);
+        if self.recent.len() == self.most
+            && let Some(went) = self.recent.pop_front()
+            && !self.all_anew()
+        {
+            self.went.push(went);
+        }
+        self.recent
+            .push_back(u32::try_from(wait.micros()).unwrap_or(u32::MAX));
+    }
+
+    /// Whether none of those at the last sketch is left.
+    fn all_anew(&self) -> bool {
+        self.came > self.most
+    }
+
+    /// Brings the sorted ones up to date.
+    fn sort(&mut self) {
+        if self.all_anew() {
+            self.sorted = self.recent.iter().copied().collect();
+            self.sorted.sort_unstable();
+        } else if self.came > 0 {
+            let mut came: Vec<u32> = self.recent.iter().rev().take(self.came).copied().collect();
+            came.sort_unstable();
+            self.went.sort_unstable();
+            self.sorted = exchanged(&self.sorted, &self.went, &came);
+        }
+        self.came = 0;
+        self.went.clear();
+    }
+
+    /// The distribution at evenly spaced ranks.
+    #[must_use]
+    pub fn sketch(&mut self) -> QuantileSketch {
+        self.sort();
+        let Some(last) = self.sorted.len().checked_sub(1) else {
+            return QuantileSketch::default();
+        };
+        let points = SKETCH_POINTS.min(self.sorted.len());
+        let rank = |point: usize| {
+            if points == 1 {
+                0
+            } else {
+                point * last / (points - 1)
+            }
+        };
+        QuantileSketch {
+            points: (0..points).map(|point| self.sorted[rank(point)]).collect(),
+        }
+    }
+}
+
+/// `all` without those that `went`, which are among them, and with those that `came`. All lists ascend. What lies between
+/// two changes is copied in one piece.
+fn exchanged(all: &[u32], went: &[u32], came: &[u32]) -> Vec<u32> {
+    let mut changed = Vec::with_capacity(all.len() + came.len() - went.len());
+    let (mut went, mut came) = (went.iter().peekable(), came.iter().peekable());
+    let mut rest = all;
+    loop {
+        let next = match (went.peek(), came.peek()) {
+            (None, None) => break,
+            (Some(&&gone), None) => gone,
+            (None, Some(&&new)) => new,
+            (Some(&&gone), Some(&&new)) => gone.min(new),
+        };
+        let (before, from) = rest.split_at(below(rest, next));
+        changed.extend_from_slice(before);
+        let leave = std::iter::from_fn(|| went.next_if(|gone| **gone == next)).count();
+        rest = &from[leave..];
+        changed.extend(std::iter::from_fn(|| came.next_if(|new| **new == next)));
+    }
+    changed.extend_from_slice(rest);
+    changed
+}
+
+/// How many of `all`, ascending, are below `bound`: few, so they are looked for near the beginning.
+fn below(all: &[u32], bound: u32) -> usize {
+    let mut reach = 1;
+    while all.get(reach).is_some_and(|wait| *wait < bound) {
+        reach *= 2;
+    }
+    let passed = reach / 2;
+    passed + all[passed..reach.min(all.len())].partition_point(|wait| *wait < bound)
+}
+
+/// A distribution of waits as a module publishes it: microseconds at evenly spaced ranks, ascending. Empty: always zero.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuantileSketch {
+    points: Vec<u32>,
+}
+
+impl QuantileSketch {
+    /// The distribution on a grid of cells: the share of waits in each, uniform between its points.
+    fn on_grid(&self, cell: f64) -> Vec<f64> {
+        let last = self.points.last().copied().unwrap_or(0);
+        let mut shares = vec![0.0; (f64::from(last) / cell) as usize + 1];
+        if let [only] = self.points.as_slice() {
+            shares[(f64::from(*only) / cell) as usize] = 1.0;
+        }
+        let weight = 1.0 / (self.points.len().max(2) - 1) as f64;
+        for pair in self.points.windows(2) {
+            let (low, high) = (f64::from(pair[0]) / cell, f64::from(pair[1]) / cell);
+            let (first, last) = (low as usize, high as usize);
+            if first == last {
+                shares[first] += weight;
+                continue;
+            }
+            for (place, share) in shares.iter_mut().enumerate().take(last + 1).skip(first) {
+                let covered = high.min(place as f64 + 1.0) - low.max(place as f64);
+                *share += weight * covered / (high - low);
+            }
+        }
+        shares
+    }
+
+    /// The shortest wait in microseconds.
+    fn least(&self) -> f64 {
+        f64::from(self.points.first().copied().unwrap_or(0))
+    }
+
+    /// The longest wait.
+    pub(crate) fn most(&self) -> Span {
+        Span::from_micros(self.points.last().copied().unwrap_or(0).into())
+    }
+
+    /// Bytes that telling it to another module takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.points.len() * size_of::<u32>()
+    }
+}
+
+/// Cells of the grid on which waits are added up: the quantile is known to a small part of one in so many of the longest
+/// sum.
+const GRID: f64 = 512.0;
+
+/// `F^-1(quantile)` of the summed waits along a path. Waits of different modules are taken as independent, as the paper
+/// does ("weakly correlated"); where it draws 10,000 requests, their distributions are convolved: the same, without the
+/// scatter and in a tenth of the time.
+#[must_use]
+pub fn path_wait_quantile(path: &[&QuantileSketch], quantile: f64) -> Span {
+    let most: f64 = path.iter().map(|sketch| sketch.most().micros() as f64).sum();
+    if most < 1.0 {
+        return Span::ZERO;
+    }
+    let cell = most / GRID;
+    let mut sum = vec![1.0];
+    for sketch in path.iter().filter(|sketch| sketch.most() > Span::ZERO) {
+        sum = convolved(&sum, &sketch.on_grid(cell));
+    }
+    let cells = path.iter().filter(|sketch| sketch.most() > Span::ZERO).count();
+    let mut below = 0.0;
+    let mut wait = most;
+    for (place, share) in sum.iter().enumerate() {
+        if below + share >= quantile && *share > 0.0 {
+            // A wait lies anywhere in its cell: the sum of so many, on the mean, that many halves further up.
+            let within = ((quantile - below) / share).max(0.0);
+            wait = (place as f64 + within + (cells.saturating_sub(1)) as f64 / 2.0) * cell;
+            break;
+        }
+        below += share;
+    }
+    let least: f64 = path.iter().map(|sketch| sketch.least()).sum();
+    Span::from_micros(wait.clamp(least, most).round() as u64)
+}
+
+fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; a.len() + b.len() - 1];
+    for (place, share) in a.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        for (of, with) in sum[place..].iter_mut().zip(b) {
+            *of += share * with;
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    fn uniform(duration: u32) -> QuantileSketch {
+        QuantileSketch {
+            points: (0..SKETCH_POINTS as u32)
+                .map(|i| duration * i / (SKETCH_POINTS as u32 - 1))
+                .collect(),
+        }
+    }
+
+    /// The paper's figures for four equal modules with uniform waits and lambda = 0.1 (end of 4.2).
+    #[test]
+    fn four_equal_modules_give_the_papers_quantiles() {
+        let wait = uniform(100_000);
+        for (modules, expected) in [(4, 0.31), (3, 0.28), (2, 0.22), (1, 0.10)] {
+            let path = vec![&wait; modules];
+            let share = path_wait_quantile(&path, 0.1).micros() as f64 / (modules as f64 * 100_000.0);
+            assert!(
+                (share - expected).abs() < 0.01,
+                "{modules} modules: {share} instead of {expected}"
+            );
+        }
+    }
+
+    fn sketch() -> impl Strategy<Value = QuantileSketch> {
+        prop::collection::vec(0_u32..200_000, 0..40).prop_map(|mut points| {
+            points.sort_unstable();
+            QuantileSketch { points }
+        })
+    }
+
+    /// A wait drawn from a sketch: linear between its points.
+    fn draw(sketch: &QuantileSketch, random: &mut Pcg64Mcg) -> f64 {
+        match sketch.points.as_slice() {
+            [] => 0.0,
+            points => {
+                let rank = random.random::<f64>() * (points.len() - 1) as f64;
+                let next = (rank as usize + 1).min(points.len() - 1);
+                let (low, high) = (f64::from(points[rank as usize]), f64::from(points[next]));
+                low + (high - low) * rank.fract()
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// A larger quantile never gives a shorter wait, and no wait leaves the range of what was seen.
+        #[test]
+        fn the_quantile_is_monotone_and_bounded(path in prop::collection::vec(sketch(), 0..5)) {
+            let path: Vec<&QuantileSketch> = path.iter().collect();
+            let waits: Vec<Span> = (0..=40).map(|step| path_wait_quantile(&path, f64::from(step) / 40.0)).collect();
+            prop_assert!(waits.is_sorted(), "{waits:?}");
+            let most: Span = path.iter().map(|sketch| sketch.most()).sum();
+            prop_assert!(waits[40] <= most);
+        }
+
+        /// However many come between two sketches, each is that of the last ones.
+        #[test]
+        fn a_sketch_is_that_of_the_last_ones(most in 1_usize..60, came in prop::collection::vec((0_u64..30, any::<bool>()), 0..300)) {
+            let mut waits = BatchWaitSamples::new(most);
+            let mut all = Vec::new();
+            for (wait, look) in came {
+                waits.observe(Span::from_micros(wait));
+                all.push(wait as u32);
+                if look {
+                    let mut last = all[all.len().saturating_sub(most)..].to_vec();
+                    last.sort_unstable();
+                    prop_assert_eq!(waits.sketch().points, last);
+                }
+            }
+        }
+
+        /// It is the quantile of summed draws, which is how the paper has it.
+        #[test]
+        fn it_is_the_quantile_of_drawn_sums(path in prop::collection::vec(sketch(), 1..5), seed in 0_u64..1_000) {
+            let path: Vec<&QuantileSketch> = path.iter().collect();
+            let mut random = Pcg64Mcg::seed_from_u64(seed);
+            let drawn = |random: &mut Pcg64Mcg| path.iter().map(|sketch| draw(sketch, random)).sum::<f64>();
+            let mut sums: Vec<f64> = (0..20_000).map(|_| drawn(&mut random)).collect();
+            sums.sort_unstable_by(f64::total_cmp);
+            let most: Span = path.iter().map(|sketch| sketch.most()).sum();
+            for quantile in [0.1_f64, 0.5, 0.9] {
+                let wait = path_wait_quantile(&path, quantile).micros() as f64;
+                // Between drawn quantiles to either side, give or take what the grid cannot tell.
+                let at = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile) as usize];
+                let grain = most.micros() as f64 / 100.0 + 2.0;
+                prop_assert!(
+                    at(quantile - 0.02) - grain <= wait && wait <= at(quantile + 0.02) + grain,
+                    "{quantile}: {wait}, drawn {} (seed {seed})", at(quantile)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_recent_waits_count() {
+        let mut waits = BatchWaitSamples::new(100);
+        for wait in 0..1_000 {
+            waits.observe(Span::from_micros(wait));
+        }
+        assert!(path_wait_quantile(&[&waits.sketch()], 0.0) >= Span::from_micros(900));
+        assert_eq!(BatchWaitSamples::new(5).sketch(), QuantileSketch::default());
+    }
+}

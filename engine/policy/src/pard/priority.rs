@@ -1,0 +1,158 @@
+//! Which end of the mailbox is looked at first (PARD 4.3): high budget first under overload, low budget first
+//! otherwise, with a band between in which nothing changes.
+
+use std::collections::VecDeque;
+
+use crate::queue::depq::End;
+use crate::strategy::Order;
+
+/// Readings by which the width of the band is judged.
+const READINGS: usize = 50;
+
+/// The present priority of a module.
+///
+/// ```text
+///            mu > 1 + eps
+///   Low  ------------------>  High
+///  (LBF) <------------------  (HBF)
+///            mu < 1 - eps
+/// ```
+#[derive(Debug, Clone)]
+pub struct AdaptivePriority {
+    order: Order,
+    end: End,
+    readings: VecDeque<(f64, f64)>,
+    load_factor: f64,
+    switches: u64,
+}
+
+impl AdaptivePriority {
+    /// The priority that `order` begins with.
+    #[must_use]
+    pub fn new(order: Order) -> Self {
+        let end = if order == Order::Hbf { End::High } else { End::Low };
+        Self {
+            order,
+            end,
+            readings: VecDeque::with_capacity(READINGS),
+            load_factor: 0.0,
+            switches: 0,
+        }
+    }
+
+    /// Takes in a reading: items a second that came in lately (`T_in`), the same smoothed over a longer window (`T_s`),
+    /// and items a second that the module can do (`T_m`).
+    pub fn update(&mut self, input: f64, smoothed: f64, throughput: f64) {
+        if self.readings.len() == READINGS {
+            self.readings.pop_front();
+        }
+        self.readings.push_back((input, smoothed));
+        self.load_factor = if throughput > 0.0 {
+            input / throughput
+        } else {
+            f64::INFINITY
+        };
+        let band = match self.order {
+            Order::Adaptive => self.band(),
+            Order::Instant => 0.0,
+            Order::Fcfs | Order::Hbf | Order::Lbf => return,
+        };
+        let end = if self.load_factor > 1.0 + band {
+            End::High
+        } else if self.load_factor < 1.0 - band || (band == 0.0 && self.load_factor <= 1.0) {
+            End::Low
+        } else {
+            self.end
+        };
+        if end != self.end {
+            self.end = end;
+            self.switches += 1;
+        }
+    }
+
+    /// `eps = sum |T_in - T_s| / sum T_in` over the recent readings: how bursty the input is.
+    #[must_use]
+    pub fn band(&self) -> f64 {
+        let (apart, input) = self
+            .readings
+            .iter()
+            .fold((0.0, 0.0), |(apart, sum), (input, smoothed)| {
+                (apart + (input - smoothed).abs(), sum + input)
+            });
+        if input > 0.0 { apart / input } else { 0.0 }
+    }
+
+    /// The end to take from.
+    #[must_use]
+    pub fn end(&self) -> End {
+        self.end
+    }
+
+    /// Whether keys of the mailbox are arrival times rather than deadlines.
+    #[must_use]
+    pub fn by_arrival(&self) -> bool {
+        self.order == Order::Fcfs
+    }
+
+    /// `mu = T_in / T_m` at the last reading.
+    #[must_use]
+    pub fn load_factor(&self) -> f64 {
+        self.load_factor
+    }
+
+    /// How often it changed.
+    #[must_use]
+    pub fn switches(&self) -> u64 {
+        self.switches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn overload_turns_to_high_budget_and_back() {
+        let mut priority = AdaptivePriority::new(Order::Adaptive);
+        priority.update(50.0, 50.0, 100.0);
+        assert_eq!(priority.end(), End::Low);
+        priority.update(150.0, 150.0, 100.0);
+        assert_eq!(priority.end(), End::High);
+        priority.update(50.0, 50.0, 100.0);
+        assert_eq!((priority.end(), priority.switches()), (End::Low, 2));
+    }
+
+    #[test]
+    fn fixed_orders_stay() {
+        for (order, end) in [
+            (Order::Fcfs, End::Low),
+            (Order::Lbf, End::Low),
+            (Order::Hbf, End::High),
+        ] {
+            let mut priority = AdaptivePriority::new(order);
+            for input in [10.0, 500.0, 10.0] {
+                priority.update(input, input, 100.0);
+                assert_eq!(priority.end(), end);
+            }
+        }
+    }
+
+    proptest! {
+        /// Within its band the priority never flips.
+        #[test]
+        fn hysteresis_holds_inside_the_band(readings in prop::collection::vec((1.0..200.0_f64, 1.0..200.0_f64), 1..200)) {
+            let mut priority = AdaptivePriority::new(Order::Adaptive);
+            for (input, smoothed) in readings {
+                let before = priority.end();
+                priority.update(input, smoothed, 100.0);
+                let band = priority.band();
+                let inside = (1.0 - band..=1.0 + band).contains(&priority.load_factor());
+                if inside {
+                    prop_assert_eq!(priority.end(), before);
+                }
+            }
+        }
+    }
+}

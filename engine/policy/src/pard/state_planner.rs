@@ -1,0 +1,478 @@
+//! The state planner (PARD 4.2): what a module tells the others about once a second (rule `weir` every 50 ms where it
+//! has streams to tell of), and what it concludes from what they tell it about the way that its requests still have ahead.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_types::{ModuleId, Span, StreamId, Timestamp, Topology};
+
+use crate::measure::fan_out::FanOut;
+use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
+use crate::strategy::{DropRule, Lookahead, SplitScope};
+use crate::weir::joint_batching::{ModuleDemand, ModuleInfo, joint_batch_sizes};
+
+/// What a module tells the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModuleState {
+    /// Whose.
+    pub module: ModuleId,
+    /// Recent mean queueing delay, `q_i`.
+    pub queueing: Span,
+    /// Execution of one request's items at the present batch size, `d_i`.
+    pub duration: Span,
+    /// Recent batch waits, for `W_p`.
+    pub waits: QuantileSketch,
+    /// Worst latency of a request in the module lately.
+    pub worst: Span,
+    /// Items a second that come in.
+    pub input: f64,
+    /// Items a second that it can do, `T_m`.
+    pub throughput: f64,
+    /// Slots that it has, or its share of them; 0 where it has told nothing yet.
+    pub workers: f64,
+    /// Mean items that a request brings.
+    pub items: f64,
+    /// Measured over profiled durations.
+    pub ratio: f64,
+    /// What requests of each stream bring, where that is not one item each.
+    pub fan_out: FanOut,
+    /// Items beyond which a request is too dear for it at present.
+    pub cost_limit: Option<u32>,
+}
+
+impl ModuleState {
+    /// What is known before anything ran: the profile's duration.
+    #[must_use]
+    pub fn initial(module: ModuleId, duration: Span) -> Self {
+        Self {
+            module,
+            queueing: Span::ZERO,
+            duration,
+            waits: QuantileSketch::default(),
+            worst: duration,
+            input: 0.0,
+            throughput: 0.0,
+            workers: 0.0,
+            items: 1.0,
+            ratio: 1.0,
+            fan_out: FanOut::default(),
+            cost_limit: None,
+        }
+    }
+
+    /// Bytes that telling it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of::<ModuleId>()
+            + 3 * size_of::<Span>()
+            + 5 * size_of::<f64>()
+            + self.waits.bytes()
+            + self.fan_out.streams() * size_of::<f32>()
+    }
+}
+
+/// What a module concludes: the way ahead of its requests, and its budgets under rules that split the SLO.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DownstreamEstimate {
+    /// Estimated latency behind this module, the maximum over paths.
+    pub downstream: Span,
+    /// This module's own share of the SLO.
+    pub own_budget: Span,
+    /// The shares of all modules up to this one, along its longest path.
+    pub budget_up_to_here: Span,
+    /// Share of the input to be turned away because a module behind is overloaded (`oc`).
+    pub shed_share: f64,
+    /// `ahead` of the requests of each stream, where streams differ (`weir`).
+    pub per_stream: Vec<Span>,
+}
+
+impl DownstreamEstimate {
+    /// Estimated latency behind this module of a request of `stream`.
+    #[must_use]
+    pub fn downstream_of(&self, stream: StreamId) -> Span {
+        self.per_stream
+            .get(stream.index())
+            .copied()
+            .unwrap_or(self.downstream)
+    }
+}
+
+/// Part of the SLO that rule `weir` keeps for a result's way out.
+const EXIT: u64 = 200;
+
+/// Keeps the latest state of every module and derives the outlook of one.
+#[derive(Debug, Clone)]
+pub struct StatePlanner {
+    module: ModuleId,
+    slo: Span,
+    rule: DropRule,
+    topology: Topology,
+    after: Vec<Vec<ModuleId>>,
+    downstream_modules: Vec<ModuleId>,
+    through: Vec<Vec<ModuleId>>,
+    states: Vec<Arc<ModuleState>>,
+    /// Whether some module has told what streams bring to it.
+    streams_differ: bool,
+    /// Summed waits along the paths after this module, where they have not changed since they were added up.
+    waits: Vec<Option<Span>>,
+    /// This module's part of the SLO by the execution of one item.
+    fair_share: Span,
+    /// The batch sizes that were found last, and from what.
+    sizes: Option<(Vec<ModuleDemand>, bool, Vec<u32>)>,
+}
+
+impl StatePlanner {
+    /// A planner for `module`; `states` holds the initial state of every module by id.
+    #[must_use]
+    pub fn new(
+        module: ModuleId,
+        slo: Span,
+        rule: DropRule,
+        topology: &Topology,
+        mut states: Vec<ModuleState>,
+    ) -> Self {
+        // A module of which nothing is known takes no time.
+        let modules = topology.len().max(module.index() + 1);
+        let unknown = |id: usize| ModuleState::initial(ModuleId(id as u32), Span::ZERO);
+        states.extend((states.len()..modules).map(unknown));
+        let (after, through) = (topology.paths_after(module), topology.paths_through(module));
+        let mut downstream_modules: Vec<ModuleId> = after.iter().flatten().copied().collect();
+        downstream_modules.sort_unstable();
+        downstream_modules.dedup();
+        let states: Vec<Arc<ModuleState>> = states.into_iter().map(Arc::new).collect();
+        let mut planner = Self {
+            module,
+            slo,
+            rule,
+            topology: topology.clone(),
+            downstream_modules,
+            streams_differ: streams_differ(&states),
+            waits: vec![None; after.len()],
+            after,
+            through,
+            states,
+            fair_share: slo,
+            sizes: None,
+        };
+        planner.fair_share = planner.budgets(slo).0;
+        planner
+    }
+
+    /// This module's share of the SLO by the execution of one item, for choosing a batch size. It does not move with the
+    /// batch sizes that follow from it: a share by present durations would feed on itself, larger batches asking for a
+    /// larger share and so for larger batches.
+    #[must_use]
+    pub fn fair_share(&self) -> Span {
+        self.fair_share
+    }
+
+    /// Takes in what a module (this one included) told.
+    pub fn on_peer_state(&mut self, state: Arc<ModuleState>) {
+        let Some(known) = self.states.get_mut(state.module.index()) else {
+            return;
+        };
+        if known.waits != state.waits {
+            let paths = self.after.iter().zip(&mut self.waits);
+            for (_, wait) in paths.filter(|(path, _)| path.contains(&state.module)) {
+                *wait = None;
+            }
+        }
+        *known = state;
+        self.streams_differ = streams_differ(&self.states);
+    }
+
+    /// Whether requests differ, by stream, in what they bring to some module.
+    pub(crate) fn streams_differ(&self) -> bool {
+        self.streams_differ
+    }
+
+    /// The outlook as of what was heard so far.
+    #[must_use]
+    pub fn downstream_estimate(&mut self) -> DownstreamEstimate {
+        let (own_budget, budget_up_to_here) = self.budgets(self.slo);
+        DownstreamEstimate {
+            downstream: self.downstream(),
+            own_budget,
+            budget_up_to_here,
+            shed_share: self.shed_share(),
+            per_stream: self.per_stream(),
+        }
+    }
+
+    /// Batch sizes for all modules together, as they stand lately; `own`: none shares its slots.
+    pub(crate) fn batch_sizes(&mut self, peers: &[ModuleInfo], own: bool) -> &[u32] {
+        let standing = |(peer, state): (&ModuleInfo, &Arc<ModuleState>)| ModuleDemand {
+            workers: if state.workers > 0.0 {
+                state.workers
+            } else {
+                f64::from(peer.workers)
+            },
+            items: state.items,
+            ratio: state.ratio,
+        };
+        let standing: Vec<ModuleDemand> = peers.iter().zip(&self.states).map(standing).collect();
+        // What requests bring to a module is not known before some have come.
+        let own = own && self.states.iter().all(|state| state.input > 0.0);
+        let known = self.sizes.take();
+        let same = known.filter(|(from, alone, _)| *from == standing && *alone == own);
+        let found = same.unwrap_or_else(|| {
+            let sizes = joint_batch_sizes(peers, &standing, &self.topology, self.slo.scale(1.1), own);
+            (standing, own, sizes)
+        });
+        &self.sizes.insert(found).2
+    }
+
+    /// What a module told last.
+    pub(crate) fn state(&self, module: ModuleId) -> &ModuleState {
+        &self.states[module.index()]
+    }
+
+    /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it.
+    fn downstream(&mut self) -> Span {
+        let mut longest = Span::ZERO;
+        for path in 0..self.after.len() {
+            longest = longest.max(self.downstream_along(path, longest));
+        }
+        longest
+    }
+
+    /// The way ahead of each stream, by what it is expected to bring to each module; empty where all are alike.
+    fn per_stream(&mut self) -> Vec<Span> {
+        let DropRule::Weir(ahead) = self.rule else {
+            return Vec::new();
+        };
+        let of = |module: &ModuleId| self.state(*module).fan_out.streams();
+        let streams = self.after.iter().flatten().map(of).max().unwrap_or(0);
+        if streams == 0 {
+            return Vec::new();
+        }
+        let waits: Vec<Span> = (0..self.after.len())
+            .map(|path| self.wait_along(path, ahead))
+            .collect();
+        let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
+            let brings = |module: &ModuleId| {
+                let state = self.state(*module);
+                state.fan_out.of(stream).unwrap_or(state.items)
+            };
+            let passes: f64 = path.iter().map(|module| brings(module).min(1.0)).sum();
+            let duration = |module: &ModuleId| self.state(*module).duration.scale(brings(module).min(1.0));
+            let duration: Span = path.iter().map(duration).sum();
+            duration + wait.scale(passes / path.len().max(1) as f64) + self.slo / EXIT
+        };
+        let of_stream = |stream: u32| {
+            let paths = self.after.iter().zip(&waits);
+            paths
+                .map(|(path, &wait)| along(path, wait, StreamId(stream)))
+                .max()
+                .unwrap_or_default()
+        };
+        (0..streams as u32).map(of_stream).collect()
+    }
+
+    /// Along one path after this module; zero where it is certainly no longer than `known`.
+    fn downstream_along(&mut self, path: usize, known: Span) -> Span {
+        let sum = |of: fn(&ModuleState) -> Span| {
+            self.after[path]
+                .iter()
+                .map(|&module| of(self.state(module)))
+                .sum()
+        };
+        let queueing: Span = sum(|state| state.queueing);
+        let duration: Span = sum(|state| state.duration);
+        match self.rule {
+            // Results take a moment to get out: who is let through to the last instant is late.
+            DropRule::Weir(ahead) => duration + self.wait_along(path, ahead) + self.slo / EXIT,
+            DropRule::Pard(ahead) => {
+                // Drawing waits is what costs: not where even the longest of each would not do.
+                let most: Span = sum(|state| state.waits.most());
+                if queueing + duration + most <= known {
+                    return Span::ZERO;
+                }
+                queueing + duration + self.wait_along(path, ahead)
+            }
+            DropRule::Lower(_) => queueing + duration,
+            DropRule::Upper(_) => queueing + duration + duration,
+            DropRule::Sf => duration,
+            DropRule::None
+            | DropRule::ClipperPlusPlus(_)
+            | DropRule::Nexus(_)
+            | DropRule::Back
+            | DropRule::Oc(_)
+            | DropRule::Split(_)
+            | DropRule::Wcl(_) => Span::ZERO,
+        }
+    }
+
+    fn wait_along(&mut self, path: usize, ahead: Lookahead) -> Span {
+        if let Some(wait) = self.waits[path] {
+            return wait;
+        }
+        let modules = self.after[path].iter();
+        let waits: Vec<&QuantileSketch> = modules.map(|&module| &self.state(module).waits).collect();
+        let wait = path_wait_quantile(&waits, ahead.quantile);
+        self.waits[path] = Some(wait);
+        wait
+    }
+
+    /// Modules behind this one, each once.
+    pub(crate) fn modules_downstream(&self) -> &[ModuleId] {
+        &self.downstream_modules
+    }
+
+    /// Items that a request of `stream` is expected to bring to a module, where requests differ in that.
+    pub(crate) fn expected_items(&self, stream: StreamId, module: ModuleId) -> Option<f64> {
+        self.state(module).fan_out.of(stream)
+    }
+
+    /// The items beyond which a request is too dear for a module, as it told last.
+    pub(crate) fn cost_limit(&self, module: ModuleId) -> Option<u32> {
+        self.state(module).cost_limit
+    }
+
+    /// Items a second that a module can do, as it told last.
+    pub(crate) fn throughput(&self, module: ModuleId) -> f64 {
+        self.state(module).throughput
+    }
+
+    /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is
+    /// longest by that measure: `SLO_k = SLO * d_k / sum d_i`.
+    fn budgets(&self, slo: Span) -> (Span, Span) {
+        let weight = |module: ModuleId| {
+            let state = self.state(module);
+            if matches!(self.rule, DropRule::Wcl(_)) {
+                state.worst
+            } else {
+                state.duration
+            }
+        };
+        let whole = |path: &[ModuleId]| path.iter().map(|&module| weight(module)).sum::<Span>();
+        let Some(path) = self.through.iter().max_by_key(|path| whole(path)) else {
+            return (slo, slo);
+        };
+        let over = match self.rule {
+            DropRule::ClipperPlusPlus(split) | DropRule::Split(split) => split.over,
+            _ => SplitScope::Path,
+        };
+        let total = match over {
+            SplitScope::Path => whole(path),
+            SplitScope::Modules => (0..self.states.len() as u32).map(ModuleId).map(weight).sum(),
+        };
+        if total == Span::ZERO {
+            return (slo, slo);
+        }
+        let share = |weight: Span| slo.scale(weight.micros() as f64 / total.micros() as f64);
+        let up_to_here = path
+            .iter()
+            .take_while(|&&module| module <= self.module)
+            .map(|&module| weight(module))
+            .sum();
+        (share(weight(self.module)), share(up_to_here))
+    }
+
+    /// Under `oc`: alpha where this module or one behind it queues longer than the threshold.
+    fn shed_share(&self) -> f64 {
+        let DropRule::Oc(control) = self.rule else {
+            return 0.0;
+        };
+        let overloaded = |module: ModuleId| self.state(module).queueing > control.threshold;
+        let any = overloaded(self.module) || self.after.iter().flatten().any(|&module| overloaded(module));
+        if any { control.alpha } else { 0.0 }
+    }
+}
+
+/// Whether some module has told what streams bring to it.
+fn streams_differ(states: &[Arc<ModuleState>]) -> bool {
+    states.iter().any(|state| state.fan_out.streams() > 0)
+}
+
+/// How a planner is told of time passing: states are published once in a while, not at every change.
+pub(crate) const PUBLISH_EVERY: Span = Span::from_secs(1);
+
+/// Whether it is time to publish again.
+pub(crate) fn due(last: Option<Timestamp>, now: Timestamp) -> bool {
+    last.is_none_or(|last| now.since(last) >= PUBLISH_EVERY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// 0 -> {1 (20 ms), 2 (50 ms)} -> 3 (10 ms); module 0 takes 20 ms.
+    fn planner(module: u32, rule: DropRule) -> StatePlanner {
+        let topology = Topology::new(vec![
+            vec![ModuleId(1), ModuleId(2)],
+            vec![ModuleId(3)],
+            vec![ModuleId(3)],
+            vec![],
+        ]);
+        let states = [20, 20, 50, 10];
+        let states = (0..)
+            .zip(states)
+            .map(|(id, d)| ModuleState::initial(ModuleId(id), ms(d)))
+            .collect();
+        StatePlanner::new(ModuleId(module), ms(400), rule, &topology, states)
+    }
+
+    #[test]
+    fn the_way_ahead_is_the_longest_path() {
+        let check = |module, rule: &str, expected| {
+            let rule = serde_json::from_value(serde_json::json!(rule)).unwrap();
+            assert_eq!(
+                planner(module, rule).downstream_estimate().downstream,
+                ms(expected),
+                "module {module}"
+            );
+        };
+        check(0, "pard", 60);
+        check(1, "pard", 10);
+        check(3, "pard", 0);
+        check(0, "upper", 120);
+        check(0, "sf", 60);
+        check(0, "back", 0);
+    }
+
+    #[test]
+    fn queueing_behind_is_counted_by_pard_and_not_by_sf() {
+        for (rule, expected) in [(DropRule::default(), 90), (DropRule::Sf, 60)] {
+            let mut planner = planner(0, rule);
+            planner.on_peer_state(Arc::new(ModuleState {
+                queueing: ms(30),
+                ..ModuleState::initial(ModuleId(2), ms(50))
+            }));
+            assert_eq!(planner.downstream_estimate().downstream, ms(expected));
+        }
+    }
+
+    #[test]
+    fn budgets_share_the_slo_by_execution_time() {
+        let check = |module, own, up_to_here| {
+            let downstream_estimate =
+                planner(module, DropRule::Split(crate::Split::default())).downstream_estimate();
+            assert_eq!(
+                (
+                    downstream_estimate.own_budget,
+                    downstream_estimate.budget_up_to_here
+                ),
+                (ms(own), ms(up_to_here))
+            );
+        };
+        check(0, 100, 100);
+        check(2, 250, 350);
+        check(3, 50, 400);
+    }
+
+    #[test]
+    fn overload_behind_cuts_admission() {
+        let mut planner = planner(0, DropRule::Oc(crate::OverloadControl::default()));
+        assert_eq!(planner.downstream_estimate().shed_share, 0.0);
+        planner.on_peer_state(Arc::new(ModuleState {
+            queueing: ms(30),
+            ..ModuleState::initial(ModuleId(3), ms(10))
+        }));
+        assert_eq!(planner.downstream_estimate().shed_share, 0.4);
+    }
+}

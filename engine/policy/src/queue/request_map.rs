@@ -1,0 +1,186 @@
+//! A map by request for what is under way: numbers rise and are soon gone, so it is a ring with a moving base. Ordered,
+//! like any map here, by request.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use weir_types::RequestId;
+
+/// Places that the ring may have without being looked at.
+const ROOM: usize = 4_096;
+/// Places for each that is taken, beyond which stragglers leave the ring.
+const SPARSE: usize = 8;
+
+/// What is known of requests that are under way.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestMap<T> {
+    base: u64,
+    ring: VecDeque<Option<T>>,
+    in_ring: usize,
+    /// Those that stayed when nearly all of their time had gone, and those that came after it: few.
+    stragglers: BTreeMap<RequestId, T>,
+}
+
+impl<T> Default for RequestMap<T> {
+    fn default() -> Self {
+        Self {
+            base: 0,
+            ring: VecDeque::new(),
+            in_ring: 0,
+            stragglers: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> RequestMap<T> {
+    fn place(&self, request: RequestId) -> Option<usize> {
+        let place = usize::try_from(request.0.checked_sub(self.base)?).ok()?;
+        (place < self.ring.len()).then_some(place)
+    }
+
+    /// Puts `value` in; gives what was there.
+    pub(crate) fn insert(&mut self, request: RequestId, value: T) -> Option<T> {
+        let before = if self.stragglers.is_empty() {
+            None
+        } else {
+            self.stragglers.remove(&request)
+        };
+        if self.ring.is_empty() {
+            self.base = request.0;
+        }
+        if request.0 < self.base {
+            if self.base - request.0 > ROOM as u64 {
+                self.stragglers.insert(request, value);
+                return before;
+            }
+            while request.0 < self.base {
+                self.ring.push_front(None);
+                self.base -= 1;
+            }
+        }
+        while request.0 - self.base >= self.ring.len() as u64 {
+            if self.is_sparse() || request.0 - self.base > 4 * ROOM as u64 {
+                self.advance(request);
+                if self.ring.is_empty() {
+                    self.base = request.0;
+                }
+            }
+            self.ring.push_back(None);
+        }
+        let place = (request.0 - self.base) as usize;
+        let there = self.ring[place].replace(value);
+        self.in_ring += usize::from(there.is_none());
+        there.or(before)
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.ring.len() > ROOM && self.in_ring * SPARSE < self.ring.len()
+    }
+
+    /// Moves stragglers out of the ring's front until it is neither sparse nor too long to reach `request`.
+    fn advance(&mut self, request: RequestId) {
+        while (self.is_sparse() || request.0 - self.base > 4 * ROOM as u64) && !self.ring.is_empty() {
+            if let Some(Some(value)) = self.ring.pop_front() {
+                self.in_ring -= 1;
+                self.stragglers.insert(RequestId(self.base), value);
+            }
+            self.base += 1;
+        }
+    }
+
+    pub(crate) fn get(&self, request: RequestId) -> Option<&T> {
+        let there = self.place(request).and_then(|place| self.ring[place].as_ref());
+        there.or_else(|| self.stragglers.get(&request))
+    }
+
+    pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
+        match self.place(request) {
+            Some(place) if self.ring[place].is_some() => self.ring[place].as_mut(),
+            _ => self.stragglers.get_mut(&request),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, request: RequestId) -> Option<T> {
+        let Some(place) = self.place(request) else {
+            return self.stragglers.remove(&request);
+        };
+        let Some(value) = self.ring[place].take() else {
+            return self.stragglers.remove(&request);
+        };
+        self.in_ring -= 1;
+        while let Some(None) = self.ring.front() {
+            self.ring.pop_front();
+            self.base += 1;
+        }
+        Some(value)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.in_ring + self.stragglers.len()
+    }
+
+    /// All, by request.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
+        let stragglers = self.stragglers.iter().map(|(request, value)| (*request, value));
+        let ring = (self.base..)
+            .zip(&self.ring)
+            .filter_map(|(number, value)| Some((RequestId(number), value.as_ref()?)));
+        let mut all: Vec<(RequestId, &T)> = stragglers.chain(ring).collect();
+        all.sort_by_key(|(request, _)| *request);
+        all.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever comes and goes in whatever order, it holds what a map holds.
+        #[test]
+        fn it_is_a_map(ops in prop::collection::vec((0_u8..5, 0_u64..400, 0_u64..3), 0..400)) {
+            let mut ring = RequestMap::default();
+            let mut map = BTreeMap::new();
+            for (kind, low, jump) in ops {
+                // Jumps far beyond what the ring holds, as after a long stall.
+                let request = RequestId(low + jump * 100_000);
+                if kind < 3 {
+                    prop_assert_eq!(ring.insert(request, low), map.insert(request, low));
+                } else {
+                    prop_assert_eq!(ring.remove(request), map.remove(&request));
+                }
+                prop_assert_eq!(ring.get(request), map.get(&request));
+                prop_assert_eq!(ring.get_mut(request).copied(), map.get(&request).copied());
+                prop_assert_eq!(ring.len(), map.len());
+            }
+            let all: Vec<_> = ring.iter().map(|(request, value)| (request, *value)).collect();
+            prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    /// The ring may run empty and begin again below a straggler's number: it is found all the same.
+    #[test]
+    fn a_straggler_is_found_when_the_ring_begins_again_below_it() {
+        let mut ring = RequestMap::default();
+        ring.insert(RequestId(10), 10);
+        ring.insert(RequestId(10 + 10 * ROOM as u64), 0);
+        ring.remove(RequestId(10 + 10 * ROOM as u64));
+        ring.insert(RequestId(5), 5);
+        ring.insert(RequestId(20), 20);
+        assert_eq!((ring.get(RequestId(10)), ring.len()), (Some(&10), 3));
+        assert_eq!(ring.remove(RequestId(10)), Some(10));
+    }
+
+    #[test]
+    fn a_straggler_does_not_hold_the_ring() {
+        let mut ring = RequestMap::default();
+        ring.insert(RequestId(0), 0);
+        for number in 1..1_000_000 {
+            ring.insert(RequestId(number), number);
+            ring.remove(RequestId(number));
+        }
+        assert_eq!((ring.len(), ring.get(RequestId(0))), (1, Some(&0)));
+        assert!(ring.ring.len() <= 5 * ROOM, "{}", ring.ring.len());
+    }
+}

@@ -1,0 +1,168 @@
+//! What can be booked, as tables to look things up in: shares, links and stages with their durations by batch size.
+
+use weir_types::{ClusterSpec, ModuleId, PipelineId, ShareId, Span};
+
+use crate::measure::correction::Correction;
+
+/// One stage, its durations worked out.
+#[derive(Debug, Clone)]
+pub(super) struct Stage {
+    pub(super) shares: Vec<ShareId>,
+    pub(super) received_bytes: u64,
+    /// Whether its input takes as long to all of its shares: none is on a server of the stage before, and all servers
+    /// have the same bandwidth.
+    pub(super) alike: bool,
+    /// By batch size, from one: by the profile, and as they are lately.
+    profiled: Vec<Span>,
+    durations: Vec<Span>,
+    correction: Correction,
+}
+
+/// A ratio that moved by less is the same.
+const NEWS: f64 = 0.01;
+
+impl Stage {
+    /// A batch of `size` took so long: from now on the stage is reckoned with as it is lately.
+    pub(super) fn measured(&mut self, size: u32, took: Span) {
+        let last = self.profiled.len().saturating_sub(1);
+        let Some(&profiled) = self.profiled.get((size.saturating_sub(1) as usize).min(last)) else {
+            return;
+        };
+        let applied = self.durations[0].micros() as f64 / self.profiled[0].micros().max(1) as f64;
+        self.correction.measured(profiled, took);
+        let ratio = self.correction.ratio();
+        if (ratio - applied).abs() > NEWS {
+            self.durations = self
+                .profiled
+                .iter()
+                .map(|profiled| profiled.scale(ratio))
+                .collect();
+        }
+    }
+
+    /// It is reckoned with by its profile again, until it is measured anew.
+    pub(super) fn forget(&mut self) {
+        self.correction = Correction::default();
+        self.durations.clone_from(&self.profiled);
+    }
+
+    pub(super) fn duration(&self, size: u32) -> Span {
+        let last = self.durations.len().saturating_sub(1);
+        self.durations
+            .get((size.saturating_sub(1) as usize).min(last))
+            .copied()
+            .unwrap_or(Span::ZERO)
+    }
+
+    /// How long the tensors of `size` items take over a link of so many bits a second.
+    pub(super) fn transfer(&self, size: u32, bandwidth_bps: u64) -> Span {
+        let bits = u128::from(self.received_bytes) * 8 * u128::from(size);
+        let micros = (bits * 1_000_000).div_ceil(u128::from(bandwidth_bps.max(1)));
+        Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Pipeline {
+    pub(super) module: ModuleId,
+    pub(super) batch: u32,
+    pub(super) stages: Vec<Stage>,
+}
+
+/// The cluster, ready to be looked up. Resources are numbered: shares first, then each server's uplink and downlink.
+#[derive(Debug, Clone)]
+pub(super) struct ClusterIndex {
+    servers: Vec<usize>,
+    bandwidths: Vec<u64>,
+    pub(super) pipelines: Vec<Pipeline>,
+}
+
+impl ClusterIndex {
+    pub(super) fn new(cluster: &ClusterSpec) -> Self {
+        let servers: Vec<usize> = cluster.shares.iter().map(|share| share.server.index()).collect();
+        let on = |shares: &[ShareId]| -> Vec<usize> {
+            shares.iter().map(|share| servers[share.index()]).collect()
+        };
+        let bandwidths: Vec<u64> = cluster
+            .servers
+            .iter()
+            .map(|server| server.bandwidth_bps)
+            .collect();
+        let even = bandwidths.windows(2).all(|pair| pair[0] == pair[1]);
+        let pipelines = cluster
+            .pipelines
+            .iter()
+            .map(|pipeline| {
+                let mut before: Vec<usize> = Vec::new();
+                let stages = pipeline
+                    .stages
+                    .iter()
+                    .map(|stage| {
+                        let here = on(&stage.shares);
+                        let near = here.iter().any(|server| before.contains(server));
+                        let alike = even && !near;
+                        before = here;
+                        let profiled: Vec<Span> = (1..=pipeline.batch.max(1))
+                            .map(|size| stage.profile.duration(size))
+                            .collect();
+                        Stage {
+                            shares: stage.shares.clone(),
+                            received_bytes: stage.received_bytes,
+                            alike,
+                            durations: profiled.clone(),
+                            profiled,
+                            correction: Correction::default(),
+                        }
+                    })
+                    .collect();
+                Pipeline {
+                    module: pipeline.module,
+                    batch: pipeline.batch.max(1),
+                    stages,
+                }
+            })
+            .collect();
+        Self {
+            bandwidths,
+            servers,
+            pipelines,
+        }
+    }
+
+    /// All stages of these pipelines are reckoned with by their profiles again.
+    pub(super) fn forget(&mut self, pipelines: &[PipelineId]) {
+        for id in pipelines {
+            let pipeline = self.pipelines.get_mut(id.index());
+            pipeline
+                .into_iter()
+                .flat_map(|pipeline| &mut pipeline.stages)
+                .for_each(Stage::forget);
+        }
+    }
+
+    /// How many resources there are.
+    pub(super) fn resources(&self) -> usize {
+        self.servers.len() + 2 * self.bandwidths.len()
+    }
+
+    pub(super) fn shares(&self) -> usize {
+        self.servers.len()
+    }
+
+    pub(super) fn server_of(&self, share: ShareId) -> usize {
+        self.servers[share.index()]
+    }
+
+    pub(super) fn uplink(&self, server: usize) -> usize {
+        self.servers.len() + 2 * server
+    }
+
+    pub(super) fn downlink(&self, server: usize) -> usize {
+        self.servers.len() + 2 * server + 1
+    }
+
+    /// What can pass from one server to the other, in bits a second.
+    pub(super) fn bandwidth(&self, from: usize, to: usize) -> u64 {
+        self.bandwidths[from].min(self.bandwidths[to])
+    }
+}

@@ -1,0 +1,339 @@
+//! Reservations: spans of time on device shares and links, and which batch goes where (PPipe 5.4, A.3).
+//!
+//! A module whose model is partitioned asks for a batch; what comes out is a booking (a path through a pooled pipeline and
+//! when it ends), or that its most urgent item is hopeless, or nothing yet. One ask is good for one answer.
+//!
+//! ```text
+//! Ask ──> Hopeless                        (the module drops its most urgent item and asks again)
+//!  │ ──> (wait) ──WakeAt──> Tick ──┐
+//!  └───────────────────────────────┴──> Book ──Used...──> Finished
+//!                                         ├──Declined, Failed──> freed
+//!                                         └──Down──> Lost
+//! ```
+
+mod accuracy;
+mod api;
+pub(crate) mod booking_table;
+mod bookings;
+mod cluster_index;
+mod decide;
+mod probe;
+mod reactive;
+mod spec;
+
+use std::collections::BTreeMap;
+
+use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
+
+use crate::measure::profile_reset::StarvationReset;
+
+use bookings::Bookings;
+use cluster_index::ClusterIndex;
+use decide::{Outcome, Scratch};
+use probe::View;
+
+pub use accuracy::{Accuracy, PlanReport, ReserveReport, WorkerReport};
+pub use api::{BookingId, Interval, PathRequest, PathStage, ReserveEffect, ReserveEvent, ResourceUse};
+pub use decide::Verdict;
+pub use probe::Probe;
+pub use reactive::{Reaction, react, stage_deadlines};
+pub use spec::{BookingTable, ReserveSpec};
+
+/// What is known of a module that books.
+#[derive(Debug, Clone, Default)]
+struct Tenant {
+    pipelines: Vec<PipelineId>,
+    ask: Option<PathRequest>,
+    /// The last item that was let pass at the head of the queue, by deadline and beginning: those that share both share
+    /// the verdict.
+    passed: Option<(Timestamp, Timestamp)>,
+    /// When it must be looked at again at the latest.
+    until: Option<Timestamp>,
+    /// For how many items it waits.
+    waits_for: u32,
+    /// What the tables were when it was last looked at.
+    seen: u64,
+    starvation_reset: StarvationReset,
+}
+
+/// All that can be booked, what is booked, and who asks.
+#[derive(Debug, Clone)]
+pub struct Reservations {
+    cluster: ClusterIndex,
+    tables: BookingTable,
+    feedback: bool,
+    corrected: bool,
+    head_min_fraction: f64,
+    bookings: Bookings,
+    down: Vec<bool>,
+    tenants: BTreeMap<ModuleId, Tenant>,
+    /// Counts what changes the tables.
+    version: u64,
+    told: Option<Timestamp>,
+    scratch: Scratch,
+}
+
+impl Reservations {
+    /// Nothing booked, nobody asking.
+    #[must_use]
+    pub fn new(spec: &ReserveSpec) -> Self {
+        let cluster = ClusterIndex::new(&spec.cluster);
+        let mut tenants: BTreeMap<ModuleId, Tenant> = BTreeMap::new();
+        for (id, pipeline) in (0..).map(PipelineId).zip(&cluster.pipelines) {
+            tenants.entry(pipeline.module).or_default().pipelines.push(id);
+        }
+        Self {
+            bookings: Bookings::new(cluster.resources()),
+            down: vec![false; cluster.shares()],
+            cluster,
+            tables: spec.tables,
+            feedback: spec.feedback,
+            corrected: spec.corrected,
+            head_min_fraction: spec.head_min_fraction,
+            tenants,
+            version: 1,
+            told: None,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Takes in a burst of events, decides once, and appends what is to be done.
+    pub fn step(
+        &mut self,
+        events: impl IntoIterator<Item = ReserveEvent>,
+        now: Timestamp,
+        effects: &mut Vec<ReserveEffect>,
+    ) {
+        for event in events {
+            self.record(event, now, effects);
+        }
+        if self.feedback {
+            self.bookings.hold_overdue(now);
+        } else {
+            self.bookings.forget(now);
+        }
+        self.answer(now, effects);
+        self.tell_when_to_wake(now, effects);
+    }
+
+    fn record(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+        match event {
+            ReserveEvent::PathRequested { module, ask } => self.tenant(module, |tenant| {
+                // Who already waits, and still for more than there is, need not be looked at again.
+                let goes_on = tenant.ask.is_some_and(|before| {
+                    (before.deadline, before.since) == (ask.deadline, ask.since)
+                        && ask.waiting < tenant.waits_for
+                });
+                tenant.ask = Some(ask);
+                if !goes_on {
+                    (tenant.seen, tenant.waits_for) = (0, 0);
+                }
+            }),
+            ReserveEvent::RequestCancelled { module } => self.tenant(module, |tenant| {
+                tenant.ask = None;
+                tenant.until = None;
+            }),
+            ReserveEvent::Declined { booking }
+            | ReserveEvent::Finished { booking }
+            | ReserveEvent::Failed { booking } => {
+                if self.bookings.release(booking).is_some() {
+                    self.version += 1;
+                }
+            }
+            ReserveEvent::Used {
+                booking,
+                stage,
+                used,
+                from,
+                to,
+            } if self.feedback => {
+                let to = to.min(now);
+                let from = from.min(to);
+                if used == ResourceUse::Run && self.corrected {
+                    self.correct(booking, stage, to - from);
+                }
+                self.bookings.used(booking, stage, used, Interval { from, to });
+                self.version += 1;
+            }
+            ReserveEvent::Used { .. } | ReserveEvent::Tick => {}
+            ReserveEvent::Down { share } => self.lose(share, now, effects),
+            ReserveEvent::Up { share } => {
+                if let Some(down) = self.down.get_mut(share.index()) {
+                    *down = false;
+                    self.version += 1;
+                }
+            }
+        }
+    }
+
+    fn correct(&mut self, booking: BookingId, stage: u32, took: Span) {
+        let Some(booking) = self.bookings.all.get(&booking) else {
+            return;
+        };
+        let pipeline = self.cluster.pipelines.get_mut(booking.pipeline.index());
+        if let Some(stage) = pipeline.and_then(|pipeline| pipeline.stages.get_mut(stage as usize)) {
+            stage.measured(booking.size, took);
+        }
+    }
+
+    fn tenant(&mut self, module: ModuleId, change: impl FnOnce(&mut Tenant)) {
+        if let Some(tenant) = self.tenants.get_mut(&module) {
+            change(tenant);
+        }
+    }
+
+    fn lose(&mut self, share: ShareId, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+        let Some(down) = self.down.get_mut(share.index()) else {
+            return;
+        };
+        *down = true;
+        self.version += 1;
+        for booking in self.bookings.on(share, now, self.feedback) {
+            if let Some(lost) = self.bookings.release(booking) {
+                let module = lost.module;
+                effects.push(ReserveEffect::Lost { module, booking });
+            }
+        }
+    }
+
+    /// Looks at everybody who asks and for whom something may be another since, the most urgent first.
+    fn answer(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+        let mut order: Vec<(Timestamp, ModuleId)> = self
+            .tenants
+            .iter()
+            .filter_map(|(&module, tenant)| Some((tenant.ask?.deadline, module)))
+            .collect();
+        order.sort_unstable();
+        for (_, module) in order {
+            let Some(tenant) = self.tenants.get_mut(&module) else {
+                continue;
+            };
+            let due = tenant.until.is_some_and(|until| until <= now);
+            let Some(ask) = tenant.ask.filter(|_| due || tenant.seen != self.version) else {
+                continue;
+            };
+            tenant.seen = self.version;
+            let head = (ask.deadline, ask.since);
+            let fraction = if tenant.passed == Some(head) {
+                0.0
+            } else {
+                self.head_min_fraction
+            };
+            let view = View {
+                cluster: &self.cluster,
+                down: &self.down,
+                tables: &self.bookings.tables,
+                kind: self.tables,
+            };
+            let least = |planned| least_of(planned, fraction);
+            match self.scratch.decide(view, &tenant.pipelines, ask, least, now) {
+                Outcome::Hopeless { finish } => {
+                    (tenant.ask, tenant.until) = (None, None);
+                    if tenant.starvation_reset.on_drop(now) {
+                        self.cluster.forget(&tenant.pipelines);
+                        self.version += 1;
+                    }
+                    effects.push(ReserveEffect::NoPath { module, finish });
+                }
+                Outcome::Wait { until, size } => {
+                    (tenant.passed, tenant.until) = (Some(head), Some(until));
+                    tenant.waits_for = size;
+                }
+                Outcome::Dispatch => {
+                    (tenant.ask, tenant.until, tenant.passed) = (None, None, Some(head));
+                    tenant.starvation_reset.on_run();
+                    effects.push(self.book(module, now));
+                }
+            }
+        }
+    }
+
+    /// Books what was decided on.
+    fn book(&mut self, module: ModuleId, now: Timestamp) -> ReserveEffect {
+        self.version += 1;
+        let probe = self.scratch.chosen();
+        let booking = self.bookings.reserve(&self.cluster, probe, now);
+        ReserveEffect::Book {
+            module,
+            booking,
+            pipeline: probe.pipeline,
+            size: probe.size,
+            path: probe.legs.clone(),
+            start: probe.start(),
+            finish: probe.finish,
+        }
+    }
+
+    fn tell_when_to_wake(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+        let first = self.tenants.values().filter_map(|tenant| tenant.until).min();
+        // What lies behind was good for one tick.
+        if let Some(at) = first
+            && self.told != first
+        {
+            effects.push(ReserveEffect::SetTimer { at: at.max(now) });
+        }
+        self.told = first;
+    }
+
+    /// What a batch of `size` items would get now; `None` where a stage has no share left, and for sizes beyond what is
+    /// planned.
+    #[must_use]
+    pub fn probe(&self, pipeline: PipelineId, size: u32, now: Timestamp) -> Option<Probe> {
+        let mut probe = Probe::empty();
+        let view = View {
+            cluster: &self.cluster,
+            down: &self.down,
+            tables: &self.bookings.tables,
+            kind: self.tables,
+        };
+        view.probe(pipeline, size, now, &mut probe).then_some(probe)
+    }
+
+    /// What would become of an ask now, by the head rule as if the item were seen at the head for the first time.
+    /// Nothing is booked.
+    pub fn decide(&mut self, module: ModuleId, ask: PathRequest, now: Timestamp) -> Verdict {
+        let finish = Timestamp::MAX;
+        let Some(tenant) = self.tenants.get(&module) else {
+            return Verdict::Hopeless { finish };
+        };
+        let view = View {
+            cluster: &self.cluster,
+            down: &self.down,
+            tables: &self.bookings.tables,
+            kind: self.tables,
+        };
+        let fraction = self.head_min_fraction;
+        let least = |planned| least_of(planned, fraction);
+        match self.scratch.decide(view, &tenant.pipelines, ask, least, now) {
+            Outcome::Hopeless { finish } => Verdict::Hopeless { finish },
+            Outcome::Wait { until, .. } => Verdict::Wait { until },
+            Outcome::Dispatch => Verdict::Dispatch(self.scratch.chosen().clone()),
+        }
+    }
+
+    /// Books what was probed on the same state.
+    pub fn reserve(&mut self, probe: &Probe, now: Timestamp) -> BookingId {
+        self.version += 1;
+        self.bookings.reserve(&self.cluster, probe, now)
+    }
+
+    /// What is booked for a batch, as it is expected now.
+    #[must_use]
+    pub fn booked(&self, booking: BookingId) -> Option<Vec<PathStage>> {
+        self.bookings.all.get(&booking).map(bookings::Booking::legs)
+    }
+
+    /// Probes so far.
+    #[must_use]
+    pub fn probes(&self) -> u64 {
+        self.scratch.probes
+    }
+}
+
+/// The smallest batch that will do where at least this part of the planned one is wanted.
+fn least_of(planned: u32, fraction: f64) -> u32 {
+    ((f64::from(planned) * fraction).ceil() as u32).clamp(1, planned)
+}
+
+#[cfg(test)]
+mod tests;

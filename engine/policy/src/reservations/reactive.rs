@@ -1,0 +1,44 @@
+//! The reactive baseline (PPipe 7.4): each pool batches for itself, with no view of links or of what comes after.
+
+use weir_types::{PipelineSpec, Span, StageSpec, Timestamp};
+
+/// What a free share of a pool does with what waits there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    /// The head cannot be out of this pool in time.
+    Drop,
+    /// Runs so many.
+    Run {
+        /// How many.
+        size: u32,
+    },
+}
+
+/// The largest batch, of what waits and up to what is planned, that ends by the head's deadline for this pool.
+#[must_use]
+pub fn react(stage: &StageSpec, planned: u32, waiting: u32, deadline: Timestamp, now: Timestamp) -> Reaction {
+    (1..=planned.min(waiting))
+        .rev()
+        .find(|&size| now + stage.profile.duration(size) <= deadline)
+        .map_or(Reaction::Drop, |size| Reaction::Run { size })
+}
+
+/// By when an item must be out of each stage, counted from its arrival: the SLO is split as the plan's times are, with
+/// `bandwidth_bps` between any two stages.
+#[must_use]
+pub fn stage_deadlines(pipeline: &PipelineSpec, slo: Span, bandwidth_bps: u64) -> Vec<Span> {
+    let time = |stage: &StageSpec| {
+        let bits = stage.received_bytes as f64 * 8.0 * f64::from(pipeline.batch);
+        stage.profile.duration(pipeline.batch).as_secs_f64() + bits / bandwidth_bps.max(1) as f64
+    };
+    let total: f64 = pipeline.stages.iter().map(time).sum();
+    let mut sum = 0.0;
+    pipeline
+        .stages
+        .iter()
+        .map(|stage| {
+            sum += time(stage);
+            slo.scale(sum / total.max(1e-9))
+        })
+        .collect()
+}

@@ -1,0 +1,247 @@
+//! What reservations must do, case by case.
+
+use super::*;
+use weir_types::*;
+
+const MODULE: ModuleId = ModuleId(0);
+
+/// One pipeline: a stage of one share, then one of two, each on a server of its own; a batch of `n` takes 10n, then 20n
+/// microseconds, and 2n over a link.
+fn pipeline(batch: u32, tables: BookingTable, head_min_fraction: f64) -> Reservations {
+    let profile = |per_item: u64| {
+        let points = (1..=8).map(|size| (size, Span::from_micros(per_item * u64::from(size))));
+        Profile::new(points.collect()).unwrap()
+    };
+    let share = |server| ShareSpec {
+        server: ServerId(server),
+        device: server,
+        class: "any".to_owned(),
+    };
+    let stage = |blocks, shares: &[u32], per_item, received_bytes| StageSpec {
+        blocks,
+        shares: shares.iter().copied().map(ShareId).collect(),
+        profile: profile(per_item),
+        received_bytes,
+    };
+    Reservations::new(&ReserveSpec {
+        cluster: ClusterSpec {
+            servers: vec![
+                ServerSpec {
+                    bandwidth_bps: 4_000_000
+                };
+                3
+            ],
+            shares: vec![share(0), share(1), share(2)],
+            pipelines: vec![PipelineSpec {
+                module: MODULE,
+                batch,
+                stages: vec![stage((0, 1), &[0], 10, 0), stage((1, 2), &[1, 2], 20, 1)],
+            }],
+        },
+        tables,
+        feedback: true,
+        corrected: false,
+        head_min_fraction,
+    })
+}
+
+fn step(
+    reservations: &mut Reservations,
+    events: impl IntoIterator<Item = ReserveEvent>,
+    now: u64,
+) -> Vec<ReserveEffect> {
+    let mut effects = Vec::new();
+    reservations.step(events, at(now), &mut effects);
+    effects
+}
+
+fn ask(deadline: u64, since: u64, waiting: u32) -> ReserveEvent {
+    let ask = PathRequest {
+        deadline: at(deadline),
+        since: at(since),
+        waiting,
+    };
+    ReserveEvent::PathRequested { module: MODULE, ask }
+}
+
+/// Booked ones: size, shares, start, finish.
+fn booked(effects: &[ReserveEffect]) -> Vec<(u32, Vec<u32>, u64, u64)> {
+    effects
+        .iter()
+        .filter_map(|effect| match effect {
+            ReserveEffect::Book {
+                size,
+                path,
+                start,
+                finish,
+                ..
+            } => {
+                let shares = path.iter().map(|leg| leg.share.0).collect();
+                Some((*size, shares, start.micros(), finish.micros()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn batches_go_through_the_pool_side_by_side() {
+    let mut all = pipeline(1, BookingTable::Intervals, 0.95);
+    assert_eq!(
+        booked(&step(&mut all, [ask(100, 0, 9)], 0)),
+        [(1, vec![0, 1], 0, 32)]
+    );
+    assert_eq!(
+        booked(&step(&mut all, [ask(100, 0, 8)], 0)),
+        [(1, vec![0, 2], 10, 42)]
+    );
+    assert_eq!(
+        booked(&step(&mut all, [ask(100, 0, 7)], 0)),
+        [(1, vec![0, 1], 20, 52)]
+    );
+}
+
+#[test]
+fn who_cannot_be_in_time_is_told_when_it_could_have_been() {
+    let mut all = pipeline(1, BookingTable::Intervals, 0.95);
+    let finish = at(32);
+    assert_eq!(
+        step(&mut all, [ask(31, 0, 1)], 0),
+        [ReserveEffect::NoPath {
+            module: MODULE,
+            finish
+        }]
+    );
+    assert_eq!(
+        step(&mut all, [ReserveEvent::Tick], 40),
+        [],
+        "one ask, one answer"
+    );
+}
+
+#[test]
+fn a_larger_batch_is_waited_for_until_it_would_be_late() {
+    let mut all = pipeline(2, BookingTable::Intervals, 0.95);
+    // Two take 64, so that there is time until 36.
+    assert_eq!(
+        step(&mut all, [ask(100, 0, 1)], 0),
+        [ReserveEffect::SetTimer { at: at(36) }]
+    );
+    assert_eq!(step(&mut all, [ReserveEvent::Tick], 35), []);
+    assert_eq!(
+        booked(&step(&mut all, [ReserveEvent::Tick], 36)),
+        [(1, vec![0, 1], 36, 68)]
+    );
+    let mut all = pipeline(2, BookingTable::Intervals, 0.95);
+    step(&mut all, [ask(100, 0, 1)], 0);
+    assert_eq!(
+        booked(&step(&mut all, [ask(100, 0, 2)], 10)),
+        [(2, vec![0, 1], 10, 74)]
+    );
+}
+
+#[test]
+fn the_head_rule_says_whether_a_batch_may_shrink() {
+    let check = |fraction, deadline, expected: &[u32]| {
+        let mut all = pipeline(4, BookingTable::Intervals, fraction);
+        let effects = step(&mut all, [ask(deadline, 0, 4)], 0);
+        let sizes: Vec<u32> = booked(&effects).iter().map(|(size, ..)| *size).collect();
+        assert_eq!(sizes, expected, "{fraction} {deadline}");
+    };
+    check(0.95, 128, &[4]);
+    check(0.95, 127, &[]);
+    check(0.75, 96, &[3]);
+    check(0.0, 127, &[3]);
+    check(0.0, 31, &[]);
+    // Once it has passed, it may.
+    let mut all = pipeline(4, BookingTable::Intervals, 0.95);
+    step(&mut all, [ask(140, 0, 1)], 0);
+    assert_eq!(
+        booked(&step(&mut all, [ask(140, 0, 3)], 40)),
+        [(3, vec![0, 1], 40, 136)]
+    );
+}
+
+#[test]
+fn reports_move_what_stands_behind() {
+    let mut all = pipeline(1, BookingTable::Intervals, 0.95);
+    for _ in 0..2 {
+        step(&mut all, [ask(1_000, 0, 1)], 0);
+    }
+    let used = |booking, stage, used, from, to| ReserveEvent::Used {
+        booking: BookingId(booking),
+        stage,
+        used,
+        from: at(from),
+        to: at(to),
+    };
+    let spans = |all: &Reservations, id| {
+        let legs = all.booked(BookingId(id)).unwrap();
+        legs.iter()
+            .map(|leg| (leg.run.from.micros(), leg.run.to.micros()))
+            .collect::<Vec<_>>()
+    };
+    // The first run takes 14 and not 10: all that follows is 4 later.
+    step(&mut all, [used(0, 0, ResourceUse::Run, 0, 14)], 14);
+    assert_eq!(spans(&all, 0), [(0, 14), (16, 36)]);
+    assert_eq!(spans(&all, 1), [(14, 24), (26, 46)]);
+    // The second takes 6: what follows is earlier.
+    step(&mut all, [used(1, 0, ResourceUse::Run, 14, 20)], 20);
+    assert_eq!(spans(&all, 1), [(14, 20), (22, 42)]);
+    step(
+        &mut all,
+        [
+            used(0, 1, ResourceUse::Transfer, 14, 16),
+            used(1, 1, ResourceUse::Transfer, 20, 22),
+        ],
+        22,
+    );
+    // What is not reported goes on: it is 45 and both still run.
+    step(&mut all, [ReserveEvent::Tick], 45);
+    assert_eq!(all.probe(PipelineId(0), 1, at(45)).unwrap().finish, at(77));
+    step(&mut all, [used(0, 1, ResourceUse::Run, 16, 45)], 45);
+    assert_eq!(all.booked(BookingId(0)), None, "out");
+}
+
+#[test]
+fn a_share_that_is_lost_voids_what_is_booked_there() {
+    let mut all = pipeline(1, BookingTable::BusyUntil, 0.95);
+    for _ in 0..2 {
+        step(&mut all, [ask(1_000, 0, 1)], 0);
+    }
+    let (module, booking) = (MODULE, BookingId(1));
+    let lost = step(&mut all, [ReserveEvent::Down { share: ShareId(2) }], 1);
+    assert_eq!(lost, [ReserveEffect::Lost { module, booking }]);
+    assert_eq!(
+        booked(&step(&mut all, [ask(1_000, 0, 1)], 1)),
+        [(1, vec![0, 1], 10, 52)],
+        "around it"
+    );
+    step(&mut all, [ReserveEvent::Down { share: ShareId(1) }], 1);
+    let finish = Timestamp::MAX;
+    assert_eq!(
+        step(&mut all, [ask(1_000, 0, 1)], 1),
+        [ReserveEffect::NoPath { module, finish }]
+    );
+    assert_eq!(
+        booked(&step(
+            &mut all,
+            [ReserveEvent::Up { share: ShareId(2) }, ask(1_000, 0, 1)],
+            1
+        ))
+        .len(),
+        1
+    );
+}
+
+#[test]
+fn old_spans_are_forgotten() {
+    let mut all = pipeline(1, BookingTable::Intervals, 0.95);
+    all.feedback = false;
+    for number in 0..10_000 {
+        let now = number * 40;
+        step(&mut all, [ask(now + 40, now, 1)], now);
+    }
+    assert!(all.bookings.all.len() < 200, "{}", all.bookings.all.len());
+    assert!(all.bookings.tables.iter().all(|table| table.spans.len() < 200));
+}

@@ -1,0 +1,127 @@
+//! What the arbiter of slots is told and what it wants done: bids, placements, events and effects.
+
+use serde::{Deserialize, Serialize};
+use weir_types::{ModuleId, SlotId, Span, Timestamp, Topology};
+
+use crate::strategy::Arbitration;
+
+/// What a module asks for: one batch's time on one of its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bid {
+    /// When it must start so that its most urgent request is on time.
+    pub latest_start: Timestamp,
+    /// Since when that request has waited here.
+    pub since: Timestamp,
+    /// How long the batch will take.
+    pub duration: Span,
+}
+
+/// A module on slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Which.
+    pub module: ModuleId,
+    /// Where its model is placed.
+    pub slots: Vec<SlotId>,
+    /// Its weight under `weighted`.
+    pub weight: f64,
+}
+
+/// What the slots are, for as long as the run lasts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotsSpec {
+    /// How many there are.
+    pub slots: u32,
+    /// Who is where, by module id.
+    pub placements: Vec<Placement>,
+    /// Who goes first.
+    pub arbitration: Arbitration,
+    /// The graph's shape.
+    pub topology: Topology,
+    /// Whether modules want to know when slots will be free (they form batches ahead).
+    pub forecasts: bool,
+}
+
+/// A fact that the arbiter is told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum SlotEvent {
+    /// A module asks; replaces what it asked before.
+    Bid {
+        /// Who.
+        module: ModuleId,
+        /// For what.
+        bid: Bid,
+    },
+    /// A module asks no more.
+    BidCancelled {
+        /// Who.
+        module: ModuleId,
+    },
+    /// A module gave a grant back.
+    Declined {
+        /// Who.
+        module: ModuleId,
+        /// Which.
+        slot: SlotId,
+    },
+    /// A batch began.
+    Started {
+        /// Whose.
+        module: ModuleId,
+        /// Where.
+        slot: SlotId,
+        /// How long it should take.
+        expected: Span,
+    },
+    /// A batch came back, well or not.
+    Finished {
+        /// Whose.
+        module: ModuleId,
+        /// Where.
+        slot: SlotId,
+        /// How long it had the slot.
+        took: Span,
+    },
+    /// The slot is lost. What was granted before still comes back: declined, or started and finished.
+    Down {
+        /// Which.
+        slot: SlotId,
+    },
+    /// The slot is there again.
+    Up {
+        /// Which.
+        slot: SlotId,
+    },
+    /// Time passed.
+    Tick,
+}
+
+/// What the arbiter wants done.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum SlotEffect {
+    /// The module may run one batch on the slot.
+    Grant {
+        /// Who.
+        module: ModuleId,
+        /// Where.
+        slot: SlotId,
+    },
+    /// When the slot is expected to be free for the module.
+    Forecast {
+        /// Who.
+        module: ModuleId,
+        /// Where.
+        slot: SlotId,
+        /// When.
+        free_at: Timestamp,
+    },
+    /// Share of its slots' time that the module can have.
+    Share {
+        /// Who.
+        module: ModuleId,
+        /// From 0 to 1.
+        share: f64,
+    },
+}

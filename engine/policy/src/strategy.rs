@@ -1,0 +1,491 @@
+//! The policy as values: what `[policy]` of a graph may say, with the paper's defaults.
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weir_types::Span;
+
+use crate::reservations::BookingTable;
+
+/// The whole policy of a graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// When a request is let go.
+    pub drop: DropRule,
+    /// Which request is looked at first.
+    pub order: Order,
+    /// When requests are bound to a batch.
+    pub forming: BatchBinding,
+    /// Which module's batch runs next on a slot that several share.
+    pub arbitration: Arbitration,
+    /// Where requests wait.
+    pub mailbox: Mailboxes,
+    /// Whether a request that is certainly late is let go at once, rather than when its turn comes (the paper).
+    pub sweep: bool,
+    /// Whether requests that are about equally urgent go in random order, so that no stream is always the one that is let go;
+    /// if not, strictly by budget (the paper).
+    pub fair: bool,
+    /// How batch sizes are chosen; by default as the drop rule has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizing: Option<Sizing>,
+    /// What reservations remember of a resource (models with a plan).
+    pub tables: BookingTable,
+    /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
+    /// with a plan): 0 lets batches shrink to one at once, as PPipe's text has it; its published results used 0.95.
+    pub head_min_fraction: f64,
+}
+
+/// As PPipe's published results have it.
+const HEAD_MIN_FRACTION: f64 = 0.95;
+
+impl Policy {
+    /// How batch sizes are chosen.
+    #[must_use]
+    pub fn sizes(&self) -> Sizing {
+        self.sizing.unwrap_or(match self.drop {
+            DropRule::Weir(_) => Sizing::Together,
+            _ => Sizing::Fair,
+        })
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            drop: DropRule::default(),
+            order: Order::default(),
+            forming: BatchBinding::default(),
+            arbitration: Arbitration::default(),
+            mailbox: Mailboxes::default(),
+            sweep: true,
+            fair: true,
+            sizing: None,
+            tables: BookingTable::default(),
+            head_min_fraction: HEAD_MIN_FRACTION,
+        }
+    }
+}
+
+/// When a request is let go. Written as a word (`"none"`) or, with parameters, as a table
+/// (`{ rule = "pard", quantile = 0.1 }`).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "rule", rename_all = "kebab-case")]
+pub enum DropRule {
+    /// Never.
+    None,
+    /// PARD, Eq. 3: the way behind, the module itself and the way ahead.
+    Pard(Lookahead),
+    /// Clipper++: each module has its share of the SLO by execution time; a request over the share of the modules up to
+    /// here is dropped.
+    #[serde(rename = "clipper++")]
+    ClipperPlusPlus(Split),
+    /// Nexus: only the present module counts, in arrival order by windows of a batch.
+    Nexus(NexusScan),
+    /// Weir's own: as PARD, with what the simulator taught (see the book of the rule in ARCHITECTURE.md).
+    Weir(Lookahead),
+    /// PARD without the modules ahead.
+    Back,
+    /// PARD with execution times ahead, but no waits.
+    Sf,
+    /// Overload control after DAGOR: above a queueing delay, upstream admission is cut.
+    Oc(OverloadControl),
+    /// Fixed shares of the SLO, otherwise PARD's estimate of the present module.
+    Split(Split),
+    /// Shares of the SLO after the worst latency seen lately.
+    #[serde(serialize_with = "window_only")]
+    Wcl(Lookahead),
+    /// PARD with batch waits ahead taken as zero.
+    #[serde(serialize_with = "window_only")]
+    Lower(Lookahead),
+    /// PARD with batch waits ahead taken as whole executions.
+    #[serde(serialize_with = "window_only")]
+    Upper(Lookahead),
+}
+
+/// How the way ahead is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lookahead {
+    /// Which quantile of the summed batch waits is expected (PARD's lambda).
+    pub quantile: f64,
+    /// How far back queueing delays are averaged, linearly weighted.
+    pub window: Span,
+    /// How many recent waits are kept for the quantile (PARD's M).
+    pub samples: usize,
+    /// What a module tells of its queue.
+    pub queueing: Queueing,
+}
+
+/// Writes what a rule without a quantile takes, so that it can be read again.
+fn window_only<S: Serializer>(ahead: &Lookahead, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut table = serializer.serialize_struct("Lookahead", 2)?;
+    table.serialize_field("window", &ahead.window)?;
+    table.serialize_field("queueing", &ahead.queueing)?;
+    table.end()
+}
+
+impl Default for Lookahead {
+    fn default() -> Self {
+        Self {
+            quantile: 0.1,
+            window: Span::from_secs(5),
+            samples: 10_000,
+            queueing: Queueing::Present,
+        }
+    }
+}
+
+/// What a module tells of its queue, `q_i`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queueing {
+    /// The recent mean as far as what waits now bears it out, told at once when it moves.
+    #[default]
+    Present,
+    /// The recent mean, told once a second (the paper).
+    Recent,
+}
+
+/// How Nexus looks at its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NexusScan {
+    /// In which order.
+    pub scan: ScanBy,
+}
+
+/// In which order Nexus looks at its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanBy {
+    /// A window of a batch slides over it in arrival order (as PARD describes it).
+    #[default]
+    Window,
+    /// By deadline; whoever cannot be done when a batch of the planned size would be is let go (as its code does it).
+    Deadline,
+}
+
+/// How an SLO is split over modules.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Split {
+    /// Whether a request may use what earlier modules left over.
+    pub budget: Budget,
+    /// Among which modules the SLO is split, where the graph is no chain.
+    pub over: SplitScope,
+}
+
+/// Among which modules an SLO is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SplitScope {
+    /// Those of the longest path through the module: branches run at the same time.
+    #[default]
+    Path,
+    /// All modules, as PARD writes it: `SLO_k = SLO * d_k / sum over all N`.
+    Modules,
+}
+
+/// Whether shares add up along the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Budget {
+    /// The sum of the shares up to here bounds the time since sending.
+    #[default]
+    Cumulative,
+    /// The module's own share bounds the time since it got the request.
+    Local,
+}
+
+/// DAGOR-like overload control.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OverloadControl {
+    /// Mean queueing delay above which a module is overloaded (the paper's T).
+    pub threshold: Span,
+    /// Share of the input that is turned away while it is (the paper's alpha).
+    pub alpha: f64,
+}
+
+impl Default for OverloadControl {
+    fn default() -> Self {
+        Self {
+            threshold: Span::from_millis(25),
+            alpha: 0.4,
+        }
+    }
+}
+
+impl Default for DropRule {
+    fn default() -> Self {
+        Self::Pard(Lookahead::default())
+    }
+}
+
+impl DropRule {
+    /// Names that `rule` may have.
+    pub const NAMES: &'static [&'static str] = &[
+        "none",
+        "pard",
+        "weir",
+        "clipper++",
+        "nexus",
+        "back",
+        "sf",
+        "oc",
+        "split",
+        "wcl",
+        "lower",
+        "upper",
+    ];
+
+    /// Its name, as in TOML.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pard(_) => "pard",
+            Self::Weir(_) => "weir",
+            Self::ClipperPlusPlus(_) => "clipper++",
+            Self::Nexus(_) => "nexus",
+            Self::Back => "back",
+            Self::Sf => "sf",
+            Self::Oc(_) => "oc",
+            Self::Split(_) => "split",
+            Self::Wcl(_) => "wcl",
+            Self::Lower(_) => "lower",
+            Self::Upper(_) => "upper",
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for DropRule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Every parameter of every rule; which of them the rule has is checked after.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            rule: String,
+            quantile: Option<f64>,
+            window: Option<Span>,
+            samples: Option<usize>,
+            queueing: Option<Queueing>,
+            scan: Option<ScanBy>,
+            budget: Option<Budget>,
+            over: Option<SplitScope>,
+            threshold: Option<Span>,
+            alpha: Option<f64>,
+        }
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }"
+        )]
+        enum Form {
+            Word(String),
+            Table(Table),
+        }
+        use serde::de::Error;
+        let table = match Form::deserialize(deserializer)? {
+            Form::Word(rule) => Table {
+                rule,
+                quantile: None,
+                window: None,
+                samples: None,
+                queueing: None,
+                scan: None,
+                budget: None,
+                over: None,
+                threshold: None,
+                alpha: None,
+            },
+            Form::Table(table) => table,
+        };
+        let ahead = Lookahead::default();
+        let ahead = Lookahead {
+            quantile: table.quantile.unwrap_or(ahead.quantile),
+            window: table.window.unwrap_or(ahead.window),
+            samples: table.samples.unwrap_or(ahead.samples),
+            queueing: table.queueing.unwrap_or(ahead.queueing),
+        };
+        let split = Split {
+            budget: table.budget.unwrap_or_default(),
+            over: table.over.unwrap_or_default(),
+        };
+        let control = OverloadControl::default();
+        let control = OverloadControl {
+            threshold: table.threshold.unwrap_or(control.threshold),
+            alpha: table.alpha.unwrap_or(control.alpha),
+        };
+        let (rule, takes): (Self, &[&str]) = match table.rule.as_str() {
+            "none" => (Self::None, &[]),
+            "pard" => (Self::Pard(ahead), &["quantile", "window", "samples", "queueing"]),
+            "weir" => (Self::Weir(ahead), &["quantile", "window", "samples", "queueing"]),
+            "clipper++" => (Self::ClipperPlusPlus(split), &["budget", "over"]),
+            "nexus" => (
+                Self::Nexus(NexusScan {
+                    scan: table.scan.unwrap_or_default(),
+                }),
+                &["scan"],
+            ),
+            "back" => (Self::Back, &[]),
+            "sf" => (Self::Sf, &[]),
+            "oc" => (Self::Oc(control), &["threshold", "alpha"]),
+            "split" => (Self::Split(split), &["budget", "over"]),
+            "wcl" => (Self::Wcl(ahead), &["window", "queueing"]),
+            "lower" => (Self::Lower(ahead), &["window", "queueing"]),
+            "upper" => (Self::Upper(ahead), &["window", "queueing"]),
+            other => return Err(D::Error::unknown_variant(other, Self::NAMES)),
+        };
+        let given = [
+            ("quantile", table.quantile.is_some()),
+            ("window", table.window.is_some()),
+            ("samples", table.samples.is_some()),
+            ("queueing", table.queueing.is_some()),
+            ("scan", table.scan.is_some()),
+            ("budget", table.budget.is_some()),
+            ("over", table.over.is_some()),
+            ("threshold", table.threshold.is_some()),
+            ("alpha", table.alpha.is_some()),
+        ];
+        if let Some((key, _)) = given.iter().find(|(key, given)| *given && !takes.contains(key)) {
+            return Err(D::Error::custom(format!(
+                "the rule \"{}\" has no parameter \"{key}\"",
+                rule.name()
+            )));
+        }
+        if !(0.0..=1.0).contains(&ahead.quantile) {
+            return Err(D::Error::custom("quantile must lie between 0 and 1"));
+        }
+        if !(0.0..1.0).contains(&control.alpha) {
+            return Err(D::Error::custom("alpha must be at least 0 and below 1"));
+        }
+        if ahead.window == Span::ZERO || ahead.samples == 0 {
+            return Err(D::Error::custom("window and samples must be above zero"));
+        }
+        Ok(rule)
+    }
+}
+
+/// Which request of a mailbox is looked at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// High budget first under overload, low budget first otherwise, with delayed transition (PARD 4.3). Under the rule
+    /// `weir`, of those with time to spare the low budget first also under overload.
+    #[default]
+    Adaptive,
+    /// First come, first served.
+    Fcfs,
+    /// Always the most remaining budget.
+    Hbf,
+    /// Always the least remaining budget.
+    Lbf,
+    /// As adaptive, without the delay.
+    Instant,
+}
+
+/// How batch sizes are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sizing {
+    /// Each module has its part of the SLO by its execution (the paper).
+    Fair,
+    /// For all modules together, the slowest first, and smaller where deadlines ask for it.
+    Together,
+}
+
+/// Where requests of a module wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mailboxes {
+    /// In one mailbox before all its workers.
+    #[default]
+    Pool,
+    /// In a mailbox of each worker, dealt out in turn as they come (the paper). For pools of a module's own.
+    Worker,
+}
+
+/// When requests are bound to a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BatchBinding {
+    /// As soon as the batch before it starts executing (the paper).
+    #[serde(rename = "eager")]
+    Early,
+    /// When the slot is free.
+    #[default]
+    Late,
+}
+
+/// Which module's batch runs next on a slot that several share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbitration {
+    /// The one that must start soonest.
+    LeastSlack,
+    /// The one deepest in the graph: what was begun is finished first.
+    #[default]
+    DownstreamFirst,
+    /// The one that has waited longest.
+    Fifo,
+    /// The one that has had the least time so far.
+    Weighted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct File {
+        policy: Policy,
+    }
+
+    fn check(toml: &str, expected: Result<DropRule, &str>) {
+        let read = toml::from_str::<File>(&format!("[policy]\ndrop = {toml}")).map(|file| file.policy.drop);
+        match expected {
+            Ok(rule) => assert_eq!(read.unwrap(), rule),
+            Err(part) => {
+                let error = read.unwrap_err().to_string();
+                assert!(error.contains(part), "{toml}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn rules_are_words_or_tables() {
+        check("\"none\"", Ok(DropRule::None));
+        check("\"pard\"", Ok(DropRule::Pard(Lookahead::default())));
+        check(
+            "{ rule = \"pard\", quantile = 0.2, window = \"2s\" }",
+            Ok(DropRule::Pard(Lookahead {
+                quantile: 0.2,
+                window: Span::from_secs(2),
+                ..Lookahead::default()
+            })),
+        );
+        check(
+            "{ rule = \"clipper++\", budget = \"local\" }",
+            Ok(DropRule::ClipperPlusPlus(Split {
+                budget: Budget::Local,
+                over: SplitScope::Path,
+            })),
+        );
+        for name in DropRule::NAMES {
+            let quoted = format!("\"{name}\"");
+            let read = toml::from_str::<File>(&format!("[policy]\ndrop = {quoted}")).unwrap();
+            assert_eq!(read.policy.drop.name(), *name);
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_the_rule_lacks_is_refused() {
+        check(
+            "{ rule = \"nexus\", quantile = 0.2 }",
+            Err("no parameter \"quantile\""),
+        );
+        check("{ rule = \"pard\", quantile = 2.0 }", Err("between 0 and 1"));
+        check("\"prd\"", Err("unknown variant `prd`"));
+    }
+}

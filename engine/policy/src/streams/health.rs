@@ -1,0 +1,210 @@
+//! How a stream fared: whether it runs, how often and for how long it gave nothing, and what it met beside frames.
+
+use serde::{Deserialize, Serialize};
+use weir_types::{Span, Timestamp};
+
+/// Where a stream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamStanding {
+    /// Frames came until the run ended.
+    Running,
+    /// It came to its end, or broke off for good.
+    Ended,
+    /// It was away when the run ended.
+    Down,
+    /// It never gave a frame.
+    #[default]
+    NeverReached,
+}
+
+/// What became of a stream, as reports show it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StreamHealth {
+    /// Where it stands.
+    pub state: StreamStanding,
+    /// Times it gave nothing when it should have: away from the start, broken off, or silent.
+    pub outages: u64,
+    /// Times it came back.
+    pub reconnects: u64,
+    /// Seconds without frames, over all outages; each begins with the last frame before it.
+    pub down_s: f64,
+    /// The longest outage in seconds.
+    pub longest_outage_s: f64,
+    /// Seconds of outages in which it was connected and sent nothing, within `down_s`.
+    pub silent_s: f64,
+    /// Why the first outage was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_outage: Option<String>,
+    /// Why it was away when the run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down_because: Option<String>,
+    /// Frames that the decoder had to make up in part.
+    pub concealed: u64,
+    /// Times its media clock jumped and was rebased.
+    pub discontinuities: u64,
+    /// Frames left out because it is sampled.
+    pub not_sampled: u64,
+    /// Files of a folder that could not be read.
+    pub unreadable: u64,
+    /// Frames that were older than the SLO when they came.
+    pub stale: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Outage {
+    since: Timestamp,
+    reason: String,
+    silent: bool,
+}
+
+/// Keeps the health of one stream.
+#[derive(Debug, Clone)]
+pub struct HealthTracker {
+    /// When the stream was first to be opened.
+    began: Timestamp,
+    reached: bool,
+    ended: bool,
+    outage: Option<Outage>,
+    health: StreamHealth,
+}
+
+impl HealthTracker {
+    /// A stream that is about to be opened.
+    #[must_use]
+    pub fn new(began: Timestamp) -> Self {
+        Self {
+            began,
+            reached: false,
+            ended: false,
+            outage: None,
+            health: StreamHealth::default(),
+        }
+    }
+
+    /// Frames come.
+    pub fn on_running(&mut self, now: Timestamp) {
+        if let Some(outage) = self.outage.take() {
+            self.health.reconnects += u64::from(self.reached);
+            close(&mut self.health, &outage, now);
+        }
+        self.reached = true;
+    }
+
+    /// None have come since `since`. Further reasons of one outage are not counted again; the last one is kept.
+    pub fn on_down(&mut self, reason: &str, silent: bool, since: Timestamp) {
+        if let Some(outage) = &mut self.outage {
+            reason.clone_into(&mut outage.reason);
+            return;
+        }
+        self.health.outages += 1;
+        self.health.first_outage.get_or_insert_with(|| reason.to_owned());
+        self.outage = Some(Outage {
+            since: if self.reached { since } else { self.began },
+            reason: reason.to_owned(),
+            silent,
+        });
+    }
+
+    /// No more will come. A stream that is away then, is so for good.
+    pub fn on_ended(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether it is away and tried again.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.outage.is_some() && !self.ended
+    }
+
+    /// How it fared until `now`.
+    #[must_use]
+    pub fn health(&self, now: Timestamp) -> StreamHealth {
+        let mut health = self.health.clone();
+        if let Some(outage) = &self.outage {
+            close(&mut health, outage, now);
+            health.down_because = Some(outage.reason.clone());
+        }
+        health.state = match (&self.outage, self.reached) {
+            (_, false) => StreamStanding::NeverReached,
+            (Some(_), true) => StreamStanding::Down,
+            (None, true) if self.ended => StreamStanding::Ended,
+            (None, true) => StreamStanding::Running,
+        };
+        health
+    }
+}
+
+fn close(health: &mut StreamHealth, outage: &Outage, now: Timestamp) {
+    let length: Span = now.since(outage.since);
+    health.down_s += length.as_secs_f64();
+    health.longest_outage_s = health.longest_outage_s.max(length.as_secs_f64());
+    if outage.silent {
+        health.silent_s += length.as_secs_f64();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Timestamp {
+        Timestamp::from_micros(s * 1_000_000)
+    }
+
+    #[test]
+    fn outages_are_counted_and_timed_from_the_last_frame() {
+        let mut tracker = HealthTracker::new(at(0));
+        tracker.on_running(at(1));
+        tracker.on_down("silent", true, at(10));
+        tracker.on_down("refused", false, at(12));
+        tracker.on_running(at(16));
+        tracker.on_down("closed", false, at(20));
+        tracker.on_running(at(22));
+        let health = tracker.health(at(30));
+        assert_eq!(health.state, StreamStanding::Running);
+        assert_eq!((health.outages, health.reconnects), (2, 2));
+        assert_eq!(
+            (health.down_s, health.longest_outage_s, health.silent_s),
+            (8.0, 6.0, 6.0)
+        );
+        assert_eq!(health.first_outage.as_deref(), Some("silent"));
+        assert_eq!(health.down_because, None);
+        tracker.on_ended();
+        assert_eq!(tracker.health(at(30)).state, StreamStanding::Ended);
+    }
+
+    #[test]
+    fn a_stream_that_never_came_was_away_all_the_time() {
+        let mut tracker = HealthTracker::new(at(2));
+        assert_eq!(tracker.health(at(5)).state, StreamStanding::NeverReached);
+        tracker.on_down("refused", false, at(3));
+        tracker.on_down("no route", false, at(4));
+        tracker.on_ended();
+        let health = tracker.health(at(62));
+        assert_eq!(health.state, StreamStanding::NeverReached);
+        assert_eq!((health.outages, health.reconnects, health.down_s), (1, 0, 60.0));
+        assert_eq!(health.first_outage.as_deref(), Some("refused"));
+        assert_eq!(health.down_because.as_deref(), Some("no route"));
+    }
+
+    #[test]
+    fn one_that_is_away_at_the_end_is_down() {
+        let mut tracker = HealthTracker::new(at(0));
+        tracker.on_running(at(1));
+        tracker.on_down("closed", false, at(5));
+        tracker.on_ended();
+        let health = tracker.health(at(9));
+        assert_eq!((health.state, health.down_s), (StreamStanding::Down, 4.0));
+    }
+
+    #[test]
+    fn one_that_was_away_at_the_start_and_came_has_an_outage_and_no_reconnect() {
+        let mut tracker = HealthTracker::new(at(0));
+        tracker.on_down("refused", false, at(1));
+        tracker.on_running(at(7));
+        let health = tracker.health(at(9));
+        assert_eq!((health.outages, health.reconnects, health.down_s), (1, 0, 7.0));
+    }
+}

@@ -1,0 +1,3 @@
+//! How many workers a module should have.
+
+pub(crate) mod scaling;

@@ -1,0 +1,144 @@
+//! What is about to come upon a module further on, and which of it is too much (rule `weir`).
+//!
+//! Of what is expected to come within a moment, a module delivers most requests by running those that bring little (as
+//! `dear` has it for what has come). So requests are counted by what they are expected to bring, and from the cheap end on
+//! as many are let through as the module can do.
+
+use weir_types::{Span, Timestamp};
+
+/// Over which it is looked at: which of two branches is the fuller one changes within half a second.
+const PRESENT: Span = Span::from_millis(200);
+
+/// Requests are told apart by this many items, up to `BINS` times that.
+const BIN: f64 = 0.25;
+const BINS: usize = 128;
+
+/// Who is expected to bring less than this is taken to bring nothing.
+const LIKELY: f64 = 0.5;
+
+/// Expected items of what comes, by how much each request brings.
+#[derive(Debug, Clone)]
+pub(super) struct BranchLoad {
+    /// Which stretch of `PRESENT` since the beginning.
+    stretch: u64,
+    /// Expected items that came within it, by bin.
+    now: [f32; BINS],
+    /// And within the one before.
+    before: [f32; BINS],
+    /// All of them together.
+    sums: (f32, f32),
+    /// The first bin of which not all can be done, and the part of it that is too much.
+    limit: (usize, f64),
+}
+
+impl Default for BranchLoad {
+    fn default() -> Self {
+        Self {
+            stretch: 0,
+            now: [0.0; BINS],
+            before: [0.0; BINS],
+            sums: (0.0, 0.0),
+            limit: (BINS, 0.0),
+        }
+    }
+}
+
+fn bin(items: f64) -> usize {
+    ((items / BIN) as usize).min(BINS - 1)
+}
+
+impl BranchLoad {
+    /// A request comes that is expected to bring so many items to the module, which can do `throughput` a second.
+    pub(super) fn observe(&mut self, items: f64, throughput: f64, now: Timestamp) {
+        let stretch = now.micros() / PRESENT.micros();
+        if stretch != self.stretch {
+            let next = stretch == self.stretch + 1;
+            (self.before, self.sums.1) = if next {
+                (self.now, self.sums.0)
+            } else {
+                ([0.0; BINS], 0.0)
+            };
+            (self.now, self.sums.0) = ([0.0; BINS], 0.0);
+            self.stretch = stretch;
+        }
+        self.now[bin(items)] += items as f32;
+        self.sums.0 += items as f32;
+        self.weigh(throughput, now);
+    }
+
+    fn weigh(&mut self, throughput: f64, now: Timestamp) {
+        let passed = (now.micros() % PRESENT.micros()) as f64 / PRESENT.micros() as f64;
+        let arrived = |now: f32, before: f32| f64::from(now) + f64::from(before) * (1.0 - passed);
+        let mut room = throughput * PRESENT.as_secs_f64();
+        self.limit = (BINS, 0.0);
+        if room <= 0.0 || arrived(self.sums.0, self.sums.1) <= room {
+            return;
+        }
+        for at in 0..BINS {
+            let here = arrived(self.now[at], self.before[at]);
+            if here > room {
+                self.limit = (at, 1.0 - room / here);
+                return;
+            }
+            room -= here;
+        }
+    }
+
+    /// How likely a request that is expected to bring so many items is one too many.
+    pub(super) fn excess_probability(&self, items: f64) -> f64 {
+        let (limit, part) = self.limit;
+        match bin(items).cmp(&limit) {
+            _ if items < LIKELY => 0.0,
+            std::cmp::Ordering::Less => 0.0,
+            std::cmp::Ordering::Equal => part,
+            std::cmp::Ordering::Greater => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One request each millisecond, in turn, for a second.
+    fn load(brings: &[f64], throughput: f64) -> BranchLoad {
+        let mut load = BranchLoad::default();
+        for (ms, items) in (0..1_000).zip(brings.iter().cycle()) {
+            load.observe(*items, throughput, Timestamp::ZERO + Span::from_millis(ms));
+        }
+        load
+    }
+
+    #[test]
+    fn what_brings_much_is_too_much_first() {
+        // 250 requests a second of each kind: 250, 500, 1000 and 2000 items.
+        let load = |throughput| load(&[1.0, 2.0, 4.0, 8.0], throughput);
+        let all = |load: &BranchLoad| [1.0, 2.0, 4.0, 8.0].map(|items| load.excess_probability(items));
+        assert_eq!(all(&load(3_800.0)), [0.0; 4], "there is time for all");
+        let [one, two, four, eight] = all(&load(2_750.0));
+        assert_eq!([one, two, four], [0.0; 3]);
+        assert!((eight - 0.5).abs() < 0.03, "{eight}");
+        let [one, two, four, eight] = all(&load(500.0));
+        assert_eq!([one, four, eight], [0.0, 1.0, 1.0]);
+        assert!((two - 0.5).abs() < 0.03, "{two}");
+    }
+
+    #[test]
+    fn of_what_is_alike_a_part_is_too_much() {
+        let load = load(&[1.0, 0.0], 400.0);
+        assert!((load.excess_probability(1.0) - 0.2).abs() < 0.02);
+        assert_eq!(
+            load.excess_probability(0.0),
+            0.0,
+            "who goes elsewhere is not in the way"
+        );
+    }
+
+    #[test]
+    fn what_is_long_gone_no_longer_counts() {
+        let mut load = load(&[1.0], 100.0);
+        assert!(load.excess_probability(1.0) > 0.8);
+        load.observe(1.0, 100.0, Timestamp::ZERO + Span::from_secs(3));
+        assert_eq!(load.excess_probability(1.0), 0.0);
+    }
+}

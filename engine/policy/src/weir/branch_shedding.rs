@@ -1,0 +1,48 @@
+//! What requests that arrive here will ask of the modules downstream, and which had better not be run first because of
+//! it: where branches are exclusive or frames bring crops, one branch may have too much to do while another has time.
+
+use weir_types::{StreamId, Timestamp};
+
+use super::branch_load::BranchLoad;
+use crate::pard::state_planner::StatePlanner;
+
+/// What is about to arrive at the modules downstream, in the order of their numbers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BranchShedding {
+    loads: Vec<BranchLoad>,
+}
+
+impl BranchShedding {
+    /// A request of `stream` has arrived; where streams do not differ there is nothing to learn of it.
+    pub(crate) fn observe(&mut self, stream: StreamId, planner: &StatePlanner, now: Timestamp) {
+        if !planner.streams_differ() {
+            return;
+        }
+        let downstream = planner.modules_downstream();
+        self.loads.resize_with(downstream.len(), BranchLoad::default);
+        for (load, &module) in self.loads.iter_mut().zip(downstream) {
+            if let Some(items) = planner.expected_items(stream, module) {
+                load.observe(items, planner.throughput(module), now);
+            }
+        }
+    }
+
+    /// How likely a request of `stream` is too much for a module downstream, or over the cost limit there.
+    pub(crate) fn shed_probability(&self, stream: StreamId, planner: &StatePlanner) -> f64 {
+        if !planner.streams_differ() {
+            return 0.0;
+        }
+        let downstream = planner.modules_downstream().iter().zip(&self.loads);
+        let probabilities = downstream.map(|(&module, load)| {
+            let Some(items) = planner.expected_items(stream, module) else {
+                return 0.0;
+            };
+            let limit = planner.cost_limit(module);
+            if limit.is_some_and(|limit| items > f64::from(limit)) {
+                return 1.0;
+            }
+            load.excess_probability(items)
+        });
+        probabilities.fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,90 @@
+//! Which requests are too dear under overload: where frames bring crops, one crowded frame takes the time of many others.
+//!
+//! A module that cannot run all that comes delivers most requests by running the cheap ones (Moore and Hodgson: of jobs
+//! with alike windows let go of the longest). The limit is where those at or below it are what the module can do.
+
+/// Items that are told apart; requests with more count as that many.
+const ITEMS: usize = 64;
+/// Weight of what came since the last reading.
+const GAIN: f64 = 0.2;
+
+/// What comes in by size, and the size beyond which it is too dear.
+#[derive(Debug, Clone)]
+pub(crate) struct CostLimit {
+    /// Requests since the last reading, by items.
+    came: [u32; ITEMS + 1],
+    /// The same, smoothed.
+    usual: [f64; ITEMS + 1],
+    limit: Option<u32>,
+}
+
+impl Default for CostLimit {
+    fn default() -> Self {
+        Self {
+            came: [0; ITEMS + 1],
+            usual: [0.0; ITEMS + 1],
+            limit: None,
+        }
+    }
+}
+
+impl CostLimit {
+    pub(crate) fn on_arrived(&mut self, items: u32) {
+        self.came[(items as usize).min(ITEMS)] += 1;
+    }
+
+    /// Finds the limit anew: `input` items a second come in, `throughput` can be done.
+    pub(crate) fn update(&mut self, input: f64, throughput: f64) {
+        for (usual, came) in self.usual.iter_mut().zip(&mut self.came) {
+            *usual += GAIN * (f64::from(*came) - *usual);
+            *came = 0;
+        }
+        let work = |items: usize| self.usual[items] * items as f64;
+        let all: f64 = (0..=ITEMS).map(work).sum();
+        let kinds = self.usual.iter().filter(|usual| **usual > 0.01).count();
+        if kinds < 2 || input <= throughput || all <= 0.0 {
+            self.limit = None;
+            return;
+        }
+        let room = all * throughput / input;
+        let mut taken = 0.0;
+        let limit = (0..=ITEMS).find(|&items| {
+            taken += work(items);
+            taken > room
+        });
+        self.limit = limit.map(|items| items as u32);
+    }
+
+    /// The size above which requests are too dear; `None` where none is.
+    pub(crate) fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_where_the_cheap_ones_fill_the_module() {
+        let mut cost_limit = CostLimit::default();
+        let mut update = |throughput| {
+            for items in [1, 1, 2, 2, 4, 10] {
+                cost_limit.on_arrived(items);
+            }
+            cost_limit.update(20.0, throughput);
+            cost_limit.limit()
+        };
+        assert_eq!(update(20.0), None, "all can be run");
+        assert_eq!(update(12.0), Some(10), "all but the largest");
+        assert_eq!(update(5.0), Some(2));
+    }
+
+    #[test]
+    fn where_all_are_alike_none_is_dear() {
+        let mut cost_limit = CostLimit::default();
+        (0..100).for_each(|_| cost_limit.on_arrived(3));
+        cost_limit.update(300.0, 100.0);
+        assert_eq!(cost_limit.limit(), None);
+    }
+}

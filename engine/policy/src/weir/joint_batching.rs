@@ -1,0 +1,199 @@
+//! Batch sizes for all modules together: where the graph is slowest, batches may take the time that others do not need.
+//!
+//! Dynamic batching as the papers have it (Nexus, PARD 5.1) gives each module the part of the SLO that its execution has
+//! in the whole, and the largest batch whose doubled duration fits. The slowest module then runs smaller batches than it
+//! could while fast ones have time that they do not use. Here the module with the least capacity is raised first, as long
+//! as on every path the doubled durations still fit the SLO.
+
+use serde::{Deserialize, Serialize};
+use weir_types::{ModuleId, Profile, Span, Topology};
+
+/// What a module is known by to the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleInfo {
+    /// How long its batches take.
+    pub profile: Profile,
+    /// Batch sizes that its model may run, ascending.
+    pub batch: Vec<u32>,
+    /// On how many slots its model is placed.
+    pub workers: u32,
+}
+
+/// How much a module has to do and to do it with, lately.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ModuleDemand {
+    /// Slots that it has, or its share of them.
+    pub(crate) workers: f64,
+    /// Mean items of a request of the graph.
+    pub(crate) items: f64,
+    /// Measured over profiled durations.
+    pub(crate) ratio: f64,
+}
+
+/// A size that brings less than this over the one before is not worth its latency.
+const GAIN: f64 = 1.02;
+
+/// Where no module shares its slots, all of them are there, and every request brings one item to each, a module that can
+/// do so many times what the slowest can gets no larger batches: they would bring latency alone. On shared slots they save
+/// time for the others, and where items vary or workers come and go any module is the slowest at times.
+const HEADROOM: f64 = 1.03;
+
+/// Chooses a batch size for every module; `own`: none shares its slots.
+pub(crate) fn joint_batch_sizes(
+    peers: &[ModuleInfo],
+    standing: &[ModuleDemand],
+    topology: &Topology,
+    room: Span,
+    own: bool,
+) -> Vec<u32> {
+    let mut sizes: Vec<u32> = peers
+        .iter()
+        .map(|peer| peer.batch.first().copied().unwrap_or(1))
+        .collect();
+    let duration = |module: usize, size: u32| {
+        let ratio = standing.get(module).map_or(1.0, |standing| standing.ratio);
+        peers[module].profile.duration(size).scale(ratio)
+    };
+    let capacity = |module: usize, size: u32| {
+        let of = standing.get(module);
+        let (workers, items) = of.map_or((1.0, 1.0), |of| (of.workers, of.items));
+        let a_slot = f64::from(size) / duration(module, size).as_secs_f64().max(1e-6);
+        a_slot * workers / items.max(1e-3)
+    };
+    let larger = |module: usize, size: u32| {
+        let throughput = |size| peers[module].profile.throughput(size);
+        let mut sizes = peers[module].batch.iter().copied();
+        sizes.find(|&next| next > size && throughput(next) > throughput(size) * GAIN)
+    };
+    let steady = |(peer, of): (&ModuleInfo, &ModuleDemand)| {
+        (of.items - 1.0).abs() < 1e-3 && (of.workers - f64::from(peer.workers)).abs() < 1e-3
+    };
+    let even = own && peers.iter().zip(standing).all(steady);
+    let mut open: Vec<usize> = (0..peers.len()).collect();
+    while let Some(place) = (0..open.len()).min_by(|&a, &b| {
+        let of = |place: usize| capacity(open[place], sizes[open[place]]);
+        of(a).total_cmp(&of(b))
+    }) {
+        let module = open[place];
+        let before = sizes[module];
+        let slowest = (0..peers.len())
+            .map(|module| capacity(module, sizes[module]))
+            .fold(f64::INFINITY, f64::min);
+        if even && capacity(module, before) > slowest * HEADROOM {
+            break;
+        }
+        let raised = larger(module, before).filter(|&next| {
+            sizes[module] = next;
+            longest(topology, |module| duration(module, sizes[module]) * 2) <= room
+        });
+        if raised.is_none() {
+            sizes[module] = before;
+            open.swap_remove(place);
+        }
+    }
+    sizes
+}
+
+/// The longest path by the latency of its modules.
+fn longest(topology: &Topology, latency: impl Fn(usize) -> Span) -> Span {
+    let mut until = vec![Span::ZERO; topology.len()];
+    let mut longest = Span::ZERO;
+    for module in 0..topology.len() {
+        let done = until[module] + latency(module);
+        longest = longest.max(done);
+        for next in topology.successors(ModuleId(module as u32)) {
+            until[next.index()] = until[next.index()].max(done);
+        }
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn peer(fixed_ms: u64, each_ms: u64, workers: u32) -> ModuleInfo {
+        let batch = vec![1, 2, 4, 8, 16];
+        let points = batch
+            .iter()
+            .map(|&size| (size, Span::from_millis(fixed_ms + each_ms * u64::from(size))));
+        ModuleInfo {
+            profile: Profile::new(points.collect()).unwrap(),
+            batch,
+            workers,
+        }
+    }
+
+    fn standing(peers: &[ModuleInfo]) -> Vec<ModuleDemand> {
+        let of = |peer: &ModuleInfo| ModuleDemand {
+            workers: f64::from(peer.workers),
+            items: 1.0,
+            ratio: 1.0,
+        };
+        peers.iter().map(of).collect()
+    }
+
+    fn chain(modules: usize) -> Topology {
+        let next = |module: usize| (module + 1..modules.min(module + 2)).map(|next| ModuleId(next as u32));
+        Topology::new((0..modules).map(|module| next(module).collect()).collect())
+    }
+
+    #[test]
+    fn the_slowest_gets_the_time_that_others_leave() {
+        let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 4)];
+        let sizes = joint_batch_sizes(
+            &peers,
+            &standing(&peers),
+            &chain(3),
+            Span::from_millis(200),
+            false,
+        );
+        assert_eq!(sizes, [8, 16, 8]);
+        let sizes = joint_batch_sizes(
+            &peers,
+            &standing(&peers),
+            &chain(3),
+            Span::from_millis(120),
+            false,
+        );
+        assert_eq!(
+            sizes,
+            [4, 8, 4],
+            "the slowest first, the others with what is left"
+        );
+        let sizes = joint_batch_sizes(&peers, &standing(&peers), &chain(3), Span::ZERO, false);
+        assert_eq!(sizes, [1, 1, 1]);
+    }
+
+    #[test]
+    fn who_has_slots_of_their_own_and_keeps_up_runs_small_batches() {
+        let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 1)];
+        let sizes = |standing: &[ModuleDemand]| {
+            joint_batch_sizes(&peers, standing, &chain(3), Span::from_millis(400), true)
+        };
+        let mut standing = standing(&peers);
+        // 16 in 74 ms is 216 a second; one in 5 ms is 200 on a slot, and two in 6 ms are 333.
+        assert_eq!(sizes(&standing), [1, 16, 2]);
+        standing[2].items = 1.5;
+        assert_eq!(sizes(&standing), [16, 16, 16], "what varies needs all it can get");
+        standing[2].items = 1.0;
+        standing[0].workers = 3.0;
+        assert_eq!(sizes(&standing), [16, 16, 16], "one of its workers is away");
+    }
+
+    proptest! {
+        /// The sizes fit the room on every path wherever the smallest do.
+        #[test]
+        fn they_fit(fixed in prop::collection::vec((1_u64..20, 1_u64..10, 1_u32..5), 4), room_ms in 1_u64..800, own: bool) {
+            let peers: Vec<ModuleInfo> = fixed.into_iter().map(|(a, c, workers)| peer(a, c, workers)).collect();
+            let diamond = Topology::new(vec![vec![ModuleId(1), ModuleId(2)], vec![ModuleId(3)], vec![ModuleId(3)], vec![]]);
+            let room = Span::from_millis(room_ms);
+            let sizes = joint_batch_sizes(&peers, &standing(&peers), &diamond, room, own);
+            let latency = |module: usize| peers[module].profile.duration(sizes[module]) * 2;
+            let least = longest(&diamond, |module| peers[module].profile.duration(1) * 2);
+            prop_assert!(longest(&diamond, latency) <= room.max(least), "{sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Keeping the workers of a pool out of step (rule `weir`).
+//!
+//! When a burst begins, idle workers all take a full batch at about the same time, and go on in step: what they finish
+//! falls upon the next module in one heap a batch apart, and waits there. A pool whose batches end evenly spread hands on
+//! an even stream. So a batch that would end together with another is made smaller, to end before it. A round later the
+//! workers are spread, and all batches full again.
+
+use weir_types::{Span, Timestamp};
+
+/// How far apart batches end at least, as a part of the duration of a full one over the workers.
+const MIN_GAP: f64 = 0.8;
+
+/// A batch is not made smaller than the full one over this.
+const MIN_SIZE_DIV: u32 = 10;
+
+/// The largest batch, up to `full` items, that starts at `start` on an idle worker and ends apart from those that run;
+/// `full` where there is none. `ends` has the ends of the batches that run on the other workers, of which `workers` are up.
+pub(crate) fn staggered_batch_limit(
+    full: u32,
+    start: Timestamp,
+    workers: usize,
+    ends: impl Iterator<Item = Timestamp> + Clone,
+    expected: impl Fn(u32) -> Span,
+) -> u32 {
+    let gap = expected(full).scale(MIN_GAP / workers.max(1) as f64);
+    let end_of = |size: u32| start + expected(size);
+    let meets = |end: Timestamp| {
+        let mut others = ends.clone();
+        others.find(|other| other.micros().abs_diff(end.micros()) < gap.micros())
+    };
+    let mut size = full;
+    while let Some(other) = meets(end_of(size)) {
+        let mut smaller = (full / MIN_SIZE_DIV + 1..size).rev();
+        let Some(before) = smaller.find(|&size| end_of(size) + gap <= other) else {
+            return full;
+        };
+        size = before;
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module::{Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
+    use crate::strategy::Policy;
+    use crate::weir::joint_batching::ModuleInfo;
+    use weir_types::Profile;
+    use weir_types::Span;
+    use weir_types::Topology;
+    use weir_types::{ModuleId, RequestId, SlotId, StreamId};
+
+    const FULL: u32 = 32;
+
+    fn module(workers: u32) -> Module {
+        let points = [1, FULL].map(|size| (size, Span::from_millis(5 + 4 * u64::from(size))));
+        let profile = Profile::new(points.to_vec()).unwrap();
+        let batch = vec![1, 2, 4, 8, 16, FULL];
+        Module::new(ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_secs(10),
+            policy: Policy {
+                drop: serde_json::from_value(serde_json::json!("weir")).unwrap(),
+                ..Policy::default()
+            },
+            slots: (0..workers).map(SlotId).collect(),
+            pool: Pool::Own,
+            batch: batch.clone(),
+            profile: profile.clone(),
+            topology: Topology::new(vec![vec![]]),
+            peers: vec![ModuleInfo {
+                profile,
+                batch,
+                workers,
+            }],
+            seed: 1,
+        })
+    }
+
+    /// `(start, end, items)` of all batches when so many requests come at once.
+    fn batches(workers: u32, requests: u64) -> Vec<(Timestamp, Timestamp, u32)> {
+        let mut module = module(workers);
+        let arrived = |request| ModuleEvent::Arrived {
+            request: RequestId(request),
+            stream: StreamId(0),
+            sent_at: Timestamp::ZERO,
+            items: 1,
+            droppable: true,
+        };
+        let mut now = Timestamp::ZERO;
+        let mut facts: Vec<ModuleEvent> = (0..requests).map(arrived).collect();
+        let (mut ran, mut under_way) = (Vec::new(), Vec::new());
+        loop {
+            let mut effects = Vec::new();
+            module.step(facts.drain(..), now, &mut effects);
+            for effect in effects {
+                if let ModuleEffect::Run {
+                    batch,
+                    slices,
+                    expected,
+                    ..
+                } = effect
+                {
+                    ran.push((now, now + expected, slices.len() as u32));
+                    under_way.push((now + expected, batch, expected));
+                }
+            }
+            under_way.sort_unstable_by_key(|run| std::cmp::Reverse(run.0));
+            let Some((end, batch, took)) = under_way.pop() else {
+                return ran;
+            };
+            now = end;
+            facts.push(ModuleEvent::Finished { batch, took });
+        }
+    }
+
+    #[test]
+    fn batches_end_apart_and_are_full_after_the_first_round() {
+        for workers in 2..=6 {
+            let requests = 20 * u64::from(workers * FULL);
+            let ran = batches(workers, requests);
+            let items: u32 = ran.iter().map(|batch| batch.2).sum();
+            assert_eq!(u64::from(items), requests, "each once");
+            let gap = Span::from_millis(133).scale(MIN_GAP / f64::from(workers));
+            let queued = &ran[..ran.len() - 2 * workers as usize];
+            for (at, &(start, end, items)) in queued.iter().enumerate() {
+                let beside = queued[..at].iter().filter(|other| other.1 > start);
+                for other in beside {
+                    let apart = other.1.micros().abs_diff(end.micros());
+                    assert!(apart >= gap.micros(), "{workers} workers: {apart} us apart");
+                }
+                assert!(at < workers as usize || items == FULL, "batch {at} of {items}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_comes_alone_is_not_held_up_by_it() {
+        let ran = batches(4, 3);
+        assert_eq!(ran.iter().map(|batch| batch.2).sum::<u32>(), 3);
+        assert!(ran.iter().all(|batch| batch.0 == Timestamp::ZERO));
+    }
+}
