@@ -190,8 +190,8 @@ fn outlook() -> f64 {
     };
     let mut told = [state(last), other].map(Arc::new).into_iter().cycle();
     let states = (0..=last).map(state).collect();
-    let rule = DropRule::default();
-    let mut planner = StatePlanner::new(ModuleId(0), Span::from_millis(400), rule, &topology, states);
+    let estimation = Policy::default().estimation();
+    let mut planner = StatePlanner::new(ModuleId(0), Span::from_millis(400), estimation, &topology, states);
     timed(500, || {
         told.next()
             .into_iter()

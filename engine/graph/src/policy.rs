@@ -26,67 +26,118 @@ const PARAMETERS: &[&str] = &[
     "alpha",
 ];
 
+/// Keys of `[policy]` that hold a strategy with its parameters.
+const STRATEGIES: &[&str] = &[
+    "admission",
+    "estimate",
+    "joint_sizing",
+    "slack",
+    "stagger",
+    "cost_limit",
+    "branch_shedding",
+    "overload_control",
+];
+
 /// Reads `[policy]`; what is wrong is reported and left at its default.
 pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
-    let mut policy = Policy::default();
     let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, reports) else {
-        return policy;
+        return Policy::default();
     };
-    fields.expect(
-        &[
-            "drop",
-            "order",
-            "forming",
-            "arbitration",
-            "mailbox",
-            "sweep",
-            "fair",
-            "sizing",
-            "tables",
-            "head_min_fraction",
-        ],
-        false,
-        reports,
-    );
+    let words = [
+        "preset",
+        "drop",
+        "order",
+        "forming",
+        "arbitration",
+        "mailbox",
+        "sweep",
+        "fair",
+        "sizing",
+        "tables",
+        "head_min_fraction",
+    ];
+    fields.expect(&[&words, STRATEGIES].concat(), false, reports);
+    let mut policy = preset(&fields, reports).unwrap_or_default();
     if let Some(drop) = fields
         .entry("drop")
         .and_then(|entry| drop_rule(&entry.node, reports))
     {
         policy.drop = drop;
     }
-    if let Some(order) = word(&fields, "order", reports) {
-        policy.order = order;
-    }
-    if let Some(forming) = word(&fields, "forming", reports) {
-        policy.forming = forming;
-    }
-    if let Some(arbitration) = word(&fields, "arbitration", reports) {
-        policy.arbitration = arbitration;
-    }
-    if let Some(mailbox) = word(&fields, "mailbox", reports) {
-        policy.mailbox = mailbox;
-    }
-    if let Some(sizing) = word(&fields, "sizing", reports) {
-        policy.sizing = Some(sizing);
-    }
-    if let Some(tables) = word(&fields, "tables", reports) {
-        policy.tables = tables;
-    }
+    set(&mut policy.order, word(&fields, "order", reports));
+    set(&mut policy.forming, word(&fields, "forming", reports));
+    set(&mut policy.arbitration, word(&fields, "arbitration", reports));
+    set(&mut policy.mailbox, word(&fields, "mailbox", reports));
+    set(&mut policy.sizing, word(&fields, "sizing", reports).map(Some));
+    set(&mut policy.tables, word(&fields, "tables", reports));
+    set(&mut policy.sweep, fields.flag("sweep", reports).into_value());
+    set(&mut policy.fair, fields.flag("fair", reports).into_value());
     let fraction = fields.read("head_min_fraction", reports, |node| match node.content {
         Content::Number(number) if (0.0..=1.0).contains(&number) => Ok(number),
         Content::Whole(whole @ (0 | 1)) => Ok(whole as f64),
         _ => Err("a number from 0 to 1".to_owned()),
     });
-    if let Some(fraction) = fraction.into_value() {
-        policy.head_min_fraction = fraction;
-    }
-    if let Some(sweep) = fields.flag("sweep", reports).into_value() {
-        policy.sweep = sweep;
-    }
-    if let Some(fair) = fields.flag("fair", reports).into_value() {
-        policy.fair = fair;
+    set(&mut policy.head_min_fraction, fraction.into_value());
+    for key in STRATEGIES {
+        if let Some(entry) = fields.entry(key)
+            && let Some(given) = strategy(entry, reports)
+        {
+            take(&mut policy, given, key);
+        }
     }
     policy
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// The policy that `preset` names, from which the other keys depart.
+fn preset(fields: &Fields<'_>, reports: &mut Reports) -> Option<Policy> {
+    let field = fields.text("preset", reports).and_then(|name| {
+        let policy = Policy::preset(&name.value);
+        if policy.is_none() {
+            let hint = spelling::hint(&name.value, "presets", Policy::presets());
+            reports.add(name.at, format!("there is no preset \"{}\"", name.value), hint);
+        }
+        policy
+    });
+    field.into_value()
+}
+
+/// A policy of which only the strategy of `entry` is set; `None` where it was reported.
+fn strategy(entry: &Entry, reports: &mut Reports) -> Option<Policy> {
+    let value = plain(&entry.node)?;
+    let table = toml::Table::from_iter([(entry.name.clone(), value)]);
+    match Policy::deserialize(toml::Value::Table(table)) {
+        Ok(policy) => {
+            let bad = policy.bad_parameter();
+            if let Some(problem) = &bad {
+                reports.add(entry.at, format!("`{}`: {problem}", entry.name), None);
+            }
+            bad.is_none().then_some(policy)
+        }
+        Err(error) => {
+            let message = format!("`{}`: {}", entry.name, error.message().trim());
+            reports.add(entry.at, message, None);
+            None
+        }
+    }
+}
+
+fn take(policy: &mut Policy, given: Policy, key: &str) {
+    match key {
+        "admission" => policy.admission = given.admission,
+        "estimate" => policy.estimate = given.estimate,
+        "joint_sizing" => policy.joint_sizing = given.joint_sizing,
+        "slack" => policy.slack = given.slack,
+        "stagger" => policy.stagger = given.stagger,
+        "cost_limit" => policy.cost_limit = given.cost_limit,
+        "branch_shedding" => policy.branch_shedding = given.branch_shedding,
+        _ => policy.overload_control = given.overload_control,
+    }
 }
 
 /// Why serde did not take a word; keeps the words that it knows.
@@ -208,7 +259,7 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option
     }
 }
 
-/// A scalar as a plain TOML value; `None` where it was broken and reported.
+/// A value as plain TOML; `None` where it was broken and reported.
 fn plain(node: &Node) -> Option<toml::Value> {
     Some(match &node.content {
         Content::Text(text) => toml::Value::String(text.clone()),
@@ -216,7 +267,11 @@ fn plain(node: &Node) -> Option<toml::Value> {
         Content::Number(number) => toml::Value::Float(*number),
         Content::Flag(flag) => toml::Value::Boolean(*flag),
         Content::List(_) | Content::Date => toml::Value::Array(Vec::new()),
-        Content::Table(_) => toml::Value::Table(toml::Table::new()),
+        Content::Table(entries) => {
+            let entries = entries.iter();
+            let values = entries.map(|entry| Some((entry.name.clone(), plain(&entry.node)?)));
+            toml::Value::Table(values.collect::<Option<_>>()?)
+        }
         Content::Broken => return None,
     })
 }

@@ -9,6 +9,8 @@
 //! goes by.
 
 mod accounting;
+mod admission;
+mod baselines;
 mod flow;
 mod measure;
 mod module;
@@ -25,6 +27,10 @@ pub use accounting::ledger::{Counts, Ledger, Outcome};
 pub use accounting::report::{
     DropCount, ModuleReport, ModuleStats, Report, RunInfo, RunStats, SinkReport, StreamReport,
 };
+pub use admission::{AdmissionRule, BatchView, Candidate};
+pub use baselines::nexus::{NexusScan, ScanBy};
+pub use baselines::overload_control::OverloadControl;
+pub use baselines::shares::{Budget, ShareWeight, Shares, Split, SplitScope};
 pub use flow::concurrency_limit::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec, Overflow};
 pub use flow::join::Join;
 pub use flow::reorder::ReorderBuffer;
@@ -33,15 +39,15 @@ pub use measure::histogram::{Histogram, Quantiles};
 pub use measure::window::Window;
 pub use module::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
-pub use pard::broker::{Candidate, admit, is_predictive, nexus_passes};
+pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};
 pub use pard::priority::AdaptivePriority;
 pub use pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
 pub use queue::depq::{Depq, End};
 pub use queue::tie_break::{STRIDE, scattered};
 pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use strategy::{
-    Arbitration, BatchBinding, Budget, DropRule, Lookahead, Mailboxes, NexusScan, Order, OverloadControl,
-    Policy, Queueing, ScanBy, Sizing, Split, SplitScope,
+    Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
+    Sizing, Switch,
 };
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
@@ -50,4 +56,8 @@ pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LE
 pub use streams::reconnect::{Backoff, ReconnectSpec};
 pub use streams::silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
 pub use supply::scaling::{Scaler, ScalingRule};
-pub use weir::joint_batching::ModuleInfo;
+pub use weir::branch_load::BranchLoadSpec;
+pub use weir::cost_limit::CostLimitSpec;
+pub use weir::joint_batching::{JointSizingSpec, ModuleInfo};
+pub use weir::slack::SlackSpec;
+pub use weir::stagger::StaggerSpec;

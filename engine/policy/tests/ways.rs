@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use weir_policy::{
-    BatchWaitSamples, DropRule, ModuleState, QuantileSketch, StatePlanner, path_wait_quantile,
+    BatchWaitSamples, DropRule, ModuleState, Policy, QuantileSketch, StatePlanner, path_wait_quantile,
 };
 use weir_types::{ModuleId, Span, Topology};
 
@@ -140,7 +140,7 @@ proptest! {
                 let ahead = |told: &[ModuleState]| {
                     let fresh = (0..graph.modules()).map(|id| ModuleState::initial(ModuleId(id), Span::ZERO));
                     let mut planner =
-                        StatePlanner::new(ModuleId(module), Span::from_secs(1), rule.clone(), &topology, fresh.collect());
+                        StatePlanner::new(ModuleId(module), Span::from_secs(1), Policy { drop: rule.clone(), ..Policy::default() }.estimation(), &topology, fresh.collect());
                     // Asked in between, too: what was concluded before must not stay.
                     for state in told {
                         let _ = planner.downstream_estimate();

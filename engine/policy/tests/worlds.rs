@@ -144,7 +144,7 @@ fn the_books_add_up_and_everything_ends_once() {
             let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
             // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
-            assert!(world.runs > 0 || is_predictive(&scene.policy.drop));
+            assert!(world.runs > 0 || scene.policy.is_predictive());
             if scene.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
             }

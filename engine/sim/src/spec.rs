@@ -1,6 +1,6 @@
 //! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
-use weir_policy::{DropRule, ModuleState, Policy, ScalingRule, StatePlanner};
+use weir_policy::{ModuleState, Policy, ScalingRule, StatePlanner};
 use weir_types::{ModuleId, Profile, Span, Topology};
 
 use crate::demand::Demand;
@@ -123,8 +123,13 @@ impl WorldSpec {
             |(id, plan): (u32, &ModulePlan)| ModuleState::initial(ModuleId(id), plan.profile.duration(1));
         let states: Vec<ModuleState> = (0..).zip(&self.modules).map(alone).collect();
         let of = |(id, plan): (u32, &ModulePlan)| {
-            let planner =
-                StatePlanner::new(ModuleId(id), self.slo, DropRule::None, &topology, states.clone());
+            let planner = StatePlanner::new(
+                ModuleId(id),
+                self.slo,
+                Policy::default().estimation(),
+                &topology,
+                states.clone(),
+            );
             plan.profile
                 .throughput(plan.profile.batch_size(&plan.batch, planner.fair_share()))
         };

@@ -27,8 +27,8 @@ impl Module {
             return;
         }
         self.metrics.on_arrived(items, now);
-        if self.is_weir() {
-            self.branch_shedding.observe(stream, &self.planner, now);
+        if let Some(branches) = &mut self.branch_shedding {
+            branches.observe(stream, &self.planner, now);
         }
         if entry.droppable && self.sheds() {
             effects.push(ModuleEffect::Drop {
@@ -57,13 +57,13 @@ impl Module {
     /// Whether a request asks for too much at present: here, by its items, or downstream, by what its stream brought
     /// recently.
     fn is_deprioritized(&mut self, stream: StreamId, items: u32) -> bool {
-        if !self.is_weir() {
-            return false;
-        }
         if self.metrics.exceeds_cost_limit(items) {
             return true;
         }
-        let excess = self.branch_shedding.shed_probability(stream, &self.planner);
+        let Some(branches) = &self.branch_shedding else {
+            return false;
+        };
+        let excess = branches.shed_probability(stream, &self.planner);
         excess > 0.0 && self.random.random_bool(excess)
     }
 
@@ -74,15 +74,9 @@ impl Module {
             return entry.arrived_at;
         }
         let deadline = entry.sent_at + self.spec.slo;
-        if !entry.droppable || !self.spec.policy.fair {
+        if !entry.droppable || !self.strategies.tie_break {
             return deadline;
         }
-        // The margin is spread by lots, too.
-        let near = if self.uses_slack() {
-            tie_break::MARGIN_JITTER_DIV
-        } else {
-            tie_break::DEADLINE_JITTER_DIV
-        };
-        deadline + (self.spec.slo / near).scale(tie_break::random_rank(request))
+        deadline + (self.spec.slo / self.strategies.jitter_divisor()).scale(tie_break::random_rank(request))
     }
 }

@@ -7,9 +7,9 @@ use weir_types::{BatchId, DropReason, RequestId, SlotId, Span, Timestamp};
 
 use super::workers::WorkerView;
 use super::{BatchSlice, Module, ModuleEffect, Pool, Running};
-use crate::pard::broker::{Candidate, admit, nexus_passes};
+use crate::admission::{BatchView, Candidate};
+use crate::pard::estimator::WaitMeasure;
 use crate::slots::Bid;
-use crate::strategy::{BatchBinding, DropRule, NexusScan, Order, Sizing};
 use crate::weir::slack::{Backlog, SlackThreshold};
 use crate::weir::stagger::staggered_batch_limit;
 
@@ -98,25 +98,25 @@ impl Module {
 
     /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
     fn wait_of(&self, slice: &BatchSlice) -> Span {
-        if self.is_weir() {
+        if self.strategies.estimator.measured == WaitMeasure::Whole {
             slice.queued + slice.waited
         } else {
             slice.waited
         }
     }
 
-    /// The most items of a batch that starts at `start` on an idle worker; under `weir`, so that the batches of a pool end
-    /// apart.
+    /// The most items of a batch that starts at `start` on an idle worker: fewer where batches of a pool would end together.
     fn batch_limit(&self, start: Timestamp) -> u32 {
         let full = self.batch_size;
-        let late = self.is_weir() && self.spec.policy.forming == BatchBinding::Late;
         let own = self.spec.pool == Pool::Own && self.mailboxes.count() == 1;
-        if !late || !own || self.mailboxes.waiting_items() < u64::from(full) {
+        let stagger = self.strategies.stagger.filter(|_| own && !self.is_eager());
+        let Some(stagger) = stagger.filter(|_| self.mailboxes.waiting_items() >= u64::from(full)) else {
             return full;
-        }
+        };
         let running = self.workers.iter().filter(|worker| worker.busy);
         let ends = running.map(|worker| worker.free_at);
-        staggered_batch_limit(full, start, self.workers.up(), ends, |size| self.expected(size))
+        let up = self.workers.up();
+        staggered_batch_limit(stagger, full, start, up, ends, |size| self.expected(size))
     }
 
     fn opening(&self, place: usize, start: Timestamp) -> Opening {
@@ -154,7 +154,7 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Vec<BatchSlice> {
-        if slices.is_empty() || !self.sweeps() {
+        if slices.is_empty() || !self.strategies.drops_early() {
             return slices;
         }
         let duration = self.expected(count(&slices));
@@ -223,7 +223,7 @@ impl Module {
             place, start, most, ..
         } = opening;
         let mailbox = self.mailbox_of(place);
-        self.drop_by_nexus_window(mailbox, start, now, effects);
+        self.drop_at_head(mailbox, start, now, effects);
         let slack = self.slack(start);
         let room = u64::from(most.saturating_sub(items));
         slices.reserve(room.min(self.mailboxes.items_in(mailbox)) as usize);
@@ -241,14 +241,16 @@ impl Module {
             };
             let duration = self.duration_of(opening, entry.waiting(), items);
             let verdict = if entry.droppable {
-                admit(
-                    &self.spec.policy.drop,
-                    self.spec.slo,
-                    &self.downstream_estimate,
-                    candidate,
+                let batch = BatchView {
+                    slo: self.spec.slo,
                     start,
                     duration,
-                )
+                    downstream: self.downstream_estimate.downstream_of(entry.stream),
+                    own_share: self.downstream_estimate.own_budget,
+                    share_up_to_here: self.downstream_estimate.budget_up_to_here,
+                    waiting_items: self.mailboxes.items_in(mailbox),
+                };
+                self.strategies.admission.rule().verdict(&candidate, &batch)
             } else {
                 None
             };
@@ -283,24 +285,17 @@ impl Module {
         }
     }
 
-    /// Whether who goes next is decided by the margin of the rule `weir`.
-    pub(super) fn uses_slack(&self) -> bool {
-        self.is_weir() && matches!(self.spec.policy.order, Order::Adaptive | Order::Instant)
-    }
-
-    /// For the rule `weir`: which requests have time to spare in a batch that starts at `start`.
+    /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
     fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
-        if !self.uses_slack() {
-            return None;
-        }
+        let spec = self.strategies.slack()?;
         let way = self.expected(self.batch_size) + self.downstream_estimate.downstream;
         // The queue tells of a burst at once; the load factor of a second does when it is over.
         let queue = Backlog {
             drain_time: self.drain_time(),
             load: self.arrival_ratio(start),
         };
-        let mut slack = self.overload.threshold(start, way, queue, self.spec.slo);
-        if !self.spec.policy.fair {
+        let mut slack = self.overload.threshold(start, way, queue, self.spec.slo, spec);
+        if !self.strategies.tie_break {
             slack.spread = Span::ZERO;
         }
         Some(slack)
@@ -312,10 +307,7 @@ impl Module {
     fn duration_of(&self, opening: Opening, waiting: u32, already: u32) -> Span {
         let place = opening.place;
         let mailbox = self.mailbox_of(place);
-        // The papers reckon with the batch as it is planned. One of a size that is chosen for the worst of overload would
-        // make everything hopeless: there the batch counts as it will be filled.
-        let eager = self.is_eager() && self.spec.policy.sizes() == Sizing::Fair;
-        let filled = if eager || matches!(self.spec.policy.drop, DropRule::Nexus(_)) {
+        let filled = if self.strategies.assumes_planned_batch() {
             self.batch_size
         } else {
             (u64::from(already) + self.mailboxes.items_in(mailbox)).min(u64::from(opening.most)) as u32
@@ -339,26 +331,31 @@ impl Module {
         self.workers.at(place).map_or(profiled, promised) * rounds
     }
 
-    /// Nexus only: drops what its window has passed.
-    fn drop_by_nexus_window(
+    /// Drops what an admission rule that looks at a window of the queue has passed.
+    fn drop_at_head(
         &mut self,
         mailbox: usize,
         start: Timestamp,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        if self.spec.policy.drop != DropRule::Nexus(NexusScan::default()) {
-            return;
-        }
-        let deadlines = self
-            .mailboxes
-            .waiting(mailbox)
-            .map(|request| match self.mailboxes.get(request) {
-                Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
-                _ => Timestamp::MAX,
-            });
+        let mut deadlines =
+            self.mailboxes
+                .waiting(mailbox)
+                .map(|request| match self.mailboxes.get(request) {
+                    Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
+                    _ => Timestamp::MAX,
+                });
         let duration = self.expected(self.batch_size);
-        let passed = nexus_passes(deadlines, self.batch_size as usize, start, duration);
+        let size = self.batch_size as usize;
+        let admission = self.strategies.admission;
+        let Some(passed) = admission
+            .rule()
+            .drops_at_head(&mut deadlines, size, start, duration)
+        else {
+            return;
+        };
+        drop(deadlines);
         let passed: Vec<RequestId> = self.mailboxes.waiting(mailbox).take(passed).collect();
         for request in passed {
             if self.mailboxes.get(request).is_some_and(|entry| entry.droppable) {

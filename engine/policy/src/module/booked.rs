@@ -6,7 +6,6 @@ use weir_types::{DropReason, Profile, RequestId, SlotId, Span, Timestamp};
 
 use super::batcher::Opening;
 use super::{Entry, Module, ModuleEffect, Pool, Workers, profiled};
-use crate::pard::broker::is_predictive;
 use crate::reservations::{BookingId, PathRequest};
 
 /// How long what must not be let go waits where no way is left at all.
@@ -117,7 +116,8 @@ impl Module {
     }
 
     fn most_urgent_is_firm(&self) -> bool {
-        !is_predictive(&self.spec.policy.drop) || self.first().is_some_and(|entry| !entry.droppable)
+        !self.strategies.admission.rule().is_predictive()
+            || self.first().is_some_and(|entry| !entry.droppable)
     }
 
     /// The request that must be through first.

@@ -3,14 +3,12 @@
 use weir_types::{DropReason, Span, Timestamp};
 
 use super::{Module, ModuleEffect};
-use crate::pard::broker::is_predictive;
-use crate::strategy::Policy;
 
 impl Module {
     /// Lets go of what certainly cannot be on time: even if it ran alone at once and nothing were queued ahead. Looks
     /// from the low-budget end, so that high-budget-first does not leave corpses in the mailbox.
     pub(super) fn sweep(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        if !self.sweeps() {
+        if !self.strategies.drops_early() {
             return;
         }
         let (least, slo) = (self.expected(1), self.spec.slo);
@@ -24,12 +22,8 @@ impl Module {
         }
     }
 
-    pub(super) fn sweeps(&self) -> bool {
-        sweeps(&self.spec.policy)
-    }
-
     pub(super) fn set_timer(&mut self, touched: &[usize], now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        if !self.sweeps() {
+        if !self.strategies.drops_early() {
             return;
         }
         let urgent = touched
@@ -45,16 +39,11 @@ impl Module {
     }
 }
 
-/// Whether what certainly cannot be on time is looked for.
-pub(super) fn sweeps(policy: &Policy) -> bool {
-    policy.sweep && is_predictive(&policy.drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ModuleInfo;
     use crate::module::{ModuleEvent, ModuleSpec, Pool};
+    use crate::{ModuleInfo, Policy};
     use weir_types::{ModuleId, RequestId, SlotId, StreamId};
     use weir_types::{Profile, Topology};
 

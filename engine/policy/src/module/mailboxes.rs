@@ -335,7 +335,7 @@ impl MailboxSet {
 /// Takes the first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the
 /// first beyond the bound.
 fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
-    let has_time = |key: Timestamp, request: RequestId| key >= slack.start_batch(request);
+    let has_time = |key: Timestamp, request: RequestId| key >= slack.starts_at(request);
     if let Some((_, first, ())) = line.pop_low_if(has_time) {
         return Some(first);
     }

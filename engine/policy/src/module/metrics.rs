@@ -6,13 +6,16 @@ use std::sync::Arc;
 use weir_types::{Span, StreamId, Timestamp};
 
 use super::{Module, ModuleEffect, ModuleSpec, Pool};
+use crate::baselines::shares::ShareWeight;
 use crate::measure::fan_out::FanOut;
 use crate::measure::window::Window;
 use crate::pard::batch_wait::BatchWaitSamples;
+use crate::pard::estimator::{Queueing, WaitTerm};
 use crate::pard::state_planner::{ModuleState, StatePlanner, due};
 use crate::queue::depq::End;
-use crate::strategy::{DropRule, Lookahead, Queueing, Sizing};
+use crate::strategy::{Sizing, Strategies};
 use crate::weir::cost_limit::CostLimit;
+use crate::weir::joint_batching::JointSizing;
 
 /// Over which arrivals are counted as the present rate.
 const PRESENT: Span = Span::from_secs(1);
@@ -23,9 +26,6 @@ const JUST_NOW: Span = Span::from_millis(100);
 /// A state is told before its time when the queueing delay has moved by this part of the SLO: modules before this one let
 /// go by it, and while it is stale they let go of too many or too few.
 const NEWS: u64 = 20;
-
-/// Where streams differ in what they bring, that is told this often: it is worth knowing while they still bring it.
-const STREAMS: Span = Span::from_millis(50);
 
 /// The measurements.
 #[derive(Debug, Clone)]
@@ -63,23 +63,17 @@ impl ModuleMetrics {
     /// The least share of its slots that a module is taken to have: it is never quite shut out.
     const MIN_SHARE: f64 = 0.02;
 
-    pub(super) fn new(rule: &DropRule) -> Self {
-        let ahead = match rule {
-            DropRule::Pard(ahead)
-            | DropRule::Weir(ahead)
-            | DropRule::Lower(ahead)
-            | DropRule::Upper(ahead)
-            | DropRule::Wcl(ahead) => *ahead,
-            _ => Lookahead::default(),
-        };
+    pub(super) fn new(strategies: &Strategies) -> Self {
+        let estimator = strategies.estimator;
+        let by_latency = strategies.estimation().share_weight == ShareWeight::WorstLatency;
+        let by_waits = estimator.wait == WaitTerm::Quantile;
         Self {
             present: Window::new(PRESENT),
-            smoothed: Window::new(ahead.window),
-            queueing: Window::new(ahead.window),
-            recent: matches!(rule, DropRule::Weir(_)).then(|| Window::new(JUST_NOW)),
-            latency: matches!(rule, DropRule::Wcl(_)).then(|| Window::new(ahead.window)),
-            waits: matches!(rule, DropRule::Pard(_) | DropRule::Weir(_))
-                .then(|| BatchWaitSamples::new(ahead.samples)),
+            smoothed: Window::new(estimator.window),
+            queueing: Window::new(estimator.window),
+            recent: strategies.slack.map(|_| Window::new(JUST_NOW)),
+            latency: by_latency.then(|| Window::new(estimator.window)),
+            waits: by_waits.then(|| BatchWaitSamples::new(estimator.samples)),
             first_arrival_at: None,
             items_per_request: 1.0,
             demand: 1.0,
@@ -90,7 +84,7 @@ impl ModuleMetrics {
             published: None,
             fan_out_published: None,
             published_queueing: Span::ZERO,
-            queueing_rule: ahead.queueing,
+            queueing_rule: estimator.reported,
         }
     }
 
@@ -192,7 +186,9 @@ impl Module {
             let input = self.metrics.present.rate(now, first_arrival_at);
             let smoothed = self.metrics.smoothed.rate(now, first_arrival_at);
             self.priority.update(input, smoothed, self.throughput());
-            self.metrics.cost_limit.update(input, self.throughput() * 0.8);
+            if let Some(spec) = self.strategies.cost_limit {
+                self.metrics.cost_limit.update(input, self.throughput(), spec);
+            }
         }
         let promptly = self.metrics.queueing_rule == Queueing::Present;
         let moved = self
@@ -210,7 +206,8 @@ impl Module {
 
     /// Where streams differ in what they bring, tells of that alone before the next tick: the rest stays as it was told.
     pub(super) fn publish_fan_out(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let fresh = |at: Timestamp| now.since(at) < STREAMS;
+        let interval = self.strategies.estimator.per_stream.unwrap_or(Span::MAX);
+        let fresh = |at: Timestamp| now.since(at) < interval;
         if self.metrics.fan_out_published.is_some_and(fresh) || !self.publishes_fan_out() {
             return;
         }
@@ -223,7 +220,7 @@ impl Module {
 
     /// Whether it has streams to tell of.
     fn publishes_fan_out(&self) -> bool {
-        self.is_weir() && self.metrics.fan_out.varies()
+        self.strategies.estimator.per_stream.is_some() && self.metrics.fan_out.varies()
     }
 
     fn publish(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -294,17 +291,38 @@ impl Module {
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn update_plans(&mut self) {
         self.downstream_estimate = self.planner.downstream_estimate();
-        self.batch_size = batch_size(&self.spec, &mut self.planner, self.workers.ratio());
+        self.batch_size = batch_size(
+            &self.spec,
+            &self.strategies,
+            &self.planner,
+            &mut self.joint_sizing,
+            self.workers.ratio(),
+        );
     }
 }
 
 /// The batch size that a module aims at.
-pub(super) fn batch_size(spec: &ModuleSpec, planner: &mut StatePlanner, ratio: f64) -> u32 {
+pub(super) fn batch_size(
+    spec: &ModuleSpec,
+    strategies: &Strategies,
+    planner: &StatePlanner,
+    joint: &mut JointSizing,
+    ratio: f64,
+) -> u32 {
     let mut together = || {
-        let sizes = planner.batch_sizes(&spec.peers, spec.pool == Pool::Own);
+        let own = spec.pool == Pool::Own;
+        let (peers, states) = (&spec.peers, planner.states());
+        let sizes = joint.sizes(
+            strategies.joint_sizing,
+            peers,
+            states,
+            &spec.topology,
+            spec.slo,
+            own,
+        );
         sizes.get(spec.id.index()).copied()
     };
-    match spec.policy.sizes() {
+    match strategies.sizing {
         Sizing::Together if let Some(size) = together() => size,
         // A slow device has less of the profile's time in the same share.
         _ => spec

@@ -30,13 +30,13 @@ use crate::pard::priority::AdaptivePriority;
 use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
 use crate::reservations::PathRequest;
 use crate::slots::Bid;
-use crate::strategy::{BatchBinding, DropRule, Mailboxes};
+use crate::strategy::{BatchBinding, Mailboxes, Strategies};
 use crate::weir::branch_shedding::BranchShedding;
+use crate::weir::joint_batching::JointSizing;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
 use booked::Booking;
-use early_drop::sweeps;
 use mailboxes::{Entry, MailboxSet};
 use metrics::ModuleMetrics;
 use workers::Workers;
@@ -54,12 +54,16 @@ struct Running {
 #[derive(Debug, Clone)]
 pub struct Module {
     spec: ModuleSpec,
+    /// What its decisions are made by.
+    strategies: Strategies,
     planner: StatePlanner,
     downstream_estimate: DownstreamEstimate,
     priority: AdaptivePriority,
     metrics: ModuleMetrics,
     overload: OverloadTracker,
-    branch_shedding: BranchShedding,
+    /// What is about to arrive downstream, where that decides anything.
+    branch_shedding: Option<BranchShedding>,
+    joint_sizing: JointSizing,
     mailboxes: MailboxSet,
     workers: Workers,
     starvation_reset: StarvationReset,
@@ -88,27 +92,24 @@ impl Module {
     /// A module that has seen nothing yet.
     #[must_use]
     pub fn new(spec: ModuleSpec) -> Self {
+        let strategies = spec.policy.resolve();
+        let mut joint_sizing = JointSizing::default();
         let states = (0..)
             .zip(&spec.peers)
             .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
             .collect();
-        let mut planner = StatePlanner::new(
-            spec.id,
-            spec.slo,
-            spec.policy.drop.clone(),
-            &spec.topology,
-            states,
-        );
+        let mut planner =
+            StatePlanner::new(spec.id, spec.slo, strategies.estimation(), &spec.topology, states);
         let downstream_estimate = planner.downstream_estimate();
-        let batch_size = metrics::batch_size(&spec, &mut planner, 1.0);
+        let batch_size = metrics::batch_size(&spec, &strategies, &planner, &mut joint_sizing, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
             downstream_estimate,
-            priority: AdaptivePriority::new(spec.policy.order),
-            metrics: ModuleMetrics::new(&spec.policy.drop),
+            priority: AdaptivePriority::new(strategies.order),
+            metrics: ModuleMetrics::new(&strategies),
             overload: OverloadTracker::default(),
-            branch_shedding: BranchShedding::default(),
-            mailboxes: mailboxes(&spec, workers.len()),
+            branch_shedding: strategies.branch_shedding.map(BranchShedding::new),
+            mailboxes: mailboxes(&spec, &strategies, workers.len()),
             workers,
             starvation_reset: StarvationReset::default(),
             granted: Vec::new(),
@@ -126,6 +127,8 @@ impl Module {
             stale: false,
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
             planner,
+            joint_sizing,
+            strategies,
             spec,
         }
     }
@@ -250,14 +253,9 @@ impl Module {
         }
     }
 
-    /// Whether the rule is `weir`, which adds to PARD what is told in `spare`, `phases` and `foresight`.
-    fn is_weir(&self) -> bool {
-        matches!(self.spec.policy.drop, DropRule::Weir(_))
-    }
-
     /// Whether batches are formed before their slots are free.
     fn is_eager(&self) -> bool {
-        self.spec.policy.forming == BatchBinding::Early
+        self.strategies.binding == BatchBinding::Early
     }
 
     /// Requests that are here: waiting, bound or running.
@@ -286,13 +284,16 @@ impl Module {
 }
 
 /// A mailbox for the pool, or one for each worker.
-fn mailboxes(spec: &ModuleSpec, workers: usize) -> MailboxSet {
+fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> MailboxSet {
     // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
-    let mailboxes = match (spec.policy.mailbox, spec.pool) {
+    let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
-    MailboxSet::new(mailboxes, sweeps(&spec.policy) || spec.pool == Pool::Pipelines)
+    MailboxSet::new(
+        mailboxes,
+        strategies.drops_early() || spec.pool == Pool::Pipelines,
+    )
 }
 
 /// Durations by batch size, from none to the largest.

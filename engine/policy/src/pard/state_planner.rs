@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Span, StreamId, Timestamp, Topology};
 
+use crate::baselines::shares::{ShareWeight, SplitScope};
 use crate::measure::fan_out::FanOut;
 use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
-use crate::strategy::{DropRule, Lookahead, SplitScope};
-use crate::weir::joint_batching::{ModuleDemand, ModuleInfo, joint_batch_sizes};
+use crate::pard::estimator::{Estimation, WaitTerm};
 
 /// What a module tells the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,16 +97,12 @@ impl DownstreamEstimate {
     }
 }
 
-/// Part of the SLO that rule `weir` keeps for a result's way out.
-const EXIT: u64 = 200;
-
 /// Keeps the latest state of every module and derives the outlook of one.
 #[derive(Debug, Clone)]
 pub struct StatePlanner {
     module: ModuleId,
     slo: Span,
-    rule: DropRule,
-    topology: Topology,
+    estimation: Estimation,
     after: Vec<Vec<ModuleId>>,
     downstream_modules: Vec<ModuleId>,
     through: Vec<Vec<ModuleId>>,
@@ -117,8 +113,6 @@ pub struct StatePlanner {
     waits: Vec<Option<Span>>,
     /// This module's part of the SLO by the execution of one item.
     fair_share: Span,
-    /// The batch sizes that were found last, and from what.
-    sizes: Option<(Vec<ModuleDemand>, bool, Vec<u32>)>,
 }
 
 impl StatePlanner {
@@ -127,7 +121,7 @@ impl StatePlanner {
     pub fn new(
         module: ModuleId,
         slo: Span,
-        rule: DropRule,
+        estimation: Estimation,
         topology: &Topology,
         mut states: Vec<ModuleState>,
     ) -> Self {
@@ -143,8 +137,7 @@ impl StatePlanner {
         let mut planner = Self {
             module,
             slo,
-            rule,
-            topology: topology.clone(),
+            estimation,
             downstream_modules,
             streams_differ: streams_differ(&states),
             waits: vec![None; after.len()],
@@ -152,7 +145,6 @@ impl StatePlanner {
             through,
             states,
             fair_share: slo,
-            sizes: None,
         };
         planner.fair_share = planner.budgets(slo).0;
         planner
@@ -199,27 +191,9 @@ impl StatePlanner {
         }
     }
 
-    /// Batch sizes for all modules together, as they stand lately; `own`: none shares its slots.
-    pub(crate) fn batch_sizes(&mut self, peers: &[ModuleInfo], own: bool) -> &[u32] {
-        let standing = |(peer, state): (&ModuleInfo, &Arc<ModuleState>)| ModuleDemand {
-            workers: if state.workers > 0.0 {
-                state.workers
-            } else {
-                f64::from(peer.workers)
-            },
-            items: state.items,
-            ratio: state.ratio,
-        };
-        let standing: Vec<ModuleDemand> = peers.iter().zip(&self.states).map(standing).collect();
-        // What requests bring to a module is not known before some have come.
-        let own = own && self.states.iter().all(|state| state.input > 0.0);
-        let known = self.sizes.take();
-        let same = known.filter(|(from, alone, _)| *from == standing && *alone == own);
-        let found = same.unwrap_or_else(|| {
-            let sizes = joint_batch_sizes(peers, &standing, &self.topology, self.slo.scale(1.1), own);
-            (standing, own, sizes)
-        });
-        &self.sizes.insert(found).2
+    /// What every module published last, by id.
+    pub(crate) fn states(&self) -> &[Arc<ModuleState>] {
+        &self.states
     }
 
     /// What a module told last.
@@ -236,28 +210,42 @@ impl StatePlanner {
         longest
     }
 
-    /// The way ahead of each stream, by what it is expected to bring to each module; empty where all are alike.
+    /// The latency downstream of each stream, by the items that it is expected to bring to each module; empty where all are
+    /// alike.
     fn per_stream(&mut self) -> Vec<Span> {
-        let DropRule::Weir(ahead) = self.rule else {
+        let estimator = self.estimation.estimator;
+        if estimator.per_stream.is_none() {
             return Vec::new();
-        };
+        }
         let of = |module: &ModuleId| self.state(*module).fan_out.streams();
         let streams = self.after.iter().flatten().map(of).max().unwrap_or(0);
         if streams == 0 {
             return Vec::new();
         }
-        let waits: Vec<Span> = (0..self.after.len())
-            .map(|path| self.wait_along(path, ahead))
-            .collect();
+        let waits: Vec<Span> = (0..self.after.len()).map(|path| self.wait_along(path)).collect();
+        let exit = estimator.exit_reserve(self.slo);
         let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
-            let brings = |module: &ModuleId| {
+            let passes = |module: &ModuleId| {
                 let state = self.state(*module);
-                state.fan_out.of(stream).unwrap_or(state.items)
+                state.fan_out.of(stream).unwrap_or(state.items).min(1.0)
             };
-            let passes: f64 = path.iter().map(|module| brings(module).min(1.0)).sum();
-            let duration = |module: &ModuleId| self.state(*module).duration.scale(brings(module).min(1.0));
-            let duration: Span = path.iter().map(duration).sum();
-            duration + wait.scale(passes / path.len().max(1) as f64) + self.slo / EXIT
+            let passed: f64 = path.iter().map(passes).sum();
+            let latency = |module: &ModuleId| {
+                let state = self.state(*module);
+                let queueing = if estimator.queueing {
+                    state.queueing
+                } else {
+                    Span::ZERO
+                };
+                let duration = if estimator.execution {
+                    state.duration
+                } else {
+                    Span::ZERO
+                };
+                (queueing + duration).scale(passes(module))
+            };
+            let latency: Span = path.iter().map(latency).sum();
+            latency + wait.scale(passed / path.len().max(1) as f64) + exit
         };
         let of_stream = |stream: u32| {
             let paths = self.after.iter().zip(&waits);
@@ -271,45 +259,44 @@ impl StatePlanner {
 
     /// Along one path after this module; zero where it is certainly no longer than `known`.
     fn downstream_along(&mut self, path: usize, known: Span) -> Span {
-        let sum = |of: fn(&ModuleState) -> Span| {
-            self.after[path]
-                .iter()
-                .map(|&module| of(self.state(module)))
-                .sum()
+        let estimator = self.estimation.estimator;
+        let sum = |counts: bool, of: fn(&ModuleState) -> Span| -> Span {
+            if !counts {
+                return Span::ZERO;
+            }
+            let modules = self.after[path].iter();
+            modules.map(|&module| of(self.state(module))).sum()
         };
-        let queueing: Span = sum(|state| state.queueing);
-        let duration: Span = sum(|state| state.duration);
-        match self.rule {
-            // Results take a moment to get out: who is let through to the last instant is late.
-            DropRule::Weir(ahead) => duration + self.wait_along(path, ahead) + self.slo / EXIT,
-            DropRule::Pard(ahead) => {
+        let queueing = sum(estimator.queueing, |state| state.queueing);
+        let duration = sum(estimator.execution, |state| state.duration);
+        // Results take a moment to get out: what is let through to the last instant is late.
+        let certain = queueing + duration + estimator.exit_reserve(self.slo);
+        match estimator.wait {
+            WaitTerm::None => certain,
+            WaitTerm::Execution => certain + sum(true, |state| state.duration),
+            WaitTerm::Quantile => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
-                let most: Span = sum(|state| state.waits.most());
-                if queueing + duration + most <= known {
+                let longest = sum(true, |state| state.waits.most());
+                if certain + longest <= known {
                     return Span::ZERO;
                 }
-                queueing + duration + self.wait_along(path, ahead)
+                certain + self.wait_along(path)
             }
-            DropRule::Lower(_) => queueing + duration,
-            DropRule::Upper(_) => queueing + duration + duration,
-            DropRule::Sf => duration,
-            DropRule::None
-            | DropRule::ClipperPlusPlus(_)
-            | DropRule::Nexus(_)
-            | DropRule::Back
-            | DropRule::Oc(_)
-            | DropRule::Split(_)
-            | DropRule::Wcl(_) => Span::ZERO,
         }
     }
 
-    fn wait_along(&mut self, path: usize, ahead: Lookahead) -> Span {
+    /// The expected sum of the batch waits along a path; zero where they do not count.
+    fn wait_along(&mut self, path: usize) -> Span {
+        let estimator = self.estimation.estimator;
+        if estimator.wait != WaitTerm::Quantile {
+            return Span::ZERO;
+        }
         if let Some(wait) = self.waits[path] {
             return wait;
         }
         let modules = self.after[path].iter();
         let waits: Vec<&QuantileSketch> = modules.map(|&module| &self.state(module).waits).collect();
-        let wait = path_wait_quantile(&waits, ahead.quantile);
+        let wait = path_wait_quantile(&waits, estimator.quantile);
         self.waits[path] = Some(wait);
         wait
     }
@@ -339,21 +326,16 @@ impl StatePlanner {
     fn budgets(&self, slo: Span) -> (Span, Span) {
         let weight = |module: ModuleId| {
             let state = self.state(module);
-            if matches!(self.rule, DropRule::Wcl(_)) {
-                state.worst
-            } else {
-                state.duration
+            match self.estimation.share_weight {
+                ShareWeight::WorstLatency => state.worst,
+                ShareWeight::Execution => state.duration,
             }
         };
         let whole = |path: &[ModuleId]| path.iter().map(|&module| weight(module)).sum::<Span>();
         let Some(path) = self.through.iter().max_by_key(|path| whole(path)) else {
             return (slo, slo);
         };
-        let over = match self.rule {
-            DropRule::ClipperPlusPlus(split) | DropRule::Split(split) => split.over,
-            _ => SplitScope::Path,
-        };
-        let total = match over {
+        let total = match self.estimation.split_over {
             SplitScope::Path => whole(path),
             SplitScope::Modules => (0..self.states.len() as u32).map(ModuleId).map(weight).sum(),
         };
@@ -371,7 +353,7 @@ impl StatePlanner {
 
     /// Under `oc`: alpha where this module or one behind it queues longer than the threshold.
     fn shed_share(&self) -> f64 {
-        let DropRule::Oc(control) = self.rule else {
+        let Some(control) = self.estimation.overload_control else {
             return 0.0;
         };
         let overloaded = |module: ModuleId| self.state(module).queueing > control.threshold;
@@ -396,6 +378,7 @@ pub(crate) fn due(last: Option<Timestamp>, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DropRule, Policy};
 
     fn ms(ms: u64) -> Span {
         Span::from_millis(ms)
@@ -414,7 +397,11 @@ mod tests {
             .zip(states)
             .map(|(id, d)| ModuleState::initial(ModuleId(id), ms(d)))
             .collect();
-        StatePlanner::new(ModuleId(module), ms(400), rule, &topology, states)
+        let policy = Policy {
+            drop: rule,
+            ..Policy::default()
+        };
+        StatePlanner::new(ModuleId(module), ms(400), policy.estimation(), &topology, states)
     }
 
     #[test]

@@ -4,22 +4,37 @@
 //! `dear` has it for what has come). So requests are counted by what they are expected to bring, and from the cheap end on
 //! as many are let through as the module can do.
 
+use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// Over which it is looked at: which of two branches is the fuller one changes within half a second.
-const PRESENT: Span = Span::from_millis(200);
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BranchLoadSpec {
+    /// Over which time, above zero: which of two branches is the fuller one changes within half a second.
+    pub window: Span,
+    /// A request that is expected to bring fewer items than this is taken to bring none.
+    pub min_items: f64,
+}
+
+impl Default for BranchLoadSpec {
+    fn default() -> Self {
+        Self {
+            window: Span::from_millis(200),
+            min_items: 0.5,
+        }
+    }
+}
 
 /// Requests are told apart by this many items, up to `BINS` times that.
 const BIN: f64 = 0.25;
 const BINS: usize = 128;
 
-/// Who is expected to bring less than this is taken to bring nothing.
-const LIKELY: f64 = 0.5;
-
 /// Expected items of what comes, by how much each request brings.
 #[derive(Debug, Clone)]
-pub(super) struct BranchLoad {
-    /// Which stretch of `PRESENT` since the beginning.
+pub(crate) struct BranchLoad {
+    spec: BranchLoadSpec,
+    /// Which stretch of the window since the beginning.
     stretch: u64,
     /// Expected items that came within it, by bin.
     now: [f32; BINS],
@@ -31,9 +46,11 @@ pub(super) struct BranchLoad {
     limit: (usize, f64),
 }
 
-impl Default for BranchLoad {
-    fn default() -> Self {
+impl BranchLoad {
+    /// Nothing has arrived yet.
+    pub(crate) fn new(spec: BranchLoadSpec) -> Self {
         Self {
+            spec,
             stretch: 0,
             now: [0.0; BINS],
             before: [0.0; BINS],
@@ -49,8 +66,8 @@ fn bin(items: f64) -> usize {
 
 impl BranchLoad {
     /// A request comes that is expected to bring so many items to the module, which can do `throughput` a second.
-    pub(super) fn observe(&mut self, items: f64, throughput: f64, now: Timestamp) {
-        let stretch = now.micros() / PRESENT.micros();
+    pub(crate) fn observe(&mut self, items: f64, throughput: f64, now: Timestamp) {
+        let stretch = now.micros() / self.spec.window.micros();
         if stretch != self.stretch {
             let next = stretch == self.stretch + 1;
             (self.before, self.sums.1) = if next {
@@ -67,9 +84,9 @@ impl BranchLoad {
     }
 
     fn weigh(&mut self, throughput: f64, now: Timestamp) {
-        let passed = (now.micros() % PRESENT.micros()) as f64 / PRESENT.micros() as f64;
+        let passed = (now.micros() % self.spec.window.micros()) as f64 / self.spec.window.micros() as f64;
         let arrived = |now: f32, before: f32| f64::from(now) + f64::from(before) * (1.0 - passed);
-        let mut room = throughput * PRESENT.as_secs_f64();
+        let mut room = throughput * self.spec.window.as_secs_f64();
         self.limit = (BINS, 0.0);
         if room <= 0.0 || arrived(self.sums.0, self.sums.1) <= room {
             return;
@@ -85,10 +102,10 @@ impl BranchLoad {
     }
 
     /// How likely a request that is expected to bring so many items is one too many.
-    pub(super) fn excess_probability(&self, items: f64) -> f64 {
+    pub(crate) fn excess_probability(&self, items: f64) -> f64 {
         let (limit, part) = self.limit;
         match bin(items).cmp(&limit) {
-            _ if items < LIKELY => 0.0,
+            _ if items < self.spec.min_items => 0.0,
             std::cmp::Ordering::Less => 0.0,
             std::cmp::Ordering::Equal => part,
             std::cmp::Ordering::Greater => 1.0,
@@ -102,7 +119,7 @@ mod tests {
 
     /// One request each millisecond, in turn, for a second.
     fn load(brings: &[f64], throughput: f64) -> BranchLoad {
-        let mut load = BranchLoad::default();
+        let mut load = BranchLoad::new(BranchLoadSpec::default());
         for (ms, items) in (0..1_000).zip(brings.iter().cycle()) {
             load.observe(*items, throughput, Timestamp::ZERO + Span::from_millis(ms));
         }

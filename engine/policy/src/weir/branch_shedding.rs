@@ -3,23 +3,33 @@
 
 use weir_types::{StreamId, Timestamp};
 
-use super::branch_load::BranchLoad;
+use super::branch_load::{BranchLoad, BranchLoadSpec};
 use crate::pard::state_planner::StatePlanner;
 
 /// What is about to arrive at the modules downstream, in the order of their numbers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct BranchShedding {
+    spec: BranchLoadSpec,
     loads: Vec<BranchLoad>,
 }
 
 impl BranchShedding {
+    /// Nothing has arrived yet.
+    pub(crate) fn new(spec: BranchLoadSpec) -> Self {
+        Self {
+            spec,
+            loads: Vec::new(),
+        }
+    }
+
     /// A request of `stream` has arrived; where streams do not differ there is nothing to learn of it.
     pub(crate) fn observe(&mut self, stream: StreamId, planner: &StatePlanner, now: Timestamp) {
         if !planner.streams_differ() {
             return;
         }
         let downstream = planner.modules_downstream();
-        self.loads.resize_with(downstream.len(), BranchLoad::default);
+        self.loads
+            .resize_with(downstream.len(), || BranchLoad::new(self.spec));
         for (load, &module) in self.loads.iter_mut().zip(downstream) {
             if let Some(items) = planner.expected_items(stream, module) {
                 load.observe(items, planner.throughput(module), now);

@@ -3,10 +3,29 @@
 //! A module that cannot run all that comes delivers most requests by running the cheap ones (Moore and Hodgson: of jobs
 //! with alike windows let go of the longest). The limit is where those at or below it are what the module can do.
 
+use serde::{Deserialize, Serialize};
+
 /// Items that are told apart; requests with more count as that many.
 const ITEMS: usize = 64;
-/// Weight of what came since the last reading.
-const GAIN: f64 = 0.2;
+
+/// How the limit is found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CostLimitSpec {
+    /// Weight of what arrived since the last update, 0 to 1.
+    pub gain: f64,
+    /// Part of the module's throughput that is given to requests up to the limit, 0 to 1.
+    pub capacity: f64,
+}
+
+impl Default for CostLimitSpec {
+    fn default() -> Self {
+        Self {
+            gain: 0.2,
+            capacity: 0.8,
+        }
+    }
+}
 
 /// What comes in by size, and the size beyond which it is too dear.
 #[derive(Debug, Clone)]
@@ -34,9 +53,10 @@ impl CostLimit {
     }
 
     /// Finds the limit anew: `input` items a second come in, `throughput` can be done.
-    pub(crate) fn update(&mut self, input: f64, throughput: f64) {
+    pub(crate) fn update(&mut self, input: f64, throughput: f64, spec: CostLimitSpec) {
+        let throughput = throughput * spec.capacity;
         for (usual, came) in self.usual.iter_mut().zip(&mut self.came) {
-            *usual += GAIN * (f64::from(*came) - *usual);
+            *usual += spec.gain * (f64::from(*came) - *usual);
             *came = 0;
         }
         let work = |items: usize| self.usual[items] * items as f64;
@@ -65,6 +85,11 @@ impl CostLimit {
 mod tests {
     use super::*;
 
+    const WHOLE: CostLimitSpec = CostLimitSpec {
+        gain: 0.2,
+        capacity: 1.0,
+    };
+
     #[test]
     fn the_limit_is_where_the_cheap_ones_fill_the_module() {
         let mut cost_limit = CostLimit::default();
@@ -72,7 +97,7 @@ mod tests {
             for items in [1, 1, 2, 2, 4, 10] {
                 cost_limit.on_arrived(items);
             }
-            cost_limit.update(20.0, throughput);
+            cost_limit.update(20.0, throughput, WHOLE);
             cost_limit.limit()
         };
         assert_eq!(update(20.0), None, "all can be run");
@@ -84,7 +109,7 @@ mod tests {
     fn where_all_are_alike_none_is_dear() {
         let mut cost_limit = CostLimit::default();
         (0..100).for_each(|_| cost_limit.on_arrived(3));
-        cost_limit.update(300.0, 100.0);
+        cost_limit.update(300.0, 100.0, WHOLE);
         assert_eq!(cost_limit.limit(), None);
     }
 }

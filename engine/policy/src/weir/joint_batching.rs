@@ -5,8 +5,12 @@
 //! could while fast ones have time that they do not use. Here the module with the least capacity is raised first, as long
 //! as on every path the doubled durations still fit the SLO.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Profile, Span, Topology};
+
+use crate::pard::state_planner::ModuleState;
 
 /// What a module is known by to the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,16 +34,73 @@ pub(crate) struct ModuleDemand {
     pub(crate) ratio: f64,
 }
 
-/// A size that brings less than this over the one before is not worth its latency.
-const GAIN: f64 = 1.02;
+/// The parameters of the choice.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JointSizingSpec {
+    /// A size whose throughput is less than this over the one before is not worth its latency.
+    pub min_gain: f64,
+    /// Where no module shares its slots, all of them are up, and every request brings one item to each, a module that can do
+    /// so many times what the slowest can gets no larger batches: they would bring latency alone. On shared slots they save
+    /// time for the others, and where items vary or workers come and go any module is the slowest at times.
+    pub headroom: f64,
+    /// The doubled durations of a path fit so many times the SLO.
+    pub budget: f64,
+}
 
-/// Where no module shares its slots, all of them are there, and every request brings one item to each, a module that can
-/// do so many times what the slowest can gets no larger batches: they would bring latency alone. On shared slots they save
-/// time for the others, and where items vary or workers come and go any module is the slowest at times.
-const HEADROOM: f64 = 1.03;
+impl Default for JointSizingSpec {
+    fn default() -> Self {
+        Self {
+            min_gain: 1.02,
+            headroom: 1.03,
+            budget: 1.1,
+        }
+    }
+}
+
+/// Chooses the sizes anew when what they follow from has changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JointSizing {
+    /// The sizes that were found last, and from what.
+    last: Option<(Vec<ModuleDemand>, bool, Vec<u32>)>,
+}
+
+impl JointSizing {
+    /// Batch sizes for all modules, by id, as `states` have their demand; `own`: no module shares its slots.
+    pub(crate) fn sizes(
+        &mut self,
+        spec: JointSizingSpec,
+        peers: &[ModuleInfo],
+        states: &[Arc<ModuleState>],
+        topology: &Topology,
+        slo: Span,
+        own: bool,
+    ) -> &[u32] {
+        let demand = |(peer, state): (&ModuleInfo, &Arc<ModuleState>)| ModuleDemand {
+            workers: if state.workers > 0.0 {
+                state.workers
+            } else {
+                f64::from(peer.workers)
+            },
+            items: state.items,
+            ratio: state.ratio,
+        };
+        let demand: Vec<ModuleDemand> = peers.iter().zip(states).map(demand).collect();
+        // How many items requests have for a module is not known before some have arrived.
+        let own = own && states.iter().all(|state| state.input > 0.0);
+        let known = self.last.take();
+        let same = known.filter(|(from, alone, _)| *from == demand && *alone == own);
+        let found = same.unwrap_or_else(|| {
+            let sizes = joint_batch_sizes(spec, peers, &demand, topology, slo.scale(spec.budget), own);
+            (demand, own, sizes)
+        });
+        &self.last.insert(found).2
+    }
+}
 
 /// Chooses a batch size for every module; `own`: none shares its slots.
 pub(crate) fn joint_batch_sizes(
+    spec: JointSizingSpec,
     peers: &[ModuleInfo],
     standing: &[ModuleDemand],
     topology: &Topology,
@@ -63,7 +124,7 @@ pub(crate) fn joint_batch_sizes(
     let larger = |module: usize, size: u32| {
         let throughput = |size| peers[module].profile.throughput(size);
         let mut sizes = peers[module].batch.iter().copied();
-        sizes.find(|&next| next > size && throughput(next) > throughput(size) * GAIN)
+        sizes.find(|&next| next > size && throughput(next) > throughput(size) * spec.min_gain)
     };
     let steady = |(peer, of): (&ModuleInfo, &ModuleDemand)| {
         (of.items - 1.0).abs() < 1e-3 && (of.workers - f64::from(peer.workers)).abs() < 1e-3
@@ -79,7 +140,7 @@ pub(crate) fn joint_batch_sizes(
         let slowest = (0..peers.len())
             .map(|module| capacity(module, sizes[module]))
             .fold(f64::INFINITY, f64::min);
-        if even && capacity(module, before) > slowest * HEADROOM {
+        if even && capacity(module, before) > slowest * spec.headroom {
             break;
         }
         let raised = larger(module, before).filter(|&next| {
@@ -144,6 +205,7 @@ mod tests {
     fn the_slowest_gets_the_time_that_others_leave() {
         let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 4)];
         let sizes = joint_batch_sizes(
+            JointSizingSpec::default(),
             &peers,
             &standing(&peers),
             &chain(3),
@@ -152,6 +214,7 @@ mod tests {
         );
         assert_eq!(sizes, [8, 16, 8]);
         let sizes = joint_batch_sizes(
+            JointSizingSpec::default(),
             &peers,
             &standing(&peers),
             &chain(3),
@@ -163,7 +226,14 @@ mod tests {
             [4, 8, 4],
             "the slowest first, the others with what is left"
         );
-        let sizes = joint_batch_sizes(&peers, &standing(&peers), &chain(3), Span::ZERO, false);
+        let sizes = joint_batch_sizes(
+            JointSizingSpec::default(),
+            &peers,
+            &standing(&peers),
+            &chain(3),
+            Span::ZERO,
+            false,
+        );
         assert_eq!(sizes, [1, 1, 1]);
     }
 
@@ -171,7 +241,14 @@ mod tests {
     fn who_has_slots_of_their_own_and_keeps_up_runs_small_batches() {
         let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 1)];
         let sizes = |standing: &[ModuleDemand]| {
-            joint_batch_sizes(&peers, standing, &chain(3), Span::from_millis(400), true)
+            joint_batch_sizes(
+                JointSizingSpec::default(),
+                &peers,
+                standing,
+                &chain(3),
+                Span::from_millis(400),
+                true,
+            )
         };
         let mut standing = standing(&peers);
         // 16 in 74 ms is 216 a second; one in 5 ms is 200 on a slot, and two in 6 ms are 333.
@@ -190,7 +267,7 @@ mod tests {
             let peers: Vec<ModuleInfo> = fixed.into_iter().map(|(a, c, workers)| peer(a, c, workers)).collect();
             let diamond = Topology::new(vec![vec![ModuleId(1), ModuleId(2)], vec![ModuleId(3)], vec![ModuleId(3)], vec![]]);
             let room = Span::from_millis(room_ms);
-            let sizes = joint_batch_sizes(&peers, &standing(&peers), &diamond, room, own);
+            let sizes = joint_batch_sizes(JointSizingSpec::default(), &peers, &standing(&peers), &diamond, room, own);
             let latency = |module: usize| peers[module].profile.duration(sizes[module]) * 2;
             let least = longest(&diamond, |module| peers[module].profile.duration(1) * 2);
             prop_assert!(longest(&diamond, latency) <= room.max(least), "{sizes:?}");

@@ -8,34 +8,51 @@
 //! likely to end now. Once less comes than can be run, the burst is over though the queue is long: then most of the margin
 //! is spent on those that waited.
 
+use serde::{Deserialize, Serialize};
 use weir_types::{RequestId, Span, Timestamp};
 
 use crate::queue::tie_break::random_rank;
 
-/// The margin in a young overload is at most the SLO over this.
-const MARGIN: u64 = 6;
+/// The parameters of the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SlackSpec {
+    /// The margin in a young overload is at most the SLO over this, at least 1.
+    pub margin_divisor: u64,
+    /// The backlog that asks for the whole margin: so many times what can be run in the time that requests have here.
+    pub full_backlog: f64,
+    /// An overload ends where the backlog is shorter than that time over this, at least 1.
+    pub end_divisor: u64,
+    /// After this time of overload the margin is twice what it was at first, after two of it three times.
+    pub growth_time: Span,
+    /// The most that it grows to, as a multiple.
+    pub max_growth: f64,
+    /// Where so much arrives of what can be run, the margin is whole.
+    pub burst_load: f64,
+    /// Where no more than this arrives, the burst is over.
+    pub calm_load: f64,
+    /// What remains of the margin then, 0 to 1: the paths downstream still vary.
+    pub calm_share: f64,
+    /// A request over the cost limit may go where all others have so much more than the margin: the SLO over this, growing
+    /// alike.
+    pub relaxed_divisor: u64,
+}
 
-/// The queue that asks for the whole margin: so many times what can be run in the time that requests have here.
-const LONG: f64 = 3.0;
-
-/// An overload ends where the queue is shorter than that time over this.
-const SHORT: u64 = 4;
-
-/// After this time of overload the margin is twice what it was at first, after two of it three times.
-const GROWTH: Span = Span::from_secs(6);
-
-/// The most that it grows to, as a multiple.
-const GROWN: f64 = 4.0;
-
-/// Where so much comes of what can be run, the margin is whole.
-const BURST: f64 = 1.2;
-
-/// Where no more than this comes, the burst is over, and of the margin `LEFT` remains: the ways ahead still vary.
-const CALM: f64 = 1.0;
-const LEFT: f64 = 0.25;
-
-/// A request that is too dear may go where all others have so much more than the margin: the SLO over this, growing alike.
-const EASE: u64 = 10;
+impl Default for SlackSpec {
+    fn default() -> Self {
+        Self {
+            margin_divisor: 6,
+            full_backlog: 3.0,
+            end_divisor: 4,
+            growth_time: Span::from_secs(6),
+            max_growth: 4.0,
+            burst_load: 1.2,
+            calm_load: 1.0,
+            calm_share: 0.25,
+            relaxed_divisor: 10,
+        }
+    }
+}
 
 /// What a module's queue says of its overload.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +82,7 @@ pub(crate) struct SlackThreshold {
 
 impl SlackThreshold {
     /// From which deadline on this request has time to spare.
-    pub(crate) fn start_batch(&self, request: RequestId) -> Timestamp {
+    pub(crate) fn starts_at(&self, request: RequestId) -> Timestamp {
         if self.spread == Span::ZERO {
             return self.from;
         }
@@ -86,22 +103,23 @@ impl OverloadTracker {
         remaining: Span,
         backlog: Backlog,
         slo: Span,
+        spec: SlackSpec,
     ) -> SlackThreshold {
         let room = slo.saturating_sub(remaining);
-        if backlog.drain_time < room / SHORT {
+        if backlog.drain_time < room / spec.end_divisor.max(1) {
             self.since = start;
         }
         let lasted = start.since(self.since);
-        let grown = (1.0 + lasted.as_secs_f64() / GROWTH.as_secs_f64()).min(GROWN);
-        let long = backlog.drain_time.micros() as f64 / (room.micros() as f64 * LONG).max(1.0);
-        let lasts = ((backlog.load - CALM) / (BURST - CALM)).clamp(0.0, 1.0);
-        let part = long.min(1.0) * (LEFT + (1.0 - LEFT) * lasts);
-        let margin = (slo / MARGIN).scale(grown * part);
+        let grown = (1.0 + lasted.as_secs_f64() / spec.growth_time.as_secs_f64()).min(spec.max_growth);
+        let long = backlog.drain_time.micros() as f64 / (room.micros() as f64 * spec.full_backlog).max(1.0);
+        let lasts = ((backlog.load - spec.calm_load) / (spec.burst_load - spec.calm_load)).clamp(0.0, 1.0);
+        let part = long.min(1.0) * (spec.calm_share + (1.0 - spec.calm_share) * lasts);
+        let margin = (slo / spec.margin_divisor.max(1)).scale(grown * part);
         let from = start + remaining + margin;
         SlackThreshold {
             from,
             spread: margin,
-            relaxed_from: from + (slo / EASE).scale(grown),
+            relaxed_from: from + (slo / spec.relaxed_divisor.max(1)).scale(grown),
         }
     }
 }
@@ -109,6 +127,19 @@ impl OverloadTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SPEC: SlackSpec = SlackSpec {
+        margin_divisor: 6,
+        full_backlog: 3.0,
+        end_divisor: 4,
+        growth_time: Span::from_secs(6),
+        max_growth: 4.0,
+        burst_load: 1.2,
+        calm_load: 1.0,
+        calm_share: 0.25,
+        relaxed_divisor: 10,
+    };
+    const MARGIN: u64 = SPEC.margin_divisor;
 
     const SLO: Span = Span::from_millis(600);
     const REMAINING: Span = Span::from_millis(400);
@@ -121,7 +152,7 @@ mod tests {
     fn margin_at(overload: &mut OverloadTracker, at_ms: u64, drain_ms: u64, load: f64) -> Span {
         let start = Timestamp::ZERO + Span::from_millis(at_ms);
         let drain_time = Span::from_millis(drain_ms);
-        let slack = overload.threshold(start, REMAINING, Backlog { drain_time, load }, SLO);
+        let slack = overload.threshold(start, REMAINING, Backlog { drain_time, load }, SLO, SPEC);
         assert!(slack.relaxed_from > slack.from);
         slack.from.since(start + REMAINING)
     }
@@ -139,11 +170,11 @@ mod tests {
     #[test]
     fn most_of_it_is_given_up_when_the_burst_is_over() {
         let margin = |load| margin_at(&mut OverloadTracker::default(), 0, 600, load);
-        assert_eq!(margin(BURST), SLO / MARGIN);
-        assert_eq!(margin(CALM), (SLO / MARGIN).scale(LEFT));
-        assert_eq!(margin(0.0), margin(CALM));
-        let between = margin((BURST + CALM) / 2.0);
-        assert!(margin(CALM) < between && between < margin(BURST));
+        assert_eq!(margin(SPEC.burst_load), SLO / MARGIN);
+        assert_eq!(margin(SPEC.calm_load), (SLO / MARGIN).scale(SPEC.calm_share));
+        assert_eq!(margin(0.0), margin(SPEC.calm_load));
+        let between = margin((SPEC.burst_load + SPEC.calm_load) / 2.0);
+        assert!(margin(SPEC.calm_load) < between && between < margin(SPEC.burst_load));
     }
 
     #[test]

@@ -5,24 +5,39 @@
 //! an even stream. So a batch that would end together with another is made smaller, to end before it. A round later the
 //! workers are spread, and all batches full again.
 
+use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// How far apart batches end at least, as a part of the duration of a full one over the workers.
-const MIN_GAP: f64 = 0.8;
+/// How far apart batches are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StaggerSpec {
+    /// How far apart batches end at least, as a part of the duration of a full one over the workers.
+    pub min_gap: f64,
+    /// A batch is not made smaller than the full one over this, at least 1.
+    pub min_size_divisor: u32,
+}
 
-/// A batch is not made smaller than the full one over this.
-const MIN_SIZE_DIV: u32 = 10;
+impl Default for StaggerSpec {
+    fn default() -> Self {
+        Self {
+            min_gap: 0.8,
+            min_size_divisor: 10,
+        }
+    }
+}
 
 /// The largest batch, up to `full` items, that starts at `start` on an idle worker and ends apart from those that run;
 /// `full` where there is none. `ends` has the ends of the batches that run on the other workers, of which `workers` are up.
 pub(crate) fn staggered_batch_limit(
+    spec: StaggerSpec,
     full: u32,
     start: Timestamp,
     workers: usize,
     ends: impl Iterator<Item = Timestamp> + Clone,
     expected: impl Fn(u32) -> Span,
 ) -> u32 {
-    let gap = expected(full).scale(MIN_GAP / workers.max(1) as f64);
+    let gap = expected(full).scale(spec.min_gap / workers.max(1) as f64);
     let end_of = |size: u32| start + expected(size);
     let meets = |end: Timestamp| {
         let mut others = ends.clone();
@@ -30,7 +45,7 @@ pub(crate) fn staggered_batch_limit(
     };
     let mut size = full;
     while let Some(other) = meets(end_of(size)) {
-        let mut smaller = (full / MIN_SIZE_DIV + 1..size).rev();
+        let mut smaller = (full / spec.min_size_divisor.max(1) + 1..size).rev();
         let Some(before) = smaller.find(|&size| end_of(size) + gap <= other) else {
             return full;
         };
@@ -121,7 +136,7 @@ mod tests {
             let ran = batches(workers, requests);
             let items: u32 = ran.iter().map(|batch| batch.2).sum();
             assert_eq!(u64::from(items), requests, "each once");
-            let gap = Span::from_millis(133).scale(MIN_GAP / f64::from(workers));
+            let gap = Span::from_millis(133).scale(StaggerSpec::default().min_gap / f64::from(workers));
             let queued = &ran[..ran.len() - 2 * workers as usize];
             for (at, &(start, end, items)) in queued.iter().enumerate() {
                 let beside = queued[..at].iter().filter(|other| other.1 > start);

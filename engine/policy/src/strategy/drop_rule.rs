@@ -1,72 +1,18 @@
-//! The policy as values: what `[policy]` of a graph may say, with the paper's defaults.
+//! `drop` of `[policy]`: a rule by name, with the parameters that its paper gives. Each is a preset of the strategies that
+//! decide on dropping (see `preset.rs`).
 
+use serde::de::IntoDeserializer;
+use serde::de::value::{self, StrDeserializer};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_types::Span;
 
-use crate::reservations::BookingTable;
+use crate::baselines::nexus::{NexusScan, ScanBy};
+use crate::baselines::overload_control::OverloadControl;
+use crate::baselines::shares::{Budget, Split, SplitScope};
+use crate::pard::estimator::Queueing;
 
-/// The whole policy of a graph.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Policy {
-    /// When a request is let go.
-    pub drop: DropRule,
-    /// Which request is looked at first.
-    pub order: Order,
-    /// When requests are bound to a batch.
-    pub forming: BatchBinding,
-    /// Which module's batch runs next on a slot that several share.
-    pub arbitration: Arbitration,
-    /// Where requests wait.
-    pub mailbox: Mailboxes,
-    /// Whether a request that is certainly late is let go at once, rather than when its turn comes (the paper).
-    pub sweep: bool,
-    /// Whether requests that are about equally urgent go in random order, so that no stream is always the one that is let go;
-    /// if not, strictly by budget (the paper).
-    pub fair: bool,
-    /// How batch sizes are chosen; by default as the drop rule has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sizing: Option<Sizing>,
-    /// What reservations remember of a resource (models with a plan).
-    pub tables: BookingTable,
-    /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
-    /// with a plan): 0 lets batches shrink to one at once, as PPipe's text has it; its published results used 0.95.
-    pub head_min_fraction: f64,
-}
-
-/// As PPipe's published results have it.
-const HEAD_MIN_FRACTION: f64 = 0.95;
-
-impl Policy {
-    /// How batch sizes are chosen.
-    #[must_use]
-    pub fn sizes(&self) -> Sizing {
-        self.sizing.unwrap_or(match self.drop {
-            DropRule::Weir(_) => Sizing::Together,
-            _ => Sizing::Fair,
-        })
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            drop: DropRule::default(),
-            order: Order::default(),
-            forming: BatchBinding::default(),
-            arbitration: Arbitration::default(),
-            mailbox: Mailboxes::default(),
-            sweep: true,
-            fair: true,
-            sizing: None,
-            tables: BookingTable::default(),
-            head_min_fraction: HEAD_MIN_FRACTION,
-        }
-    }
-}
-
-/// When a request is let go. Written as a word (`"none"`) or, with parameters, as a table
+/// When a request is dropped. Written as a word (`"none"`) or, with parameters, as a table
 /// (`{ rule = "pard", quantile = 0.1 }`).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
@@ -135,87 +81,6 @@ impl Default for Lookahead {
     }
 }
 
-/// What a module tells of its queue, `q_i`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Queueing {
-    /// The recent mean as far as what waits now bears it out, told at once when it moves.
-    #[default]
-    Present,
-    /// The recent mean, told once a second (the paper).
-    Recent,
-}
-
-/// How Nexus looks at its queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NexusScan {
-    /// In which order.
-    pub scan: ScanBy,
-}
-
-/// In which order Nexus looks at its queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScanBy {
-    /// A window of a batch slides over it in arrival order (as PARD describes it).
-    #[default]
-    Window,
-    /// By deadline; whoever cannot be done when a batch of the planned size would be is let go (as its code does it).
-    Deadline,
-}
-
-/// How an SLO is split over modules.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Split {
-    /// Whether a request may use what earlier modules left over.
-    pub budget: Budget,
-    /// Among which modules the SLO is split, where the graph is no chain.
-    pub over: SplitScope,
-}
-
-/// Among which modules an SLO is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SplitScope {
-    /// Those of the longest path through the module: branches run at the same time.
-    #[default]
-    Path,
-    /// All modules, as PARD writes it: `SLO_k = SLO * d_k / sum over all N`.
-    Modules,
-}
-
-/// Whether shares add up along the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Budget {
-    /// The sum of the shares up to here bounds the time since sending.
-    #[default]
-    Cumulative,
-    /// The module's own share bounds the time since it got the request.
-    Local,
-}
-
-/// DAGOR-like overload control.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OverloadControl {
-    /// Mean queueing delay above which a module is overloaded (the paper's T).
-    pub threshold: Span,
-    /// Share of the input that is turned away while it is (the paper's alpha).
-    pub alpha: f64,
-}
-
-impl Default for OverloadControl {
-    fn default() -> Self {
-        Self {
-            threshold: Span::from_millis(25),
-            alpha: 0.4,
-        }
-    }
-}
-
 impl Default for DropRule {
     fn default() -> Self {
         Self::Pard(Lookahead::default())
@@ -238,6 +103,13 @@ impl DropRule {
         "lower",
         "upper",
     ];
+
+    /// The rule of that name with its paper's parameters; `None` where there is none.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Self::deserialize(name).ok()
+    }
 
     /// Its name, as in TOML.
     #[must_use]
@@ -367,75 +239,10 @@ impl<'de> Deserialize<'de> for DropRule {
     }
 }
 
-/// Which request of a mailbox is looked at first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// High budget first under overload, low budget first otherwise, with delayed transition (PARD 4.3). Under the rule
-    /// `weir`, of those with time to spare the low budget first also under overload.
-    #[default]
-    Adaptive,
-    /// First come, first served.
-    Fcfs,
-    /// Always the most remaining budget.
-    Hbf,
-    /// Always the least remaining budget.
-    Lbf,
-    /// As adaptive, without the delay.
-    Instant,
-}
-
-/// How batch sizes are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sizing {
-    /// Each module has its part of the SLO by its execution (the paper).
-    Fair,
-    /// For all modules together, the slowest first, and smaller where deadlines ask for it.
-    Together,
-}
-
-/// Where requests of a module wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mailboxes {
-    /// In one mailbox before all its workers.
-    #[default]
-    Pool,
-    /// In a mailbox of each worker, dealt out in turn as they come (the paper). For pools of a module's own.
-    Worker,
-}
-
-/// When requests are bound to a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BatchBinding {
-    /// As soon as the batch before it starts executing (the paper).
-    #[serde(rename = "eager")]
-    Early,
-    /// When the slot is free.
-    #[default]
-    Late,
-}
-
-/// Which module's batch runs next on a slot that several share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arbitration {
-    /// The one that must start soonest.
-    LeastSlack,
-    /// The one deepest in the graph: what was begun is finished first.
-    #[default]
-    DownstreamFirst,
-    /// The one that has waited longest.
-    Fifo,
-    /// The one that has had the least time so far.
-    Weighted,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strategy::Policy;
 
     #[derive(Deserialize)]
     struct File {

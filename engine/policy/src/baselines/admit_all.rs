@@ -1,0 +1,17 @@
+//! No admission control: whatever arrives runs, however late.
+
+use serde::{Deserialize, Serialize};
+use weir_types::DropReason;
+
+use crate::admission::{AdmissionRule, BatchView, Candidate};
+
+/// Drops nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdmitAll {}
+
+impl AdmissionRule for AdmitAll {
+    fn verdict(&self, _: &Candidate, _: &BatchView) -> Option<DropReason> {
+        None
+    }
+}

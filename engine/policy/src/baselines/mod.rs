@@ -1,0 +1,6 @@
+//! Admission rules that PARD is compared with, each with the parameters that its paper gives.
+
+pub(crate) mod admit_all;
+pub(crate) mod nexus;
+pub(crate) mod overload_control;
+pub(crate) mod shares;

@@ -1,0 +1,68 @@
+//! `estimate` of `[policy]`: the terms of the estimate that depart from those of the drop rule.
+
+use serde::{Deserialize, Serialize};
+use weir_types::Span;
+
+use crate::pard::estimator::{Estimator, Queueing, WaitMeasure, WaitTerm};
+
+/// Terms of an [`Estimator`]; what is not given is as the drop rule has it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Estimate {
+    /// Whether queueing delays count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queueing: Option<bool>,
+    /// Whether executions count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<bool>,
+    /// How batch waits count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitTerm>,
+    /// Which quantile of summed batch waits is expected, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantile: Option<f64>,
+    /// How far back queueing delays are averaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Span>,
+    /// How many recent waits are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
+    /// Which queueing delay a module reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Queueing>,
+    /// What counts as the wait of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<WaitMeasure>,
+    /// The SLO over this is kept for the way out; 0 keeps nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_divisor: Option<u64>,
+    /// Whether streams are estimated each by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_stream: Option<bool>,
+    /// How often a module publishes what streams ask of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_stream_interval: Option<Span>,
+}
+
+impl Estimate {
+    /// The estimator that is `preset` but for what is given here.
+    pub(super) fn over(self, preset: Estimator) -> Estimator {
+        let interval = self.per_stream_interval.or(preset.per_stream);
+        Estimator {
+            queueing: self.queueing.unwrap_or(preset.queueing),
+            execution: self.execution.unwrap_or(preset.execution),
+            wait: self.wait.unwrap_or(preset.wait),
+            quantile: self.quantile.unwrap_or(preset.quantile),
+            window: self.window.unwrap_or(preset.window),
+            samples: self.samples.unwrap_or(preset.samples),
+            reported: self.reported.unwrap_or(preset.reported),
+            measured: self.measured.unwrap_or(preset.measured),
+            exit_divisor: self.exit_divisor.unwrap_or(preset.exit_divisor),
+            per_stream: match self.per_stream {
+                Some(false) => None,
+                Some(true) => Some(interval.unwrap_or(Span::from_millis(50))),
+                None => interval.filter(|_| preset.per_stream.is_some()),
+            },
+        }
+    }
+}

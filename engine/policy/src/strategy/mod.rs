@@ -1,0 +1,115 @@
+//! Strategies: what `[policy]` of a graph may say, and what each decision is made by.
+//!
+//! A [`Policy`] is what a user writes: a drop rule, which is a preset, and whatever departs from it. It is resolved once,
+//! when a module is made, into [`Strategies`]: one value for each decision, defined beside the code that it parametrises.
+//! Nothing outside of this room asks for a rule by its name.
+
+mod admissions;
+mod bounds;
+mod drop_rule;
+mod estimate;
+mod preset;
+mod strategies;
+mod switch;
+mod values;
+
+use serde::{Deserialize, Serialize};
+
+use crate::baselines::overload_control::OverloadControl;
+use crate::reservations::BookingTable;
+use crate::weir::branch_load::BranchLoadSpec;
+use crate::weir::cost_limit::CostLimitSpec;
+use crate::weir::joint_batching::JointSizingSpec;
+use crate::weir::slack::SlackSpec;
+use crate::weir::stagger::StaggerSpec;
+
+pub use admissions::BatchAdmission;
+pub use drop_rule::{DropRule, Lookahead};
+pub use estimate::Estimate;
+pub(crate) use strategies::Strategies;
+pub use switch::Switch;
+pub use values::{Arbitration, BatchBinding, Mailboxes, Order, Sizing};
+
+/// The whole policy of a graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// When a request is dropped: the preset of everything below that is optional.
+    pub drop: DropRule,
+    /// Which request is looked at first.
+    pub order: Order,
+    /// When requests are bound to a batch.
+    pub forming: BatchBinding,
+    /// Which module's batch runs next on a slot that several share.
+    pub arbitration: Arbitration,
+    /// Where requests wait.
+    pub mailbox: Mailboxes,
+    /// Whether a request that is certainly late is dropped at once, rather than when its turn comes (the paper).
+    pub sweep: bool,
+    /// Whether requests that are about equally urgent go in random order, so that no stream is always the one that is
+    /// dropped; if not, strictly by budget (the paper).
+    pub fair: bool,
+    /// How batch sizes are chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizing: Option<Sizing>,
+    /// The parameters of batch sizes that are chosen together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joint_sizing: Option<JointSizingSpec>,
+    /// Which requests join a batch.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "switch::word_or_table"
+    )]
+    pub admission: Option<BatchAdmission>,
+    /// The terms of the latency that is estimated downstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Under overload, which requests have slack and go first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slack: Option<Switch<SlackSpec>>,
+    /// How batches of a pool are kept from ending together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stagger: Option<Switch<StaggerSpec>>,
+    /// Which requests have too many items under overload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_limit: Option<Switch<CostLimitSpec>>,
+    /// Which requests are too much for a branch downstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_shedding: Option<Switch<BranchLoadSpec>>,
+    /// Which share of the input is shed on arrival while a module is overloaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overload_control: Option<Switch<OverloadControl>>,
+    /// What reservations remember of a resource (models with a plan).
+    pub tables: BookingTable,
+    /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
+    /// with a plan): 0 lets batches shrink to one at once, as PPipe's text has it; its published results used 0.95.
+    pub head_min_fraction: f64,
+}
+
+/// As PPipe's published results have it.
+const HEAD_MIN_FRACTION: f64 = 0.95;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            drop: DropRule::default(),
+            order: Order::default(),
+            forming: BatchBinding::default(),
+            arbitration: Arbitration::default(),
+            mailbox: Mailboxes::default(),
+            sweep: true,
+            fair: true,
+            sizing: None,
+            joint_sizing: None,
+            admission: None,
+            estimate: None,
+            slack: None,
+            stagger: None,
+            cost_limit: None,
+            branch_shedding: None,
+            overload_control: None,
+            tables: BookingTable::default(),
+            head_min_fraction: HEAD_MIN_FRACTION,
+        }
+    }
+}
