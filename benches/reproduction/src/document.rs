@@ -24,7 +24,7 @@ pub enum DocumentError {
     Plot(#[from] PlotError),
 }
 
-/// Writes the figures (SVG and PNG) and `README.md`, by `template.md`, into `folder`. A figure is called as its files are.
+/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`. A figure is called as its file is.
 ///
 /// # Errors
 /// [`DocumentError`] where the template does not fit or something cannot be read or written.
@@ -36,7 +36,7 @@ pub fn write(folder: &Path, mut filling: Filling, figures: &[(&str, Figure)]) ->
     let path = folder.join("template.md");
     let template = std::fs::read_to_string(&path).map_err(failed(&path))?;
     for (name, figure) in figures {
-        figure.write(&folder.join(name))?;
+        figure.write(&folder.join(format!("{name}.svg")))?;
         filling.add(name, format!("![{}]({name}.svg)", figure.title));
     }
     let path = folder.join("README.md");

@@ -8,7 +8,7 @@ use super::{ReproduceError, ablation, fixed, over_time, paper, sensitivity, word
 use crate::document::{self, Filling};
 use crate::plot::{Figure, markdown};
 
-/// Writes the figures (SVG and PNG) and `README.md`, by `template.md`, into `folder`.
+/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
 ///
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.

@@ -1,146 +1,116 @@
-//! Bars: side by side with error bars and the paper's diamonds, or stacked.
+//! Bars: side by side with error bars and the paper's diamonds, or stacked. A category is one unit wide.
 
-use super::figure::Axis;
+use plotters::prelude::*;
+
+use super::chart::Plane;
 use super::kind::{Bar, Bars, Stacked};
 use super::legend::{Legend, diamond};
+use super::page::{Drawn, pixels, stroke};
 use super::palette;
-use super::panel::Area;
-use super::scale::Scale;
-use super::scene::{Anchor, Paint, Scene, Size};
 
-// Share of a category's slot that bars take.
-const FILLED: f64 = 0.8;
+// Shares of a category that its bars take, and of its room that a bar does.
+const SIDE_BY_SIDE: f64 = 0.8;
+const STACKED: f64 = 0.64;
+const BAR: f64 = 0.92;
 
-/// The y of grouped bars.
-pub(super) fn scale(bars: &Bars, axis: &Axis, rules: impl Iterator<Item = f64>) -> Scale {
-    let values = bars.series.iter().flat_map(|s| &s.values).flat_map(|bar| {
-        let (low, high) = bar.error.unwrap_or((f64::NAN, f64::NAN));
-        [bar.value, low, high, bar.paper.unwrap_or(f64::NAN)]
-    });
-    Scale::fit(axis, values.chain(rules), true, true)
+/// All y of grouped bars.
+pub(super) fn values(bars: &Bars) -> impl Iterator<Item = f64> {
+    bars.series
+        .iter()
+        .flat_map(|series| &series.values)
+        .flat_map(|bar| {
+            let (low, high) = bar.error.unwrap_or((f64::NAN, f64::NAN));
+            [bar.value, low, high, bar.paper.unwrap_or(f64::NAN)]
+        })
 }
 
-/// The y of stacked bars.
-pub(super) fn stacked_scale(stacked: &Stacked, axis: &Axis, rules: impl Iterator<Item = f64>) -> Scale {
-    let sums = (0..stacked.categories.len()).map(|i| {
-        stacked
-            .parts
-            .iter()
-            .filter_map(|part| part.values.get(i))
-            .filter(|v| counts(**v))
-            .sum::<f64>()
-    });
-    // A stack that fills its axis, such as one hundred per cent, needs no room above.
-    let sums: Vec<f64> = sums.collect();
-    let largest = sums.iter().copied().fold(0.0, f64::max);
-    let rules: Vec<f64> = rules.collect();
-    if (largest - 100.0).abs() < 1e-6
-        && !axis.log
-        && axis.range.is_none()
-        && rules.iter().all(|r| *r <= 100.0)
-    {
-        return Scale::fit(&axis.clone().range(0.0, 100.0), std::iter::empty(), true, true);
-    }
-    Scale::fit(axis, sums.into_iter().chain(rules), true, true)
+/// The heights of stacked bars.
+pub(super) fn sums(stacked: &Stacked) -> impl Iterator<Item = f64> {
+    (0..stacked.categories.len()).map(|index| {
+        let each = stacked.parts.iter().filter_map(|part| part.values.get(index));
+        each.filter(|value| counts(**value)).sum()
+    })
 }
 
 /// Draws grouped bars; says whether there was any.
-pub(super) fn draw(scene: &mut Scene, bars: &Bars, area: &Area, y: &Scale, legend: &Legend) -> bool {
-    let slot = 1.0 / bars.categories.len().max(1) as f64;
-    let wide = slot * FILLED / bars.series.len().max(1) as f64;
-    let mut marks = Vec::new();
+pub(super) fn draw(plane: &Plane<'_>, bars: &Bars, legend: &Legend) -> Drawn<bool> {
+    let wide = SIDE_BY_SIDE / bars.series.len().max(1) as f64;
+    let mut papers = Vec::new();
     let mut any = false;
     for (index, series) in bars.series.iter().enumerate() {
-        let paint = legend.colour(&series.name);
-        for (group, bar) in series.values.iter().enumerate() {
-            let left = slot * (group as f64 + (1.0 - FILLED) / 2.0) + wide * index as f64;
-            any |= one(scene, bar, (left, left + wide * 0.92), area, y, paint);
-            let middle = left + wide * 0.46;
-            if let Some(share) = bar.paper.and_then(|paper| y.place(paper)) {
-                marks.push(area.at(middle, share));
-            }
+        let colour = legend.colour(&series.name);
+        for (category, bar) in series.values.iter().enumerate() {
+            let left = category as f64 + (1.0 - SIDE_BY_SIDE) / 2.0 + wide * index as f64;
+            let middle = left + wide / 2.0;
+            any |= one(plane, bar, middle, wide * BAR / 2.0, colour)?;
+            papers.extend(bar.paper.map(|paper| (middle, paper)));
         }
     }
     // Above every bar, also those beside it.
-    let reach = (wide * area.width() * 0.42).clamp(3.0, 5.5);
-    any |= !marks.is_empty();
-    marks.into_iter().for_each(|at| diamond(scene, at, reach));
-    any
+    let y = plane.as_coord_spec().y_spec();
+    for at in papers.into_iter().filter(|(_, paper)| y.shows(*paper)) {
+        plane.draw(&diamond(at))?;
+        any = true;
+    }
+    Ok(any)
 }
 
-fn one(
-    scene: &mut Scene,
-    bar: &Bar,
-    (left, right): (f64, f64),
-    area: &Area,
-    y: &Scale,
-    paint: Paint,
-) -> bool {
-    let middle = (left + right) / 2.0;
-    if y.is_log() && bar.value == 0.0 {
-        // Nought has no place on a logarithmic axis: it is written out.
-        let (x, foot) = area.at(middle, 0.0);
-        scene.text((x, foot - 9.0), "0", Size::Small, Anchor::Middle);
-        return true;
+fn one(plane: &Plane<'_>, bar: &Bar, middle: f64, half: f64, colour: RGBColor) -> Drawn<bool> {
+    let y = plane.as_coord_spec().y_spec();
+    if !y.shows(bar.value) {
+        return Ok(false);
     }
-    let Some(share) = y.place(bar.value) else {
-        return false;
-    };
-    scene.rect(area.at(left, y.base()), area.at(right, share), paint);
-    if share > 1.0 + 1e-9 {
-        cut(scene, area.at(middle, 1.0));
+    if bar.value != y.base() {
+        let corners = [(middle - half, y.base()), (middle + half, bar.value)];
+        plane.draw(&Rectangle::new(corners, colour.filled()))?;
+    }
+    let top = plane.get_y_range().end;
+    if bar.value > top {
+        // Higher than its axis: an arrow head at its top.
+        let head = EmptyElement::at((middle, top))
+            + TriangleMarker::new((0, pixels(5.0)), pixels(5.0), palette::INK.filled());
+        plane.draw(&head)?;
     }
     if let Some((low, high)) = bar.error
         && low <= high
-        && let Some(high) = y.place(high)
+        && y.shows(high)
     {
-        let low = y.place(low).unwrap_or(0.0);
-        let (x, from) = area.at(middle, low);
-        let to = area.at(middle, high).1;
-        let cap = ((right - left) * area.width() * 0.25).clamp(1.5, 5.0);
-        scene.line(vec![(x, from), (x, to)], 1.4, palette::INK);
-        scene.line(vec![(x - cap, from), (x + cap, from)], 1.4, palette::INK);
-        scene.line(vec![(x - cap, to), (x + cap, to)], 1.4, palette::INK);
+        let low = if y.shows(low) { low } else { y.base() };
+        let ink = stroke(palette::INK, 1.3);
+        let reach = (0.5 * half).min(0.05);
+        plane.draw(&PathElement::new([(middle, low), (middle, high)], ink))?;
+        for end in [low, high] {
+            plane.draw(&PathElement::new(
+                [(middle - reach, end), (middle + reach, end)],
+                ink,
+            ))?;
+        }
     }
-    true
-}
-
-/// The mark of a bar higher than its axis: an arrow head at its top.
-fn cut(scene: &mut Scene, (x, y): (f64, f64)) {
-    scene.polygon(vec![(x - 4.5, y + 7.0), (x, y), (x + 4.5, y + 7.0)], palette::INK);
+    Ok(true)
 }
 
 /// Draws stacked bars; says whether there was any.
-pub(super) fn draw_stacked(
-    scene: &mut Scene,
-    stacked: &Stacked,
-    area: &Area,
-    y: &Scale,
-    legend: &Legend,
-) -> bool {
-    let slot = 1.0 / stacked.categories.len().max(1) as f64;
+pub(super) fn draw_stacked(plane: &Plane<'_>, stacked: &Stacked, legend: &Legend) -> Drawn<bool> {
+    let base = plane.as_coord_spec().y_spec().base();
     let mut any = false;
-    for index in 0..stacked.categories.len() {
-        let (left, right) = (slot * (index as f64 + 0.18), slot * (index as f64 + 0.82));
+    for category in 0..stacked.categories.len() {
+        let left = category as f64 + (1.0 - STACKED) / 2.0;
+        let right = left + STACKED;
         let mut sum = 0.0;
         for part in &stacked.parts {
-            let Some(value) = part.values.get(index).copied().filter(|v| counts(*v)) else {
+            let Some(value) = part.values.get(category).copied().filter(|value| counts(*value)) else {
                 continue;
             };
-            let from = if sum == 0.0 {
-                y.base()
-            } else {
-                y.place(sum).unwrap_or(0.0)
-            };
+            let from = if sum == 0.0 { base } else { sum };
             sum += value;
-            let Some(to) = y.place(sum) else { break };
-            scene.rect(area.at(left, from), area.at(right, to), legend.colour(&part.name));
+            let colour = legend.colour(&part.name);
+            plane.draw(&Rectangle::new([(left, from), (right, sum)], colour.filled()))?;
             // A thin gap tells neighbours apart where their greys are alike.
-            scene.line(vec![area.at(left, to), area.at(right, to)], 1.0, palette::PAGE);
+            plane.draw(&PathElement::new([(left, sum), (right, sum)], stroke(WHITE, 1.0)))?;
             any = true;
         }
     }
-    any
+    Ok(any)
 }
 
 fn counts(value: f64) -> bool {

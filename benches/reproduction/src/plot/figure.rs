@@ -13,9 +13,9 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Panels side by side; 0 counts as 1.
     pub columns: usize,
-    /// Width in figure units (SVG pixels; the PNG has 1.5 pixels for each), 200 to 8000.
+    /// Width in figure units (SVG pixels at its own size): at least 140 a column, at most 8000.
     pub width: u32,
-    /// Height in figure units, 150 to 8000.
+    /// Height in figure units: at least 110 a row, at most 8000.
     pub height: u32,
 }
 
@@ -98,8 +98,10 @@ pub enum PlotError {
     /// Nothing to draw.
     #[error("figure `{0}` has no panels: give it at least one")]
     Empty(String),
-    /// A size that cannot hold a chart, or no memory would hold.
-    #[error("figure `{title}` is {width} by {height}: choose 200 to 8000 across and 150 to 8000 down")]
+    /// A size that cannot hold its charts.
+    #[error(
+        "figure `{title}` is {width} by {height}: give a panel 140 by 110 or more, and the figure at most 8000 each way"
+    )]
     Size {
         /// The figure's title.
         title: String,
@@ -122,13 +124,13 @@ pub enum PlotError {
         /// Categories of the panel.
         categories: usize,
     },
-    /// The image could not be encoded.
-    #[error("image {path} could not be encoded: {source}")]
-    Encode {
-        /// The file meant.
-        path: PathBuf,
-        /// What the encoder said.
-        source: png::EncodingError,
+    /// The figure could not be drawn.
+    #[error("figure `{title}` could not be drawn: {reason}")]
+    Draw {
+        /// The figure's title.
+        title: String,
+        /// What the drawing said.
+        reason: String,
     },
     /// A file could not be written.
     #[error("{path} could not be written: {source}; see that its folder exists and has room")]

@@ -1,15 +1,23 @@
 //! One legend for the whole figure, above the panels: it covers no data, and a name has one colour everywhere.
 
-use super::figure::Figure;
-use super::font;
-use super::kind::Kind;
-use super::palette;
-use super::scene::{Anchor, Paint, Scene, Size};
+use plotters::element::ComposedElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::chart::dashed;
+use super::figure::Figure;
+use super::kind::Kind;
+use super::page::{Drawn, Page, SMALL, pixels, stroke, text};
+use super::palette;
+
+// In figure units.
 const SWATCH: f64 = 20.0;
 const GAP: f64 = 7.0;
 const BETWEEN: f64 = 20.0;
 const ROW: f64 = 19.0;
+
+type Diamond<'a, Place> =
+    ComposedElement<Place, SVGBackend<'a>, Polygon<(i32, i32)>, PathElement<(i32, i32)>>;
 
 /// How an entry is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,51 +100,38 @@ impl Legend {
     }
 
     /// The colour of a series.
-    pub(super) fn colour(&self, name: &str) -> Paint {
-        palette::series(
-            self.entries
-                .iter()
-                .find(|(known, ..)| known == name)
-                .map_or(0, |(_, _, colour)| *colour),
-        )
+    pub(super) fn colour(&self, name: &str) -> RGBColor {
+        let known = self.entries.iter().find(|(known, ..)| known == name);
+        palette::series(known.map_or(0, |(_, _, colour)| *colour))
     }
 
-    /// Draws it from `top` and returns where it ends.
-    pub(super) fn draw(&self, scene: &mut Scene, top: f64) -> f64 {
-        let shown: Vec<_> = self
-            .entries
-            .iter()
-            .filter(|(name, ..)| !name.is_empty())
-            .collect();
-        let room = f64::from(scene.width) - 24.0;
-        let length = |name: &str| SWATCH + GAP + font::width(name, Size::Small);
-        let mut rows: Vec<(f64, Vec<_>)> = Vec::new();
+    /// Draws it from `top` and gives the height it takes, both in pixels.
+    pub(super) fn draw(&self, page: &Page<'_>, top: i32) -> Drawn<i32> {
+        let width = page.dim_in_pixel().0 as i32;
+        let style = text(SMALL).pos(Pos::new(HPos::Left, VPos::Center));
+        let shown = self.entries.iter().filter(|(name, ..)| !name.is_empty());
+        let mut rows: Vec<(i32, Vec<_>)> = Vec::new();
         for entry in shown {
-            let wide = length(&entry.0);
+            let wide = pixels(SWATCH + GAP) + page.estimate_text_size(&entry.0, &style)?.0 as i32;
             match rows.last_mut() {
-                Some((used, row)) if *used + BETWEEN + wide <= room => {
-                    *used += BETWEEN + wide;
-                    row.push(entry);
+                Some((used, row)) if *used + pixels(BETWEEN) + wide <= width - pixels(24.0) => {
+                    *used += pixels(BETWEEN) + wide;
+                    row.push((entry, wide));
                 }
-                _ => rows.push((wide, vec![entry])),
+                _ => rows.push((wide, vec![(entry, wide)])),
             }
         }
-        let mut y = top;
-        for (used, row) in rows {
-            let mut x = ((f64::from(scene.width) - used) / 2.0).max(12.0);
-            for (name, mark, colour) in row {
-                swatch(scene, *mark, (x, y + ROW / 2.0), palette::series(*colour));
-                scene.text(
-                    (x + SWATCH + GAP, y + ROW / 2.0),
-                    name,
-                    Size::Small,
-                    Anchor::Start,
-                );
-                x += length(name) + BETWEEN;
+        let height = pixels(ROW) * rows.len() as i32;
+        for ((used, row), index) in rows.into_iter().zip(0..) {
+            let y = top + pixels(ROW) * index + pixels(ROW / 2.0);
+            let mut x = ((width - used) / 2).max(pixels(12.0));
+            for ((name, mark, colour), wide) in row {
+                swatch(page, *mark, (x, y), palette::series(*colour))?;
+                page.draw_text(name, &style, (x + pixels(SWATCH + GAP), y))?;
+                x += wide + pixels(BETWEEN);
             }
-            y += ROW;
         }
-        y
+        Ok(height)
     }
 }
 
@@ -151,22 +146,27 @@ fn reports_paper(panel: &super::figure::Panel) -> bool {
     }
 }
 
-fn swatch(scene: &mut Scene, mark: Mark, (x, y): (f64, f64), paint: Paint) {
+fn swatch(page: &Page<'_>, mark: Mark, (x, y): (i32, i32), colour: RGBColor) -> Drawn {
+    let (right, half) = (x + pixels(SWATCH), pixels(6.0));
+    let line = vec![(x, y), (right, y)];
+    let filled =
+        |from: i32, to: i32, style: ShapeStyle| Rectangle::new([(from, y - half), (to, y + half)], style);
     match mark {
-        Mark::Box => scene.rect((x + 4.0, y - 6.0), (x + 16.0, y + 6.0), paint),
-        Mark::Line => scene.line(vec![(x, y), (x + SWATCH, y)], 2.5, paint),
-        Mark::Dashed => scene.dashed(vec![(x, y), (x + SWATCH, y)], 2.5, paint),
-        Mark::Region => scene.rect((x, y - 6.0), (x + SWATCH, y + 6.0), palette::REGION),
-        Mark::Rule => scene.dashed(vec![(x, y), (x + SWATCH, y)], 1.5, palette::INK),
-        Mark::Paper => diamond(scene, (x + SWATCH / 2.0, y), 5.5),
+        Mark::Box => page.draw(&filled(x + pixels(4.0), right - pixels(4.0), colour.filled())),
+        Mark::Line => page.draw(&PathElement::new(line, stroke(colour, 2.5))),
+        Mark::Dashed => dashed(page, line, stroke(colour, 2.5)),
+        Mark::Region => page.draw(&filled(x, right, palette::region().filled())),
+        Mark::Rule => dashed(page, line, stroke(palette::INK, 1.5)),
+        Mark::Paper => page.draw(&diamond(((x + right) / 2, y))),
     }
 }
 
-/// The hollow diamond of a figure that the paper reports; white inside, so that it shows on any bar.
-pub(super) fn diamond(scene: &mut Scene, (x, y): (f64, f64), reach: f64) {
-    let corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)];
-    scene.polygon(corners.to_vec(), palette::PAGE.with_alpha(0.75));
-    let mut outline = corners.to_vec();
-    outline.extend([corners[0], corners[1]]);
-    scene.line(outline, 1.5, palette::INK);
+/// The hollow diamond of a figure that the paper reports, around `at`; white inside, so that it shows on any bar.
+pub(super) fn diamond<'a, Place>(at: Place) -> Diamond<'a, Place> {
+    let reach = pixels(5.5);
+    let corners = [(0, -reach), (reach, 0), (0, reach), (-reach, 0)];
+    let outline = [&corners[..], &corners[..2]].concat();
+    EmptyElement::at(at)
+        + Polygon::new(corners, WHITE.mix(0.75))
+        + PathElement::new(outline, stroke(palette::INK, 1.5))
 }

@@ -1,26 +1,27 @@
-//! Charts as plain values, written as SVG and PNG from one list of shapes; the same figure gives the same bytes.
+//! Charts as plain values, drawn as SVG by `plotters`; the same figure gives the same bytes.
 //!
-//! A [`Figure`] is a grid of [`Panel`]s under one legend. A name has one colour in the whole figure, so panels can be
-//! compared. Values that are not finite (and, on a logarithmic axis, not positive) are left out, never drawn wrong.
+//! A [`Figure`] is a grid of [`Panel`]s under one legend, which covers no data. A name has one colour in the whole figure,
+//! so panels can be compared. Values that are not finite (and, on a logarithmic axis, not positive) are left out, never
+//! drawn wrong.
+//!
+//! What `plotters` does: coordinates, ticks, axes and their labels, shapes, the document. What stands here is what it does
+//! not know: ranges that fit, bars side by side or stacked, category names on several lines, and a legend that belongs to
+//! all panels. There are no pictures but SVG: every reader of the pages shows it, and it needs no font here.
 
-mod axes;
 mod bars;
+mod chart;
 mod figure;
-mod font;
 mod kind;
 mod legend;
 mod lines;
+mod names;
+mod page;
 mod palette;
-mod panel;
-mod raster;
 mod scale;
-mod scene;
-mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
 mod timeline;
-mod write;
 
 pub use figure::{Axis, Figure, Panel, PlotError, Region, Rule};
 pub use kind::{Bar, BarSeries, Bars, Kind, Line, Part, Stacked, Timeline, TimelineBox};

@@ -1,23 +1,21 @@
 //! Figures are the same bytes every time, survive any numbers, and say in the SVG what they were told.
-//! With WEIR_PLOTS naming a folder the figures of these tests are also written there, to be looked at.
 
 mod figures;
 
 use std::path::Path;
 
-use self::figures::{all, grouped, noise, over_time, stacked};
+use self::figures::{all, grouped, over_time, stacked};
 use super::*;
 
 #[test]
 fn the_same_figure_is_the_same_bytes() {
     for (name, figure) in all() {
         assert_eq!(figure.svg().unwrap(), figure.clone().svg().unwrap(), "{name}");
-        assert_eq!(figure.png().unwrap(), figure.clone().png().unwrap(), "{name}");
     }
 }
 
 #[test]
-fn svg_is_well_formed_and_says_every_name() {
+fn svg_is_well_formed() {
     for (name, figure) in all() {
         let text = figure.svg().unwrap();
         assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{name}");
@@ -27,8 +25,7 @@ fn svg_is_well_formed_and_says_every_name() {
             text.matches("</text>").count(),
             "{name}"
         );
-        let forbidden = |c: char| c.is_control() && c != '\n';
-        assert!(!text.contains(forbidden), "{name}");
+        assert_eq!(text.matches('"').count() % 2, 0, "{name}");
         // Every `&` begins one of the five names XML knows.
         for rest in text.split('&').skip(1) {
             assert!(
@@ -38,91 +35,89 @@ fn svg_is_well_formed_and_says_every_name() {
                 "{name}: {rest:.20}"
             );
         }
-        for line in text.lines() {
-            assert!(line.starts_with('<') && line.ends_with('>'), "{name}: {line}");
-            assert_eq!(line.matches('"').count() % 2, 0, "{name}: {line}");
-        }
     }
-    let text = over_time().svg().unwrap();
-    for label in [
+}
+
+#[test]
+fn a_figure_says_every_name_and_has_the_size_asked_for() {
+    let says = |figure: &Figure, text: &str| {
+        let svg = figure.svg().unwrap();
+        assert!(svg.contains(&format!(">\n{text}\n</text>")), "{text}: {svg}");
+    };
+    for text in [
         "Goodput over time, 5 seeds",
         "tm-azure &lt;burst&gt;",
         "HBF active",
         "capacity",
         "pard",
         "time (s)",
+        "goodput (requests/s)",
     ] {
-        assert!(text.contains(&format!(">{label}</text>")), "{label}");
+        says(&over_time(), text);
     }
+    says(&stacked(), "pard-");
+    says(&stacked(), "module 5");
+    says(&grouped(), "paper");
     assert!(
-        stacked()
+        grouped()
             .svg()
             .unwrap()
-            .contains(">pard-split &amp; even 1</text>")
-    );
-    assert!(grouped().svg().unwrap().contains(">paper</text>"));
-}
-
-#[test]
-fn png_has_the_size_asked_for_and_ink() {
-    let figure = grouped();
-    let bytes = figure.png().unwrap();
-    let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
-        .read_info()
-        .unwrap();
-    assert_eq!((reader.info().width, reader.info().height), (1500, 630));
-    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-    reader.next_frame(&mut pixels).unwrap();
-    let dark = pixels
-        .chunks_exact(3)
-        .filter(|p| p.iter().all(|c| *c < 90))
-        .count();
-    let blue = pixels.chunks_exact(3).filter(|p| **p == [0, 114, 178]).count();
-    assert!(
-        dark > 1000 && blue > 1000,
-        "{dark} dark, {blue} of the first series"
+            .starts_with("<svg width=\"1000\" height=\"420\"")
     );
 }
 
 #[test]
 fn everything_lies_on_the_page() {
     for (name, figure) in all() {
-        let scene = panel::scene(&figure).unwrap();
-        let on_page = |&(x, y): &(f64, f64)| {
-            x >= -1.0 && y >= -1.0 && x <= f64::from(scene.width) + 1.0 && y <= f64::from(scene.height) + 1.0
-        };
-        for shape in &scene.shapes {
-            let inside = match shape {
-                scene::Shape::Polygon { points, .. } | scene::Shape::Line { points, .. } => {
-                    points.iter().all(on_page)
-                }
-                scene::Shape::Text(text) => on_page(&text.at),
-            };
-            assert!(inside, "{name}: {shape:?}");
+        let text = figure.svg().unwrap();
+        let (wide, tall) = (f64::from(figure.width * 4), f64::from(figure.height * 4));
+        for pair in text.split("points=\"").skip(1).flat_map(|rest| {
+            let points = rest.split('"').next().unwrap_or_default();
+            points.split_whitespace().collect::<Vec<_>>()
+        }) {
+            let (x, y) = pair.split_once(',').unwrap();
+            let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+            assert!(
+                (0.0..=wide).contains(&x) && (0.0..=tall).contains(&y),
+                "{name}: {pair}"
+            );
         }
     }
 }
 
 #[test]
-fn a_line_of_many_points_is_drawn_with_few() {
-    let points = (0..1_000_000)
-        .map(|i| (f64::from(i), noise(i as usize)))
-        .collect();
-    let kind = Kind::Lines(vec![Line {
-        name: "l".to_owned(),
-        points,
-        ..Line::default()
-    }]);
-    let figure = Figure {
+fn what_is_not_a_number_is_left_out_and_an_empty_panel_says_so() {
+    let line = |points: Vec<(f64, f64)>| Figure {
         panels: vec![Panel {
-            kind,
+            y: Axis::new("y").log(),
+            kind: Kind::Lines(vec![Line {
+                points,
+                ..Line::default()
+            }]),
             ..Panel::default()
         }],
-        width: 800,
+        width: 400,
         height: 300,
         ..Figure::default()
     };
-    assert!(figure.svg().unwrap().len() < 200_000);
+    let nothing = line(vec![
+        (0.0, f64::NAN),
+        (f64::INFINITY, 1.0),
+        (1.0, -3.0),
+        (2.0, 0.0),
+    ]);
+    assert!(nothing.svg().unwrap().contains("no data"));
+    // Broken in the middle: two lines.
+    let broken = line(vec![
+        (0.0, 1.0),
+        (1.0, 2.0),
+        (2.0, f64::NAN),
+        (3.0, 2.0),
+        (4.0, 1.0),
+    ]);
+    let svg = broken.svg().unwrap();
+    assert!(!svg.contains("no data"));
+    assert_eq!(svg.matches("stroke=\"#0072B2\"").count(), 2, "{svg}");
 }
 
 #[test]
@@ -133,11 +128,18 @@ fn what_cannot_be_drawn_is_an_error() {
         ..Figure::default()
     };
     assert!(matches!(empty.svg(), Err(PlotError::Empty(_))));
-    let huge = Figure {
-        width: u32::MAX,
-        ..grouped()
-    };
-    assert!(matches!(huge.png(), Err(PlotError::Size { .. })));
+    for (width, columns) in [(u32::MAX, 1), (0, 1), (1000, 20)] {
+        let mut figure = Figure {
+            width,
+            columns,
+            ..grouped()
+        };
+        figure.panels = vec![figure.panels[0].clone(); columns];
+        assert!(
+            matches!(figure.svg(), Err(PlotError::Size { .. })),
+            "{width}, {columns}"
+        );
+    }
     let mut uneven = grouped();
     if let Kind::Bars(bars) = &mut uneven.panels[0].kind {
         bars.categories.pop();
@@ -151,64 +153,7 @@ fn what_cannot_be_drawn_is_an_error() {
         })
     ));
     assert!(matches!(
-        grouped().write(Path::new("/nonexistent/folder/figure")),
+        grouped().write(Path::new("/nonexistent/folder/figure.svg")),
         Err(PlotError::Write { .. })
     ));
-}
-
-#[test]
-fn both_files_are_written_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = std::env::var_os("WEIR_PLOTS").map_or_else(|| folder.path().to_owned(), Into::into);
-    for (name, figure) in all() {
-        let stem = folder.join(format!("fig.{name}"));
-        figure.write(&stem).unwrap();
-        figure.write(&stem).unwrap();
-        assert_eq!(
-            std::fs::read(folder.join(format!("fig.{name}.png"))).unwrap(),
-            figure.png().unwrap()
-        );
-        assert_eq!(
-            std::fs::read_to_string(folder.join(format!("fig.{name}.svg"))).unwrap(),
-            figure.svg().unwrap()
-        );
-    }
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2 * all().len());
-}
-
-#[test]
-fn ticks_grow_and_are_neither_few_nor_many() {
-    for seed in 0..2000 {
-        let low = (noise(seed) - 0.5) * 10f64.powi((seed % 13) as i32 - 6);
-        let high = low + (0.01 + noise(seed + 5000)) * 10f64.powi((seed % 11) as i32 - 5);
-        let scale = scale::Scale::fit(
-            &Axis::default().range(low, high),
-            std::iter::empty(),
-            false,
-            false,
-        );
-        let ticks = scale.ticks(6);
-        assert!((3..=12).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
-        assert!(
-            ticks.windows(2).all(|pair| pair[0].0 < pair[1].0),
-            "{low} to {high}: {ticks:?}"
-        );
-        let log = scale::Scale::fit(
-            &Axis::default().log(),
-            [low.abs(), high.abs()].into_iter(),
-            false,
-            true,
-        );
-        let ticks = log.ticks(6);
-        assert!((2..=16).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
-        assert!(
-            ticks.windows(2).all(|pair| pair[0].0 < pair[1].0),
-            "{low} to {high}: {ticks:?}"
-        );
-        assert!(
-            [low.abs(), high.abs()]
-                .iter()
-                .all(|v| log.place(*v).is_some_and(|share| (0.0..=1.0).contains(&share)))
-        );
-    }
 }

@@ -1,83 +1,52 @@
 //! Boxes over time, a row for each thing that is used: who used what from when to when.
 
-use super::figure::{Axis, Panel};
+use plotters::prelude::*;
+
+use super::chart::Plane;
 use super::kind::Timeline;
 use super::legend::Legend;
+use super::page::{Drawn, stroke};
 use super::palette;
-use super::panel::Area;
-use super::scale::Scale;
-use super::scene::Scene;
 
 // Share of a row's height that its boxes take.
 const FILLED: f64 = 0.74;
 
-/// The x of all boxes.
-pub(super) fn x_scale(timeline: &Timeline, panel: &Panel) -> Scale {
-    let ends = timeline.boxes.iter().flat_map(|span| [span.from, span.to]);
-    Scale::fit(&panel.x, ends, false, false)
-}
-
-/// Rows from the top, one unit each.
-pub(super) fn y_scale(timeline: &Timeline) -> Scale {
-    let axis = Axis::default().range(0.0, timeline.rows.len().max(1) as f64);
-    Scale::fit(&axis, std::iter::empty(), true, false)
-}
-
-/// Where rows are named.
-pub(super) fn ticks(timeline: &Timeline) -> Vec<(f64, String)> {
-    let count = timeline.rows.len();
-    let name = |(row, name): (usize, &String)| (middle(row, count), name.clone());
-    timeline.rows.iter().enumerate().map(name).collect()
-}
-
-fn middle(row: usize, rows: usize) -> f64 {
-    1.0 - (row as f64 + 0.5) / rows.max(1) as f64
-}
-
 /// Draws the boxes, then what links those that are marked; says whether there was any.
-pub(super) fn draw(scene: &mut Scene, timeline: &Timeline, area: &Area, x: &Scale, legend: &Legend) -> bool {
+pub(super) fn draw(plane: &Plane<'_>, timeline: &Timeline, legend: &Legend) -> Drawn<bool> {
+    let x = plane.as_coord_spec().x_spec();
+    let range = plane.get_x_range();
     let rows = timeline.rows.len();
-    let half = 0.5 * FILLED / rows.max(1) as f64;
+    let middle = |row: usize| rows as f64 - row as f64 - 0.5;
     let mut any = false;
     for span in timeline.boxes.iter().filter(|span| span.row < rows) {
-        let (Some(from), Some(to)) = (x.place(span.from), x.place(span.to)) else {
+        if !(span.to > range.start && span.from < range.end) {
             continue;
+        }
+        let (left, right) = (span.from.max(range.start), span.to.min(range.end));
+        let (low, high) = (middle(span.row) - FILLED / 2.0, middle(span.row) + FILLED / 2.0);
+        let colour = legend.colour(&span.name);
+        let (fill, line) = match span.mark {
+            Some(_) => (colour.to_rgba(), stroke(palette::INK, 1.8)),
+            None => (colour.mix(0.4), stroke(palette::FRAME, 0.75)),
         };
-        if to <= 0.0 || from >= 1.0 {
-            continue;
-        }
-        let row = middle(span.row, rows);
-        let (low, high) = (area.at(from, row - half), area.at(to, row + half));
-        let paint = legend.colour(&span.name);
-        scene.rect(
-            low,
-            high,
-            if span.mark.is_some() {
-                paint
-            } else {
-                paint.with_alpha(0.4)
-            },
-        );
-        let outline = vec![low, (high.0, low.1), high, (low.0, high.1), low];
-        match span.mark {
-            Some(_) => scene.line(outline, 1.8, palette::INK),
-            None => scene.line(outline, 0.7, palette::FRAME),
-        }
+        plane.draw(&Rectangle::new([(left, low), (right, high)], fill.filled()))?;
+        let outline = [
+            (left, low),
+            (right, low),
+            (right, high),
+            (left, high),
+            (left, low),
+        ];
+        plane.draw(&PathElement::new(outline, line))?;
         any = true;
     }
-    for pair in linked(timeline) {
-        if let (Some(from), Some(to)) = (x.place(pair[0].1), x.place(pair[1].1))
-            && from >= 0.0
-            && to <= 1.0
-        {
-            let ends = vec![
-                area.at(from, middle(pair[0].0, rows)),
-                area.at(to, middle(pair[1].0, rows)),
-            ];
-            scene.line(ends, 1.3, palette::INK);
+    for [(row, from), (next, to)] in linked(timeline) {
+        if x.contains(from) && x.contains(to) {
+            let ends = [(from, middle(row)), (to, middle(next))];
+            plane.draw(&PathElement::new(ends, stroke(palette::INK, 1.3)))?;
         }
     }
-    any
+    Ok(any)
 }
 
 /// From the end of each marked box to the beginning of the next with the same mark: row and x of both.
@@ -93,7 +62,7 @@ fn linked(timeline: &Timeline) -> Vec<[(usize, f64); 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Figure, Kind, TimelineBox};
+    use crate::plot::{Figure, Kind, Panel, TimelineBox};
 
     fn span(row: usize, from: f64, to: f64, mark: Option<u32>) -> TimelineBox {
         TimelineBox {

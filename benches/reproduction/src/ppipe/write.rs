@@ -9,7 +9,7 @@ use super::{ReproduceError, ablation, attainment, clusters, microscopic, scaling
 use crate::document::{self, Filling};
 use crate::plot::Figure;
 
-/// Writes the figures (SVG and PNG) and `README.md`, by `template.md`, into `folder`.
+/// Writes the figures (as SVG) and `README.md`, by `template.md`, into `folder`.
 ///
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.

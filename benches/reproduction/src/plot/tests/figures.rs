@@ -1,4 +1,4 @@
-//! Figures to test with and to look at: every kind of panel, and every number that could go wrong.
+//! Figures to test with: every kind of panel, and every number that could go wrong.
 
 use super::super::*;
 
@@ -7,41 +7,29 @@ fn names(prefix: &str, count: usize) -> Vec<String> {
 }
 
 /// A repeatable number between 0 and 1.
-pub(super) fn noise(seed: usize) -> f64 {
+fn noise(seed: usize) -> f64 {
     let mixed = (seed as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 pub(super) fn grouped() -> Figure {
-    let apps = ["lv", "tm", "gm", "da"];
-    let traces = ["wiki", "tweet", "azure"];
-    let categories = traces
-        .iter()
-        .flat_map(|t| apps.iter().map(move |a| format!("{a}-{t}")))
-        .collect();
-    let series = ["pard", "nexus", "clipper++", "naive"]
-        .into_iter()
-        .enumerate()
-        .map(|(s, name)| BarSeries {
-            name: name.to_owned(),
-            values: (0..12)
-                .map(|c| {
-                    let value = if (s, c) == (0, 5) {
-                        0.0
-                    } else {
-                        0.12 * 6f64.powi(s as i32) * (0.4 + noise(s * 12 + c))
-                    };
-                    Bar {
-                        value,
-                        error: Some((value * 0.8, value * 1.25)),
-                        paper: (c % 3 != 1).then_some(value * (0.7 + noise(c))),
-                    }
-                })
-                .collect(),
-        });
+    let bar = |series: usize, category: usize| {
+        let value = 0.12 * 6f64.powi(series as i32) * (0.4 + noise(series * 12 + category));
+        Bar {
+            value,
+            error: Some((value * 0.8, value * 1.25)),
+            paper: (category % 3 != 1).then_some(value * (0.7 + noise(category))),
+        }
+    };
+    let series = ["pard", "nexus", "clipper++", "naive"].into_iter().enumerate();
     let kind = Kind::Bars(Bars {
-        categories,
-        series: series.collect(),
+        categories: names("lv-wiki-", 12),
+        series: series
+            .map(|(index, name)| BarSeries {
+                name: name.to_owned(),
+                values: (0..12).map(|category| bar(index, category)).collect(),
+            })
+            .collect(),
     });
     let rules = vec![Rule {
         name: "1 % promised".to_owned(),
@@ -64,119 +52,74 @@ pub(super) fn grouped() -> Figure {
 }
 
 pub(super) fn over_time() -> Figure {
-    let panel = |title: &str, seed: usize| {
-        let line = |name: &str, offset: f64, step: bool, area: bool| Line {
+    let line = |name: &str, offset: f64| {
+        let points = (0..100).map(|i| (f64::from(i), offset + 80.0 * (f64::from(i) / 9.0).sin()));
+        let points: Vec<_> = points.collect();
+        Line {
             name: name.to_owned(),
-            points: (0..1000)
-                .map(|i| {
-                    (
-                        i as f64,
-                        offset + 80.0 * (i as f64 / 90.0 + seed as f64).sin() + 30.0 * noise(i + seed),
-                    )
-                })
-                .collect(),
-            band: if area {
-                Vec::new()
-            } else {
-                (0..1000)
-                    .map(|i| {
-                        (
-                            i as f64,
-                            offset - 30.0 + 80.0 * (i as f64 / 90.0 + seed as f64).sin(),
-                            offset + 60.0 + 80.0 * (i as f64 / 90.0 + seed as f64).sin(),
-                        )
-                    })
-                    .collect()
-            },
-            step,
-            area,
-            dashed: name == "bound",
-        };
-        Panel {
-            title: title.to_owned(),
-            x: Axis::new("time (s)"),
-            y: Axis::new("goodput (requests/s)"),
-            kind: Kind::Lines(vec![
-                line("pard", 300.0, false, false),
-                line("nexus", 180.0, seed == 3, false),
-                line("bound", 420.0, false, false),
-                line("load", 120.0, true, true),
-            ]),
-            regions: vec![
-                Region {
-                    name: "HBF active".to_owned(),
-                    from: 120.0,
-                    to: 260.0,
-                },
-                Region {
-                    name: "HBF active".to_owned(),
-                    from: 700.0,
-                    to: 760.0,
-                },
-            ],
-            rules: vec![Rule {
-                name: "capacity".to_owned(),
-                at: 400.0,
-            }],
+            band: points.iter().map(|(x, y)| (*x, y - 30.0, y + 60.0)).collect(),
+            points,
+            ..Line::default()
         }
     };
-    let panels = vec![
-        panel("lv-tweet", 1),
-        panel("tm-azure <burst>", 2),
-        panel("gm-wiki", 3),
-    ];
+    let load = Line {
+        step: true,
+        area: true,
+        dashed: true,
+        band: Vec::new(),
+        ..line("load", 120.0)
+    };
+    let region = |from: f64, to: f64| Region {
+        name: "HBF active".to_owned(),
+        from,
+        to,
+    };
+    let panel = |title: &str| Panel {
+        title: title.to_owned(),
+        x: Axis::new("time (s)"),
+        y: Axis::new("goodput (requests/s)"),
+        kind: Kind::Lines(vec![line("pard", 300.0), line("nexus", 180.0), load.clone()]),
+        regions: vec![region(12.0, 26.0), region(70.0, 76.0)],
+        rules: vec![Rule {
+            name: "capacity".to_owned(),
+            at: 400.0,
+        }],
+    };
     Figure {
         title: "Goodput over time, 5 seeds".to_owned(),
-        panels,
-        columns: 3,
+        panels: ["lv-tweet", "tm-azure <burst>", "gm-wiki"].map(panel).to_vec(),
+        columns: 2,
         width: 1200,
-        height: 360,
+        height: 720,
     }
 }
 
 pub(super) fn stacked() -> Figure {
-    let categories: Vec<String> = (0..11)
-        .map(|i| {
-            ["pard-back", "pard-split & even", "clipper++", "request broker"][i % 4].to_owned()
-                + &format!(" {i}")
-        })
-        .collect();
-    let parts = |count: usize| -> Vec<Part> {
-        (1..=5)
-            .map(|m| Part {
-                name: format!("module {m}"),
-                values: (0..count)
-                    .map(|c| {
-                        let all: f64 = (1..=5).map(|n| noise(n * 17 + c)).sum();
-                        100.0 * noise(m * 17 + c) / all
-                    })
-                    .collect(),
-            })
-            .collect()
+    let part = |module: usize| Part {
+        name: format!("module {module}"),
+        values: (0..11)
+            .map(|category| 20.0 * noise(module * 17 + category))
+            .collect(),
     };
-    let short = Stacked {
-        categories: names("w", 11),
-        parts: parts(11),
-    };
-    let long = Stacked {
-        categories,
-        parts: parts(11),
-    };
-    let panel = |title: &str, stacked| Panel {
-        title: title.to_owned(),
+    let panel = |prefix: &str| Panel {
+        title: format!("names with {prefix}"),
         y: Axis::new("share of drops (%)"),
-        kind: Kind::Stacked(stacked),
+        kind: Kind::Stacked(Stacked {
+            categories: names(prefix, 11),
+            parts: (1..=5).map(part).collect(),
+        }),
         ..Panel::default()
     };
     Figure {
         title: "Where requests are dropped".to_owned(),
-        panels: vec![panel("long names", long), panel("short names", short)],
+        panels: vec![panel("pard-split & even "), panel("w")],
         columns: 2,
         width: 1000,
         height: 420,
     }
 }
 
+/// Every kind of panel on every kind of axis, with numbers that have no place.
 pub(super) fn odd_values() -> Figure {
     let odd = [
         f64::NAN,
@@ -189,50 +132,60 @@ pub(super) fn odd_values() -> Figure {
         5e-324,
         f64::MAX,
     ];
+    let bar = |value: f64| Bar {
+        value,
+        error: Some((value, f64::NAN)),
+        paper: Some(value),
+    };
     let bars = Bars {
         categories: names("c", odd.len()),
         series: vec![BarSeries {
             name: String::new(),
-            values: odd
-                .iter()
-                .map(|v| Bar {
-                    value: *v,
-                    error: Some((*v, f64::NAN)),
-                    paper: Some(*v),
-                })
-                .collect(),
+            values: odd.map(bar).to_vec(),
         }],
-    };
-    let line = Line {
-        name: "l\u{0}\u{1f600}".to_owned(),
-        points: odd
-            .iter()
-            .enumerate()
-            .flat_map(|(i, v)| [(i as f64, *v), (*v, i as f64)])
-            .collect(),
-        band: odd.iter().map(|v| (*v, *v, -*v)).collect(),
-        step: true,
-        area: true,
-        dashed: true,
     };
     let part = Part {
         name: "p".to_owned(),
         values: odd.to_vec(),
     };
+    let stacked = Stacked {
+        categories: names("a very long name ", odd.len()),
+        parts: vec![part.clone(), part],
+    };
+    let line = Line {
+        name: "l\u{1f600}".to_owned(),
+        points: odd.iter().flat_map(|v| [(1.0, *v), (*v, 1.0)]).collect(),
+        band: odd.map(|v| (v, v, -v)).to_vec(),
+        step: true,
+        area: true,
+        dashed: true,
+    };
+    let timeline = Timeline {
+        rows: names("r", 2),
+        boxes: odd
+            .map(|v| TimelineBox {
+                row: 1,
+                from: v,
+                to: 1.0,
+                mark: Some(1),
+                ..TimelineBox::default()
+            })
+            .to_vec(),
+    };
+    let point = Line {
+        points: vec![(2.0, 5.0)],
+        ..Line::default()
+    };
     let kinds = [
-        Kind::Bars(bars.clone()),
-        Kind::Stacked(Stacked {
-            categories: names("a very long name ", odd.len()),
-            parts: vec![part.clone(), part],
-        }),
-        Kind::Lines(vec![line.clone(), Line::default()]),
+        Kind::Bars(bars),
+        Kind::Stacked(stacked),
+        Kind::Lines(vec![line, Line::default()]),
+        Kind::Timeline(timeline),
         Kind::Bars(Bars::default()),
         Kind::Stacked(Stacked::default()),
+        Kind::Timeline(Timeline::default()),
         Kind::default(),
-        Kind::Lines(vec![Line {
-            points: vec![(2.0, 5.0)],
-            ..Line::default()
-        }]),
+        Kind::Lines(vec![point]),
     ];
     let axes = [
         Axis::default(),
@@ -241,35 +194,34 @@ pub(super) fn odd_values() -> Figure {
         Axis::new("y").range(0.0, 1e-12),
         Axis::default().log().range(1.0, 1.0),
     ];
-    let panels = kinds.iter().flat_map(|kind| {
-        axes.iter().map(move |axis| Panel {
-            x: axis.clone(),
-            y: axis.clone(),
-            kind: kind.clone(),
-            regions: odd
-                .iter()
-                .map(|v| Region {
-                    name: "r".to_owned(),
-                    from: *v,
-                    to: 1.0,
-                })
-                .collect(),
-            rules: odd
-                .iter()
-                .map(|v| Rule {
-                    name: "q".to_owned(),
-                    at: *v,
-                })
-                .collect(),
-            ..Panel::default()
-        })
-    });
+    let panel = |kind: &Kind, axis: &Axis| Panel {
+        x: axis.clone(),
+        y: axis.clone(),
+        kind: kind.clone(),
+        regions: odd
+            .map(|from| Region {
+                name: "r".to_owned(),
+                from,
+                to: 1.0,
+            })
+            .to_vec(),
+        rules: odd
+            .map(|at| Rule {
+                name: "q".to_owned(),
+                at,
+            })
+            .to_vec(),
+        ..Panel::default()
+    };
+    let panels = kinds
+        .iter()
+        .flat_map(|kind| axes.iter().map(move |axis| panel(kind, axis)));
     Figure {
         title: "odd".to_owned(),
         panels: panels.collect(),
         columns: 5,
         width: 1000,
-        height: 1200,
+        height: 1600,
     }
 }
 
