@@ -22,6 +22,7 @@ use crate::spelling;
 use crate::variables::Environment;
 
 pub(crate) use model::{RawModel, Speech};
+pub use section::MODULE_KEYS;
 
 /// What reading needs beside the text.
 pub(crate) struct Context<'a> {
