@@ -118,6 +118,7 @@ pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_
             .into_value()
             .unwrap_or(1.0),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
+        items_at: fields.entry("items").map(|entry| entry.node.at),
         settings,
         name,
     })
