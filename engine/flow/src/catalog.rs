@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What an operator's items are.
+/// What an operator's items are, unless the module says `items = "frame"` (see [`Settings::takes_frames`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taking {
     /// Whole frames, or boxes of objects where `regions` is given.
@@ -202,5 +202,11 @@ impl Settings {
     #[must_use]
     pub fn aligns(&self) -> bool {
         self.text("align") != Some("none")
+    }
+
+    /// Whether a module's items are whole frames, as `items = "frame"` says, whatever its operator takes by itself.
+    #[must_use]
+    pub fn takes_frames(&self) -> bool {
+        self.text("items") == Some("frame")
     }
 }

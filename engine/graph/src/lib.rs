@@ -34,6 +34,7 @@ pub use graph::{
     Vertex, WhenSlow, WorkerNode,
 };
 pub use problem::{Problem, Problems};
+pub use raw::MODULE_KEYS;
 pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
 pub use walk::{Successor, bare_execution};
 

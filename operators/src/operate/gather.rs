@@ -49,7 +49,7 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
     let Some(of) = item.object else {
         // The frame itself was looked at: it becomes an object, so that there is something to tell this of.
         let (class, score, rest) = match attribute {
-            Attribute::Class { class, score } => (class, score, None),
+            Attribute::Class { class, score } if operating.classifies => (class, score, None),
             other => ("frame".into(), 1.0, Some(other)),
         };
         let index = u32::try_from(finding.objects.len()).unwrap_or(u32::MAX);

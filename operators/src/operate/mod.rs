@@ -22,7 +22,8 @@ use gallery::Gallery;
 pub struct OperatorRequest<'a> {
     /// Name of the operator.
     pub operator: &'a str,
-    /// Classes whose objects are its items; the operator's own default where empty.
+    /// Classes whose objects are its items; the operator's own default where empty. Of no effect beside
+    /// `items = "frame"`: a graph that says both is refused.
     pub regions: &'a [String],
     /// Keys of the module, paths absolute and `zoo:` names resolved to paths.
     pub settings: &'a Settings,
@@ -212,6 +213,12 @@ const KINDS: &[Kind] = &[
 
 const KEYS: &[KeySpec] = &[
     KeySpec {
+        name: "items",
+        kind: KeyKind::Word(&["frame"]),
+        about: "frame: each frame as a whole is one item, such as an image of a folder of crops; default: crops, or what \
+                the operator takes by itself. Not beside `regions`",
+    },
+    KeySpec {
         name: "min_side",
         kind: KeyKind::Number {
             min: 1.0,
@@ -310,7 +317,10 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
 
 /// An operator, ready to be driven.
 struct Operating {
+    /// Empty for whole frames.
     regions: Vec<String>,
+    /// Whether the class of a frame is that of an object, and not an attribute of one.
+    classifies: bool,
     cut: Cut,
     widen: f32,
     min_side: f32,
@@ -337,13 +347,16 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
             }
         })?;
     let settings = request.settings;
-    let regions = if request.regions.is_empty() {
+    let regions = if settings.takes_frames() {
+        Vec::new()
+    } else if request.regions.is_empty() {
         kind.regions.iter().map(|class| (*class).to_owned()).collect()
     } else {
         request.regions.to_vec()
     };
     Ok(Arc::new(Operating {
         regions,
+        classifies: kind.takes == Taking::FrameOrBoxes,
         cut: kind.cut(settings),
         widen: settings.number("widen", kind.widen) as f32,
         min_side: settings.number("min_side", kind.min_side) as f32,

@@ -5,33 +5,20 @@ use super::*;
 #[test]
 fn plate_crops_are_read() {
     let Some(assets) = assets() else { return };
-    let model = try_model(
-        &assets.join("models/lprnet_plate_24x94.onnx"),
+    let read = module(
+        &assets,
+        "read-text",
+        "lprnet_plate_24x94.onnx",
         "ctc",
-        &Settings::default(),
-    )
-    .expect("loads");
-    let mut session = model.open(DeviceKind::Cpu).expect("session");
+        &keys(&[("items", Value::Text("frame".to_owned()))]),
+    );
     let (mut right, mut all) = (0, 0);
     for entry in std::fs::read_dir(assets.join("images/plates")).expect("folder") {
         let path = entry.expect("entry").path();
-        let label = path
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .expect("label")
-            .to_owned();
-        let item = Item {
-            frame: frame(&path),
-            region: Region::Whole,
-            object: None,
-        };
-        let said = session
-            .run(&[item], &mut |_| ())
-            .expect("runs")
-            .remove(0)
-            .attribute;
+        let label = path.file_stem().and_then(|stem| stem.to_str()).expect("label");
+        let notes = read.run(0, &frame(&path), &mut Evidence::default()).notes;
         all += 1;
-        match said {
+        match notes.first().map(|note| &note.attribute) {
             Some(Attribute::Text { text, .. }) if text == label => right += 1,
             other => println!("{label} is read as {other:?}"),
         }
@@ -48,12 +35,8 @@ fn a_line_of_text_is_read() {
         "read-text",
         "ppocr_en_number_v2_rec.onnx",
         "ctc",
-        &Settings::default(),
+        &keys(&[("items", Value::Text("frame".to_owned()))]),
     );
-    let module = Module {
-        operator: Module::new("classify", Arc::clone(&module.model), &[], &Settings::default()).operator,
-        ..module
-    };
     for picture in ["ocr_en_rec.jpg", "ocr_scenetext_word04.jpg"] {
         let finding = module.run(
             0,

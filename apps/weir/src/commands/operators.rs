@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use weir_flow::{Bearing, Catalog, KeyKind, KeySpec, Taking};
+use weir_flow::{Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Taking};
 
 use crate::output;
 use crate::zoo::Zoo;
@@ -16,30 +16,85 @@ pub(crate) fn operators(zoo: &Zoo) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Keys of every module, whatever its operator: name, what it holds, meaning.
+const MODULE_KEYS: &[[&str; 3]] = &[
+    [
+        "operator",
+        "text",
+        "what the module does: one of the names below, or `emulate`, which has none of the keys below `weight` (required)",
+    ],
+    [
+        "model",
+        "text",
+        "name of the `[models]` table that it runs, whose head is one of the operator's (required)",
+    ],
+    [
+        "inputs",
+        "a list of texts",
+        "names of the sources and modules that it waits for (required)",
+    ],
+    [
+        "regions",
+        "a list of texts",
+        "classes of objects whose crops are its items. Without it `detect` and `classify` take whole frames, \
+         `read-text` takes `plate`, `embed` and `iris` take `face`; the others need it, or `items`",
+    ],
+    [
+        "weight",
+        "a number above 0",
+        "its share under the arbitration `weighted`; default 1",
+    ],
+];
+
 fn page(catalog: &Catalog) -> String {
-    let mut page = "# Operators, heads and sinks\n\nPrinted by `weir operators` from the catalog that graphs are \
-                    checked against.\n\n## Operators\n\n`operator = \"...\"` of a module. A module's keys stand beside \
-                    `operator`, `model`, `inputs` and `regions`.\n"
-        .to_owned();
-    for operator in &catalog.operators {
-        let heads = operator
-            .heads
-            .iter()
-            .map(|head| format!("`{head}`"))
-            .collect::<Vec<_>>()
-            .join(", ");
+    let mut page =
+        "# Operators, heads and sinks\n\nPrinted by `weir operators` from the catalog that graphs are \
+                    checked against.\n"
+            .to_owned();
+    operators_chapter(&mut page, &catalog.operators);
+    heads_chapter(&mut page, &catalog.heads);
+    page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs` and `when_slow`.\n";
+    for sink in &catalog.sinks {
+        let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
+        own_keys(&mut page, sink.keys, &[]);
+    }
+    page
+}
+
+fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
+    *page += "\n## Operators\n\n`operator = \"...\"` of a module. These keys are shared; what an operator has beside them \
+              stands with it.\n";
+    shared_head(page);
+    for [name, holds, about] in MODULE_KEYS {
+        let _ = writeln!(page, "| `{name}` | all | {holds} | {about} |");
+    }
+    let keys: Vec<_> = operators.iter().map(|spec| (spec.name, spec.keys)).collect();
+    let shared = shared(&keys);
+    shared_rows(page, &shared, &keys, &[]);
+    for operator in operators {
         let _ = write!(
             page,
-            "\n### `{}`\n\n{}. Takes {}; runs models with the heads {heads}.\n",
+            "\n### `{}`\n\n{}. Takes {}; runs models with the heads {}.\n",
             operator.name,
             operator.about,
-            taking(operator.takes)
+            taking(operator.takes),
+            listed(operator.heads)
         );
-        keys(&mut page, operator.keys);
+        own_keys(page, operator.keys, &shared);
     }
-    page += "\n## Heads\n\n`head = \"...\"` of a model: how its inputs are prepared and its outputs are read. A model's \
-             keys stand beside `model`, `head`, `device`, `batch`, `workers` and `profile`.\n";
-    for head in &catalog.heads {
+}
+
+fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
+    *page += "\n## Heads\n\n`head = \"...\"` of a model: how its inputs are prepared and its outputs are read. A model's \
+              keys stand beside `model`, `head`, `device`, `batch`, `workers`, `profile` and `plan`. These are shared; what \
+              a head has beside them stands with it.\n";
+    shared_head(page);
+    let keys: Vec<_> = heads.iter().map(|spec| (spec.name, spec.keys)).collect();
+    let finders = heads.iter().filter(|head| head.gives != Bearing::Attribute);
+    let finders: Vec<&str> = finders.map(|head| head.name).collect();
+    let shared = shared(&keys);
+    shared_rows(page, &shared, &keys, &finders);
+    for head in heads {
         let _ = write!(
             page,
             "\n### `{}`\n\n{}. Gives {}.\n",
@@ -47,25 +102,66 @@ fn page(catalog: &Catalog) -> String {
             head.about,
             bearing(head.gives)
         );
-        keys(&mut page, head.keys);
+        own_keys(page, head.keys, &shared);
     }
-    page += "\n## Sinks\n\n`type = \"...\"` of a sink.\n";
-    for sink in &catalog.sinks {
-        let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
-        keys(&mut page, sink.keys);
-    }
-    page
 }
 
-fn keys(page: &mut String, keys: &[KeySpec]) {
-    if keys.is_empty() {
+/// Keys that more than one has, in the order of their first.
+fn shared(of: &[(&str, &[KeySpec])]) -> Vec<KeySpec> {
+    let mut shared = Vec::new();
+    for key in of.iter().flat_map(|(_, keys)| *keys) {
+        let having = of.iter().filter(|(_, keys)| keys.contains(key)).count();
+        if having > 1 && !shared.contains(key) {
+            shared.push(*key);
+        }
+    }
+    shared
+}
+
+fn shared_head(page: &mut String) {
+    page.push_str("\n| key | of | holds | meaning |\n|---|---|---|---|\n");
+}
+
+/// The shared keys and which have them; `finders` are those that give objects.
+fn shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpec])], finders: &[&str]) {
+    for key in shared {
+        let names = |has: bool| -> Vec<&str> {
+            let those = of.iter().filter(|(_, keys)| keys.contains(key) == has);
+            those.map(|(name, _)| *name).collect()
+        };
+        let (having, lacking) = (names(true), names(false));
+        let of = match lacking.len() {
+            0 => "all".to_owned(),
+            1 => format!("all but {}", listed(&lacking)),
+            _ if !finders.is_empty() && finders.iter().all(|name| having.contains(name)) => {
+                let others = having.iter().filter(|name| !finders.contains(name));
+                let others: Vec<&str> = others.copied().collect();
+                let gap = if others.is_empty() { "" } else { ", " };
+                format!("those that give objects{gap}{}", listed(&others))
+            }
+            _ => listed(&having),
+        };
+        let about = key.about.replace('|', "\\|");
+        let _ = writeln!(page, "| `{}` | {of} | {} | {about} |", key.name, holds(key.kind));
+    }
+}
+
+/// The keys that stand nowhere else.
+fn own_keys(page: &mut String, keys: &[KeySpec], shared: &[KeySpec]) {
+    let mut own = keys.iter().filter(|key| !shared.contains(key)).peekable();
+    if own.peek().is_none() {
         return;
     }
     page.push_str("\n| key | holds | meaning |\n|---|---|---|\n");
-    for key in keys {
+    for key in own {
         let about = key.about.replace('|', "\\|");
         let _ = writeln!(page, "| `{}` | {} | {about} |", key.name, holds(key.kind));
     }
+}
+
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
 }
 
 fn taking(takes: Taking) -> &'static str {
@@ -91,11 +187,7 @@ fn holds(kind: KeyKind) -> String {
         KeyKind::Number { min, max } => format!("a number, {min} to {max}"),
         KeyKind::Whole { min, max } => format!("a whole number, {min} to {max}"),
         KeyKind::Text => "text".to_owned(),
-        KeyKind::Word(words) => words
-            .iter()
-            .map(|word| format!("`{word}`"))
-            .collect::<Vec<_>>()
-            .join(", "),
+        KeyKind::Word(words) => listed(words),
         KeyKind::Texts => "a list of texts".to_owned(),
         KeyKind::File => "a file".to_owned(),
         KeyKind::Folder => "a folder".to_owned(),
@@ -109,20 +201,143 @@ fn holds(kind: KeyKind) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_page_in_docs_is_what_is_printed() {
-        let catalog = Catalog {
+    const DOCS: &str = include_str!("../../../../docs/operators.md");
+
+    fn catalog() -> Catalog {
+        Catalog {
             operators: weir_operators::operators(),
             heads: weir_operators::heads(),
             sinks: weir_operators::sinks::catalog(),
             ..Catalog::default()
+        }
+    }
+
+    /// Text from a heading to the next of its level; what stands before the first deeper one where `until` is that.
+    fn below<'a>(text: &'a str, heading: &str, until: &str) -> &'a str {
+        let (_, rest) = text
+            .split_once(&format!("\n{heading}\n"))
+            .unwrap_or_else(|| panic!("\"{heading}\" is missing"));
+        rest.split(until).next().unwrap_or_default()
+    }
+
+    /// What stands in the column `of` for each row of a key, or nothing where the table has none.
+    fn rows<'a>(table: &'a str, key: &str) -> Vec<&'a str> {
+        let cells = |line: &'a str| line.strip_prefix(&format!("| `{key}` | "));
+        let rows = table.lines().filter_map(cells);
+        rows.map(|cells| cells.split(" | ").next().unwrap_or_default())
+            .collect()
+    }
+
+    /// How often the page says that `name` has the key: in the shared table of its chapter or in its own section.
+    fn said(chapter: &str, name: &str, key: &str, finds: bool) -> usize {
+        let table = chapter.split("\n### ").next().unwrap_or_default();
+        let quoted = format!("`{name}`");
+        let has = |of: &str| match of.strip_prefix("all") {
+            Some(but) => !but.contains(&quoted),
+            None => of.contains(&quoted) || finds && of.contains("give objects"),
         };
-        let page = page(&catalog);
-        let docs = include_str!("../../../../docs/operators.md");
+        let shared = rows(table, key).into_iter().filter(|of| has(of)).count();
+        let own = below(chapter, &format!("### {quoted}"), "\n### ");
+        shared + rows(own, key).len()
+    }
+
+    #[test]
+    fn the_page_in_docs_is_what_is_printed() {
         assert_eq!(
-            docs.trim_end(),
-            page.trim_end(),
+            DOCS.trim_end(),
+            page(&catalog()).trim_end(),
             "write it anew: weir operators > docs/operators.md"
+        );
+    }
+
+    #[test]
+    fn every_key_that_a_graph_may_have_is_in_docs_once() {
+        let catalog = catalog();
+        let chapter = |heading| below(DOCS, heading, "\n## ");
+        let operators = chapter("## Operators");
+        for operator in &catalog.operators {
+            let keys = operator.keys.iter().map(|key| key.name);
+            for key in keys.chain(weir_graph::MODULE_KEYS.iter().copied()) {
+                assert_eq!(
+                    said(operators, operator.name, key, false),
+                    1,
+                    "{}: {key}",
+                    operator.name
+                );
+            }
+        }
+        for head in &catalog.heads {
+            let finds = head.gives != Bearing::Attribute;
+            for key in head.keys {
+                let times = said(chapter("## Heads"), head.name, key.name, finds);
+                assert_eq!(times, 1, "{}: {}", head.name, key.name);
+            }
+        }
+        for sink in &catalog.sinks {
+            for key in sink.keys {
+                assert_eq!(
+                    said(chapter("## Sinks"), sink.name, key.name, false),
+                    1,
+                    "{}: {}",
+                    sink.name,
+                    key.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_all_modules_are_those_that_graphs_are_checked_against() {
+        let described: Vec<&str> = MODULE_KEYS.iter().map(|[name, ..]| *name).collect();
+        assert_eq!(described, weir_graph::MODULE_KEYS);
+    }
+
+    #[test]
+    fn a_key_of_several_is_said_once_and_of_which() {
+        const KEYS: &[KeySpec] = &[
+            KeySpec {
+                name: "a",
+                kind: KeyKind::Flag,
+                about: "for all",
+            },
+            KeySpec {
+                name: "b",
+                kind: KeyKind::Flag,
+                about: "for two",
+            },
+            KeySpec {
+                name: "c",
+                kind: KeyKind::Flag,
+                about: "for one",
+            },
+        ];
+        let of = [
+            ("x", KEYS),
+            ("y", &KEYS[..2]),
+            ("z", &KEYS[..1]),
+            ("w", &KEYS[..1]),
+        ];
+        let shared = shared(&of);
+        let mut page = String::new();
+        shared_rows(&mut page, &shared, &of, &[]);
+        assert_eq!(
+            page,
+            "| `a` | all | `true` or `false` | for all |\n| `b` | `x`, `y` | `true` or `false` | for two |\n"
+        );
+        let mut page = String::new();
+        own_keys(&mut page, KEYS, &shared);
+        assert!(
+            page.ends_with("|---|\n| `c` | `true` or `false` | for one |\n"),
+            "{page}"
+        );
+        let (two, mut page) = (
+            [("x", KEYS), ("y", KEYS), ("z", &KEYS[..1]), ("w", &KEYS[..1])],
+            String::new(),
+        );
+        shared_rows(&mut page, &KEYS[1..2], &two, &["x"]);
+        assert!(
+            page.starts_with("| `b` | those that give objects, `y` |"),
+            "{page}"
         );
     }
 }

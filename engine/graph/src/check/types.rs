@@ -24,7 +24,10 @@ pub(super) fn check(
         let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
         check_model(raw, module, models[index], spec, reports);
         check_labels(raw, module, models[index], reports);
-        if wiring.sound[index] {
+        // Whole frames need nothing of the modules upstream.
+        if let Some(at) = module.items_at {
+            check_frames(module, at, reports);
+        } else if wiring.sound[index] {
             let found = Found::of(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
             let takes = match spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes) {
@@ -110,6 +113,42 @@ fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, report
     }
 }
 
+/// Keys that say which objects are cut, and how.
+const CROP_KEYS: &[&str] = &["min_side", "max_items", "widen", "cut"];
+
+/// Whether a module whose items are whole frames says nothing of crops.
+fn check_frames(module: &RawModule, at: usize, reports: &mut Reports) {
+    if !module.settings.takes_frames() {
+        // The word is none that is known, which was reported: what it was meant to be is open.
+        return;
+    }
+    let name = &module.name.value;
+    if let Some(regions) = module.regions.given().filter(|regions| !regions.value.is_empty()) {
+        let message = format!(
+            "module \"{name}\" has both `items` and `regions`: its items are whole frames, or crops of objects"
+        );
+        let hint = "leave out `items` for crops, `regions` for whole frames".to_owned();
+        reports.add(regions.at, message, Some(hint));
+        return;
+    }
+    let unused: Vec<String> = CROP_KEYS
+        .iter()
+        .filter(|key| module.settings.0.contains_key(**key))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    if !unused.is_empty() {
+        let message = format!(
+            "module \"{name}\" takes whole frames, which leaves {} without effect",
+            unused.join(", ")
+        );
+        reports.warn(
+            at,
+            message,
+            Some("leave out what is about crops of objects".to_owned()),
+        );
+    }
+}
+
 /// What the modules upstream of one find.
 #[derive(Default)]
 struct Found {
@@ -173,7 +212,8 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
             "operator \"{}\" takes {what}, but no module upstream of \"{name}\" finds any",
             operator.value
         );
-        reports.add_whole(operator.at, message, Some(hint.to_owned()));
+        let hint = format!("{hint}; for whole frames, such as a folder of crops: items = \"frame\"");
+        reports.add_whole(operator.at, message, Some(hint));
     };
     let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
     if !found.unknown {

@@ -23,6 +23,7 @@ use crate::spelling;
 use crate::variables::Environment;
 
 pub(crate) use model::{RawModel, Speech};
+pub use section::MODULE_KEYS;
 
 /// What reading needs beside the text.
 pub(crate) struct Context<'a> {
@@ -73,6 +74,8 @@ pub(crate) struct RawModule {
     pub(crate) weight: f64,
     /// Where the classes that it keeps stand.
     pub(crate) labels_at: Option<usize>,
+    /// Where it says what its items are, whether or not the word is known.
+    pub(crate) items_at: Option<usize>,
     pub(crate) settings: weir_flow::Settings,
 }
 

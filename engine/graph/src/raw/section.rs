@@ -86,7 +86,8 @@ pub(super) fn device(name: Spot<String>, entry: &Entry, context: &mut Context<'_
     Some(RawDevice { name, slots })
 }
 
-const MODULE_KEYS: &[&str] = &["operator", "model", "inputs", "regions", "weight"];
+/// Keys of a module beside those of its operator.
+pub const MODULE_KEYS: &[&str] = &["operator", "model", "inputs", "regions", "weight"];
 
 pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModule> {
     let owner = format!("module \"{}\"", name.value);
@@ -117,6 +118,7 @@ pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_
             .into_value()
             .unwrap_or(1.0),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
+        items_at: fields.entry("items").map(|entry| entry.node.at),
         settings,
         name,
     })

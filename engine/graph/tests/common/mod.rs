@@ -73,6 +73,16 @@ const LIMIT: KeySpec = KeySpec {
     kind: KeyKind::Whole { min: 1, max: 100 },
     about: "most items",
 };
+const ITEMS: KeySpec = KeySpec {
+    name: "items",
+    kind: KeyKind::Word(&["frame"]),
+    about: "what its items are",
+};
+const CUT: KeySpec = KeySpec {
+    name: "cut",
+    kind: KeyKind::Word(&["box", "square"]),
+    about: "how objects are cut",
+};
 const DETECTOR_KEYS: &[KeySpec] = &[
     THRESHOLD,
     KeySpec {
@@ -119,11 +129,14 @@ fn head(name: &'static str, gives: Bearing, classes: &'static [&'static str]) ->
 
 fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -> OperatorSpec {
     let keys: &[KeySpec] = match name {
-        "match" => &[KeySpec {
-            name: "gallery",
-            kind: KeyKind::Folder,
-            about: "known faces",
-        }],
+        "match" => &[
+            KeySpec {
+                name: "gallery",
+                kind: KeyKind::Folder,
+                about: "known faces",
+            },
+            ITEMS,
+        ],
         "detect" => &[
             KeySpec {
                 name: "labels",
@@ -132,7 +145,7 @@ fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -
             },
             LIMIT,
         ],
-        _ => &[LIMIT],
+        _ => &[LIMIT, ITEMS, CUT],
     };
     OperatorSpec {
         name,
