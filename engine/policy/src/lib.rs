@@ -33,11 +33,11 @@ pub use measure::histogram::{Histogram, Quantiles};
 pub use measure::window::Window;
 pub use module::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
-pub use pard::broker::{Candidate, admit, is_predictive, nexus_passes};
+pub use pard::broker::{Candidate, admit, is_predictive, nexus_drop_count};
 pub use pard::priority::AdaptivePriority;
 pub use pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
 pub use queue::depq::{Depq, End};
-pub use queue::tie_break::{STRIDE, scattered};
+pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use strategy::{
     Arbitration, BatchBinding, Budget, DropRule, Lookahead, Mailboxes, NexusScan, Order, OverloadControl,
@@ -46,8 +46,8 @@ pub use strategy::{
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
 pub use streams::health::{HealthTracker, StreamHealth, StreamStanding};
-pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaFacts};
+pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaInfo};
 pub use streams::reconnect::{Backoff, ReconnectSpec};
 pub use streams::silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
-pub use supply::scaling::{Scaler, ScalingRule};
+pub use supply::scaling::{AutoscaleRule, Autoscaler};
 pub use weir::joint_batching::ModuleInfo;

@@ -16,5 +16,5 @@ pub use drop_reason::DropReason;
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use profile::Profile;
 pub use sleep_compensation::SleepCompensator;
-pub use time::{BadSpan, Span, Timestamp};
+pub use time::{ParseSpanError, Span, Timestamp};
 pub use topology::Topology;

@@ -9,17 +9,17 @@ pub struct SleepCompensator(Span);
 
 impl SleepCompensator {
     /// Who wakes later than this was held up; a device is not made faster for that.
-    const MAX_DEBT: Span = Span::from_millis(5);
+    const MAX_OVERSLEPT: Span = Span::from_millis(5);
 
     /// How long to sleep for a batch: at least three quarters of what is declared.
     #[must_use]
-    pub fn sleep(&self, declared: Span) -> Span {
+    pub fn sleep_duration(&self, declared: Span) -> Span {
         declared.saturating_sub(self.0.min(declared / 4))
     }
 
     /// The batch took so long.
-    pub fn took(&mut self, declared: Span, took: Span) {
-        self.0 = (self.0 + took).saturating_sub(declared).min(Self::MAX_DEBT);
+    pub fn on_slept(&mut self, declared: Span, took: Span) {
+        self.0 = (self.0 + took).saturating_sub(declared).min(Self::MAX_OVERSLEPT);
     }
 }
 
@@ -28,15 +28,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_take_what_is_declared_in_the_mean_however_late_a_thread_wakes() {
+    fn mean_duration_matches_the_declared_one_despite_late_wakeups() {
         let declared = Span::from_millis(10);
-        let mut owed = SleepCompensator::default();
+        let mut compensator = SleepCompensator::default();
         let mut total = Span::ZERO;
         // 0.6 ms late each time, but for one stall.
         for batch in 0..1_000 {
             let late = if batch == 500 { 80_000 } else { 600 };
-            let took = owed.sleep(declared) + Span::from_micros(late);
-            owed.took(declared, took);
+            let took = compensator.sleep_duration(declared) + Span::from_micros(late);
+            compensator.on_slept(declared, took);
             total += took;
         }
         let stalled = total.saturating_sub(declared * 1_000);

@@ -136,13 +136,13 @@ impl fmt::Display for Span {
 #[error(
     "\"{0}\" is not a duration; write a number with a unit, such as \"400ms\", \"2.5s\", \"250us\" or \"1m\""
 )]
-pub struct BadSpan(String);
+pub struct ParseSpanError(String);
 
 impl FromStr for Span {
-    type Err = BadSpan;
+    type Err = ParseSpanError;
 
-    fn from_str(text: &str) -> Result<Self, BadSpan> {
-        let bad = || BadSpan(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParseSpanError> {
+        let bad = || ParseSpanError(text.to_owned());
         let trimmed = text.trim();
         let split = trimmed
             .find(|c: char| c.is_ascii_alphabetic() || c == 'µ')
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_with_their_units() {
+    fn durations_are_parsed_with_their_units() {
         let check = |text: &str, micros: Option<u64>| {
             assert_eq!(text.parse::<Span>().ok().map(Span::micros), micros, "{text}");
         };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_prints_as_it_is_read() {
+    fn a_printed_span_parses_to_itself() {
         for micros in [0, 999, 1_000, 1_500, 400_000, 5_000_000] {
             let span = Span::from_micros(micros);
             assert_eq!(span.to_string().parse(), Ok(span));

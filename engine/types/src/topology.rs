@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::ModuleId;
 
 /// The most paths that are enumerated; a graph with more is estimated by these.
-const PATHS_MOST: usize = 4_096;
+const MAX_PATHS: usize = 4_096;
 
 /// The modules of a graph and the edges between them. Modules stand in topological order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -51,13 +51,13 @@ impl Topology {
 
     /// Modules that follow directly.
     #[must_use]
-    pub fn successors(&self, of: ModuleId) -> &[ModuleId] {
-        self.successors.get(of.index()).map_or(&[], Vec::as_slice)
+    pub fn successors(&self, module: ModuleId) -> &[ModuleId] {
+        self.successors.get(module.index()).map_or(&[], Vec::as_slice)
     }
 
     /// Modules that follow none.
     #[must_use]
-    pub fn entrances(&self) -> Vec<ModuleId> {
+    pub fn entry_modules(&self) -> Vec<ModuleId> {
         let all = (0..).map(ModuleId).zip(self.predecessors());
         all.filter(|(_, before)| before.is_empty())
             .map(|(module, _)| module)
@@ -71,11 +71,11 @@ impl Topology {
         let mut open = vec![(module, Vec::new())];
         while let Some((at, path)) = open.pop() {
             let next = self.successors(at);
-            if next.is_empty() && paths.len() < PATHS_MOST {
+            if next.is_empty() && paths.len() < MAX_PATHS {
                 paths.push(path);
                 continue;
             }
-            if open.len() + paths.len() >= PATHS_MOST {
+            if open.len() + paths.len() >= MAX_PATHS {
                 continue;
             }
             for &follower in next.iter().rev() {
@@ -91,7 +91,7 @@ impl Topology {
     #[must_use]
     pub fn paths_through(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let after = self.paths_after(module);
-        self.paths_before(module)
+        self.paths_to(module)
             .into_iter()
             .flat_map(|before| {
                 after.iter().map(move |after| {
@@ -101,11 +101,11 @@ impl Topology {
                     path
                 })
             })
-            .take(PATHS_MOST)
+            .take(MAX_PATHS)
             .collect()
     }
 
-    fn paths_before(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
+    fn paths_to(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let reversed = Self {
             successors: self.predecessors(),
         };
@@ -128,7 +128,7 @@ impl Topology {
 
     /// Whether `earlier` comes before `later` on some path.
     #[must_use]
-    pub fn leads_to(&self, earlier: ModuleId, later: ModuleId) -> bool {
+    pub fn has_path(&self, earlier: ModuleId, later: ModuleId) -> bool {
         let mut open = self.successors(earlier).to_vec();
         while let Some(module) = open.pop() {
             if module == later {
@@ -144,13 +144,13 @@ impl Topology {
 
     /// Longest number of modules from `module` to the end, itself not counted: 0 for a last one.
     #[must_use]
-    pub fn steps_to_end(&self, module: ModuleId) -> usize {
+    pub fn longest_path_len(&self, module: ModuleId) -> usize {
         self.paths_after(module).iter().map(Vec::len).max().unwrap_or(0)
     }
 
     /// Whether a request can be in two modules at once.
     #[must_use]
-    pub fn splits(&self) -> bool {
+    pub fn has_branches(&self) -> bool {
         self.successors.iter().any(|successors| successors.len() > 1)
     }
 }
@@ -183,15 +183,15 @@ mod tests {
         assert_eq!(ids(&graph.paths_after(ModuleId(3))), [[0_u32; 0]]);
         assert_eq!(ids(&graph.paths_through(ModuleId(1))), [[0, 1, 3]]);
         assert_eq!(ids(&graph.paths_through(ModuleId(3))), [[0, 1, 3], [0, 2, 3]]);
-        assert_eq!(graph.entrances(), [ModuleId(0)]);
-        assert!(graph.leads_to(ModuleId(0), ModuleId(3)));
-        assert!(!graph.leads_to(ModuleId(1), ModuleId(2)));
-        assert_eq!(graph.steps_to_end(ModuleId(0)), 2);
-        assert!(graph.splits());
+        assert_eq!(graph.entry_modules(), [ModuleId(0)]);
+        assert!(graph.has_path(ModuleId(0), ModuleId(3)));
+        assert!(!graph.has_path(ModuleId(1), ModuleId(2)));
+        assert_eq!(graph.longest_path_len(ModuleId(0)), 2);
+        assert!(graph.has_branches());
     }
 
     #[test]
-    fn edges_that_lead_nowhere_or_back_are_left_out() {
+    fn invalid_and_backward_edges_are_removed() {
         let odd = Topology::new(vec![
             vec![ModuleId(0), ModuleId(7), ModuleId(1)],
             vec![ModuleId(0)],

@@ -7,7 +7,7 @@ use weir_types::{BatchId, DropReason, RequestId, SlotId, Span, Timestamp};
 
 use super::workers::WorkerView;
 use super::{BatchSlice, Module, ModuleEffect, Pool, Running};
-use crate::pard::broker::{Candidate, admit, nexus_passes};
+use crate::pard::broker::{Candidate, admit, nexus_drop_count};
 use crate::slots::Bid;
 use crate::strategy::{BatchBinding, DropRule, NexusScan, Order, Sizing};
 use crate::weir::slack::{Backlog, SlackThreshold};
@@ -61,7 +61,7 @@ impl Module {
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
         };
-        let (slot, expected) = (worker.slot, worker.correction.expected(profiled));
+        let (slot, expected) = (worker.slot, worker.correction.expected_duration(profiled));
         worker.free_at = now + expected;
         worker.busy = true;
         let batch = self.start_batch(slot, &slices, None);
@@ -335,7 +335,7 @@ impl Module {
             return takes * rounds;
         }
         let profiled = self.profiled(filled.max(1));
-        let promised = |worker: &WorkerView| worker.correction.promised(profiled);
+        let promised = |worker: &WorkerView| worker.correction.duration_with_margin(profiled);
         self.workers.at(place).map_or(profiled, promised) * rounds
     }
 
@@ -358,7 +358,7 @@ impl Module {
                 _ => Timestamp::MAX,
             });
         let duration = self.expected(self.batch_size);
-        let passed = nexus_passes(deadlines, self.batch_size as usize, start, duration);
+        let passed = nexus_drop_count(deadlines, self.batch_size as usize, start, duration);
         let passed: Vec<RequestId> = self.mailboxes.waiting(mailbox).take(passed).collect();
         for request in passed {
             if self.mailboxes.get(request).is_some_and(|entry| entry.droppable) {

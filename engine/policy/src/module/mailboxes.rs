@@ -227,7 +227,7 @@ impl MailboxSet {
         if let Some((_, partially_run)) = from.partially_run.first() {
             return Some(*partially_run);
         }
-        let first = |line: &Depq<()>| line.from(slack.from).next().map(|(key, _)| key);
+        let first = |line: &Depq<()>| line.range_from(slack.from).next().map(|(key, _)| key);
         let deprioritized = !from.deprioritized.is_empty()
             && match (first(&from.waiting), first(&from.deprioritized)) {
                 (Some(waiting), Some(deprioritized)) => {
@@ -335,15 +335,15 @@ impl MailboxSet {
 /// Takes the first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the
 /// first beyond the bound.
 fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
-    let has_time = |key: Timestamp, request: RequestId| key >= slack.start_batch(request);
+    let has_time = |key: Timestamp, request: RequestId| key >= slack.request_threshold(request);
     if let Some((_, first, ())) = line.pop_low_if(has_time) {
         return Some(first);
     }
     let by_lot = line
-        .from(slack.earliest())
+        .range_from(slack.earliest())
         .take(MAX_CANDIDATES)
         .find(|&(key, request)| has_time(key, request));
-    match by_lot.or_else(|| line.from(slack.from).next()) {
+    match by_lot.or_else(|| line.range_from(slack.from).next()) {
         Some((key, request)) => line.remove(key, request).map(|()| request),
         None => line.pop(End::High).map(|(_, request, ())| request),
     }

@@ -9,10 +9,11 @@ use super::{Module, ModuleEffect, ModuleSpec, Pool};
 use crate::measure::fan_out::FanOut;
 use crate::measure::window::Window;
 use crate::pard::batch_wait::BatchWaitSamples;
-use crate::pard::state_planner::{ModuleState, StatePlanner, due};
+use crate::pard::state_planner::{ModuleState, StatePlanner, is_publish_due};
 use crate::queue::depq::End;
 use crate::strategy::{DropRule, Lookahead, Queueing, Sizing};
 use crate::weir::cost_limit::CostLimit;
+use crate::weir::joint_batching::JointBatching;
 
 /// Over which arrivals are counted as the present rate.
 const PRESENT: Span = Span::from_secs(1);
@@ -200,7 +201,7 @@ impl Module {
             .micros()
             .abs_diff(self.metrics.published_queueing.micros());
         let news = promptly && moved > self.spec.slo.micros() / NEWS;
-        if due(self.metrics.published, now) || news || self.publishes_fan_out() {
+        if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
             self.publish(now, effects);
         }
         if std::mem::take(&mut self.stale) {
@@ -215,7 +216,7 @@ impl Module {
             return;
         }
         let state = ModuleState {
-            fan_out: self.metrics.fan_out.told(),
+            fan_out: self.metrics.fan_out.summary(),
             ..self.planner.state(self.spec.id).clone()
         };
         self.publish_state(state, now, effects);
@@ -266,10 +267,10 @@ impl Module {
             .metrics
             .latency
             .as_ref()
-            .map_or(0.0, |latency| latency.largest(now));
+            .map_or(0.0, |latency| latency.max(now));
         ModuleState {
             module: self.spec.id,
-            queueing,
+            queueing_delay: queueing,
             duration,
             waits: self
                 .metrics
@@ -277,16 +278,16 @@ impl Module {
                 .as_mut()
                 .map(BatchWaitSamples::sketch)
                 .unwrap_or_default(),
-            worst: Span::from_micros(worst as u64).max(duration),
-            input: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
+            worst_latency: Span::from_micros(worst as u64).max(duration),
+            input_rate: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
                 self.metrics.present.rate(now, first_arrival_at)
             }),
             throughput: self.throughput(),
             workers: self.workers.up() as f64 * self.metrics.share,
-            items: self.metrics.demand,
-            fan_out: self.metrics.fan_out.told(),
+            items_per_request: self.metrics.demand,
+            fan_out: self.metrics.fan_out.summary(),
             cost_limit: self.metrics.cost_limit.limit(),
-            ratio: self.workers.ratio(),
+            duration_ratio: self.workers.ratio(),
         }
     }
 
@@ -294,14 +295,24 @@ impl Module {
     /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
     fn update_plans(&mut self) {
         self.downstream_estimate = self.planner.downstream_estimate();
-        self.batch_size = batch_size(&self.spec, &mut self.planner, self.workers.ratio());
+        self.batch_size = batch_size(
+            &self.spec,
+            &self.planner,
+            &mut self.joint_batching,
+            self.workers.ratio(),
+        );
     }
 }
 
 /// The batch size that a module aims at.
-pub(super) fn batch_size(spec: &ModuleSpec, planner: &mut StatePlanner, ratio: f64) -> u32 {
+pub(super) fn batch_size(
+    spec: &ModuleSpec,
+    planner: &StatePlanner,
+    joint_batching: &mut JointBatching,
+    ratio: f64,
+) -> u32 {
     let mut together = || {
-        let sizes = planner.batch_sizes(&spec.peers, spec.pool == Pool::Own);
+        let sizes = joint_batching.batch_sizes(&spec.peers, planner, spec.pool == Pool::Own);
         sizes.get(spec.id.index()).copied()
     };
     match spec.policy.sizes() {

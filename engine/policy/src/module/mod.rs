@@ -25,13 +25,14 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
-use crate::measure::profile_reset::StarvationReset;
+use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
 use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
 use crate::reservations::PathRequest;
 use crate::slots::Bid;
 use crate::strategy::{BatchBinding, DropRule, Mailboxes};
 use crate::weir::branch_shedding::BranchShedding;
+use crate::weir::joint_batching::JointBatching;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
@@ -58,6 +59,7 @@ pub struct Module {
     downstream_estimate: DownstreamEstimate,
     priority: AdaptivePriority,
     metrics: ModuleMetrics,
+    joint_batching: JointBatching,
     overload: OverloadTracker,
     branch_shedding: BranchShedding,
     mailboxes: MailboxSet,
@@ -100,12 +102,14 @@ impl Module {
             states,
         );
         let downstream_estimate = planner.downstream_estimate();
-        let batch_size = metrics::batch_size(&spec, &mut planner, 1.0);
+        let mut joint_batching = JointBatching::default();
+        let batch_size = metrics::batch_size(&spec, &planner, &mut joint_batching, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
             downstream_estimate,
             priority: AdaptivePriority::new(spec.policy.order),
             metrics: ModuleMetrics::new(&spec.policy.drop),
+            joint_batching,
             overload: OverloadTracker::default(),
             branch_shedding: BranchShedding::default(),
             mailboxes: mailboxes(&spec, workers.len()),

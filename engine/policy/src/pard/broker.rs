@@ -33,7 +33,7 @@ pub fn admit(
         start.since(request.sent_at) + duration + downstream_estimate.downstream_of(request.stream);
     match rule {
         DropRule::None => None,
-        // Nexus drops by windows of the queue, see `nexus_passes`; a request that is reached has been found able.
+        // Nexus drops by windows of the queue, see `nexus_drop_count`; a request that is reached has been found able.
         DropRule::Nexus(NexusScan { scan: ScanBy::Window }) => None,
         // Its finish is fixed from the batch that is planned, whatever comes together.
         DropRule::Nexus(NexusScan {
@@ -50,14 +50,14 @@ pub fn admit(
         | DropRule::Upper(_) => (estimate > slo).then_some(DropReason::Infeasible),
         // Clipper drops what has already timed out before inference, here against its share of the SLO.
         DropRule::ClipperPlusPlus(split) => {
-            over(split.budget, downstream_estimate, request, start, Span::ZERO)
+            budget_drop(split.budget, downstream_estimate, request, start, Span::ZERO)
         }
-        DropRule::Split(split) => over(split.budget, downstream_estimate, request, start, duration),
-        DropRule::Wcl(_) => over(Budget::Cumulative, downstream_estimate, request, start, duration),
+        DropRule::Split(split) => budget_drop(split.budget, downstream_estimate, request, start, duration),
+        DropRule::Wcl(_) => budget_drop(Budget::Cumulative, downstream_estimate, request, start, duration),
     }
 }
 
-fn over(
+fn budget_drop(
     budget: Budget,
     downstream_estimate: &DownstreamEstimate,
     request: Candidate,
@@ -77,7 +77,7 @@ fn over(
 /// Nexus as PARD describes it (5.1): a window of a batch slides over the queue in arrival order and stops at the first
 /// position where every request in it can be done by its deadline; all before that position are dropped. Returns how many.
 #[must_use]
-pub fn nexus_passes(
+pub fn nexus_drop_count(
     deadlines: impl IntoIterator<Item = Timestamp>,
     window: usize,
     start: Timestamp,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_drops_where_it_says() {
+    fn each_rule_drops_beyond_its_bound() {
         let pard = DropRule::Pard(Lookahead::default());
         check(&pard, 300, None);
         check(&pard, 301, Some(DropReason::Infeasible));
@@ -185,11 +185,11 @@ mod tests {
     }
 
     #[test]
-    fn nexus_stops_at_the_first_window_that_can_be_done() {
+    fn nexus_drops_up_to_the_first_feasible_window() {
         let check = |deadlines_ms: &[u64], expected| {
             let deadlines = deadlines_ms.iter().map(|&ms| at(ms));
             assert_eq!(
-                nexus_passes(deadlines, 2, at(0), Span::from_millis(50)),
+                nexus_drop_count(deadlines, 2, at(0), Span::from_millis(50)),
                 expected,
                 "{deadlines_ms:?}"
             );

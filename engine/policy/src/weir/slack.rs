@@ -13,29 +13,29 @@ use weir_types::{RequestId, Span, Timestamp};
 use crate::queue::tie_break::random_rank;
 
 /// The margin in a young overload is at most the SLO over this.
-const MARGIN: u64 = 6;
+const MARGIN_DIV: u64 = 6;
 
 /// The queue that asks for the whole margin: so many times what can be run in the time that requests have here.
-const LONG: f64 = 3.0;
+const FULL_MARGIN_BACKLOG: f64 = 3.0;
 
 /// An overload ends where the queue is shorter than that time over this.
-const SHORT: u64 = 4;
+const OVERLOAD_END_DIV: u64 = 4;
 
 /// After this time of overload the margin is twice what it was at first, after two of it three times.
-const GROWTH: Span = Span::from_secs(6);
+const GROWTH_TIME: Span = Span::from_secs(6);
 
 /// The most that it grows to, as a multiple.
-const GROWN: f64 = 4.0;
+const MAX_GROWTH: f64 = 4.0;
 
 /// Where so much comes of what can be run, the margin is whole.
-const BURST: f64 = 1.2;
+const BURST_LOAD: f64 = 1.2;
 
-/// Where no more than this comes, the burst is over, and of the margin `LEFT` remains: the ways ahead still vary.
-const CALM: f64 = 1.0;
-const LEFT: f64 = 0.25;
+/// Where no more than this comes, the burst is over, and of the margin `CALM_MARGIN` remains: the ways ahead still vary.
+const CALM_LOAD: f64 = 1.0;
+const CALM_MARGIN: f64 = 0.25;
 
 /// A request that is too dear may go where all others have so much more than the margin: the SLO over this, growing alike.
-const EASE: u64 = 10;
+const RELAXED_DIV: u64 = 10;
 
 /// What a module's queue says of its overload.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +65,7 @@ pub(crate) struct SlackThreshold {
 
 impl SlackThreshold {
     /// From which deadline on this request has time to spare.
-    pub(crate) fn start_batch(&self, request: RequestId) -> Timestamp {
+    pub(crate) fn request_threshold(&self, request: RequestId) -> Timestamp {
         if self.spread == Span::ZERO {
             return self.from;
         }
@@ -87,21 +87,22 @@ impl OverloadTracker {
         backlog: Backlog,
         slo: Span,
     ) -> SlackThreshold {
-        let room = slo.saturating_sub(remaining);
-        if backlog.drain_time < room / SHORT {
+        let queue_budget = slo.saturating_sub(remaining);
+        if backlog.drain_time < queue_budget / OVERLOAD_END_DIV {
             self.since = start;
         }
-        let lasted = start.since(self.since);
-        let grown = (1.0 + lasted.as_secs_f64() / GROWTH.as_secs_f64()).min(GROWN);
-        let long = backlog.drain_time.micros() as f64 / (room.micros() as f64 * LONG).max(1.0);
-        let lasts = ((backlog.load - CALM) / (BURST - CALM)).clamp(0.0, 1.0);
-        let part = long.min(1.0) * (LEFT + (1.0 - LEFT) * lasts);
-        let margin = (slo / MARGIN).scale(grown * part);
+        let overload_age = start.since(self.since);
+        let growth = (1.0 + overload_age.as_secs_f64() / GROWTH_TIME.as_secs_f64()).min(MAX_GROWTH);
+        let backlog_share = backlog.drain_time.micros() as f64
+            / (queue_budget.micros() as f64 * FULL_MARGIN_BACKLOG).max(1.0);
+        let burst_share = ((backlog.load - CALM_LOAD) / (BURST_LOAD - CALM_LOAD)).clamp(0.0, 1.0);
+        let margin_share = backlog_share.min(1.0) * (CALM_MARGIN + (1.0 - CALM_MARGIN) * burst_share);
+        let margin = (slo / MARGIN_DIV).scale(growth * margin_share);
         let from = start + remaining + margin;
         SlackThreshold {
             from,
             spread: margin,
-            relaxed_from: from + (slo / EASE).scale(grown),
+            relaxed_from: from + (slo / RELAXED_DIV).scale(growth),
         }
     }
 }
@@ -127,33 +128,33 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_follows_the_queue() {
+    fn the_margin_follows_the_backlog() {
         let mut overload = OverloadTracker::default();
         let mut at_once = |drain_ms| margin(&mut overload, 0, drain_ms);
         assert_eq!(at_once(0), Span::ZERO);
-        assert_eq!(at_once(300), SLO / (2 * MARGIN));
-        assert_eq!(at_once(600), SLO / MARGIN);
-        assert_eq!(at_once(9_000), SLO / MARGIN);
+        assert_eq!(at_once(300), SLO / (2 * MARGIN_DIV));
+        assert_eq!(at_once(600), SLO / MARGIN_DIV);
+        assert_eq!(at_once(9_000), SLO / MARGIN_DIV);
     }
 
     #[test]
-    fn most_of_it_is_given_up_when_the_burst_is_over() {
+    fn most_of_the_margin_is_released_after_the_burst() {
         let margin = |load| margin_at(&mut OverloadTracker::default(), 0, 600, load);
-        assert_eq!(margin(BURST), SLO / MARGIN);
-        assert_eq!(margin(CALM), (SLO / MARGIN).scale(LEFT));
-        assert_eq!(margin(0.0), margin(CALM));
-        let between = margin((BURST + CALM) / 2.0);
-        assert!(margin(CALM) < between && between < margin(BURST));
+        assert_eq!(margin(BURST_LOAD), SLO / MARGIN_DIV);
+        assert_eq!(margin(CALM_LOAD), (SLO / MARGIN_DIV).scale(CALM_MARGIN));
+        assert_eq!(margin(0.0), margin(CALM_LOAD));
+        let between = margin((BURST_LOAD + CALM_LOAD) / 2.0);
+        assert!(margin(CALM_LOAD) < between && between < margin(BURST_LOAD));
     }
 
     #[test]
-    fn it_grows_while_the_overload_lasts_and_starts_anew_with_the_next() {
+    fn the_margin_grows_with_the_overload_and_resets_after_it() {
         let mut overload = OverloadTracker::default();
-        let mut long = |at_ms| margin(&mut overload, at_ms, 600);
-        assert_eq!(long(0), SLO / MARGIN);
-        assert_eq!(long(6_000), SLO * 2 / MARGIN);
-        assert_eq!(long(60_000), SLO * 4 / MARGIN);
+        let mut full_margin = |at_ms| margin(&mut overload, at_ms, 600);
+        assert_eq!(full_margin(0), SLO / MARGIN_DIV);
+        assert_eq!(full_margin(6_000), SLO * 2 / MARGIN_DIV);
+        assert_eq!(full_margin(60_000), SLO * 4 / MARGIN_DIV);
         margin(&mut overload, 61_000, 40);
-        assert_eq!(margin(&mut overload, 61_000, 600), SLO / MARGIN);
+        assert_eq!(margin(&mut overload, 61_000, 600), SLO / MARGIN_DIV);
     }
 }
