@@ -1,20 +1,20 @@
-//! Which module follows which, and the paths that a request may still have to go.
+//! The topology of a graph: successors of modules, and the paths of requests through them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::ModuleId;
 
-/// The most paths that are enumerated; a graph with more is estimated by these.
+/// Paths enumerated at most: estimates over a graph with more use these.
 const MAX_PATHS: usize = 4_096;
 
-/// The modules of a graph and the edges between them. Modules stand in topological order.
+/// The modules of a graph in topological order, and the edges between them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "Edges")]
 pub struct Topology {
     successors: Vec<Vec<ModuleId>>,
 }
 
-/// A topology as it is written.
+/// The serialized form.
 #[derive(Deserialize)]
 struct Edges {
     successors: Vec<Vec<ModuleId>>,
@@ -27,7 +27,7 @@ impl From<Edges> for Topology {
 }
 
 impl Topology {
-    /// From the successors of each module, by id. Edges that lead to no module, or not forward, are left out: paths end.
+    /// From the successors of each module, by id. Edges to unknown or earlier modules are removed, so that every path ends.
     #[must_use]
     pub fn new(mut successors: Vec<Vec<ModuleId>>) -> Self {
         let modules = successors.len();
@@ -37,25 +37,25 @@ impl Topology {
         Self { successors }
     }
 
-    /// Modules in all.
+    /// Number of modules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.successors.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no modules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.successors.is_empty()
     }
 
-    /// Modules that follow directly.
+    /// Direct successors of a module.
     #[must_use]
     pub fn successors(&self, module: ModuleId) -> &[ModuleId] {
         self.successors.get(module.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// Modules that follow none.
+    /// Modules without predecessors: requests enter there.
     #[must_use]
     pub fn entry_modules(&self) -> Vec<ModuleId> {
         let all = (0..).map(ModuleId).zip(self.predecessors());
@@ -64,7 +64,7 @@ impl Topology {
             .collect()
     }
 
-    /// Every path of modules that begins behind `module`, to the end of the graph. One empty path where nothing follows.
+    /// Every path from `module`, exclusive, to a last module. One empty path if `module` is a last one.
     #[must_use]
     pub fn paths_after(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let mut paths = Vec::new();
@@ -87,7 +87,7 @@ impl Topology {
         paths
     }
 
-    /// Every path of the graph that goes through `module`, from its beginning to its end, `module` included.
+    /// Every path of the graph through `module`, from an entry module to a last one, `module` included.
     #[must_use]
     pub fn paths_through(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let after = self.paths_after(module);
@@ -126,7 +126,7 @@ impl Topology {
         predecessors
     }
 
-    /// Whether `earlier` comes before `later` on some path.
+    /// Whether there is a path from `earlier` to `later`.
     #[must_use]
     pub fn has_path(&self, earlier: ModuleId, later: ModuleId) -> bool {
         let mut open = self.successors(earlier).to_vec();
@@ -134,7 +134,7 @@ impl Topology {
             if module == later {
                 return true;
             }
-            // Topological order: nothing behind `later` leads back to it.
+            // Topological order: no path from a later module leads back to `later`.
             if module < later {
                 open.extend(self.successors(module));
             }
@@ -142,13 +142,13 @@ impl Topology {
         false
     }
 
-    /// Longest number of modules from `module` to the end, itself not counted: 0 for a last one.
+    /// Number of modules on the longest path after `module`; 0 for a last one.
     #[must_use]
     pub fn longest_path_len(&self, module: ModuleId) -> usize {
         self.paths_after(module).iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Whether a request can be in two modules at once.
+    /// Whether a module has several successors, so that a request can be in two modules at once.
     #[must_use]
     pub fn has_branches(&self) -> bool {
         self.successors.iter().any(|successors| successors.len() > 1)
@@ -159,7 +159,7 @@ impl Topology {
 mod tests {
     use super::*;
 
-    /// 0 -> {1, 2} -> 3, the shape of PARD's `da`.
+    /// 0 -> {1, 2} -> 3, PARD's application `da`.
     fn diamond() -> Topology {
         Topology::new(vec![
             vec![ModuleId(1), ModuleId(2)],
