@@ -19,7 +19,7 @@ use weir_flow::{
 };
 use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
-use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
+use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
 use weir_policy::Report;
 use weir_runtime::{Assembly, Clock, RunOptions, Spread, verify};
 
@@ -217,7 +217,7 @@ fn plan(slo_ms: u64) -> Plan {
     };
     let problem = Problem {
         classes: vec![class("fast", 1), class("slow", 2)],
-        models: vec![Served {
+        models: vec![ServedModel {
             name: "adder".into(),
             slo: weir_types::Span::from_millis(slo_ms),
             weight: 1.0,

@@ -5,7 +5,7 @@
 //! taken: a planner can make up for blocks that are a little unequal, but not for a feature map that is twice as large.
 
 /// How far a block may be from its equal part of the time that is left, in percent, for the sake of fewer bytes.
-const SLACK_PERCENT: u128 = 25;
+const TOLERANCE_PERCENT: u128 = 25;
 
 /// The first layer of each block, from 0, ascending.
 ///
@@ -28,8 +28,8 @@ pub fn group_layers(times: &[u64], boundaries: &[Option<u64>], blocks: usize) ->
         let from = starts.last().copied().unwrap_or_default();
         let missing = blocks - starts.len();
         // Each of the cuts after this one needs a boundary too.
-        let choice = candidates.len().saturating_sub(missing - 1).max(1);
-        let chosen = choose(&times[from..], from, &candidates[..choice], missing + 1);
+        let available = candidates.len().saturating_sub(missing - 1).max(1);
+        let chosen = choose_boundary(&times[from..], from, &candidates[..available], missing + 1);
         starts.push(candidates[chosen].layer);
         candidates.drain(..=chosen);
     }
@@ -44,7 +44,7 @@ struct Candidate {
 }
 
 /// Which of `candidates` ends the first of `parts` blocks of the layers `times`, which begin with layer `from`.
-fn choose(times: &[u64], from: usize, candidates: &[Candidate], parts: usize) -> usize {
+fn choose_boundary(times: &[u64], from: usize, candidates: &[Candidate], parts: usize) -> usize {
     let total: u128 = times.iter().map(|time| u128::from(*time)).sum();
     let (mut sum, mut counted) = (0_u128, 0);
     let mut best: Option<(usize, (bool, u64, u128))> = None;
@@ -56,7 +56,7 @@ fn choose(times: &[u64], from: usize, candidates: &[Candidate], parts: usize) ->
         counted = candidate.layer - from;
         // Both sides times the number of parts, so that nothing is rounded.
         let miss = (sum * parts as u128).abs_diff(total);
-        let outside = miss * 100 > SLACK_PERCENT * total;
+        let outside = miss * 100 > TOLERANCE_PERCENT * total;
         // Outside of the window only closeness counts.
         let rank = (outside, if outside { 0 } else { candidate.bytes }, miss);
         if best.is_none_or(|(_, least)| rank < least) {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_place_near_the_equal_part_is_taken_and_one_far_from_it_is_not() {
+    fn a_narrow_boundary_is_taken_within_the_tolerance_only() {
         let mut bytes = vec![Some(1000); 99];
         bytes[47] = Some(10);
         bytes[5] = Some(1);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_may_be_cut_there_is_one_block() {
+    fn a_model_without_boundaries_is_one_block() {
         assert_eq!(group_layers(&[1, 2, 3], &[None, None], 10), [0]);
         assert_eq!(group_layers(&[1, 2, 3], &[None, Some(1)], 10), [0, 2]);
         assert_eq!(group_layers(&[], &[], 10), [0_usize; 0]);
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_are_as_many_as_can_be_and_lie_between_allowed_boundaries(
+        fn blocks_start_at_allowed_boundaries_and_are_as_many_as_possible(
             (times, boundaries) in model(),
             blocks in 1..15_usize,
         ) {
@@ -126,7 +126,7 @@ mod tests {
         }
 
         #[test]
-        fn with_bytes_alike_no_block_but_the_last_misses_its_part_by_more_than_half_a_layer(
+        fn with_equal_bytes_blocks_are_within_half_a_layer_of_equal_time(
             times in vec(1..1_000_u64, 20..60),
             blocks in 2..10_usize,
         ) {
@@ -141,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_order_of_byte_counts_matters_and_not_the_unit_of_time(
+        fn grouping_is_invariant_to_the_units_of_time_and_bytes(
             (times, boundaries) in model(),
             blocks in 1..15_usize,
         ) {

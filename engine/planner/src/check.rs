@@ -4,15 +4,15 @@ use crate::error::PlanError;
 use crate::problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme};
 
 /// The most parts of a device: a worker has no more shares.
-const SHARES_MAX: u32 = 1 << 10;
+const MAX_SHARES: u32 = 1 << 10;
 /// The largest batch. Durations are tabled by size, and a table of what nobody runs would only fill memory.
-const BATCH_MAX: u32 = 1 << 12;
+const MAX_BATCH: u32 = 1 << 12;
 /// The longest that a block may take: an hour. Sums over blocks stay far within their numbers.
-const BLOCK_US_MAX: u64 = 3_600_000_000;
+const MAX_BLOCK_US: u64 = 3_600_000_000;
 
 /// The first thing that is wrong with a problem.
 pub(super) fn check(problem: &Problem) -> Result<(), PlanError> {
-    check_cluster(&problem.classes)?;
+    check_classes(&problem.classes)?;
     if problem.models.is_empty() {
         return Err(PlanError::NoModels);
     }
@@ -55,7 +55,7 @@ pub(super) fn check(problem: &Problem) -> Result<(), PlanError> {
         )?;
     }
     match problem.scheme {
-        Scheme::Pooled { partitions } if !(1..=3).contains(&partitions) => Err(PlanError::Value {
+        Scheme::Pooled { partitions } if !(1..=3).contains(&partitions) => Err(PlanError::InvalidValue {
             what: "the number of partitions".into(),
             value: f64::from(partitions),
             must: "it must be 1, 2 or 3",
@@ -64,7 +64,7 @@ pub(super) fn check(problem: &Problem) -> Result<(), PlanError> {
     }
 }
 
-fn check_cluster(classes: &[Class]) -> Result<(), PlanError> {
+fn check_classes(classes: &[Class]) -> Result<(), PlanError> {
     distinct("classes", classes.iter().map(|class| class.name.as_str()))?;
     if classes.iter().all(|class| class.count == 0) {
         return Err(PlanError::NoDevices);
@@ -97,18 +97,18 @@ fn check_cluster(classes: &[Class]) -> Result<(), PlanError> {
 /// What a profile lacks, if anything. Every class and share that it has must have every block at every batch size; a
 /// class or a share that it does not have is one that the model cannot run on.
 fn check_blocks(model: &str, blocks: &Blocks, classes: &[Class]) -> Result<(), PlanError> {
-    let hole = |what: String| PlanError::Hole {
+    let invalid = |what: String| PlanError::InvalidProfile {
         model: model.to_owned(),
         what,
     };
     let count = blocks.boundary_bytes.len() + 1;
     for (at, times) in blocks.times.iter().enumerate() {
-        if let Some(what) = hole_of(times, count) {
-            return Err(hole(format!("on {} {what}", place(times))));
+        if let Some(what) = profile_error(times, count) {
+            return Err(invalid(format!("on {} {what}", place(times))));
         }
         let same = |other: &BlockTimes| other.class == times.class && other.shares == times.shares;
         if blocks.times[..at].iter().any(same) {
-            return Err(hole(format!("has two tables for {}", place(times))));
+            return Err(invalid(format!("has two tables for {}", place(times))));
         }
     }
     let known = |class: &Class| class.count > 0 && blocks.times.iter().any(|times| times.class == class.name);
@@ -116,7 +116,7 @@ fn check_blocks(model: &str, blocks: &Blocks, classes: &[Class]) -> Result<(), P
         return Ok(());
     }
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
-    Err(hole(format!(
+    Err(invalid(format!(
         "has no class of the cluster ({}); profile it on one of them",
         names.join(", ")
     )))
@@ -129,12 +129,12 @@ fn place(times: &BlockTimes) -> String {
     }
 }
 
-fn hole_of(times: &BlockTimes, blocks: usize) -> Option<String> {
+fn profile_error(times: &BlockTimes, blocks: usize) -> Option<String> {
     if times.shares == 0 {
         return Some("has 0 shares; 1 is the whole device".into());
     }
-    if times.shares > SHARES_MAX {
-        return Some(format!("has more than {SHARES_MAX} shares"));
+    if times.shares > MAX_SHARES {
+        return Some(format!("has more than {MAX_SHARES} shares"));
     }
     if times.batch.is_empty() {
         return Some("has no batch sizes".into());
@@ -142,8 +142,8 @@ fn hole_of(times: &BlockTimes, blocks: usize) -> Option<String> {
     if times.batch[0] == 0 || !times.batch.is_sorted_by(|a, b| a < b) {
         return Some("has batch sizes that do not ascend from 1".into());
     }
-    if times.batch.last().is_some_and(|&batch| batch > BATCH_MAX) {
-        return Some(format!("has a batch size above {BATCH_MAX}"));
+    if times.batch.last().is_some_and(|&batch| batch > MAX_BATCH) {
+        return Some(format!("has a batch size above {MAX_BATCH}"));
     }
     for block in 0..blocks.max(times.us.len()) {
         let Some(row) = times.us.get(block) else {
@@ -160,9 +160,9 @@ fn hole_of(times: &BlockTimes, blocks: usize) -> Option<String> {
             match row.get(k) {
                 None => return Some(format!("has no time of block {block} for a batch of {batch}")),
                 Some(0) => return Some(format!("has 0 us for block {block} at a batch of {batch}")),
-                Some(&us) if us > BLOCK_US_MAX => {
+                Some(&us) if us > MAX_BLOCK_US => {
                     return Some(format!(
-                        "has {us} us for block {block} at a batch of {batch}; the most is {BLOCK_US_MAX}"
+                        "has {us} us for block {block} at a batch of {batch}; the most is {MAX_BLOCK_US}"
                     ));
                 }
                 Some(_) => {}
@@ -179,7 +179,7 @@ fn distinct<'a>(kind: &'static str, names: impl Iterator<Item = &'a str>) -> Res
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return Err(PlanError::Twice {
+            return Err(PlanError::DuplicateName {
                 kind,
                 name: name.to_owned(),
             });
@@ -192,7 +192,7 @@ fn value(what: impl Fn() -> String, value: f64, good: bool, must: &'static str) 
     if good {
         Ok(())
     } else {
-        Err(PlanError::Value {
+        Err(PlanError::InvalidValue {
             what: what(),
             value,
             must,

@@ -3,11 +3,11 @@
 
 use std::cmp::Ordering;
 
-use crate::problem::{BlockTimes, Class, Scheme, Served};
+use crate::problem::{BlockTimes, Class, Scheme, ServedModel};
 
 /// One stage of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct StageColumn {
+pub(super) struct ColumnStage {
     /// First block, and the block after the last.
     pub(super) blocks: (usize, usize),
     /// Index of the class.
@@ -22,7 +22,7 @@ pub(super) struct StageColumn {
     pub(super) rate: f64,
 }
 
-impl StageColumn {
+impl ColumnStage {
     /// Devices for one item a second.
     pub(super) fn cost(&self) -> f64 {
         1.0 / (self.rate * f64::from(self.shares))
@@ -33,7 +33,7 @@ impl StageColumn {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
     pub(super) batch: u32,
-    pub(super) legs: Vec<StageColumn>,
+    pub(super) stages: Vec<ColumnStage>,
     /// Microseconds from the first leg's beginning to the last one's end.
     pub(super) latency_us: f64,
 }
@@ -41,7 +41,7 @@ pub(super) struct Column {
 impl Column {
     /// The classes that it passes.
     pub(super) fn classes(&self) -> Vec<usize> {
-        self.legs.iter().map(|leg| leg.class).collect()
+        self.stages.iter().map(|stage| stage.class).collect()
     }
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Limit<'a> {
 }
 
 /// All pipelines of a model that are in time and are not beaten, in a fixed order.
-pub(super) fn columns(model: &Served, limit: &Limit) -> Vec<Column> {
+pub(super) fn columns(model: &ServedModel, limit: &Limit) -> Vec<Column> {
     let mut columns = Vec::new();
-    for search in searches(model, limit) {
+    for search in searches_by_batch(model, limit) {
         let mut found = Vec::new();
         search.extend(&mut Vec::new(), 0.0, &mut found);
         columns.extend(found);
@@ -67,13 +67,13 @@ pub(super) fn columns(model: &Served, limit: &Limit) -> Vec<Column> {
 }
 
 /// The latency of the fastest pipeline, in microseconds, whatever the limit is.
-pub(super) fn least_latency(model: &Served, limit: &Limit) -> Option<f64> {
+pub(super) fn least_latency(model: &ServedModel, limit: &Limit) -> Option<f64> {
     let free = Limit {
         budget_us: f64::INFINITY,
         gather_us: 0.0,
         ..*limit
     };
-    searches(model, &free)
+    searches_by_batch(model, &free)
         .iter()
         .filter_map(Search::fastest)
         .min_by(f64::total_cmp)
@@ -81,23 +81,23 @@ pub(super) fn least_latency(model: &Served, limit: &Limit) -> Option<f64> {
 
 /// The search for pipelines of one batch size.
 struct Search<'a> {
-    model: &'a Served,
+    model: &'a ServedModel,
     classes: &'a [Class],
     scheme: Scheme,
     batch: u32,
     budget_us: f64,
-    places: Vec<Place>,
+    device_shares: Vec<DeviceShare>,
     partitions: usize,
 }
 
 /// A share of a class with the sums of its block times: `sums[j] - sums[i]` are the blocks from `i` to `j`.
-struct Place {
+struct DeviceShare {
     class: usize,
     shares: u32,
     sums: Vec<u64>,
 }
 
-fn searches<'a>(model: &'a Served, limit: &Limit<'a>) -> Vec<Search<'a>> {
+fn searches_by_batch<'a>(model: &'a ServedModel, limit: &Limit<'a>) -> Vec<Search<'a>> {
     let mut sizes: Vec<u32> = model
         .blocks
         .times
@@ -117,15 +117,15 @@ fn searches<'a>(model: &'a Served, limit: &Limit<'a>) -> Vec<Search<'a>> {
         scheme: limit.scheme,
         batch,
         budget_us: limit.budget_us - limit.gather_us * f64::from(batch - 1),
-        places: places(model, limit, batch),
+        device_shares: device_shares(model, limit, batch),
         partitions: partitions.min(model.blocks.boundary_bytes.len() + 1),
     };
     sizes.into_iter().map(search).collect()
 }
 
 /// Where blocks can run in batches of this size.
-fn places(model: &Served, limit: &Limit, batch: u32) -> Vec<Place> {
-    let mut places = Vec::new();
+fn device_shares(model: &ServedModel, limit: &Limit, batch: u32) -> Vec<DeviceShare> {
+    let mut device_shares = Vec::new();
     for (class, of) in limit.classes.iter().enumerate() {
         for times in model
             .blocks
@@ -138,7 +138,7 @@ fn places(model: &Served, limit: &Limit, batch: u32) -> Vec<Place> {
             if let Some(sums) = sums(times, batch)
                 && (times.shares == 1 || !whole_only)
             {
-                places.push(Place {
+                device_shares.push(DeviceShare {
                     class,
                     shares: times.shares,
                     sums,
@@ -146,8 +146,8 @@ fn places(model: &Served, limit: &Limit, batch: u32) -> Vec<Place> {
             }
         }
     }
-    places.sort_by_key(|place| (place.class, place.shares));
-    places
+    device_shares.sort_by_key(|device_share| (device_share.class, device_share.shares));
+    device_shares
 }
 
 fn sums(times: &BlockTimes, batch: u32) -> Option<Vec<u64>> {
@@ -160,52 +160,55 @@ fn sums(times: &BlockTimes, batch: u32) -> Option<Vec<u64>> {
 }
 
 impl Search<'_> {
-    /// Adds every pipeline that begins with `legs`, which took `spent` microseconds.
-    fn extend(&self, legs: &mut Vec<StageColumn>, spent: f64, found: &mut Vec<Column>) {
+    /// Adds every pipeline that begins with `stages`, which took `spent` microseconds.
+    fn extend(&self, stages: &mut Vec<ColumnStage>, spent: f64, found: &mut Vec<Column>) {
         let blocks = self.model.blocks.boundary_bytes.len() + 1;
-        let from = legs.last().map_or(0, |leg| leg.blocks.1);
-        for place in &self.places {
-            if self.scheme == Scheme::DartR && legs.iter().any(|leg| leg.class == place.class) {
+        let from = stages.last().map_or(0, |stage| stage.blocks.1);
+        for device_share in &self.device_shares {
+            if self.scheme == Scheme::DartR && stages.iter().any(|stage| stage.class == device_share.class) {
                 continue;
             }
-            let transfer_us = legs
+            let transfer_us = stages
                 .last()
-                .map_or(0.0, |last| self.transfer_us(from, last.class, place.class));
-            let last_stage = legs.len() + 1 == self.partitions;
+                .map_or(0.0, |last| self.transfer_us(from, last.class, device_share.class));
+            let last_stage = stages.len() + 1 == self.partitions;
             for to in if last_stage { blocks } else { from + 1 }..=blocks {
-                let us = place.sums[to] - place.sums[from];
+                let us = device_share.sums[to] - device_share.sums[from];
                 let now = spent + transfer_us + us as f64;
                 if now > self.budget_us {
                     break;
                 }
-                legs.push(StageColumn {
+                stages.push(ColumnStage {
                     blocks: (from, to),
-                    class: place.class,
-                    shares: place.shares,
+                    class: device_share.class,
+                    shares: device_share.shares,
                     us,
                     transfer_us,
-                    rate: self.rate(place, (from, to), us),
+                    rate: self.rate(device_share, (from, to), us),
                 });
                 if to == blocks {
-                    found.push(self.column(legs, now));
+                    found.push(self.column(stages, now));
                 } else {
-                    self.extend(legs, now, found);
+                    self.extend(stages, now, found);
                 }
-                legs.pop();
+                stages.pop();
             }
         }
     }
 
-    fn column(&self, legs: &[StageColumn], latency_us: f64) -> Column {
-        let mut legs = legs.to_vec();
+    fn column(&self, stages: &[ColumnStage], latency_us: f64) -> Column {
+        let mut stages = stages.to_vec();
         if self.scheme == Scheme::DartR {
             // A chain has one device of each class, so its stages come in equal numbers.
-            let least = legs.iter().map(|leg| leg.rate).fold(f64::INFINITY, f64::min);
-            legs.iter_mut().for_each(|leg| leg.rate = least);
+            let least = stages
+                .iter()
+                .map(|stage| stage.rate)
+                .fold(f64::INFINITY, f64::min);
+            stages.iter_mut().for_each(|stage| stage.rate = least);
         }
         Column {
             batch: self.batch,
-            legs,
+            stages,
             latency_us,
         }
     }
@@ -226,8 +229,8 @@ impl Search<'_> {
     }
 
     /// Items a second of one share: what it computes, or what its part of its server's links carries.
-    fn rate(&self, place: &Place, (from, to): (usize, usize), us: u64) -> f64 {
-        let class = &self.classes[place.class];
+    fn rate(&self, device_share: &DeviceShare, (from, to): (usize, usize), us: u64) -> f64 {
+        let class = &self.classes[device_share.class];
         let computed = 1e6 * f64::from(self.batch) / us as f64;
         let blocks = self.model.blocks.boundary_bytes.len() + 1;
         [from, to]
@@ -235,7 +238,7 @@ impl Search<'_> {
             .filter(|&boundary| boundary > 0 && boundary < blocks)
             .map(|boundary| {
                 let us = self.item_us(boundary, class.bandwidth_bps);
-                1e6 / us / f64::from(place.shares) / f64::from(class.per_server)
+                1e6 / us / f64::from(device_share.shares) / f64::from(class.per_server)
             })
             .fold(computed, f64::min)
     }
@@ -245,26 +248,28 @@ impl Search<'_> {
         let blocks = self.model.blocks.boundary_bytes.len() + 1;
         let mut best: Option<f64> = None;
         // `reached[p][j]`: the least time after which place `p` has done block `j - 1` as the last of its stage.
-        let mut reached = vec![vec![f64::INFINITY; blocks + 1]; self.places.len()];
+        let mut reached = vec![vec![f64::INFINITY; blocks + 1]; self.device_shares.len()];
         for stage in 0..self.partitions {
-            let mut next = vec![vec![f64::INFINITY; blocks + 1]; self.places.len()];
-            for (p, place) in self.places.iter().enumerate() {
+            let mut next = vec![vec![f64::INFINITY; blocks + 1]; self.device_shares.len()];
+            for (p, device_share) in self.device_shares.iter().enumerate() {
                 for from in 0..blocks {
                     let start = if stage == 0 {
                         if from == 0 { 0.0 } else { continue }
                     } else {
-                        self.places
+                        self.device_shares
                             .iter()
                             .zip(&reached)
-                            .filter(|(sender, _)| self.scheme != Scheme::DartR || sender.class != place.class)
+                            .filter(|(sender, _)| {
+                                self.scheme != Scheme::DartR || sender.class != device_share.class
+                            })
                             .filter(|_| from > 0)
                             .map(|(sender, row)| {
-                                row[from] + self.transfer_us(from.max(1), sender.class, place.class)
+                                row[from] + self.transfer_us(from.max(1), sender.class, device_share.class)
                             })
                             .fold(f64::INFINITY, f64::min)
                     };
                     for (to, least) in next[p].iter_mut().enumerate().skip(from + 1) {
-                        let end = start + (place.sums[to] - place.sums[from]) as f64;
+                        let end = start + (device_share.sums[to] - device_share.sums[from]) as f64;
                         *least = least.min(end);
                     }
                 }
@@ -290,12 +295,13 @@ pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
     let rank = |column| Ranked {
         column,
         classes: column.classes(),
-        costs: column.legs.iter().map(StageColumn::cost).collect(),
+        costs: column.stages.iter().map(ColumnStage::cost).collect(),
     };
     let mut ranked: Vec<Ranked> = columns.iter().map(rank).collect();
     // By classes, then by cost, so that whoever beats a column comes before it; of equals, the finer shares, the smaller
     // batch and the shorter latency.
-    let shares = |ranked: &Ranked| -> Vec<u32> { ranked.column.legs.iter().map(|leg| leg.shares).collect() };
+    let shares =
+        |ranked: &Ranked| -> Vec<u32> { ranked.column.stages.iter().map(|stage| stage.shares).collect() };
     ranked.sort_by(|a, b| {
         let by_cost = a.costs.iter().zip(&b.costs).map(|(a, b)| a.total_cmp(b));
         a.classes
@@ -312,9 +318,9 @@ pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
             first_of_kind = kept.len();
         }
         let beats = |better: &Ranked| {
-            let legs = better.column.legs.iter().zip(&one.column.legs);
+            let stages = better.column.stages.iter().zip(&one.column.stages);
             better.costs.iter().zip(&one.costs).all(|(a, b)| a <= b)
-                && (!whole || legs.into_iter().all(|(a, b)| a.shares.is_multiple_of(b.shares)))
+                && (!whole || stages.into_iter().all(|(a, b)| a.shares.is_multiple_of(b.shares)))
         };
         if !kept[first_of_kind..].iter().any(beats) {
             kept.push(one);

@@ -7,14 +7,14 @@
 //! as soon as that is too much.
 
 use crate::column::Column;
-use crate::pool_options::{PoolOption, PoolOptions, STAGES_MAX};
+use crate::pool_options::{MAX_STAGES, PoolOption, PoolOptions};
 
 /// So many sets of kinds are looked at, the smaller ones.
-const SETS_MAX: usize = 6_000;
+const MAX_SETS: usize = 6_000;
 /// What a set costs before anything is chosen, in steps.
-const STEPS_A_SET: u64 = 100;
+const STEPS_PER_SET: u64 = 100;
 /// Steps for one set of kinds.
-const STEPS_MAX_A_SET: u64 = 2_000_000;
+const MAX_STEPS_PER_SET: u64 = 2_000_000;
 
 /// Devices that do for one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,29 +24,29 @@ pub(super) struct DeviceBundle {
     /// What they are worth more than the fares of what is needed.
     pub(super) reduced_cost: f64,
     /// Column and pools by stage, a pipeline each.
-    pub(super) pipelines: Vec<(usize, [u32; STAGES_MAX])>,
+    pub(super) pipelines: Vec<(usize, [u32; MAX_STAGES])>,
 }
 
 /// What a search may still do; it counts, so that it ends at the same place everywhere.
 #[derive(Debug)]
 pub(super) struct Steps {
-    pub(super) left: u64,
+    pub(super) remaining: u64,
 }
 
 impl Steps {
     /// Whether so many more may be done.
     pub(super) fn take(&mut self, steps: u64) -> bool {
-        let enough = self.left >= steps;
-        self.left = self.left.saturating_sub(steps);
+        let enough = self.remaining >= steps;
+        self.remaining = self.remaining.saturating_sub(steps);
         enough
     }
 }
 
 /// How much a search wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sought {
+pub(super) enum SearchGoal {
     /// The holding that wastes least.
-    Least,
+    Cheapest,
     /// All that waste little enough and are not beaten.
     All,
 }
@@ -59,61 +59,61 @@ pub(super) struct Search<'a> {
     pub(super) rate: f64,
     /// Devices by class that there are at most.
     pub(super) limit: &'a [u32],
-    pub(super) sought: Sought,
-    pub(super) waste_max: f64,
+    pub(super) goal: SearchGoal,
+    pub(super) max_reduced_cost: f64,
     found: Vec<DeviceBundle>,
 }
 
 /// A set of kinds under search.
-struct Set<'a> {
-    kinds: Vec<Member<'a>>,
+struct ClassSet<'a> {
+    pipeline_classes: Vec<SetMember<'a>>,
     /// By level, of the kinds from there on.
-    rest: Vec<Rest>,
+    remaining: Vec<RemainingBound>,
 }
 
 /// What the kinds that are still to be chosen for can do.
 #[derive(Debug, Clone, Copy)]
-struct Rest {
+struct RemainingBound {
     /// What they waste at least.
     reduced_cost: f64,
     /// What they waste at least for an item a second.
-    by_rate: f64,
+    cost_per_rate: f64,
     /// The items a second that they reach at most.
     rate: f64,
 }
 
-impl Rest {
+impl RemainingBound {
     const NONE: Self = Self {
         reduced_cost: 0.0,
-        by_rate: f64::INFINITY,
+        cost_per_rate: f64::INFINITY,
         rate: 0.0,
     };
 
-    fn with(self, choices: &[PoolOption]) -> Self {
-        let by_rate = choices.iter().map(|choice| choice.reduced_cost / choice.rate);
+    fn with(self, options: &[PoolOption]) -> Self {
+        let cost_per_rate = options.iter().map(|option| option.reduced_cost / option.rate);
         Self {
-            reduced_cost: self.reduced_cost + least_waste(choices),
-            by_rate: by_rate.fold(self.by_rate, f64::min),
-            rate: self.rate + choices.last().map_or(0.0, |choice| choice.rate),
+            reduced_cost: self.reduced_cost + min_reduced_cost(options),
+            cost_per_rate: cost_per_rate.fold(self.cost_per_rate, f64::min),
+            rate: self.rate + options.last().map_or(0.0, |option| option.rate),
         }
     }
 
     /// What they waste at least when they have to reach a rate.
-    fn least(&self, rate: f64) -> f64 {
-        if rate > 0.0 && self.by_rate.is_finite() {
-            self.reduced_cost.max(self.by_rate * rate)
+    fn min_cost(&self, rate: f64) -> f64 {
+        if rate > 0.0 && self.cost_per_rate.is_finite() {
+            self.reduced_cost.max(self.cost_per_rate * rate)
         } else {
             self.reduced_cost
         }
     }
 }
 
-struct Member<'a> {
-    choices: &'a [PoolOption],
+struct SetMember<'a> {
+    options: &'a [PoolOption],
     /// By stage: the devices that it shares with other kinds, as a slot; `None` where it shares none.
-    slots: [Option<usize>; STAGES_MAX],
+    shared_positions: [Option<usize>; MAX_STAGES],
     /// Slots, with their classes, that no later kind of the set shares.
-    closing: Vec<(usize, usize)>,
+    completed_positions: Vec<(usize, usize)>,
 }
 
 impl<'a> Search<'a> {
@@ -122,16 +122,16 @@ impl<'a> Search<'a> {
         columns: &'a [Column],
         rate: f64,
         limit: &'a [u32],
-        sought: Sought,
-        waste_max: f64,
+        goal: SearchGoal,
+        max_reduced_cost: f64,
     ) -> Self {
         Self {
             options,
             columns,
             rate,
             limit,
-            sought,
-            waste_max,
+            goal,
+            max_reduced_cost,
             found: Vec::new(),
         }
     }
@@ -140,29 +140,29 @@ impl<'a> Search<'a> {
     pub(super) fn run(mut self, steps: &mut Steps) -> (Vec<DeviceBundle>, bool) {
         let (sets, mut complete) = self.sets(steps);
         let mut ranked = Vec::new();
-        for kinds in &sets {
-            let set = self.set(kinds);
-            let least = set.rest[0].least(self.rate);
-            if least <= self.waste_max && set.rest[0].rate >= self.rate * (1.0 - 1e-9) {
-                ranked.push((least, set));
+        for pipeline_classes in &sets {
+            let set = self.set(pipeline_classes);
+            let min_cost = set.remaining[0].min_cost(self.rate);
+            if min_cost <= self.max_reduced_cost && set.remaining[0].rate >= self.rate * (1.0 - 1e-9) {
+                ranked.push((min_cost, set));
             }
         }
         ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let slots = self.limit.len() * STAGES_MAX;
-        for (least, set) in &ranked {
-            if *least <= self.waste_max {
-                let mut open = Open {
+        let positions = self.limit.len() * MAX_STAGES;
+        for (min_cost, set) in &ranked {
+            if *min_cost <= self.max_reduced_cost {
+                let mut partial = PartialSet {
                     rate: self.rate,
                     reduced_cost: 0.0,
-                    parts: vec![0; slots],
+                    units: vec![0; positions],
                     chosen: Vec::new(),
                 };
                 let mut once = Steps {
-                    left: steps.left.min(STEPS_MAX_A_SET),
+                    remaining: steps.remaining.min(MAX_STEPS_PER_SET),
                 };
-                let given = once.left;
-                complete &= self.descend(set, &mut open, &mut once);
-                steps.left -= given - once.left;
+                let given = once.remaining;
+                complete &= self.extend(set, &mut partial, &mut once);
+                steps.remaining -= given - once.remaining;
             }
         }
         self.found.sort_by(|a, b| {
@@ -175,129 +175,140 @@ impl<'a> Search<'a> {
 
     /// All sets of kinds that could waste little enough, smaller ones first, and whether these are all.
     fn sets(&self, steps: &mut Steps) -> (Vec<Vec<usize>>, bool) {
-        let least: Vec<f64> = (0..self.options.kinds.len())
-            .map(|kind| least_waste(self.options.choices(kind, 0)))
+        let min_cost: Vec<f64> = (0..self.options.pipeline_classes.len())
+            .map(|pipeline_class| min_reduced_cost(self.options.options(pipeline_class, 0)))
             .collect();
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         let mut at = 0;
         while let Some(set) = sets.get(at).cloned() {
             at += 1;
-            let reduced_cost: f64 = set.iter().map(|&kind| least[kind]).sum();
-            let next = set.last().map_or(0, |kind| kind + 1);
-            for kind in (next..least.len()).filter(|&kind| reduced_cost + least[kind] <= self.waste_max) {
-                if sets.len() > SETS_MAX || !steps.take(STEPS_A_SET) {
+            let reduced_cost: f64 = set.iter().map(|&pipeline_class| min_cost[pipeline_class]).sum();
+            let next = set.last().map_or(0, |pipeline_class| pipeline_class + 1);
+            for pipeline_class in (next..min_cost.len())
+                .filter(|&pipeline_class| reduced_cost + min_cost[pipeline_class] <= self.max_reduced_cost)
+            {
+                if sets.len() > MAX_SETS || !steps.take(STEPS_PER_SET) {
                     return (sets.split_off(1), false);
                 }
-                sets.push(set.iter().copied().chain([kind]).collect());
+                sets.push(set.iter().copied().chain([pipeline_class]).collect());
             }
         }
         (sets.split_off(1), true)
     }
 
-    fn slot(&self, stage: usize, class: usize) -> usize {
+    fn position(&self, stage: usize, class: usize) -> usize {
         stage * self.limit.len() + class
     }
 
-    fn set(&self, kinds: &[usize]) -> Set<'a> {
-        let mut users = vec![0_u32; self.limit.len() * STAGES_MAX];
-        for &kind in kinds {
-            for (stage, &class) in self.options.kinds[kind].classes.iter().enumerate() {
-                users[self.slot(stage, class)] += 1;
+    fn set(&self, pipeline_classes: &[usize]) -> ClassSet<'a> {
+        let mut users = vec![0_u32; self.limit.len() * MAX_STAGES];
+        for &pipeline_class in pipeline_classes {
+            for (stage, &class) in self.options.pipeline_classes[pipeline_class]
+                .classes
+                .iter()
+                .enumerate()
+            {
+                users[self.position(stage, class)] += 1;
             }
         }
-        let member = |&kind: &usize| {
-            let classes = &self.options.kinds[kind].classes;
-            let (mut alone, mut slots) = (0, [None; STAGES_MAX]);
+        let member = |&pipeline_class: &usize| {
+            let classes = &self.options.pipeline_classes[pipeline_class].classes;
+            let (mut exclusive, mut shared_positions) = (0, [None; MAX_STAGES]);
             for (stage, &class) in classes.iter().enumerate() {
-                let slot = self.slot(stage, class);
-                if users[slot] == 1 {
-                    alone |= 1 << stage;
+                let position = self.position(stage, class);
+                if users[position] == 1 {
+                    exclusive |= 1 << stage;
                 } else {
-                    slots[stage] = Some(slot);
+                    shared_positions[stage] = Some(position);
                 }
             }
-            Member {
-                choices: self.options.choices(kind, alone),
-                slots,
-                closing: Vec::new(),
+            SetMember {
+                options: self.options.options(pipeline_class, exclusive),
+                shared_positions,
+                completed_positions: Vec::new(),
             }
         };
-        let mut members: Vec<Member> = kinds.iter().map(member).collect();
+        let mut members: Vec<SetMember> = pipeline_classes.iter().map(member).collect();
         // The last kind is looked up by what is still needed, so it had better be the one with most choices.
-        members.sort_by_key(|member| member.choices.len());
+        members.sort_by_key(|member| member.options.len());
         for level in 0..members.len() {
             let later: Vec<usize> = members[level + 1..]
                 .iter()
-                .flat_map(|member| member.slots)
+                .flat_map(|member| member.shared_positions)
                 .flatten()
                 .collect();
             let own = members[level]
-                .slots
+                .shared_positions
                 .into_iter()
                 .flatten()
-                .filter(|slot| !later.contains(slot));
-            members[level].closing = own.map(|slot| (slot, slot % self.limit.len())).collect();
+                .filter(|position| !later.contains(position));
+            members[level].completed_positions = own
+                .map(|position| (position, position % self.limit.len()))
+                .collect();
         }
-        let mut rest = vec![Rest::NONE; members.len() + 1];
+        let mut remaining = vec![RemainingBound::NONE; members.len() + 1];
         for (level, member) in members.iter().enumerate().rev() {
-            rest[level] = rest[level + 1].with(member.choices);
+            remaining[level] = remaining[level + 1].with(member.options);
         }
-        Set { kinds: members, rest }
+        ClassSet {
+            pipeline_classes: members,
+            remaining,
+        }
     }
 
     /// Chooses for the next kind of the set in every way. `false`: the steps were used up.
-    fn descend(&mut self, set: &Set, open: &mut Open, steps: &mut Steps) -> bool {
-        let level = open.chosen.len();
-        let member = &set.kinds[level];
-        let rest = &set.rest[level + 1];
-        let last = level + 1 == set.kinds.len();
-        let needed = (open.rate - rest.rate) - 1e-9 * self.rate;
-        let from = member.choices.partition_point(|choice| choice.rate < needed);
-        let (rate, reduced_cost) = (open.rate, open.reduced_cost);
-        for (at, choice) in member.choices.iter().enumerate().skip(from) {
-            let over = (choice.rate - rate).max(0.0);
-            let room = self.waste_max - reduced_cost - rest.least(rate - choice.rate);
-            if over * self.options.unit_cost > self.waste_max - reduced_cost
-                || (!last && choice.rate >= rate * (1.0 - 1e-9))
+    fn extend(&mut self, set: &ClassSet, partial: &mut PartialSet, steps: &mut Steps) -> bool {
+        let level = partial.chosen.len();
+        let member = &set.pipeline_classes[level];
+        let remaining = &set.remaining[level + 1];
+        let last = level + 1 == set.pipeline_classes.len();
+        let needed = (partial.rate - remaining.rate) - 1e-9 * self.rate;
+        let from = member.options.partition_point(|option| option.rate < needed);
+        let (rate, reduced_cost) = (partial.rate, partial.reduced_cost);
+        for (at, option) in member.options.iter().enumerate().skip(from) {
+            let excess_rate = (option.rate - rate).max(0.0);
+            let room = self.max_reduced_cost - reduced_cost - remaining.min_cost(rate - option.rate);
+            if excess_rate * self.options.unit_cost > self.max_reduced_cost - reduced_cost
+                || (!last && option.rate >= rate * (1.0 - 1e-9))
             {
                 break;
             }
             if !steps.take(1) {
                 return false;
             }
-            let mut wasted = choice.reduced_cost + over * self.options.unit_cost;
-            if wasted > room {
+            let mut added_cost = option.reduced_cost + excess_rate * self.options.unit_cost;
+            if added_cost > room {
                 continue;
             }
-            for (slot, parts) in member.slots.iter().zip(choice.parts) {
-                if let Some(slot) = slot {
-                    open.parts[*slot] += parts;
+            for (position, units) in member.shared_positions.iter().zip(option.units) {
+                if let Some(position) = position {
+                    partial.units[*position] += units;
                 }
             }
-            wasted += member
-                .closing
+            added_cost += member
+                .completed_positions
                 .iter()
-                .map(|&(slot, class)| self.options.completed(open.parts[slot], class).1)
+                .map(|&(position, class)| self.options.round_up_devices(partial.units[position], class).1)
                 .sum::<f64>();
-            let mut go_on = true;
-            if wasted <= room {
-                open.chosen.push(at);
-                open.reduced_cost = reduced_cost + wasted;
-                open.rate = rate - choice.rate;
+            let mut continues = true;
+            if added_cost <= room {
+                partial.chosen.push(at);
+                partial.reduced_cost = reduced_cost + added_cost;
+                partial.rate = rate - option.rate;
                 if last {
-                    self.record(set, open);
+                    self.record(set, partial);
                 } else {
-                    go_on = self.descend(set, open, steps);
+                    continues = self.extend(set, partial, steps);
                 }
-                open.chosen.pop();
-                (open.rate, open.reduced_cost) = (rate, reduced_cost);
+                partial.chosen.pop();
+                (partial.rate, partial.reduced_cost) = (rate, reduced_cost);
             }
-            for (slot, parts) in member.slots.iter().zip(choice.parts) {
-                if let Some(slot) = slot {
-                    open.parts[*slot] -= parts;
+            for (position, units) in member.shared_positions.iter().zip(option.units) {
+                if let Some(position) = position {
+                    partial.units[*position] -= units;
                 }
             }
-            if !go_on {
+            if !continues {
                 return false;
             }
         }
@@ -305,42 +316,42 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps what has been chosen, unless something is as good.
-    fn record(&mut self, set: &Set, open: &Open) {
+    fn record(&mut self, set: &ClassSet, partial: &PartialSet) {
         let classes = self.limit.len();
         let mut devices = vec![0_u32; classes];
         let mut pipelines = Vec::new();
-        for (member, &at) in set.kinds.iter().zip(&open.chosen) {
-            let choice = &member.choices[at];
-            pipelines.push((choice.column, choice.pools));
-            for (stage, leg) in self.columns[choice.column].legs.iter().enumerate() {
-                if member.slots[stage].is_none() {
-                    devices[leg.class] += (choice.parts[stage] / self.options.unit) as u32;
+        for (member, &at) in set.pipeline_classes.iter().zip(&partial.chosen) {
+            let option = &member.options[at];
+            pipelines.push((option.column, option.pools));
+            for (at, stage) in self.columns[option.column].stages.iter().enumerate() {
+                if member.shared_positions[at].is_none() {
+                    devices[stage.class] += (option.units[at] / self.options.units_per_device) as u32;
                 }
             }
         }
-        for (slot, &parts) in open.parts.iter().enumerate() {
-            devices[slot % classes] += parts.div_ceil(self.options.unit) as u32;
+        for (position, &units) in partial.units.iter().enumerate() {
+            devices[position % classes] += units.div_ceil(self.options.units_per_device) as u32;
         }
         if devices.iter().zip(self.limit).any(|(have, limit)| have > limit) {
             return;
         }
         let bundle = DeviceBundle {
             devices,
-            reduced_cost: open.reduced_cost,
+            reduced_cost: partial.reduced_cost,
             pipelines,
         };
-        match self.sought {
-            Sought::Least => {
+        match self.goal {
+            SearchGoal::Cheapest => {
                 // From here on only what is better by more than nothing counts.
-                self.waste_max = bundle.reduced_cost - 1e-9 * self.rate * self.options.unit_cost;
+                self.max_reduced_cost = bundle.reduced_cost - 1e-9 * self.rate * self.options.unit_cost;
                 self.found = vec![bundle];
             }
-            Sought::All => {
-                let beats = |a: &DeviceBundle, b: &DeviceBundle| {
+            SearchGoal::All => {
+                let dominates = |a: &DeviceBundle, b: &DeviceBundle| {
                     a.devices.iter().zip(&b.devices).all(|(a, b)| a <= b)
                 };
-                if !self.found.iter().any(|kept| beats(kept, &bundle)) {
-                    self.found.retain(|kept| !beats(&bundle, kept));
+                if !self.found.iter().any(|kept| dominates(kept, &bundle)) {
+                    self.found.retain(|kept| !dominates(&bundle, kept));
                     self.found.push(bundle);
                 }
             }
@@ -349,19 +360,19 @@ impl<'a> Search<'a> {
 }
 
 /// What has been chosen of a set so far.
-struct Open {
+struct PartialSet {
     /// Items a second still needed.
     rate: f64,
     reduced_cost: f64,
     /// By slot, the parts of devices that several kinds share.
-    parts: Vec<u64>,
+    units: Vec<u64>,
     /// By level, the index of the choice.
     chosen: Vec<usize>,
 }
 
-fn least_waste(choices: &[PoolOption]) -> f64 {
-    choices
+fn min_reduced_cost(options: &[PoolOption]) -> f64 {
+    options
         .iter()
-        .map(|choice| choice.reduced_cost)
+        .map(|option| option.reduced_cost)
         .fold(f64::INFINITY, f64::min)
 }

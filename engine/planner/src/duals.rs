@@ -11,20 +11,20 @@ use crate::column::Column;
 use crate::error::PlanError;
 use crate::problem::Problem;
 
-/// Prices at which no plan, whole or not, has a least throughput over weight above `worth`.
+/// Prices at which no plan, whole or not, has a least throughput over weight above `cluster_price`.
 #[derive(Debug, Clone)]
 pub(super) struct Duals {
     /// Of a device, by class.
-    pub(super) device: Vec<f64>,
+    pub(super) device_prices: Vec<f64>,
     /// Of an item a second, by model: the least that a pipeline of it costs.
-    pub(super) unit_cost: Vec<f64>,
+    pub(super) unit_costs: Vec<f64>,
     /// Of the cluster.
-    pub(super) worth: f64,
+    pub(super) cluster_price: f64,
 }
 
 impl Duals {
     /// Prices for these pipelines. Every model has at least one.
-    pub(super) fn of(problem: &Problem, columns: &[Vec<Column>]) -> Result<Self, PlanError> {
+    pub(super) fn solve(problem: &Problem, columns: &[Vec<Column>]) -> Result<Self, PlanError> {
         let scale = scale(problem, columns);
         let mut lp = microlp::Problem::new(OptimizationDirection::Minimize);
         let classes: Vec<Variable> = problem
@@ -32,49 +32,55 @@ impl Duals {
             .iter()
             .map(|_| lp.add_var(1.0, (0.0, f64::INFINITY)))
             .collect();
-        let mut all_fares = Vec::new();
+        let mut normalisation = Vec::new();
         for (model, columns) in problem.models.iter().zip(columns) {
             let unit_cost = lp.add_var(0.0, (0.0, f64::INFINITY));
-            all_fares.push((unit_cost, 1.0));
+            normalisation.push((unit_cost, 1.0));
             for column in columns {
                 let mut terms: Vec<(Variable, f64)> = Vec::new();
-                for leg in &column.legs {
+                for stage in &column.stages {
                     let part =
-                        leg.cost() * model.weight * scale / f64::from(problem.classes[leg.class].count);
-                    match terms.iter_mut().find(|(of, _)| *of == classes[leg.class]) {
+                        stage.cost() * model.weight * scale / f64::from(problem.classes[stage.class].count);
+                    match terms.iter_mut().find(|(of, _)| *of == classes[stage.class]) {
                         Some((_, sum)) => *sum += part,
-                        None => terms.push((classes[leg.class], part)),
+                        None => terms.push((classes[stage.class], part)),
                     }
                 }
                 terms.push((unit_cost, -1.0));
                 lp.add_constraint(terms, ComparisonOp::Ge, 0.0);
             }
         }
-        lp.add_constraint(all_fares, ComparisonOp::Eq, 1.0);
+        lp.add_constraint(normalisation, ComparisonOp::Eq, 1.0);
         let solved = lp.solve().map_err(|error| PlanError::Solver(error.to_string()))?;
         let microlp::SolveOutcome::Solution(solution) = solved else {
             return Err(PlanError::Solver("the prices of devices were not found".into()));
         };
-        let device = |(class, &of): (&crate::problem::Class, &Variable)| {
+        let price = |(class, &of): (&crate::problem::Class, &Variable)| {
             solution.var_value(of).max(0.0) * scale / f64::from(class.count.max(1))
         };
-        let device: Vec<f64> = problem.classes.iter().zip(&classes).map(device).collect();
-        Self::at(problem, columns, &device)
+        let device_prices: Vec<f64> = problem.classes.iter().zip(&classes).map(price).collect();
+        Self::from_prices(problem, columns, &device_prices)
             .ok_or_else(|| PlanError::Solver("the prices of devices are no numbers".into()))
     }
 
     /// The fares that go with prices of devices, scaled so that a unit of throughput over weight costs 1. Any prices make
     /// a bound, so the solver's tolerance does no harm. `None`: every model would be free.
-    pub(super) fn at(problem: &Problem, columns: &[Vec<Column>], device: &[f64]) -> Option<Self> {
+    pub(super) fn from_prices(
+        problem: &Problem,
+        columns: &[Vec<Column>],
+        device_prices: &[f64],
+    ) -> Option<Self> {
         let price = |column: &Column| -> f64 {
-            let legs = column.legs.iter();
-            legs.map(|leg| leg.cost() * device[leg.class]).sum()
+            let stages = column.stages.iter();
+            stages
+                .map(|stage| stage.cost() * device_prices[stage.class])
+                .sum()
         };
-        let unit_cost: Vec<f64> = columns
+        let unit_costs: Vec<f64> = columns
             .iter()
             .map(|columns| columns.iter().map(price).fold(f64::INFINITY, f64::min))
             .collect();
-        let unit: f64 = unit_cost
+        let unit: f64 = unit_costs
             .iter()
             .zip(&problem.models)
             .map(|(unit_cost, model)| unit_cost * model.weight)
@@ -82,16 +88,16 @@ impl Duals {
         if !(unit > 0.0 && unit.is_finite()) {
             return None;
         }
-        let device: Vec<f64> = device.iter().map(|price| price / unit).collect();
-        let worth = device
+        let device_prices: Vec<f64> = device_prices.iter().map(|price| price / unit).collect();
+        let cluster_price = device_prices
             .iter()
             .zip(&problem.classes)
             .map(|(price, class)| price * f64::from(class.count))
             .sum();
         Some(Self {
-            device,
-            unit_cost: unit_cost.iter().map(|unit_cost| unit_cost / unit).collect(),
-            worth,
+            device_prices,
+            unit_costs: unit_costs.iter().map(|unit_cost| unit_cost / unit).collect(),
+            cluster_price,
         })
     }
 }
@@ -99,7 +105,7 @@ impl Duals {
 impl Duals {
     /// Prices of devices that leave least to spare when every model has the cheapest of the holdings that have been seen
     /// of it (devices by class), and what they leave then, as a part of the cluster's worth. `None`: the solver failed.
-    pub(super) fn against(problem: &Problem, seen: &[Vec<Vec<u32>>]) -> Option<(Vec<f64>, f64)> {
+    pub(super) fn cutting_plane_prices(problem: &Problem, seen: &[Vec<Vec<u32>>]) -> Option<(Vec<f64>, f64)> {
         let mut lp = microlp::Problem::new(OptimizationDirection::Maximize);
         // Of all devices of a class together; the cluster is worth 1.
         let of_class: Vec<Variable> = problem
@@ -108,15 +114,15 @@ impl Duals {
             .map(|_| lp.add_var(0.0, (0.0, 1.0)))
             .collect();
         let count = |class: usize| f64::from(problem.classes[class].count.max(1));
-        for holdings in seen {
+        for bundles in seen {
             let cheapest = lp.add_var(1.0, (0.0, 2.0));
-            for bundle in holdings {
-                let worth = bundle
+            for bundle in bundles {
+                let price = bundle
                     .iter()
                     .enumerate()
                     .map(|(class, &held)| (of_class[class], -f64::from(held) / count(class)));
                 lp.add_constraint(
-                    worth.chain([(cheapest, 1.0)]).collect::<Vec<_>>(),
+                    price.chain([(cheapest, 1.0)]).collect::<Vec<_>>(),
                     ComparisonOp::Le,
                     0.0,
                 );
@@ -130,19 +136,20 @@ impl Duals {
         let Ok(microlp::SolveOutcome::Solution(solution)) = lp.solve() else {
             return None;
         };
-        let device = of_class
+        let device_prices = of_class
             .iter()
             .enumerate()
             .map(|(class, &of)| solution.var_value(of).max(0.0) / count(class));
-        Some((device.collect(), 1.0 - solution.objective()))
+        Some((device_prices.collect(), 1.0 - solution.objective()))
     }
 }
 
 /// About the greatest throughput over weight, so that numbers in the program are near 1.
 fn scale(problem: &Problem, columns: &[Vec<Column>]) -> f64 {
     let most = |column: &Column| {
-        let legs = column.legs.iter();
-        legs.map(|leg| f64::from(problem.classes[leg.class].count) / leg.cost())
+        let stages = column.stages.iter();
+        stages
+            .map(|stage| f64::from(problem.classes[stage.class].count) / stage.cost())
             .fold(f64::INFINITY, f64::min)
     };
     let of_model = |columns: &Vec<Column>| columns.iter().map(most).fold(0.0, f64::max);

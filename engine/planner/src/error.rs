@@ -14,7 +14,7 @@ pub enum PlanError {
     NoModels,
     /// A number is not what it must be.
     #[error("{what} is {value}; {must}")]
-    Value {
+    InvalidValue {
         /// Of what.
         what: String,
         /// What it is.
@@ -24,7 +24,7 @@ pub enum PlanError {
     },
     /// Two classes or models have one name.
     #[error("two {kind} are named \"{name}\"; names must differ")]
-    Twice {
+    DuplicateName {
         /// Classes or models.
         kind: &'static str,
         /// The name.
@@ -32,7 +32,7 @@ pub enum PlanError {
     },
     /// A profile lacks something, or holds what cannot be.
     #[error("the profile of model \"{model}\" {what}")]
-    Hole {
+    InvalidProfile {
         /// Whose profile.
         model: String,
         /// Which class, share, block and batch, and what is wrong.
@@ -40,7 +40,7 @@ pub enum PlanError {
     },
     /// A plan that was changed, or is another problem's.
     #[error("the plan of model \"{model}\" {what}; plan again")]
-    Unfit {
+    InvalidPlan {
         /// Whose plan.
         model: String,
         /// What is wrong.

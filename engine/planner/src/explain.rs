@@ -17,7 +17,7 @@ pub enum Resource {
 
 /// How the objective changes with more of something.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bound {
+pub struct Sensitivity {
     /// What there is more of.
     pub resource: Resource,
     /// The objective then.
@@ -26,7 +26,7 @@ pub struct Bound {
 
 /// Solves the problem again with more of each thing, in turn. What leaves the objective as it is does not bind.
 #[must_use]
-pub fn what_binds(problem: &Problem) -> Vec<Bound> {
+pub fn sensitivity(problem: &Problem) -> Vec<Sensitivity> {
     let mut more = Vec::new();
     for (at, class) in problem.classes.iter().enumerate() {
         let mut with = problem.clone();
@@ -43,20 +43,20 @@ pub fn what_binds(problem: &Problem) -> Vec<Bound> {
         .iter_mut()
         .for_each(|class| class.bandwidth_bps = class.bandwidth_bps.saturating_mul(2));
     more.push((Resource::Links, with));
-    let bound = |(resource, with)| {
-        solve(&with).ok().map(|solution| Bound {
+    let result_of = |(resource, with)| {
+        solve(&with).ok().map(|solution| Sensitivity {
             resource,
             objective: solution.objective,
         })
     };
-    more.into_iter().filter_map(bound).collect()
+    more.into_iter().filter_map(result_of).collect()
 }
 
 /// A pipeline in one line: its stages with their parts of the latency, and what crosses at each cut.
 #[must_use]
 pub fn describe(pipeline: &PipelinePlan, boundary_bytes: &[u64]) -> String {
     let whole = pipeline.latency.micros().max(1) as f64;
-    let part = |us: u64| 100.0 * us as f64 / whole;
+    let percent = |us: u64| 100.0 * us as f64 / whole;
     let stage = |(at, stage): (usize, &crate::solution::StagePlan)| {
         let share = if stage.shares == 1 {
             String::new()
@@ -74,7 +74,7 @@ pub fn describe(pipeline: &PipelinePlan, boundary_bytes: &[u64]) -> String {
                 "--{:.2} MB an item, {} ({:.0} %)--> ",
                 *bytes as f64 / 1e6,
                 stage.transfer,
-                part(stage.transfer.micros())
+                percent(stage.transfer.micros())
             ),
             _ => String::new(),
         };
@@ -83,7 +83,7 @@ pub fn describe(pipeline: &PipelinePlan, boundary_bytes: &[u64]) -> String {
             "{cut}blocks {from}-{last} on {} x {}{share} {us} ({:.0} %)",
             stage.pool,
             stage.class,
-            part(us.micros())
+            percent(us.micros())
         )
     };
     let stages: Vec<String> = pipeline.stages.iter().enumerate().map(stage).collect();

@@ -10,8 +10,8 @@ use crate::{PlanError, solve};
 /// # Errors
 /// When a part of the problem cannot be solved for another reason than that it has no solution.
 pub fn assign_leftover(problem: &Problem, solution: &Solution) -> Result<Solution, PlanError> {
-    let mut better = solution.clone();
-    let mut order: Vec<usize> = (0..better.models.len()).collect();
+    let mut improved = solution.clone();
+    let mut order: Vec<usize> = (0..improved.models.len()).collect();
     let normalised = |at: usize| solution.models[at].throughput / problem.models[at].weight;
     order.sort_by(|&one, &other| {
         normalised(one)
@@ -19,40 +19,46 @@ pub fn assign_leftover(problem: &Problem, solution: &Solution) -> Result<Solutio
             .then(one.cmp(&other))
     });
     let bounds = match problem.scheme {
-        Scheme::DartR => Some(allotted(problem)?),
+        Scheme::DartR => Some(device_limits(problem)?),
         Scheme::Pooled { .. } | Scheme::Np => None,
     };
     for at in order {
-        let mut classes = room(&problem.classes, &better, at);
+        let mut classes = available_classes(&problem.classes, &improved, at);
         if let Some(bounds) = &bounds {
             for (class, bound) in classes.iter_mut().zip(&bounds[at]) {
                 class.count = class.count.min(*bound);
             }
         }
-        let part = Problem {
+        let subproblem = Problem {
             classes,
             models: vec![problem.models[at].clone()],
             ..problem.clone()
         };
-        let Ok(alone) = solve(&part) else { continue };
+        let Ok(alone) = solve(&subproblem) else { continue };
         let Some(plan) = alone.models.into_iter().next() else {
             continue;
         };
-        if plan.throughput > better.models[at].throughput {
-            better.models[at] = plan;
+        if plan.throughput > improved.models[at].throughput {
+            improved.models[at] = plan;
         }
     }
-    better.devices = problem
+    improved.devices = problem
         .classes
         .iter()
-        .map(|class| better.models.iter().map(|plan| devices(plan, &class.name)).sum())
+        .map(|class| {
+            improved
+                .models
+                .iter()
+                .map(|plan| devices(plan, &class.name))
+                .sum()
+        })
         .collect();
-    Ok(better)
+    Ok(improved)
 }
 
 /// By model and class, the most devices under DART-r: those that the model has without partitions, and all that are idle
 /// then.
-fn allotted(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
+fn device_limits(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
     let whole = solve(&Problem {
         scheme: Scheme::Np,
         ..problem.clone()
@@ -69,7 +75,7 @@ fn allotted(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
 }
 
 /// The classes with as many devices as one model has and nobody else.
-fn room(classes: &[Class], solution: &Solution, at: usize) -> Vec<Class> {
+fn available_classes(classes: &[Class], solution: &Solution, at: usize) -> Vec<Class> {
     let others = |class: &Class| -> u32 {
         let others = solution
             .models
@@ -101,10 +107,10 @@ fn devices(plan: &ModelPlan, class: &str) -> u32 {
                 .pipelines
                 .iter()
                 .filter_map(|pipeline| pipeline.stages.get(position));
-            let parts = stages
+            let used = stages
                 .filter(|stage| stage.class == class)
                 .map(|stage| f64::from(stage.pool) / f64::from(stage.shares.max(1)));
-            (parts.sum::<f64>() - 1e-9).ceil().max(0.0) as u32
+            (used.sum::<f64>() - 1e-9).ceil().max(0.0) as u32
         })
         .sum()
 }

@@ -21,10 +21,10 @@ mod solve;
 
 pub use blocks::group_layers;
 pub use error::PlanError;
-pub use explain::{Bound, Resource, describe, gap, what_binds};
+pub use explain::{Resource, Sensitivity, describe, gap, sensitivity};
 pub use leftover::assign_leftover;
 pub use placement::{PlacementError, place};
 pub use plan_file::Plan;
-pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+pub use problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, ServedModel};
 pub use solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub use solve::solve;

@@ -2,7 +2,7 @@
 //! devices each model has of each class at each position.
 //!
 //! Of the pipelines of one model that pass the same classes in the same order, one is used at most, as in A.2. Devices are
-//! whole per model, position and class. Whether pools are whole numbers of shares is left open at first (`whole`): it
+//! whole per model, position and class. Whether pools are whole numbers of shares is left open at first (`integer_pools`): it
 //! rarely matters, and the program is much smaller without.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use crate::problem::{Objective, Problem};
 
 /// Nodes after which the search gives its best solution, with its gap: counts, so that they are the same everywhere. With
 /// whole pools it finds the best soon and then proves it for long.
-const NODES_MAX: u64 = 20_000;
-const NODES_MAX_WHOLE: u64 = 20_000;
+const MAX_NODES: u64 = 20_000;
+const MAX_NODES_INTEGER: u64 = 20_000;
 
 /// What a program is made of.
 pub(super) struct Mip<'a> {
@@ -24,24 +24,24 @@ pub(super) struct Mip<'a> {
     /// The pipelines of each model.
     pub(super) columns: &'a [Vec<Column>],
     /// Pools are whole numbers of shares.
-    pub(super) whole: bool,
+    pub(super) integer_pools: bool,
     /// Devices by model and class that nobody else may have; none where all are free for all.
-    pub(super) allotted: Option<&'a [Vec<u32>]>,
+    pub(super) allotment: Option<&'a [Vec<u32>]>,
 }
 
 /// A solved program.
 pub(super) struct Flows {
     /// Items a second, by model and column.
-    pub(super) by_column: Vec<Vec<f64>>,
+    pub(super) flows: Vec<Vec<f64>>,
     /// What no solution of the program can beat.
     pub(super) bound: f64,
 }
 
 /// Variables of one model.
 #[derive(Default)]
-struct Chosen {
-    /// Part of `most` that a column takes, by column.
-    parts: Vec<Variable>,
+struct ModelVariables {
+    /// Part of `max_rate` that a column takes, by column.
+    fractions: Vec<Variable>,
     /// Devices by position and class.
     devices: BTreeMap<(usize, usize), Variable>,
 }
@@ -50,54 +50,58 @@ impl Mip<'_> {
     /// Solves it to within the problem's gap. `None`: there is no solution.
     pub(super) fn solve(&self) -> Result<Option<Flows>, PlanError> {
         let scale = self.scale();
-        let (mut lp, least) = self.begin();
-        let models: Vec<Chosen> = (0..self.columns.len())
-            .map(|model| self.add_model(&mut lp, model))
+        let (mut lp, min_rate) = self.new_program();
+        let models: Vec<ModelVariables> = (0..self.columns.len())
+            .map(|model| self.add_variables(&mut lp, model))
             .collect();
-        for (model, chosen) in models.iter().enumerate() {
-            self.demand(&mut lp, model, chosen, least, scale);
+        for (model, variables) in models.iter().enumerate() {
+            self.add_demand(&mut lp, model, variables, min_rate, scale);
         }
-        self.limit_devices(&mut lp, &models);
+        self.add_device_limits(&mut lp, &models);
 
         let mut options = SolveOptions::default();
         options.mip_gap = self.problem.gap;
-        options.node_limit = Some(if self.whole { NODES_MAX_WHOLE } else { NODES_MAX });
+        options.node_limit = Some(if self.integer_pools {
+            MAX_NODES_INTEGER
+        } else {
+            MAX_NODES
+        });
         let solution = match lp.solve_with(options) {
             Ok(SolveOutcome::Solution(solution)) => solution,
             // With whole pools there may be another way.
-            Ok(SolveOutcome::Interrupted(_)) if self.whole => return Ok(None),
+            Ok(SolveOutcome::Interrupted(_)) if self.integer_pools => return Ok(None),
             Ok(SolveOutcome::Interrupted(_)) => {
-                return Err(PlanError::Solver(format!("no solution after {NODES_MAX} nodes")));
+                return Err(PlanError::Solver(format!("no solution after {MAX_NODES} nodes")));
             }
             Err(microlp::Error::Infeasible) => return Ok(None),
             Err(error) => return Err(PlanError::Solver(error.to_string())),
         };
-        let unit = if least.is_some() { scale } else { 1.0 };
-        let flows = |(chosen, columns): (&Chosen, &Vec<Column>)| -> Vec<f64> {
-            let flow = |(&part, column): (&Variable, &Column)| {
-                let part = solution.var_value(part);
+        let unit = if min_rate.is_some() { scale } else { 1.0 };
+        let flows = |(variables, columns): (&ModelVariables, &Vec<Column>)| -> Vec<f64> {
+            let flow = |(&fraction, column): (&Variable, &Column)| {
+                let fraction = solution.var_value(fraction);
                 // Less than the solver's tolerance is nothing.
-                if part > 2e-6 {
-                    part * self.most(column)
+                if fraction > 2e-6 {
+                    fraction * self.max_rate(column)
                 } else {
                     0.0
                 }
             };
-            chosen.parts.iter().zip(columns).map(flow).collect()
+            variables.fractions.iter().zip(columns).map(flow).collect()
         };
         Ok(Some(Flows {
-            by_column: models.iter().zip(self.columns).map(flows).collect(),
+            flows: models.iter().zip(self.columns).map(flows).collect(),
             bound: solution.stats().best_bound.unwrap_or(solution.objective()) * unit,
         }))
     }
 
     /// The program without constraints, and the variable of the least throughput over weight where that is sought.
-    fn begin(&self) -> (microlp::Problem, Option<Variable>) {
+    fn new_program(&self) -> (microlp::Problem, Option<Variable>) {
         match self.problem.objective {
             Objective::Throughput => {
                 let mut lp = microlp::Problem::new(OptimizationDirection::Maximize);
-                let least = lp.add_var(1.0, (0.0, f64::INFINITY));
-                (lp, Some(least))
+                let min_rate = lp.add_var(1.0, (0.0, f64::INFINITY));
+                (lp, Some(min_rate))
             }
             Objective::Cost { .. } => (microlp::Problem::new(OptimizationDirection::Minimize), None),
         }
@@ -105,48 +109,57 @@ impl Mip<'_> {
 
     /// Throughputs over weight are in this unit, so that numbers are near 1.
     fn scale(&self) -> f64 {
-        let most = |columns: &Vec<Column>| columns.iter().map(|column| self.most(column)).fold(0.0, f64::max);
+        let max_rate = |columns: &Vec<Column>| {
+            columns
+                .iter()
+                .map(|column| self.max_rate(column))
+                .fold(0.0, f64::max)
+        };
         self.problem
             .models
             .iter()
             .zip(self.columns)
-            .map(|(model, columns)| most(columns) / model.weight)
+            .map(|(model, columns)| max_rate(columns) / model.weight)
             .fold(f64::INFINITY, f64::min)
     }
 
     /// Items a second that a column takes when it has the whole cluster.
-    fn most(&self, column: &Column) -> f64 {
+    fn max_rate(&self, column: &Column) -> f64 {
         column
-            .legs
+            .stages
             .iter()
-            .map(|leg| f64::from(self.problem.classes[leg.class].count) / leg.cost())
+            .map(|stage| f64::from(self.problem.classes[stage.class].count) / stage.cost())
             .fold(f64::INFINITY, f64::min)
     }
 
-    fn add_model(&self, lp: &mut microlp::Problem, model: usize) -> Chosen {
-        let mut chosen = Chosen::default();
-        let mut of_kind: BTreeMap<Vec<usize>, Vec<(Variable, f64)>> = BTreeMap::new();
+    fn add_variables(&self, lp: &mut microlp::Problem, model: usize) -> ModelVariables {
+        let mut variables = ModelVariables::default();
+        let mut by_classes: BTreeMap<Vec<usize>, Vec<(Variable, f64)>> = BTreeMap::new();
         let mut needs: BTreeMap<(usize, usize), Vec<(Variable, f64)>> = BTreeMap::new();
         for column in &self.columns[model] {
-            let most = self.most(column);
-            let part = lp.add_var(0.0, (0.0, 1.0));
+            let max_rate = self.max_rate(column);
+            let fraction = lp.add_var(0.0, (0.0, 1.0));
             let used = lp.add_binary_var(0.0);
-            lp.add_constraint([(part, 1.0), (used, -1.0)], ComparisonOp::Le, 0.0);
-            of_kind.entry(column.classes()).or_default().push((used, 1.0));
-            for (position, leg) in column.legs.iter().enumerate() {
-                let need = needs.entry((position, leg.class)).or_default();
-                if self.whole {
-                    let shares = u64::from(self.problem.classes[leg.class].count) * u64::from(leg.shares);
-                    let pool = lp.add_integer_var(0.0, (0, bounded(shares)));
-                    lp.add_constraint([(part, most / leg.rate), (pool, -1.0)], ComparisonOp::Le, 0.0);
-                    need.push((pool, 1.0 / f64::from(leg.shares)));
+            lp.add_constraint([(fraction, 1.0), (used, -1.0)], ComparisonOp::Le, 0.0);
+            by_classes.entry(column.classes()).or_default().push((used, 1.0));
+            for (position, stage) in column.stages.iter().enumerate() {
+                let need = needs.entry((position, stage.class)).or_default();
+                if self.integer_pools {
+                    let shares = u64::from(self.problem.classes[stage.class].count) * u64::from(stage.shares);
+                    let pool = lp.add_integer_var(0.0, (0, bounded_i32(shares)));
+                    lp.add_constraint(
+                        [(fraction, max_rate / stage.rate), (pool, -1.0)],
+                        ComparisonOp::Le,
+                        0.0,
+                    );
+                    need.push((pool, 1.0 / f64::from(stage.shares)));
                 } else {
-                    need.push((part, most * leg.cost()));
+                    need.push((fraction, max_rate * stage.cost()));
                 }
             }
-            chosen.parts.push(part);
+            variables.fractions.push(fraction);
         }
-        for used in of_kind.into_values().filter(|used| used.len() > 1) {
+        for used in by_classes.into_values().filter(|used| used.len() > 1) {
             lp.add_constraint(used, ComparisonOp::Le, 1.0);
         }
         for ((position, class), mut need) in needs {
@@ -155,31 +168,31 @@ impl Mip<'_> {
                 Objective::Throughput => 0.0,
                 Objective::Cost { .. } => of.cost,
             };
-            let devices = lp.add_integer_var(cost, (0, bounded(u64::from(of.count))));
+            let devices = lp.add_integer_var(cost, (0, bounded_i32(u64::from(of.count))));
             need.push((devices, -1.0));
             lp.add_constraint(need, ComparisonOp::Le, 0.0);
-            chosen.devices.insert((position, class), devices);
+            variables.devices.insert((position, class), devices);
         }
-        chosen
+        variables
     }
 
     /// A model's throughput is at least its weight times the least one, or times the rate that is asked for.
-    fn demand(
+    fn add_demand(
         &self,
         lp: &mut microlp::Problem,
         model: usize,
-        chosen: &Chosen,
-        least: Option<Variable>,
+        variables: &ModelVariables,
+        min_rate: Option<Variable>,
         scale: f64,
     ) {
         let unit = self.problem.models[model].weight * scale;
-        let mut sum: Vec<(Variable, f64)> = chosen
-            .parts
+        let mut sum: Vec<(Variable, f64)> = variables
+            .fractions
             .iter()
             .zip(&self.columns[model])
-            .map(|(&part, column)| (part, self.most(column) / unit))
+            .map(|(&fraction, column)| (fraction, self.max_rate(column) / unit))
             .collect();
-        sum.extend(least.map(|least| (least, -1.0)));
+        sum.extend(min_rate.map(|min_rate| (min_rate, -1.0)));
         let rate = match self.problem.objective {
             Objective::Throughput => 0.0,
             Objective::Cost { rate } => rate / scale,
@@ -187,30 +200,30 @@ impl Mip<'_> {
         lp.add_constraint(sum, ComparisonOp::Ge, rate);
     }
 
-    fn limit_devices(&self, lp: &mut microlp::Problem, models: &[Chosen]) {
+    fn add_device_limits(&self, lp: &mut microlp::Problem, models: &[ModelVariables]) {
         for (class, of) in self.problem.classes.iter().enumerate() {
             let mut all = Vec::new();
-            let mut borrowed = Vec::new();
-            for (model, chosen) in models.iter().enumerate() {
-                let mut own: Vec<(Variable, f64)> = chosen
+            let mut borrowed_devices = Vec::new();
+            for (model, variables) in models.iter().enumerate() {
+                let mut own: Vec<(Variable, f64)> = variables
                     .devices
                     .iter()
                     .filter(|((_, at), _)| *at == class)
                     .map(|(_, &devices)| (devices, 1.0))
                     .collect();
                 all.extend(own.iter().copied());
-                if let Some(allotted) = self.allotted {
+                if let Some(allotment) = self.allotment {
                     let more = lp.add_var(0.0, (0.0, f64::from(of.count)));
                     own.push((more, -1.0));
-                    lp.add_constraint(own, ComparisonOp::Le, f64::from(allotted[model][class]));
-                    borrowed.push((more, 1.0));
+                    lp.add_constraint(own, ComparisonOp::Le, f64::from(allotment[model][class]));
+                    borrowed_devices.push((more, 1.0));
                 }
             }
             lp.add_constraint(all, ComparisonOp::Le, f64::from(of.count));
-            if let Some(allotted) = self.allotted {
-                let taken: u32 = allotted.iter().map(|own| own[class]).sum();
+            if let Some(allotment) = self.allotment {
+                let taken: u32 = allotment.iter().map(|own| own[class]).sum();
                 lp.add_constraint(
-                    borrowed,
+                    borrowed_devices,
                     ComparisonOp::Le,
                     f64::from(of.count.saturating_sub(taken)),
                 );
@@ -219,6 +232,6 @@ impl Mip<'_> {
     }
 }
 
-fn bounded(count: u64) -> i32 {
+fn bounded_i32(count: u64) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -52,20 +52,20 @@ pub enum PlacementError {
 }
 
 /// Devices of one class that are given out so far.
-struct Stock {
+struct ClassDevices {
     first_device: u32,
     first_server: u32,
-    given: u32,
+    used: u32,
 }
 
-/// A device that shares are cut from, for one model and partition; `free` in parts of [`WHOLE`].
-struct Open {
+/// A device that shares are cut from, for one model and partition; `free` in parts of [`UNITS_PER_DEVICE`].
+struct OpenDevice {
     device: u32,
     free: u32,
 }
 
 /// Divisible by all shares up to ten.
-const WHOLE: u32 = 2_520;
+const UNITS_PER_DEVICE: u32 = 2_520;
 
 /// Gives every stage of `solution` its shares; model `i` becomes the module `modules[i]`.
 ///
@@ -76,7 +76,7 @@ pub fn place(
     solution: &Solution,
     modules: &[ModuleId],
 ) -> Result<ClusterSpec, PlacementError> {
-    let mut layout = Layout::new(problem);
+    let mut placer = Placer::new(problem);
     for (plan, &module) in solution.models.iter().zip(modules) {
         let model = &plan.model;
         let served = problem.models.iter().find(|served| served.name == *model);
@@ -85,7 +85,7 @@ pub fn place(
         let mut pools = vec![Vec::new(); plan.pipelines.len()];
         let most = plan.pipelines.iter().map(|pipeline| pipeline.stages.len()).max();
         for position in 0..most.unwrap_or(0) {
-            layout.position(position, &plan.pipelines, &mut pools, model)?;
+            placer.place_position(position, &plan.pipelines, &mut pools, model)?;
         }
         for (pipeline, pools) in plan.pipelines.iter().zip(pools) {
             let stages = pipeline
@@ -100,18 +100,18 @@ pub fn place(
                 stages,
             };
             match problem.scheme {
-                Scheme::DartR => layout.cluster.pipelines.extend(chains(&whole)),
-                Scheme::Pooled { .. } | Scheme::Np => layout.cluster.pipelines.push(whole),
+                Scheme::DartR => placer.cluster.pipelines.extend(split_into_chains(&whole)),
+                Scheme::Pooled { .. } | Scheme::Np => placer.cluster.pipelines.push(whole),
             }
         }
     }
-    layout.enough()?;
-    Ok(layout.cluster)
+    placer.check_device_counts()?;
+    Ok(placer.cluster)
 }
 
 /// DART-r's devices stand in chains: what leaves a device goes to the one that it is chained to. A chain is a pipeline of
 /// one share a stage.
-fn chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
+fn split_into_chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
     let longest = pipeline
         .stages
         .iter()
@@ -137,22 +137,22 @@ fn chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
     (0..longest).map(chain).collect()
 }
 
-struct Layout<'a> {
+struct Placer<'a> {
     problem: &'a Problem,
-    stocks: Vec<Stock>,
+    classes: Vec<ClassDevices>,
     cluster: ClusterSpec,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> Placer<'a> {
     fn new(problem: &'a Problem) -> Self {
         let (mut device, mut server) = (0, 0);
         let mut servers = Vec::new();
-        let mut stocks = Vec::new();
+        let mut classes = Vec::new();
         for class in &problem.classes {
-            stocks.push(Stock {
+            classes.push(ClassDevices {
                 first_device: device,
                 first_server: server,
-                given: 0,
+                used: 0,
             });
             let here = class.count.div_ceil(class.per_server.max(1));
             servers.extend((0..here).map(|_| ServerSpec {
@@ -169,13 +169,13 @@ impl<'a> Layout<'a> {
         };
         Self {
             problem,
-            stocks,
+            classes,
             cluster,
         }
     }
 
     /// Gives out the shares of the stages at one position, the largest first; `pools[pipeline]` gets one pool more.
-    fn position(
+    fn place_position(
         &mut self,
         position: usize,
         pipelines: &[PipelinePlan],
@@ -188,7 +188,8 @@ impl<'a> Layout<'a> {
             .filter_map(|(index, pipeline)| Some((index, pipeline.stages.get(position)?)))
             .collect();
         stages.sort_by_key(|(index, stage)| (stage.shares, *index));
-        let mut open: Vec<Vec<Open>> = self.problem.classes.iter().map(|_| Vec::new()).collect();
+        let mut open_devices: Vec<Vec<OpenDevice>> =
+            self.problem.classes.iter().map(|_| Vec::new()).collect();
         for (index, stage) in stages {
             let class = self
                 .problem
@@ -209,7 +210,7 @@ impl<'a> Layout<'a> {
                 });
             }
             let pool = (0..stage.pool)
-                .map(|_| self.share(class, stage.shares, &mut open[class]))
+                .map(|_| self.allocate_share(class, stage.shares, &mut open_devices[class]))
                 .collect();
             pools[index].push(pool);
         }
@@ -217,35 +218,38 @@ impl<'a> Layout<'a> {
     }
 
     /// One share of a device of the class: of one that is open and has room, or of the next.
-    fn share(&mut self, class: usize, shares: u32, open: &mut Vec<Open>) -> ShareId {
-        let part = WHOLE / shares.max(1);
-        let stock = &mut self.stocks[class];
-        let place = open.iter().position(|open| open.free >= part).unwrap_or_else(|| {
-            open.push(Open {
-                device: stock.given,
-                free: WHOLE,
+    fn allocate_share(&mut self, class: usize, shares: u32, open_devices: &mut Vec<OpenDevice>) -> ShareId {
+        let units = UNITS_PER_DEVICE / shares.max(1);
+        let devices = &mut self.classes[class];
+        let place = open_devices
+            .iter()
+            .position(|device| device.free >= units)
+            .unwrap_or_else(|| {
+                open_devices.push(OpenDevice {
+                    device: devices.used,
+                    free: UNITS_PER_DEVICE,
+                });
+                devices.used += 1;
+                open_devices.len() - 1
             });
-            stock.given += 1;
-            open.len() - 1
-        });
-        open[place].free -= part;
-        let device = open[place].device;
+        open_devices[place].free -= units;
+        let device = open_devices[place].device;
         let known = &self.problem.classes[class];
         let id = ShareId(u32::try_from(self.cluster.shares.len()).unwrap_or(u32::MAX));
         self.cluster.shares.push(ShareSpec {
-            server: ServerId(stock.first_server + device / known.per_server.max(1)),
-            device: stock.first_device + device,
+            server: ServerId(devices.first_server + device / known.per_server.max(1)),
+            device: devices.first_device + device,
             class: known.name.clone(),
         });
         id
     }
 
-    fn enough(&self) -> Result<(), PlacementError> {
-        for (class, stock) in self.problem.classes.iter().zip(&self.stocks) {
-            if stock.given > class.count {
+    fn check_device_counts(&self) -> Result<(), PlacementError> {
+        for (class, devices) in self.problem.classes.iter().zip(&self.classes) {
+            if devices.used > class.count {
                 return Err(PlacementError::TooFewDevices {
                     class: class.name.clone(),
-                    needed: stock.given,
+                    needed: devices.used,
                     count: class.count,
                 });
             }

@@ -25,7 +25,7 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         check(&self.problem)?;
         for plan in &self.solution.models {
-            let unfit = |what: String| PlanError::Unfit {
+            let invalid = |what: String| PlanError::InvalidPlan {
                 model: plan.model.clone(),
                 what,
             };
@@ -34,10 +34,10 @@ impl Plan {
                 .models
                 .iter()
                 .find(|served| served.name == plan.model)
-                .ok_or_else(|| unfit("is one for a model that its problem does not name".to_owned()))?;
+                .ok_or_else(|| invalid("is one for a model that its problem does not name".to_owned()))?;
             for (at, pipeline) in plan.pipelines.iter().enumerate() {
-                if let Some(what) = misfit(pipeline, &served.blocks) {
-                    return Err(unfit(format!("has a pipeline, number {at}, that {what}")));
+                if let Some(what) = pipeline_error(pipeline, &served.blocks) {
+                    return Err(invalid(format!("has a pipeline, number {at}, that {what}")));
                 }
             }
         }
@@ -46,7 +46,7 @@ impl Plan {
 }
 
 /// Why a pipeline is none for these blocks, if it is not.
-fn misfit(pipeline: &PipelinePlan, blocks: &Blocks) -> Option<String> {
+fn pipeline_error(pipeline: &PipelinePlan, blocks: &Blocks) -> Option<String> {
     let count = blocks.boundary_bytes.len() + 1;
     let mut next = 0;
     for stage in &pipeline.stages {

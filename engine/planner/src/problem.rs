@@ -53,7 +53,7 @@ pub struct Blocks {
 
 /// A model that is to be served.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Served {
+pub struct ServedModel {
     /// Its name within the problem.
     pub name: String,
     /// Its latency objective.
@@ -98,7 +98,7 @@ pub struct Problem {
     /// The cluster.
     pub classes: Vec<Class>,
     /// The models.
-    pub models: Vec<Served>,
+    pub models: Vec<ServedModel>,
     /// What counts.
     pub objective: Objective,
     /// In what ways.

@@ -5,35 +5,35 @@
 //! combine. If none fit the cluster, the throughput is out of reach; if some do, they are a plan.
 
 use crate::column::Column;
-use crate::device_bundle::{DeviceBundle, Search, Sought, Steps};
+use crate::device_bundle::{DeviceBundle, Search, SearchGoal, Steps};
 use crate::duals::Duals;
 use crate::error::PlanError;
-use crate::pool_options::{PoolOptions, STAGES_MAX, Wanted};
+use crate::pool_options::{MAX_STAGES, OptionRequirement, PoolOptions};
 use crate::pools::{ModelPools, Pools};
 use crate::problem::Problem;
 
 /// Steps of all searches for one plan together, and of one of them: counts, so that they end the same everywhere.
-const STEPS_MAX: u64 = 300_000_000;
-const STEPS_MAX_ONCE: u64 = 60_000_000;
+const MAX_STEPS: u64 = 300_000_000;
+const MAX_STEPS_PER_ATTEMPT: u64 = 60_000_000;
 /// Steps of a search for what one model wastes least.
-const STEPS_MAX_LEAST: u64 = 1_000_000;
+const MAX_STEPS_CHEAPEST: u64 = 1_000_000;
 /// So often prices are improved.
-const ROUNDS_MAX: usize = 10;
+const MAX_ROUNDS: usize = 10;
 /// The most choices of one model.
-const CHOICES_MAX: usize = 400_000;
+const MAX_OPTIONS: usize = 400_000;
 
 /// What is known of the greatest least throughput over weight.
 pub(super) struct Range {
     /// The best pools so far.
-    pub(super) least: Option<Pools>,
+    pub(super) best: Option<Pools>,
     /// What no plan can beat.
     pub(super) bound: f64,
 }
 
 /// What a search for a throughput came to.
-enum Verdict {
-    Reached(Pools),
-    OutOfReach,
+enum AttemptResult {
+    Found(Pools),
+    Infeasible,
     Unknown,
 }
 
@@ -44,17 +44,17 @@ pub(super) fn narrow(
     mut range: Range,
 ) -> Result<Range, PlanError> {
     let limit: Vec<u32> = problem.classes.iter().map(|class| class.count).collect();
-    let mut duals = Duals::of(problem, columns)?;
-    range.bound = range.bound.min(duals.worth);
-    let mut steps = Steps { left: STEPS_MAX };
+    let mut duals = Duals::solve(problem, columns)?;
+    range.bound = range.bound.min(duals.cluster_price);
+    let mut steps = Steps { remaining: MAX_STEPS };
     // Above this there is nothing, or nothing that can be found.
     let mut ceiling = range.bound;
     let mut unknown = false;
     let mut stride = 0.005;
     // Less than the solver's tolerance cannot be told apart.
     let gap = problem.gap.max(2e-6);
-    while steps.left > 0 {
-        let reached = range.least.as_ref().map_or(0.0, |pools| pools.objective(problem));
+    while steps.remaining > 0 {
+        let reached = range.best.as_ref().map_or(0.0, |pools| pools.objective(problem));
         if ceiling <= reached * (1.0 + gap) {
             break;
         }
@@ -72,20 +72,20 @@ pub(super) fn narrow(
             limit: &limit,
         };
         let mut once = Steps {
-            left: steps.left.min(STEPS_MAX_ONCE),
+            remaining: steps.remaining.min(MAX_STEPS_PER_ATTEMPT),
         };
-        let given = once.left;
-        let verdict = attempt.reach(&mut duals, &mut once);
-        steps.left -= given - once.left;
-        match verdict {
-            Verdict::Reached(pools) => range.least = Some(pools),
-            Verdict::OutOfReach => {
+        let given = once.remaining;
+        let result = attempt.find_pools(&mut duals, &mut once);
+        steps.remaining -= given - once.remaining;
+        match result {
+            AttemptResult::Found(pools) => range.best = Some(pools),
+            AttemptResult::Infeasible => {
                 ceiling = target;
                 if !unknown {
                     range.bound = target;
                 }
             }
-            Verdict::Unknown => {
+            AttemptResult::Unknown => {
                 ceiling = target;
                 unknown = true;
             }
@@ -106,56 +106,63 @@ struct Attempt<'a> {
 }
 
 /// What every model wastes at least at some prices.
-struct Floor {
+struct CostFloor {
     duals: Duals,
-    menus: Vec<PoolOptions>,
-    least: Vec<DeviceBundle>,
+    options_by_model: Vec<PoolOptions>,
+    cheapest: Vec<DeviceBundle>,
     /// What may be wasted beyond that.
-    spare: f64,
+    slack: f64,
     /// Nothing wastes less.
-    proved: bool,
+    is_proved: bool,
 }
 
 impl Attempt<'_> {
     /// Pools that reach the target. The prices become better ones.
-    fn reach(&self, duals: &mut Duals, steps: &mut Steps) -> Verdict {
+    fn find_pools(&self, duals: &mut Duals, steps: &mut Steps) -> AttemptResult {
         let floor = match self.best_floor(duals, steps) {
             Ok(floor) => floor,
-            Err(verdict) => return verdict,
+            Err(result) => return result,
         };
         *duals = floor.duals.clone();
         // Mostly holdings that waste a little more than the least fit together; all of them have to be tried only to prove
         // that none do.
         let mut complete = false;
         for part in [0.02, 0.1, 0.3, 1.0] {
-            let mut holdings = Vec::new();
-            complete = floor.proved;
+            let mut bundles = Vec::new();
+            complete = floor.is_proved;
             for model in 0..self.columns.len() {
-                let waste_max = floor.least[model].reduced_cost + floor.spare * part;
-                let share = steps.left / (self.columns.len() - model) as u64;
-                let mut own = Steps { left: share };
+                let max_reduced_cost = floor.cheapest[model].reduced_cost + floor.slack * part;
+                let share = steps.remaining / (self.columns.len() - model) as u64;
+                let mut own = Steps { remaining: share };
                 let (found, all) = self
-                    .search(&floor.menus[model], model, Sought::All, waste_max)
+                    .search(
+                        &floor.options_by_model[model],
+                        model,
+                        SearchGoal::All,
+                        max_reduced_cost,
+                    )
                     .run(&mut own);
-                steps.left -= share - own.left;
+                steps.remaining -= share - own.remaining;
                 complete &= all;
-                holdings.push(found);
+                bundles.push(found);
             }
-            let mut fit = Fit {
-                holdings: &holdings,
-                least: &floor.least,
+            let mut combination = Combination {
+                bundles: &bundles,
+                cheapest: &floor.cheapest,
                 chosen: Vec::new(),
             };
-            match fit.choose(&mut self.limit.to_vec(), floor.spare, steps) {
-                Some(true) => return Verdict::Reached(pools(self.columns, &holdings, &fit.chosen)),
+            match combination.choose(&mut self.limit.to_vec(), floor.slack, steps) {
+                Some(true) => {
+                    return AttemptResult::Found(pools(self.columns, &bundles, &combination.chosen));
+                }
                 Some(false) => {}
-                None => return Verdict::Unknown,
+                None => return AttemptResult::Unknown,
             }
         }
         if complete {
-            Verdict::OutOfReach
+            AttemptResult::Infeasible
         } else {
-            Verdict::Unknown
+            AttemptResult::Unknown
         }
     }
 
@@ -163,117 +170,130 @@ impl Attempt<'_> {
         &'b self,
         options: &'b PoolOptions,
         model: usize,
-        sought: Sought,
-        waste_max: f64,
+        goal: SearchGoal,
+        max_reduced_cost: f64,
     ) -> Search<'b> {
         let rate = self.target * self.problem.models[model].weight;
-        Search::new(options, &self.columns[model], rate, self.limit, sought, waste_max)
+        Search::new(
+            options,
+            &self.columns[model],
+            rate,
+            self.limit,
+            goal,
+            max_reduced_cost,
+        )
     }
 
     /// The floor at the prices that leave least to spare: prices are improved by cutting planes, since every holding says
     /// what its model wastes at most at any prices.
-    fn best_floor(&self, start: &Duals, steps: &mut Steps) -> Result<Floor, Verdict> {
+    fn best_floor(&self, start: &Duals, steps: &mut Steps) -> Result<CostFloor, AttemptResult> {
         let mut seen: Vec<Vec<Vec<u32>>> = vec![Vec::new(); self.columns.len()];
         let mut duals = start.clone();
-        let mut best: Option<Floor> = None;
-        for _ in 0..ROUNDS_MAX {
+        let mut best: Option<CostFloor> = None;
+        for _ in 0..MAX_ROUNDS {
             let floor = match self.floor(duals, steps) {
                 Ok(floor) => floor,
-                Err(Verdict::Unknown) if best.is_some() => break,
-                Err(verdict) => return Err(verdict),
+                Err(AttemptResult::Unknown) if best.is_some() => break,
+                Err(result) => return Err(result),
             };
-            for (seen, least) in seen.iter_mut().zip(&floor.least) {
-                seen.push(least.devices.clone());
+            for (seen, cheapest) in seen.iter_mut().zip(&floor.cheapest) {
+                seen.push(cheapest.devices.clone());
             }
-            let spare = floor.spare / floor.duals.worth;
+            let slack = floor.slack / floor.duals.cluster_price;
             if best
                 .as_ref()
-                .is_none_or(|best| spare < best.spare / best.duals.worth)
+                .is_none_or(|best| slack < best.slack / best.duals.cluster_price)
             {
                 best = Some(floor);
             }
             let Some(found) = best.as_ref() else { break };
-            let Some((device, hoped)) = Duals::against(self.problem, &seen) else {
+            let Some((device, expected_slack)) = Duals::cutting_plane_prices(self.problem, &seen) else {
                 break;
             };
             // Other prices leave no less to spare.
-            if hoped > found.spare / found.duals.worth - 1e-4 {
+            if expected_slack > found.slack / found.duals.cluster_price - 1e-4 {
                 break;
             }
             // Half way there: what has been seen says little of prices that are far off.
-            let between = |(new, old): (&f64, &f64)| (new + old / found.duals.worth) / 2.0;
-            let device: Vec<f64> = device.iter().zip(&found.duals.device).map(between).collect();
-            let Some(next) = Duals::at(self.problem, self.columns, &device) else {
+            let between = |(new, old): (&f64, &f64)| (new + old / found.duals.cluster_price) / 2.0;
+            let device: Vec<f64> = device
+                .iter()
+                .zip(&found.duals.device_prices)
+                .map(between)
+                .collect();
+            let Some(next) = Duals::from_prices(self.problem, self.columns, &device) else {
                 break;
             };
             duals = next;
         }
-        best.ok_or(Verdict::Unknown)
+        best.ok_or(AttemptResult::Unknown)
     }
 
-    fn floor(&self, duals: Duals, steps: &mut Steps) -> Result<Floor, Verdict> {
+    fn floor(&self, duals: Duals, steps: &mut Steps) -> Result<CostFloor, AttemptResult> {
         // A plan that uses the whole cluster wastes exactly the allowance, but for rounding.
-        let mut spare = duals.worth * (1.0 + 1e-9) - self.target;
-        if spare < 0.0 {
-            return Err(Verdict::OutOfReach);
+        let mut slack = duals.cluster_price * (1.0 + 1e-9) - self.target;
+        if slack < 0.0 {
+            return Err(AttemptResult::Infeasible);
         }
-        let (mut menus, mut least, mut proved) = (Vec::new(), Vec::new(), true);
+        let (mut options_by_model, mut cheapest, mut is_proved) = (Vec::new(), Vec::new(), true);
         for (model, columns) in self.columns.iter().enumerate() {
             let rate = self.target * self.problem.models[model].weight;
-            let allowance = duals.worth * (1.0 + 1e-9) - self.target;
-            let wanted = Wanted {
+            let allowance = duals.cluster_price * (1.0 + 1e-9) - self.target;
+            let requirement = OptionRequirement {
                 duals: &duals,
                 model,
                 rate,
-                waste_max: allowance,
-                choices_max: CHOICES_MAX,
+                max_reduced_cost: allowance,
+                max_options: MAX_OPTIONS,
             };
-            let options = PoolOptions::new(columns, &wanted).ok_or(Verdict::Unknown)?;
-            let share = STEPS_MAX_LEAST.min(steps.left);
-            let mut own = Steps { left: share };
-            let (found, all) = self.search(&options, model, Sought::Least, spare).run(&mut own);
-            steps.left -= share - own.left;
-            proved &= all;
+            let options = PoolOptions::new(columns, &requirement).ok_or(AttemptResult::Unknown)?;
+            let share = MAX_STEPS_CHEAPEST.min(steps.remaining);
+            let mut own = Steps { remaining: share };
+            let (found, all) = self
+                .search(&options, model, SearchGoal::Cheapest, slack)
+                .run(&mut own);
+            steps.remaining -= share - own.remaining;
+            is_proved &= all;
             let Some(found) = found.into_iter().next() else {
-                return Err(if proved {
-                    Verdict::OutOfReach
+                return Err(if is_proved {
+                    AttemptResult::Infeasible
                 } else {
-                    Verdict::Unknown
+                    AttemptResult::Unknown
                 });
             };
-            spare -= found.reduced_cost;
-            least.push(found);
-            menus.push(options);
+            slack -= found.reduced_cost;
+            cheapest.push(found);
+            options_by_model.push(options);
         }
-        Ok(Floor {
+        Ok(CostFloor {
             duals,
-            menus,
-            least,
-            spare,
-            proved,
+            options_by_model,
+            cheapest,
+            slack,
+            is_proved,
         })
     }
 }
 
 /// The search for a holding of every model that fit the cluster together.
-struct Fit<'a> {
-    holdings: &'a [Vec<DeviceBundle>],
+struct Combination<'a> {
+    bundles: &'a [Vec<DeviceBundle>],
     /// By model, what it wastes at least.
-    least: &'a [DeviceBundle],
+    cheapest: &'a [DeviceBundle],
     /// By model, the index of its holding.
     chosen: Vec<usize>,
 }
 
-impl Fit<'_> {
+impl Combination<'_> {
     /// Whether the next models' holdings fit in what is left. `None`: the steps were used up.
-    fn choose(&mut self, left: &mut [u32], spare: f64, steps: &mut Steps) -> Option<bool> {
+    fn choose(&mut self, left: &mut [u32], slack: f64, steps: &mut Steps) -> Option<bool> {
         let model = self.chosen.len();
-        let Some(holdings) = self.holdings.get(model) else {
+        let Some(bundles) = self.bundles.get(model) else {
             return Some(true);
         };
-        for (at, bundle) in holdings.iter().enumerate() {
-            let more = bundle.reduced_cost - self.least[model].reduced_cost;
-            if more > spare + 1e-9 {
+        for (at, bundle) in bundles.iter().enumerate() {
+            let more = bundle.reduced_cost - self.cheapest[model].reduced_cost;
+            if more > slack + 1e-9 {
                 break;
             }
             if !steps.take(1) {
@@ -286,7 +306,7 @@ impl Fit<'_> {
                 .zip(&bundle.devices)
                 .for_each(|(left, have)| *left -= have);
             self.chosen.push(at);
-            let found = self.choose(left, spare - more, steps);
+            let found = self.choose(left, slack - more, steps);
             if found != Some(false) {
                 return found;
             }
@@ -299,14 +319,14 @@ impl Fit<'_> {
     }
 }
 
-fn pools(columns: &[Vec<Column>], holdings: &[Vec<DeviceBundle>], chosen: &[usize]) -> Pools {
-    let model = |((columns, holdings), &at): ((&Vec<Column>, &Vec<DeviceBundle>), &usize)| {
-        let pipeline = |(column, pools): &(usize, [u32; STAGES_MAX])| {
+fn pools(columns: &[Vec<Column>], bundles: &[Vec<DeviceBundle>], chosen: &[usize]) -> Pools {
+    let model = |((columns, bundles), &at): ((&Vec<Column>, &Vec<DeviceBundle>), &usize)| {
+        let pipeline = |(column, pools): &(usize, [u32; MAX_STAGES])| {
             let column = columns[*column].clone();
-            let pools = pools[..column.legs.len()].to_vec();
+            let pools = pools[..column.stages.len()].to_vec();
             (column, pools)
         };
-        ModelPools::grown(holdings[at].pipelines.iter().map(pipeline).collect())
+        ModelPools::with_grown_pools(bundles[at].pipelines.iter().map(pipeline).collect())
     };
-    Pools(columns.iter().zip(holdings).zip(chosen).map(model).collect())
+    Pools(columns.iter().zip(bundles).zip(chosen).map(model).collect())
 }

@@ -3,7 +3,7 @@
 use weir_types::Span;
 
 use crate::check::check;
-use crate::column::{Column, Limit, StageColumn, columns, least_latency, undominated};
+use crate::column::{Column, ColumnStage, Limit, columns, least_latency, undominated};
 use crate::error::PlanError;
 use crate::mip::Mip;
 use crate::pools::{ModelPools, Pools, throughput};
@@ -21,18 +21,19 @@ use crate::solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 pub fn solve(problem: &Problem) -> Result<Solution, PlanError> {
     check(problem)?;
     let estimate = estimate(problem)?;
-    let columns = in_time(problem, problem.scheme, estimate.as_deref())?;
-    let allotted = match problem.scheme {
+    let columns = feasible_columns(problem, problem.scheme, estimate.as_deref())?;
+    let allotment = match problem.scheme {
         Scheme::DartR => allotment(problem, estimate.as_deref())?,
         Scheme::Pooled { .. } | Scheme::Np => None,
     };
-    let found = optimum(problem, &columns, allotted.as_deref())?.ok_or_else(|| too_small(problem))?;
+    let best =
+        find_pools(problem, &columns, allotment.as_deref())?.ok_or_else(|| too_small_error(problem))?;
     if problem.objective == Objective::Throughput
-        && found.pools.0.iter().any(|model| model.pipelines.is_empty())
+        && best.pools.0.iter().any(|model| model.pipelines.is_empty())
     {
-        return Err(too_small(problem));
+        return Err(too_small_error(problem));
     }
-    Ok(found.solution(problem))
+    Ok(best.solution(problem))
 }
 
 /// Items a second of each model, which say how fast a batch gathers: those of the plan without partitions, by which
@@ -47,11 +48,11 @@ fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
     }
     for scheme in [Scheme::Np, problem.scheme] {
         // Where a model is in time only when it is cut, the plan with partitions has to do.
-        let Ok(columns) = in_time(problem, scheme, None) else {
+        let Ok(columns) = feasible_columns(problem, scheme, None) else {
             continue;
         };
-        if let Some(found) = optimum(problem, &columns, None)? {
-            let objective = found.pools.objective(problem);
+        if let Some(best) = find_pools(problem, &columns, None)? {
+            let objective = best.pools.objective(problem);
             if objective > 0.0 {
                 return Ok(by_weight(objective));
             }
@@ -63,16 +64,16 @@ fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
 /// Devices by model and class as the plan without partitions has them: DART-r chains what a model has with what is idle.
 /// `None` where there is no such plan.
 fn allotment(problem: &Problem, estimate: Option<&[f64]>) -> Result<Option<Vec<Vec<u32>>>, PlanError> {
-    let Ok(columns) = in_time(problem, Scheme::Np, estimate) else {
+    let Ok(columns) = feasible_columns(problem, Scheme::Np, estimate) else {
         return Ok(None);
     };
     let classes = problem.classes.len();
-    let found = optimum(problem, &columns, None)?;
-    Ok(found.map(|found| found.pools.0.iter().map(|model| model.devices(classes)).collect()))
+    let pools = find_pools(problem, &columns, None)?;
+    Ok(pools.map(|pools| pools.pools.0.iter().map(|model| model.devices(classes)).collect()))
 }
 
 /// The pipelines of every model that are in time under a scheme.
-fn in_time(
+fn feasible_columns(
     problem: &Problem,
     scheme: Scheme,
     estimate: Option<&[f64]>,
@@ -102,26 +103,26 @@ fn in_time(
 }
 
 /// Parts of the gap by which less is asked for, where whole pools would not fit.
-const LESS: [f64; 3] = [0.25, 0.6, 0.95];
+const RATE_REDUCTIONS: [f64; 3] = [0.25, 0.6, 0.95];
 
 /// Pools, and what no plan can beat.
-struct Found {
+struct BoundedPools {
     pools: Pools,
     bound: f64,
 }
 
 /// The best pools over these columns. `None`: none do what is asked.
-fn optimum(
+fn find_pools(
     problem: &Problem,
     columns: &[Vec<Column>],
-    allotted: Option<&[Vec<u32>]>,
-) -> Result<Option<Found>, PlanError> {
-    let run = |columns: &[Vec<Column>], whole| {
+    allotment: Option<&[Vec<u32>]>,
+) -> Result<Option<BoundedPools>, PlanError> {
+    let run = |columns: &[Vec<Column>], integer_pools| {
         let mip = Mip {
             problem,
             columns,
-            whole,
-            allotted,
+            integer_pools,
+            allotment,
         };
         mip.solve()
     };
@@ -136,51 +137,51 @@ fn optimum(
     let mut bound = loose.bound;
     let mut best: Option<Pools> = None;
     let consider = |best: &mut Option<Pools>, bound: f64, columns: &[Vec<Column>], flows: &[Vec<f64>]| {
-        let pools = Pools::for_flows(columns, flows);
-        let fits = pools.fit(problem) && pools.within(problem, allotted);
+        let pools = Pools::from_flows(columns, flows);
+        let fits = pools.fits(problem) && pools.respects_allotment(problem, allotment);
         if fits && best.as_ref().is_none_or(|best| is_better(problem, &pools, best)) {
             *best = Some(pools);
         }
         best.as_ref()
             .is_some_and(|best| is_within_gap(problem, best.objective(problem), bound))
     };
-    let mut done = consider(&mut best, bound, &cheapest, &loose.by_column);
+    let mut done = consider(&mut best, bound, &cheapest, &loose.flows);
     // Of many devices a few are left over by asking for a little less, which is within the gap.
-    for part in LESS {
+    for part in RATE_REDUCTIONS {
         if done {
             break;
         }
         let less = 1.0 - part * problem.gap;
         let flows: Vec<Vec<f64>> = loose
-            .by_column
+            .flows
             .iter()
             .map(|flows| flows.iter().map(|flow| flow * less).collect())
             .collect();
         done = consider(&mut best, bound, &cheapest, &flows);
     }
     let searched = matches!(problem.scheme, Scheme::Pooled { .. })
-        && allotted.is_none()
+        && allotment.is_none()
         && problem.objective == Objective::Throughput;
     if !done && searched {
-        let range = search::narrow(problem, columns, Range { least: best, bound })?;
-        (best, bound) = (range.least, range.bound);
+        let range = search::narrow(problem, columns, Range { best: best, bound })?;
+        (best, bound) = (range.best, range.bound);
         let reached = best.as_ref().map(|best| best.objective(problem));
         done = reached.is_some_and(|reached| is_within_gap(problem, reached, bound));
     }
     // Where that is not for this problem, or found too little, the program decides on whole pools itself: first over the
     // pipelines in use, then over all.
     done = done || {
-        let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.by_column).map(used).collect();
-        run(&in_use, true)?.is_some_and(|flows| consider(&mut best, bound, &in_use, &flows.by_column))
+        let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.flows).map(columns_in_use).collect();
+        run(&in_use, true)?.is_some_and(|flows| consider(&mut best, bound, &in_use, &flows.flows))
     };
     if !done
         && (!searched || best.is_none())
         && let Some(strict) = run(columns, true)?
     {
-        consider(&mut best, bound, columns, &strict.by_column);
-        bound = tighter(problem, bound, strict.bound);
+        consider(&mut best, bound, columns, &strict.flows);
+        bound = tighter_bound(problem, bound, strict.bound);
     }
-    Ok(best.map(|pools| Found { pools, bound }))
+    Ok(best.map(|pools| BoundedPools { pools, bound }))
 }
 
 fn is_better(problem: &Problem, a: &Pools, b: &Pools) -> bool {
@@ -192,7 +193,7 @@ fn is_better(problem: &Problem, a: &Pools, b: &Pools) -> bool {
 }
 
 /// The columns that something flows through.
-fn used((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
+fn columns_in_use((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
     columns
         .iter()
         .zip(flows)
@@ -211,14 +212,14 @@ fn is_within_gap(problem: &Problem, objective: f64, bound: f64) -> bool {
     }
 }
 
-fn tighter(problem: &Problem, a: f64, b: f64) -> f64 {
+fn tighter_bound(problem: &Problem, a: f64, b: f64) -> f64 {
     match problem.objective {
         Objective::Throughput => a.min(b),
         Objective::Cost { .. } => a.max(b),
     }
 }
 
-fn too_small(problem: &Problem) -> PlanError {
+fn too_small_error(problem: &Problem) -> PlanError {
     match problem.objective {
         Objective::Throughput => PlanError::TooSmall(
             "the cluster is too small to run every model at once; add devices of the classes that meet their SLOs".into(),
@@ -233,10 +234,10 @@ fn too_small(problem: &Problem) -> PlanError {
     }
 }
 
-impl Found {
+impl BoundedPools {
     fn solution(&self, problem: &Problem) -> Solution {
         let objective = self.pools.objective(problem);
-        let model = |(pools, model): (&ModelPools, &crate::problem::Served)| ModelPlan {
+        let model = |(pools, model): (&ModelPools, &crate::problem::ServedModel)| ModelPlan {
             model: model.name.clone(),
             pipelines: pools
                 .pipelines
@@ -259,7 +260,7 @@ impl Found {
 }
 
 fn pipeline(problem: &Problem, column: &Column, pools: &[u32]) -> PipelinePlan {
-    let stage = |(leg, &pool): (&StageColumn, &u32)| StagePlan {
+    let stage = |(leg, &pool): (&ColumnStage, &u32)| StagePlan {
         from: leg.blocks.0 as u32,
         to: leg.blocks.1 as u32,
         class: problem.classes[leg.class].name.clone(),
@@ -270,7 +271,7 @@ fn pipeline(problem: &Problem, column: &Column, pools: &[u32]) -> PipelinePlan {
     };
     PipelinePlan {
         batch: column.batch,
-        stages: column.legs.iter().zip(pools).map(stage).collect(),
+        stages: column.stages.iter().zip(pools).map(stage).collect(),
         throughput: throughput(column, pools),
         latency: Span::from_secs_f64(column.latency_us / 1e6),
     }

@@ -5,7 +5,7 @@
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use weir_planner::{
-    BlockTimes, Blocks, Class, Objective, Plan, PlanError, Problem, Scheme, Served, Solution, solve,
+    BlockTimes, Blocks, Class, Objective, Plan, PlanError, Problem, Scheme, ServedModel, Solution, solve,
 };
 use weir_types::Span;
 
@@ -53,7 +53,7 @@ fn problem(seed: u64, devices: u32, count: usize) -> Problem {
         class("slow", rng.random_range(1..=devices)),
     ];
     let models = (0..rng.random_range(1..=2_u32))
-        .map(|at| Served {
+        .map(|at| ServedModel {
             name: format!("m{at}"),
             slo: Span::from_micros(rng.random_range(5_000..14_000)),
             weight: f64::from(rng.random_range(1..=4_u32)) / 4.0,
@@ -74,10 +74,10 @@ fn problem(seed: u64, devices: u32, count: usize) -> Problem {
 }
 
 /// What every plan upholds.
-fn uphold(problem: &Problem, solution: &Solution, seed: u64) {
+fn check_invariants(problem: &Problem, solution: &Solution, seed: u64) {
     let mut shares = vec![0.0; problem.classes.len()];
     for (plan, model) in solution.models.iter().zip(&problem.models) {
-        let mut kinds = Vec::new();
+        let mut classes_of_pipelines = Vec::new();
         for pipeline in &plan.pipelines {
             let stages = &pipeline.stages;
             assert_eq!(stages[0].from, 0, "seed {seed}");
@@ -111,13 +111,13 @@ fn uphold(problem: &Problem, solution: &Solution, seed: u64) {
                     .unwrap();
                 shares[class] += f64::from(stage.pool) / f64::from(stage.shares);
             }
-            kinds.push(stages.iter().map(|stage| stage.class.clone()).collect::<Vec<_>>());
+            classes_of_pipelines.push(stages.iter().map(|stage| stage.class.clone()).collect::<Vec<_>>());
         }
-        let pipelines = kinds.len();
-        kinds.sort();
-        kinds.dedup();
+        let pipelines = classes_of_pipelines.len();
+        classes_of_pipelines.sort();
+        classes_of_pipelines.dedup();
         assert_eq!(
-            kinds.len(),
+            classes_of_pipelines.len(),
             pipelines,
             "seed {seed}: two pipelines of the same classes"
         );
@@ -141,7 +141,7 @@ fn uphold(problem: &Problem, solution: &Solution, seed: u64) {
 }
 
 #[test]
-fn plans_keep_to_devices_slo_and_blocks_and_come_out_the_same_twice() {
+fn plans_respect_devices_slo_and_blocks_and_are_deterministic() {
     for seed in 0..40 {
         let problem = Problem {
             gap: 1e-3,
@@ -149,7 +149,7 @@ fn plans_keep_to_devices_slo_and_blocks_and_come_out_the_same_twice() {
         };
         match solve(&problem) {
             Ok(solution) => {
-                uphold(&problem, &solution, seed);
+                check_invariants(&problem, &solution, seed);
                 assert_eq!(solve(&problem).unwrap(), solution, "seed {seed}");
             }
             Err(PlanError::Infeasible { .. } | PlanError::TooSmall(_)) => {}
@@ -159,7 +159,7 @@ fn plans_keep_to_devices_slo_and_blocks_and_come_out_the_same_twice() {
 }
 
 #[test]
-fn more_devices_never_make_it_worse() {
+fn more_devices_never_lower_the_objective() {
     for seed in 0..40 {
         let mut problem = Problem {
             gap: 5e-5,
@@ -192,7 +192,7 @@ mod enumeration {
     /// A pipeline so far: the next block, the microseconds spent, and its stages.
     type Open = (usize, f64, Vec<Stage>);
 
-    fn chains(problem: &Problem, model: &Served) -> Vec<Chain> {
+    fn chains(problem: &Problem, model: &ServedModel) -> Vec<Chain> {
         let count = model.blocks.boundary_bytes.len() + 1;
         let Scheme::Pooled { partitions } = problem.scheme else {
             return Vec::new();
@@ -241,7 +241,7 @@ mod enumeration {
     }
 
     /// Throughput by devices of the two classes, for one model.
-    fn reach(problem: &Problem, model: &Served) -> BTreeMap<(u32, u32), f64> {
+    fn reach(problem: &Problem, model: &ServedModel) -> BTreeMap<(u32, u32), f64> {
         // Pools of each order of classes: by shares' parts (in twelfths of a device) at (position, class).
         let counts = [problem.classes[0].count, problem.classes[1].count];
         let mut by_kind: BTreeMap<Vec<usize>, BTreeMap<Vec<u32>, f64>> = BTreeMap::new();
@@ -325,7 +325,7 @@ mod enumeration {
 }
 
 #[test]
-fn plans_are_as_good_as_enumeration_on_small_problems() {
+fn plans_match_exhaustive_search_on_small_problems() {
     let mut compared = 0;
     for seed in 1000..1100 {
         let mut problem = problem(seed, 2, 3);
@@ -335,7 +335,7 @@ fn plans_are_as_good_as_enumeration_on_small_problems() {
         let best = enumeration::best(&problem);
         match solve(&problem) {
             Ok(solution) => {
-                uphold(&problem, &solution, seed);
+                check_invariants(&problem, &solution, seed);
                 let (ours, gap) = (solution.objective, (solution.objective / best - 1.0).abs());
                 assert!(gap < 1e-5, "seed {seed}: {ours} against {best}");
                 compared += 1;

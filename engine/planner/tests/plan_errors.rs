@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use weir_planner::{
-    BlockTimes, Blocks, Class, Objective, PipelinePlan, Plan, Problem, Scheme, Served, Solution, solve,
+    BlockTimes, Blocks, Class, Objective, PipelinePlan, Plan, Problem, Scheme, ServedModel, Solution, solve,
 };
 use weir_types::Span;
 
@@ -29,7 +29,7 @@ fn problem() -> Problem {
     };
     Problem {
         classes: vec![class("fast"), class("slow")],
-        models: vec![Served {
+        models: vec![ServedModel {
             name: "m".into(),
             slo: Span::from_millis(20),
             weight: 1.0,
@@ -44,7 +44,7 @@ fn problem() -> Problem {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn each_invalid_problem_has_its_message() {
     let check = |change: &dyn Fn(&mut Problem), slice: &str| {
         let mut problem = problem();
         change(&mut problem);
@@ -82,7 +82,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_profile_of_numbers_that_nothing_has_is_told_of() {
+fn profiles_out_of_range_are_rejected() {
     let check = |change: &dyn Fn(&mut BlockTimes), slice: &str| {
         let mut problem = problem();
         change(&mut problem.models[0].blocks.times[0]);
@@ -98,7 +98,7 @@ fn a_profile_of_numbers_that_nothing_has_is_told_of() {
 }
 
 #[test]
-fn a_plan_that_was_changed_is_told_of() {
+fn a_modified_plan_is_rejected() {
     let whole = Plan {
         solution: solve(&problem()).unwrap(),
         problem: problem(),
@@ -137,14 +137,14 @@ fn a_plan_that_was_changed_is_told_of() {
 }
 
 #[test]
-fn a_plan_can_be_written_and_read_back() {
+fn a_plan_survives_serialisation() {
     let solution = solve(&problem()).unwrap();
     let text = toml::to_string(&solution).unwrap();
     assert_eq!(toml::from_str::<Solution>(&text).unwrap(), solution);
 }
 
 #[test]
-fn cost_is_no_more_than_needed() {
+fn the_cost_objective_uses_fewer_devices() {
     let mut problem = problem();
     let most = solve(&problem).unwrap();
     problem.objective = Objective::Cost {

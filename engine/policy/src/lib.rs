@@ -43,7 +43,7 @@ pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm
 pub use pard::priority::AdaptivePriority;
 pub use pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
 pub use queue::depq::{Depq, End};
-pub use queue::tie_break::{STRIDE, scattered};
+pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
 pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
@@ -52,10 +52,10 @@ pub use strategy::{
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
 pub use streams::health::{HealthTracker, StreamHealth, StreamStanding};
-pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaFacts};
+pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaInfo};
 pub use streams::reconnect::{Backoff, ReconnectSpec};
 pub use streams::silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
-pub use supply::scaling::{Scaler, ScalingRule};
+pub use supply::scaling::{AutoscaleRule, Autoscaler};
 pub use weir::branch_load::BranchLoadSpec;
 pub use weir::cost_limit::CostLimitSpec;
 pub use weir::joint_batching::{JointSizingSpec, ModuleInfo};

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::scene::{Items, Scene, Stream, Vertex};
+use common::scenario::{Items, Scenario, Stream, Vertex};
 use common::world::World;
 use weir_policy::*;
 use weir_types::*;
@@ -22,7 +22,7 @@ fn policy(drop: &str, order: Order) -> Policy {
 }
 
 /// A chain, a slot and a batch of one each, frames at a fixed period for `secs`.
-fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Scene {
+fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Scenario {
     let last = durations_ms.len() as u32 - 1;
     let vertex = |(id, &ms): (u32, &u64)| Vertex {
         next: if id == last { vec![] } else { vec![id + 1] },
@@ -31,7 +31,7 @@ fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Sce
         profile: vec![(1, ms)],
         items: Items::Fixed(1),
     };
-    Scene {
+    Scenario {
         seed: 1,
         policy,
         slo: Span::from_millis(400),
@@ -42,14 +42,14 @@ fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Sce
             period: Span::from_millis(period_ms),
             poisson: false,
             lossless: false,
-            most: 100_000,
+            max_in_flight: 100_000,
         }],
         noise: 0.0,
-        hop: Span::ZERO,
-        bursts: true,
+        message_delay: Span::ZERO,
+        batch_events: true,
         json: false,
-        failing: 0.0,
-        shaky: None,
+        failure_rate: 0.0,
+        flaky_slot: None,
     }
 }
 
@@ -79,7 +79,7 @@ fn half_loaded_chain_delivers_all_in_the_sum_of_its_durations() {
 #[test]
 fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
     let (from, to) = (10, 30);
-    let mut figures = Vec::new();
+    let mut results = Vec::new();
     for (rule, order, forming) in [
         ("pard", Order::Adaptive, BatchBinding::Late),
         ("pard", Order::Adaptive, BatchBinding::Early),
@@ -91,16 +91,16 @@ fn twice_overloaded_pard_keeps_its_goodput_and_none_collapses() {
         };
         let world = World::new(chain(policy, &[10, 10, 10], 5, to)).run();
         let late = world.ended(from, to, |outcome| outcome == Outcome::Late);
-        figures.push((world.ended(from, to, delivered) as f64 / (to - from) as f64, late));
+        results.push((world.ended(from, to, delivered) as f64 / (to - from) as f64, late));
         println!(
             "{rule} {forming:?}: {:?}, {:?}",
-            figures.last(),
+            results.last(),
             world.dropped_by()
         );
     }
-    assert!(figures[0].0 >= 95.0 && figures[1].0 >= 95.0, "{figures:?}");
-    assert!(figures[0].1 <= 20 && figures[1].1 <= 20, "{figures:?}");
-    assert!(figures[2].0 < figures[0].0 / 3.0, "{figures:?}");
+    assert!(results[0].0 >= 95.0 && results[1].0 >= 95.0, "{results:?}");
+    assert!(results[0].1 <= 20 && results[1].1 <= 20, "{results:?}");
+    assert!(results[2].0 < results[0].0 / 3.0, "{results:?}");
 }
 
 /// Drops by module, goodput a second and the invalid rate, with a last module of half the input's rate.
@@ -180,12 +180,12 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
             arbitration,
             ..policy(rule, Order::Fcfs)
         };
-        let mut scene = chain(policy, &[10, 10, 10], 8, 30);
-        scene.slots = 2;
-        for vertex in &mut scene.vertices {
+        let mut scenario = chain(policy, &[10, 10, 10], 8, 30);
+        scenario.slots = 2;
+        for vertex in &mut scenario.vertices {
             vertex.slots = vec![0, 1];
         }
-        let world = World::new(scene).run();
+        let world = World::new(scenario).run();
         let goodput = world.ended(5, 30, delivered) as f64 / 25.0;
         println!(
             "{rule} {arbitration:?}: {:?} {goodput}/s of 66, invalid {:.3}",
@@ -210,7 +210,7 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
 /// A request that waits, or sits in a batch formed ahead, while others have the slot is let go at the moment when it can
 /// no longer be on time, not at the next tick.
 #[test]
-fn hopeless_requests_leave_when_they_become_so() {
+fn requests_are_dropped_as_soon_as_they_become_infeasible() {
     let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
     for forming in [BatchBinding::Late, BatchBinding::Early] {
         let mut module = Module::new(ModuleSpec {
@@ -264,7 +264,7 @@ fn hopeless_requests_leave_when_they_become_so() {
 
 /// Twelve cameras alike, three times what can be run: the least and the largest drop rate of one of them.
 fn extremes(drop: &str, fair: bool) -> (f64, f64) {
-    let mut scene = chain(
+    let mut scenario = chain(
         Policy {
             fair,
             ..policy(drop, Order::Adaptive)
@@ -273,8 +273,8 @@ fn extremes(drop: &str, fair: bool) -> (f64, f64) {
         40,
         20,
     );
-    scene.streams = vec![scene.streams[0].clone(); 12];
-    let world = World::new(scene).run();
+    scenario.streams = vec![scenario.streams[0].clone(); 12];
+    let world = World::new(scenario).run();
     let rates: Vec<f64> = (0..12)
         .map(|stream| world.ledger.stream(StreamId(stream)).drop_rate())
         .collect();
@@ -285,7 +285,7 @@ fn extremes(drop: &str, fair: bool) -> (f64, f64) {
 }
 
 #[test]
-fn cameras_that_send_at_the_same_times_share_the_losses() {
+fn streams_with_synchronised_frames_share_the_drops() {
     for drop in ["pard", "weir"] {
         let (least, most) = extremes(drop, true);
         assert!(most - least < 0.25, "{drop}: {least} to {most}");
@@ -299,9 +299,9 @@ fn cameras_that_send_at_the_same_times_share_the_losses() {
 
 /// Events about what a module does not know change nothing and panic nowhere.
 #[test]
-fn unknown_things_are_passed_over() {
-    let scene = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);
-    let mut module = World::new(scene).modules.remove(0);
+fn events_about_unknown_ids_are_ignored() {
+    let scenario = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);
+    let mut module = World::new(scenario).modules.remove(0);
     let (slot, batch, request, took) = (SlotId(99), BatchId(99), RequestId(99), Span::MAX);
     let mut effects = Vec::new();
     let events = [

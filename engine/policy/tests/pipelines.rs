@@ -96,7 +96,7 @@ enum Event {
     Share(ShareId, bool),
 }
 
-struct Way {
+struct BookedPath {
     booking: BookingId,
     size: u32,
     path: Vec<ShareId>,
@@ -105,7 +105,7 @@ struct Way {
 
 /// A batch under way: the transfer and the run of each stage, one after the other.
 struct Batch {
-    way: Way,
+    booked_path: BookedPath,
     items: u32,
     uses: Vec<(usize, ResourceUse, Span)>,
 }
@@ -119,15 +119,15 @@ struct World {
     reservations: Reservations,
     random: Pcg64Mcg,
     now: Timestamp,
-    agenda: BTreeMap<(Timestamp, u64), Event>,
-    noted: u64,
+    events: BTreeMap<(Timestamp, u64), Event>,
+    sequence: u64,
     sent: BTreeMap<RequestId, Timestamp>,
     ended: BTreeMap<RequestId, (bool, Timestamp)>,
-    ways: BTreeMap<BookingId, Way>,
+    booked_paths: BTreeMap<BookingId, BookedPath>,
     batches: BTreeMap<BatchId, Batch>,
     shares: Vec<Share>,
     down: BTreeSet<ShareId>,
-    late: Vec<Span>,
+    lateness: Vec<Span>,
 }
 
 impl World {
@@ -145,50 +145,50 @@ impl World {
             reservations: Reservations::new(&spec),
             random: Pcg64Mcg::seed_from_u64(case.seed),
             now: Timestamp::ZERO,
-            agenda: BTreeMap::new(),
-            noted: 0,
+            events: BTreeMap::new(),
+            sequence: 0,
             sent: BTreeMap::new(),
             ended: BTreeMap::new(),
-            ways: BTreeMap::new(),
+            booked_paths: BTreeMap::new(),
             batches: BTreeMap::new(),
             shares: vec![(None, Vec::new()); 3],
             down: BTreeSet::new(),
-            late: Vec::new(),
+            lateness: Vec::new(),
         };
-        world.note(ms(1), Event::Arrives);
-        world.note(ms(100), Event::Tick);
+        world.schedule(ms(1), Event::Arrives);
+        world.schedule(ms(100), Event::Tick);
         if case.faults {
             for at in [2_000, 4_500, 7_000] {
                 let share = ShareId(world.random.random_range(0..3));
-                world.note(ms(at), Event::Share(share, false));
-                world.note(ms(at + 700), Event::Share(share, true));
+                world.schedule(ms(at), Event::Share(share, false));
+                world.schedule(ms(at + 700), Event::Share(share, true));
             }
         }
-        while let Some(((at, _), event)) = world.agenda.pop_first() {
+        while let Some(((at, _), event)) = world.events.pop_first() {
             if at > Timestamp::ZERO + Span::from_secs(60) {
                 break;
             }
             world.now = at;
-            world.happen(&event);
+            world.handle(&event);
         }
         world
     }
 
-    fn note(&mut self, after: Span, event: Event) {
-        self.noted += 1;
-        self.agenda.insert((self.now + after, self.noted), event);
+    fn schedule(&mut self, after: Span, event: Event) {
+        self.sequence += 1;
+        self.events.insert((self.now + after, self.sequence), event);
     }
 
-    fn happen(&mut self, event: &Event) {
+    fn handle(&mut self, event: &Event) {
         match *event {
             Event::Arrives => {
                 let request = RequestId(self.sent.len() as u64);
                 self.sent.insert(request, self.now);
                 if self.now < Timestamp::ZERO + Span::from_secs(10) {
                     let gap = -(1.0 - self.random.random::<f64>()).ln() / self.case.rate;
-                    self.note(Span::from_secs_f64(gap), Event::Arrives);
+                    self.schedule(Span::from_secs_f64(gap), Event::Arrives);
                 }
-                self.tell(ModuleEvent::Arrived {
+                self.send(ModuleEvent::Arrived {
                     request,
                     stream: StreamId(0),
                     sent_at: self.now,
@@ -197,9 +197,9 @@ impl World {
                 });
             }
             Event::Tick => {
-                self.note(ms(100), Event::Tick);
+                self.schedule(ms(100), Event::Tick);
                 self.reserve(ReserveEvent::Tick);
-                self.tell(ModuleEvent::Tick);
+                self.send(ModuleEvent::Tick);
             }
             Event::Wake => {
                 self.reserve(ReserveEvent::Tick);
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, event: ModuleEvent) {
+    fn send(&mut self, event: ModuleEvent) {
         self.step(Some(event));
     }
 
@@ -228,10 +228,12 @@ impl World {
         for effect in effects {
             let module = ModuleId(0);
             match effect {
-                ModuleEffect::RequestPath(ask) => self.reserve(ReserveEvent::PathRequested { module, ask }),
+                ModuleEffect::RequestPath(ask) => {
+                    self.reserve(ReserveEvent::PathRequested { module, request: ask })
+                }
                 ModuleEffect::CancelBid => self.reserve(ReserveEvent::RequestCancelled { module }),
                 ModuleEffect::CancelBooking { booking } => {
-                    self.ways.remove(&booking).unwrap();
+                    self.booked_paths.remove(&booking).unwrap();
                     self.reserve(ReserveEvent::Declined { booking });
                 }
                 ModuleEffect::Dispatch {
@@ -248,7 +250,7 @@ impl World {
                     );
                     self.end(request, false);
                 }
-                ModuleEffect::SetTimer { at } => self.note(at.since(self.now), Event::Wake),
+                ModuleEffect::SetTimer { at } => self.schedule(at.since(self.now), Event::Wake),
                 ModuleEffect::Spent { .. } | ModuleEffect::Publish(_) => {}
                 other => panic!("a pool of pipelines does not want {other:?}"),
             }
@@ -272,33 +274,33 @@ impl World {
                     finish,
                     ..
                 } => {
-                    let way = Way {
+                    let booked_path = BookedPath {
                         booking,
                         size,
                         path: path.iter().map(|leg| leg.share).collect(),
                         finish,
                     };
-                    self.ways.insert(booking, way);
-                    self.tell(ModuleEvent::Booked {
+                    self.booked_paths.insert(booking, booked_path);
+                    self.send(ModuleEvent::Booked {
                         booking,
                         size,
                         finish,
                     });
                 }
-                ReserveEffect::NoPath { finish, .. } => self.tell(ModuleEvent::NoPath { finish }),
-                ReserveEffect::Lost { booking, .. } => self.lose(booking),
-                ReserveEffect::SetTimer { at } => self.note(at.since(self.now), Event::Wake),
+                ReserveEffect::NoPath { finish, .. } => self.send(ModuleEvent::NoPath { finish }),
+                ReserveEffect::Lost { booking, .. } => self.on_lost(booking),
+                ReserveEffect::SetTimer { at } => self.schedule(at.since(self.now), Event::Wake),
             }
         }
     }
 
     fn dispatch(&mut self, booking: BookingId, id: BatchId, slices: &[BatchSlice]) {
-        let way = self.ways.remove(&booking).unwrap();
+        let booked_path = self.booked_paths.remove(&booking).unwrap();
         let items: u32 = slices.iter().map(|slice| slice.count).sum();
         assert!(
-            items > 0 && items <= way.size,
+            items > 0 && items <= booked_path.size,
             "{items} items were booked for {}",
-            way.size
+            booked_path.size
         );
         let spec = cluster();
         let mut uses = Vec::new();
@@ -318,17 +320,24 @@ impl World {
                 known.profile.duration(items).scale(noise * slow),
             ));
         }
-        self.batches.insert(id, Batch { way, items, uses });
-        self.begin(id, 0);
+        self.batches.insert(
+            id,
+            Batch {
+                booked_path,
+                items,
+                uses,
+            },
+        );
+        self.start_use(id, 0);
     }
 
     /// Begins a use of a batch, or puts it in line for its share.
-    fn begin(&mut self, id: BatchId, place: usize) {
+    fn start_use(&mut self, id: BatchId, place: usize) {
         let batch = &self.batches[&id];
         let (stage, used, length) = batch.uses[place];
-        let (share, booking) = (batch.way.path[stage], batch.way.booking);
+        let (share, booking) = (batch.booked_path.path[stage], batch.booked_path.booking);
         if used == ResourceUse::Transfer {
-            return self.note(length, Event::Ended(id, place, self.now));
+            return self.schedule(length, Event::Ended(id, place, self.now));
         }
         assert!(
             !self.down.contains(&share),
@@ -341,7 +350,7 @@ impl World {
             return;
         }
         *on = Some(id);
-        self.note(length, Event::Ended(id, place, self.now));
+        self.schedule(length, Event::Ended(id, place, self.now));
     }
 
     fn use_ended(&mut self, id: BatchId, place: usize, from: Timestamp) {
@@ -349,7 +358,7 @@ impl World {
             return;
         };
         let (stage, used, _) = batch.uses[place];
-        let (booking, share) = (batch.way.booking, batch.way.path[stage]);
+        let (booking, share) = (batch.booked_path.booking, batch.booked_path.path[stage]);
         let last = place + 1 == batch.uses.len();
         self.reserve(ReserveEvent::Used {
             booking,
@@ -362,13 +371,13 @@ impl World {
             self.free(share, id);
         }
         if !last {
-            return self.begin(id, place + 1);
+            return self.start_use(id, place + 1);
         }
         let batch = self.batches.remove(&id).unwrap();
-        self.late.push(self.now.since(batch.way.finish));
+        self.lateness.push(self.now.since(batch.booked_path.finish));
         self.reserve(ReserveEvent::Finished { booking });
         assert!(batch.items > 0);
-        self.tell(ModuleEvent::Finished {
+        self.send(ModuleEvent::Finished {
             batch: id,
             took: ms(40),
         });
@@ -384,42 +393,42 @@ impl World {
             let (_, next) = waiting.remove(0);
             let uses = &self.batches[&next].uses;
             let of_share = |(stage, used, _): &(usize, ResourceUse, Span)| {
-                *used == ResourceUse::Run && self.batches[&next].way.path[*stage] == share
+                *used == ResourceUse::Run && self.batches[&next].booked_path.path[*stage] == share
             };
             let place = uses.iter().position(of_share).unwrap();
-            self.begin(next, place);
+            self.start_use(next, place);
         }
     }
 
     /// A booking is void: its batch is lost wherever it is.
-    fn lose(&mut self, booking: BookingId) {
-        self.ways.remove(&booking);
+    fn on_lost(&mut self, booking: BookingId) {
+        self.booked_paths.remove(&booking);
         let found = self
             .batches
             .iter()
-            .find(|(_, batch)| batch.way.booking == booking);
+            .find(|(_, batch)| batch.booked_path.booking == booking);
         let Some((&id, _)) = found else { return };
         let batch = self.batches.remove(&id).unwrap();
         for (_, waiting) in &mut self.shares {
             waiting.retain(|(_, waits)| *waits != id);
         }
-        for share in batch.way.path {
+        for share in batch.booked_path.path {
             self.free(share, id);
         }
-        self.tell(ModuleEvent::Lost {
+        self.send(ModuleEvent::Lost {
             batch: id,
             took: Span::ZERO,
         });
     }
 
-    fn in_time(&self) -> f64 {
-        let in_time = |(request, (out, at)): (&RequestId, &(bool, Timestamp))| {
+    fn on_time_fraction(&self) -> f64 {
+        let on_time_fraction = |(request, (out, at)): (&RequestId, &(bool, Timestamp))| {
             *out && at.since(self.sent[request]) <= SLO
         };
         let count = self
             .ended
             .iter()
-            .filter(|ended| in_time((ended.0, ended.1)))
+            .filter(|ended| on_time_fraction((ended.0, ended.1)))
             .count();
         count as f64 / self.sent.len() as f64
     }
@@ -442,19 +451,22 @@ fn cases(faults: bool, droppable: bool) -> impl Iterator<Item = Case> {
 }
 
 #[test]
-fn every_request_ends_once_whatever_is_lost_on_the_way() {
+fn every_request_ends_once_when_shares_fail() {
     for faults in [false, true] {
         for case in cases(faults, true) {
             let world = World::run(case);
             assert_eq!(world.ended.len(), world.sent.len(), "{case:?}");
             assert_eq!(world.module.requests(), 0, "{case:?}");
-            assert!(world.ways.is_empty() && world.batches.is_empty(), "{case:?}");
+            assert!(
+                world.booked_paths.is_empty() && world.batches.is_empty(),
+                "{case:?}"
+            );
         }
     }
 }
 
 #[test]
-fn what_must_not_be_let_go_comes_out_late_rather_than_never() {
+fn undroppable_requests_complete_late_under_overload() {
     for case in cases(false, false) {
         let world = World::run(case);
         let out = world.ended.values().filter(|(out, _)| *out).count();
@@ -467,24 +479,27 @@ fn what_must_not_be_let_go_comes_out_late_rather_than_never() {
 }
 
 #[test]
-fn promises_hold_where_durations_do() {
+fn bookings_end_on_time_where_durations_match_the_profile() {
     for case in cases(false, true).filter(|case| case.noise == 0.0) {
         let world = World::run(case);
         assert!(
-            world.late.iter().all(|late| *late <= Span::from_micros(1)),
+            world
+                .lateness
+                .iter()
+                .all(|lateness| *lateness <= Span::from_micros(1)),
             "{case:?}: {:?}",
-            world.late.iter().max()
+            world.lateness.iter().max()
         );
-        let late = world
+        let lateness = world
             .ended
             .iter()
             .filter(|(request, (out, at))| *out && at.since(world.sent[request]) > SLO);
-        assert_eq!(late.count(), 0, "{case:?}");
+        assert_eq!(lateness.count(), 0, "{case:?}");
     }
 }
 
 #[test]
-fn what_the_pipelines_can_do_is_done() {
+fn goodput_reaches_the_capacity_of_the_pipelines() {
     for case in cases(false, true) {
         let world = World::run(case);
         let can = (200.0 / case.rate).min(1.0);
@@ -493,25 +508,29 @@ fn what_the_pipelines_can_do_is_done() {
         } else {
             (0.8 - case.noise) * can
         };
-        assert!(world.in_time() >= least, "{case:?}: {} in time", world.in_time());
+        assert!(
+            world.on_time_fraction() >= least,
+            "{case:?}: {} in time",
+            world.on_time_fraction()
+        );
     }
 }
 
 /// Once everything is slower than the SLO nothing runs, so nothing is measured: it is tried again all the same.
 #[test]
-fn a_device_that_was_slow_is_tried_again() {
+fn a_device_that_was_slow_is_used_again_once_it_is_fast() {
     for case in cases(false, true).filter(|case| case.rate < 150.0) {
         let world = World::run(Case { slow: true, ..case });
         let later = |sent: &Timestamp| *sent >= Timestamp::ZERO + Span::from_secs(8);
-        let (mut sent, mut in_time) = (0, 0);
+        let (mut sent, mut on_time_fraction) = (0, 0);
         for (request, sent_at) in world.sent.iter().filter(|(_, at)| later(at)) {
             let (out, at) = world.ended[request];
             sent += 1;
-            in_time += u32::from(out && at.since(*sent_at) <= SLO);
+            on_time_fraction += u32::from(out && at.since(*sent_at) <= SLO);
         }
         assert!(
-            f64::from(in_time) >= 0.9 * f64::from(sent),
-            "{case:?}: {in_time} of {sent} in time three seconds after it is fast again"
+            f64::from(on_time_fraction) >= 0.9 * f64::from(sent),
+            "{case:?}: {on_time_fraction} of {sent} in time three seconds after it is fast again"
         );
     }
 }

@@ -171,7 +171,7 @@ impl Decoding {
     }
 
     pub(crate) fn report(&self) -> Option<DecodingReport> {
-        self.load().saturated()
+        self.load().saturation()
     }
 }
 

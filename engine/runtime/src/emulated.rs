@@ -46,8 +46,8 @@ impl Session for EmulatedSession {
     fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
         let size = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let (declared, began) = (self.profile.duration(size), self.clock.now());
-        std::thread::sleep(duration(self.owed.sleep(declared)));
-        self.owed.took(declared, self.clock.now().since(began));
+        std::thread::sleep(duration(self.owed.sleep_duration(declared)));
+        self.owed.on_slept(declared, self.clock.now().since(began));
         lap(Step::Inferred);
         Ok(vec![Inference::default(); items.len()])
     }

@@ -266,7 +266,8 @@ impl Engine<'_> {
                 clock: self.clock,
                 recorder: self.recorder.clone(),
                 planned: spec.pool == Pool::Pipelines,
-                splits: self.plan.topology.splits() || routes.iter().any(|route| route.entries.len() > 1),
+                splits: self.plan.topology.has_branches()
+                    || routes.iter().any(|route| route.entries.len() > 1),
             };
             ModuleActor::new(setup, Module::new(spec.clone())).start()
         };

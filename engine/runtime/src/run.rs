@@ -350,7 +350,7 @@ impl Plan {
             !self
                 .modules
                 .iter()
-                .any(|spec| self.topology.leads_to(spec.id, module))
+                .any(|spec| self.topology.has_path(spec.id, module))
         };
         let batch = |spec: &ModuleSpec| {
             if firsts(spec.id) {

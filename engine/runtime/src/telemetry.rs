@@ -35,8 +35,8 @@ pub(crate) fn batch(module: &str, took: Span, steps: &StepTimes) {
 }
 
 pub(crate) fn module_state(module: &str, state: &ModuleState) {
-    metrics::gauge!(QUEUE_SECONDS, "module" => module.to_owned()).set(state.queueing.as_secs_f64());
-    metrics::gauge!(INPUT_ITEMS, "module" => module.to_owned()).set(state.input);
+    metrics::gauge!(QUEUE_SECONDS, "module" => module.to_owned()).set(state.queueing_delay.as_secs_f64());
+    metrics::gauge!(INPUT_ITEMS, "module" => module.to_owned()).set(state.input_rate);
     metrics::gauge!(THROUGHPUT_ITEMS, "module" => module.to_owned()).set(state.throughput);
 }
 

@@ -1,6 +1,6 @@
 //! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
-use weir_policy::{ModuleState, Policy, ScalingRule, StatePlanner};
+use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner};
 use weir_types::{ModuleId, Profile, Span, Topology};
 
 use crate::demand::Demand;
@@ -70,7 +70,7 @@ pub struct Scaling {
     /// How many there are in the beginning.
     pub begin: u32,
     /// When how many are wanted.
-    pub rule: ScalingRule,
+    pub rule: AutoscaleRule,
     /// How long one takes to start.
     pub cold_start: Span,
 }

@@ -1,4 +1,4 @@
-//! What can be reserved: shares of devices, links of servers, and the pooled pipelines that run over them.
+//! What can be reserved: device shares, the links of servers, and the pooled pipelines over them (PPipe 5.3).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// As an index into a table of these.
+            /// The id as an index into a table.
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -35,49 +35,49 @@ id!(
     PipelineId
 );
 
-/// A server's links.
+/// The links of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSpec {
-    /// Bits a second each way.
+    /// Bits a second of the uplink, and of the downlink.
     pub bandwidth_bps: u64,
 }
 
-/// Where a share is.
+/// The location of a share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareSpec {
-    /// On which server.
+    /// The server of the device.
     pub server: ServerId,
-    /// Its device, numbered over the cluster: shares of one device run side by side.
+    /// Index of the device in the cluster; shares of one device run concurrently.
     pub device: u32,
-    /// The device's class.
+    /// Name of the device class.
     pub class: String,
 }
 
-/// One stage of a pipeline.
+/// One stage of a pipeline: a partition and its pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageSpec {
-    /// First block and the block after the last.
+    /// First block, and the block after the last.
     pub blocks: (u32, u32),
-    /// Its pool.
+    /// The pool: the shares that run this stage.
     pub shares: Vec<ShareId>,
-    /// How long a batch takes, by its size.
+    /// Batch duration by batch size.
     pub profile: Profile,
-    /// Bytes an item that it receives over the links; zero for the first stage.
+    /// Input bytes per item that cross a link; zero for the first stage.
     pub received_bytes: u64,
 }
 
 /// A pooled pipeline of one module's model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineSpec {
-    /// Whose model it runs.
+    /// The module whose model it runs.
     pub module: ModuleId,
-    /// The planned batch size, which no batch exceeds.
+    /// Planned batch size in items, and the upper bound of every batch.
     pub batch: u32,
-    /// Its stages.
+    /// Stages in order.
     pub stages: Vec<StageSpec>,
 }
 
-/// All that can be reserved.
+/// Everything that can be reserved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClusterSpec {
     /// Servers by id.

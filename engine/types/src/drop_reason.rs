@@ -1,29 +1,29 @@
-//! Why a request ends before it comes out.
+//! Reasons for which a request is dropped.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a request ended before it came out.
+/// The reason for which a request was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropReason {
-    /// It would come out after its deadline.
+    /// It would miss its deadline.
     Infeasible,
-    /// It used up its share of the SLO.
+    /// It exceeded its share of the SLO.
     OverBudget,
-    /// It was turned away because a module is overloaded.
+    /// Admission control: a module is overloaded.
     Shed,
-    /// Its stream has as many requests under way as it may.
+    /// Its stream has reached its limit of requests in flight.
     StreamFull,
-    /// Decoded frames take as much memory as they may.
+    /// Decoded frames have reached their memory limit.
     MemoryFull,
     /// Its batch failed.
     Failed,
-    /// The run ended before it came out.
+    /// The run ended while it was in flight.
     Stopped,
 }
 
 impl DropReason {
-    /// Its name, as reports have it.
+    /// The name in reports and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

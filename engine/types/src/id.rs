@@ -1,4 +1,4 @@
-//! Names of things within one run. Ties are broken by them, so that every run of the same events decides the same.
+//! Ids within one run. Ties are broken by id, so that runs on the same events make the same decisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ macro_rules! id {
         pub struct $name(pub $inner);
 
         impl $name {
-            /// As an index into a table of these.
+            /// The id as an index into a table.
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -20,22 +20,22 @@ macro_rules! id {
 }
 
 id!(
-    /// One request: a frame on its way, numbered by arrival over all streams.
+    /// A request: one frame in flight, numbered by arrival over all streams.
     RequestId(u64)
 );
 id!(
-    /// One stream (source), by its place in the graph.
+    /// A stream (source), numbered in the order of the graph.
     StreamId(u32)
 );
 id!(
-    /// One module, by its place in the topological order of the graph.
+    /// A module, numbered in the topological order of the graph.
     ModuleId(u32)
 );
 id!(
-    /// One slot, numbered over all devices.
+    /// A slot, numbered over all devices.
     SlotId(u32)
 );
 id!(
-    /// One batch of one module, numbered as they are run.
+    /// A batch of one module, numbered in the order in which they start.
     BatchId(u64)
 );

@@ -1,5 +1,5 @@
-//! What workers, frames, decisions and plans all speak of: time, ids, profiles, the shape of a graph, devices and links,
-//! and why a request is dropped. Plain values: no decision is made here, and nothing is done.
+//! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons. Plain
+//! data without decisions or I/O.
 
 mod cluster;
 mod drop_reason;
@@ -16,5 +16,5 @@ pub use drop_reason::DropReason;
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use profile::Profile;
 pub use sleep_compensation::SleepCompensator;
-pub use time::{BadSpan, Span, Timestamp};
+pub use time::{ParseSpanError, Span, Timestamp};
 pub use topology::Topology;

@@ -1,10 +1,10 @@
-//! How long a batch takes: measured or declared at some batch sizes, interpolated between them.
+//! Batch durations: measured or declared at some batch sizes, interpolated between them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// Durations of one model on one kind of slot, by batch size.
+/// Batch durations of one model on one class of slot, by batch size.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Profile {
     /// `(batch size, duration)`, ascending in size, at least one, no size twice, none zero.
@@ -12,7 +12,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// A profile through these points, in any order; `None` where there is none, or a size is zero.
+    /// A profile from `(batch size, duration)` in any order; `None` if the list is empty or a size is zero.
     #[must_use]
     pub fn new(mut points: Vec<(u32, Span)>) -> Option<Self> {
         points.sort_unstable();
@@ -21,14 +21,14 @@ impl Profile {
         usable.then_some(Self { points })
     }
 
-    /// The measured points.
+    /// The `(batch size, duration)` points, ascending in size.
     #[must_use]
     pub fn points(&self) -> &[(u32, Span)] {
         &self.points
     }
 
-    /// Expected duration of a batch of `size`: linear between measured sizes; below the smallest its own duration (a
-    /// smaller batch is padded at worst); above the largest along the last slope.
+    /// Expected duration of a batch of `size` items: interpolated linearly between measured sizes, constant below the
+    /// smallest (at worst the batch is padded), extrapolated along the last segment above the largest.
     #[must_use]
     pub fn duration(&self, size: u32) -> Span {
         let after = self.points.partition_point(|(measured, _)| *measured < size);
@@ -48,14 +48,14 @@ impl Profile {
         }
     }
 
-    /// Items a second at batches of `size`.
+    /// Items a second in batches of `size` items.
     #[must_use]
     pub fn throughput(&self, size: u32) -> f64 {
         f64::from(size) / self.duration(size).as_secs_f64().max(1e-6)
     }
 
     /// Dynamic batching (PARD 5.1, after Nexus): the largest of `sizes` whose doubled duration fits `share` of the SLO.
-    /// A size that brings no more items a second than a smaller one is never worth its latency and is passed over.
+    /// A size that raises throughput by less than 2 % over the one chosen so far is skipped: it would only add latency.
     #[must_use]
     pub fn batch_size(&self, sizes: &[u32], share: Span) -> u32 {
         let mut best = sizes.first().copied().unwrap_or(1);
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(
             cpu.batch_size(&[1, 2, 4], Span::from_secs(1)),
             1,
-            "batching brings nothing here"
+            "batching does not raise throughput here"
         );
     }
 }

@@ -1,25 +1,29 @@
-//! How long an emulated device or link sleeps, so that it takes what is declared in the mean.
+//! Sleep durations of emulated devices and links, so that the mean equals the declared duration.
 
 use crate::time::Span;
 
-/// By how much batches took longer than declared because a sleeping thread wakes late: tenths of a millisecond each, which
-/// would make a fast device several percent slower. It is taken off those that follow.
+/// Accumulates how much longer than declared sleeps took, because a thread wakes tenths of a millisecond late, and subtracts
+/// it from later ones. Uncompensated, a fast emulated device would be several percent too slow.
 #[derive(Debug, Default)]
-pub struct SleepCompensator(Span);
+pub struct SleepCompensator {
+    overslept: Span,
+}
 
 impl SleepCompensator {
-    /// Who wakes later than this was held up; a device is not made faster for that.
-    const MAX_DEBT: Span = Span::from_millis(5);
+    /// A longer delay is a stall of the process, for which later batches are not shortened.
+    const MAX_OVERSLEPT: Span = Span::from_millis(5);
 
-    /// How long to sleep for a batch: at least three quarters of what is declared.
+    /// How long to sleep for a declared duration: at least three quarters of it.
     #[must_use]
-    pub fn sleep(&self, declared: Span) -> Span {
-        declared.saturating_sub(self.0.min(declared / 4))
+    pub fn sleep_duration(&self, declared: Span) -> Span {
+        declared.saturating_sub(self.overslept.min(declared / 4))
     }
 
-    /// The batch took so long.
-    pub fn took(&mut self, declared: Span, took: Span) {
-        self.0 = (self.0 + took).saturating_sub(declared).min(Self::MAX_DEBT);
+    /// A sleep for `declared` took `took`.
+    pub fn on_slept(&mut self, declared: Span, took: Span) {
+        self.overslept = (self.overslept + took)
+            .saturating_sub(declared)
+            .min(Self::MAX_OVERSLEPT);
     }
 }
 
@@ -28,22 +32,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_take_what_is_declared_in_the_mean_however_late_a_thread_wakes() {
+    fn mean_duration_matches_the_declared_one_despite_late_wakeups() {
         let declared = Span::from_millis(10);
-        let mut owed = SleepCompensator::default();
+        let mut compensator = SleepCompensator::default();
         let mut total = Span::ZERO;
-        // 0.6 ms late each time, but for one stall.
+        // 0.6 ms late each time, and one stall.
         for batch in 0..1_000 {
             let late = if batch == 500 { 80_000 } else { 600 };
-            let took = owed.sleep(declared) + Span::from_micros(late);
-            owed.took(declared, took);
+            let took = compensator.sleep_duration(declared) + Span::from_micros(late);
+            compensator.on_slept(declared, took);
             total += took;
         }
         let stalled = total.saturating_sub(declared * 1_000);
         assert!(
             stalled >= Span::from_millis(74),
-            "a stall is not made up for: {stalled:?}"
+            "a stall is not compensated: {stalled:?}"
         );
-        assert!(stalled <= Span::from_millis(81), "late waking is: {stalled:?}");
+        assert!(stalled <= Span::from_millis(81), "late wakeups are: {stalled:?}");
     }
 }

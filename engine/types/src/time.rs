@@ -1,4 +1,4 @@
-//! Time as the decisions see it: integer microseconds, given from outside.
+//! Time as an argument of decisions: integer microseconds, no clock is read here.
 
 use std::fmt;
 use std::iter::Sum;
@@ -14,30 +14,30 @@ use thiserror::Error;
 pub struct Span(u64);
 
 impl Span {
-    /// No time.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than anything that is measured.
+    /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many microseconds.
+    /// From microseconds.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// So many milliseconds.
+    /// From milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000)
     }
 
-    /// So many seconds.
+    /// From seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * 1_000_000)
     }
 
-    /// So many seconds, rounded to a microsecond; negative and not-a-number give zero.
+    /// From seconds, rounded to a microsecond; negative values and NaN give zero.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Self {
         Self(rounded(secs * 1e6))
@@ -61,16 +61,16 @@ impl Span {
         self.as_f64() / 1e6
     }
 
-    /// The difference, or zero.
+    /// The difference, zero if `other` is longer.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Scaled by a factor that is not negative, rounded to a microsecond.
+    /// Scaled by a non-negative factor, rounded to a microsecond.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
-        // What is known of slots and shares is most often that they are as expected.
+        // Correction factors are most often exactly 1.
         if factor == 1.0 {
             return self;
         }
@@ -82,8 +82,8 @@ impl Span {
     }
 }
 
-/// The nearest whole number; zero for what is negative or not a number. By way of signed numbers, up to 292,000 years:
-/// for unsigned ones most processors need many instructions.
+/// The nearest integer; zero for negative values and NaN. Converted through `i64` (292,000 years): most processors have no
+/// single instruction for unsigned integers.
 fn rounded(micros: f64) -> u64 {
     ((micros + 0.5) as i64).max(0) as u64
 }
@@ -131,18 +131,18 @@ impl fmt::Display for Span {
     }
 }
 
-/// A text that is no duration.
+/// The text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "\"{0}\" is not a duration; write a number with a unit, such as \"400ms\", \"2.5s\", \"250us\" or \"1m\""
 )]
-pub struct BadSpan(String);
+pub struct ParseSpanError(String);
 
 impl FromStr for Span {
-    type Err = BadSpan;
+    type Err = ParseSpanError;
 
-    fn from_str(text: &str) -> Result<Self, BadSpan> {
-        let bad = || BadSpan(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParseSpanError> {
+        let bad = || ParseSpanError(text.to_owned());
         let trimmed = text.trim();
         let split = trimmed
             .find(|c: char| c.is_ascii_alphabetic() || c == 'µ')
@@ -165,7 +165,7 @@ impl FromStr for Span {
     }
 }
 
-/// Reads `"400ms"` from a file of settings, or whole microseconds from a recording.
+/// From text such as `"400ms"` (configuration), or from integer microseconds (event logs).
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -181,36 +181,36 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A moment on the run's own monotonic clock: microseconds since the run began.
+/// A time on the monotonic clock of the run: microseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The beginning of the run.
+    /// The start of the run.
     pub const ZERO: Self = Self(0);
-    /// After every other.
+    /// Later than any other.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many microseconds after the beginning.
+    /// From microseconds since the start of the run.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since the beginning.
+    /// Microseconds since the start of the run.
     #[must_use]
     pub const fn micros(self) -> u64 {
         self.0
     }
 
-    /// Time from `earlier` to this, zero where `earlier` is later.
+    /// Time from `earlier` to this, zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// This moment, moved back; not before the beginning.
+    /// This time less `span`, not before the start of the run.
     #[must_use]
     pub const fn saturating_sub(self, span: Span) -> Self {
         Self(self.0.saturating_sub(span.0))
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_with_their_units() {
+    fn durations_are_parsed_with_their_units() {
         let check = |text: &str, micros: Option<u64>| {
             assert_eq!(text.parse::<Span>().ok().map(Span::micros), micros, "{text}");
         };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_prints_as_it_is_read() {
+    fn a_printed_span_parses_to_itself() {
         for micros in [0, 999, 1_000, 1_500, 400_000, 5_000_000] {
             let span = Span::from_micros(micros);
             assert_eq!(span.to_string().parse(), Ok(span));

@@ -1,20 +1,20 @@
-//! Which module follows which, and the paths that a request may still have to go.
+//! The topology of a graph: successors of modules, and the paths of requests through them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::ModuleId;
 
-/// The most paths that are enumerated; a graph with more is estimated by these.
-const PATHS_MOST: usize = 4_096;
+/// Paths enumerated at most: estimates over a graph with more use these.
+const MAX_PATHS: usize = 4_096;
 
-/// The modules of a graph and the edges between them. Modules stand in topological order.
+/// The modules of a graph in topological order, and the edges between them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "Edges")]
 pub struct Topology {
     successors: Vec<Vec<ModuleId>>,
 }
 
-/// A topology as it is written.
+/// The serialized form.
 #[derive(Deserialize)]
 struct Edges {
     successors: Vec<Vec<ModuleId>>,
@@ -27,7 +27,7 @@ impl From<Edges> for Topology {
 }
 
 impl Topology {
-    /// From the successors of each module, by id. Edges that lead to no module, or not forward, are left out: paths end.
+    /// From the successors of each module, by id. Edges to unknown or earlier modules are removed, so that every path ends.
     #[must_use]
     pub fn new(mut successors: Vec<Vec<ModuleId>>) -> Self {
         let modules = successors.len();
@@ -37,45 +37,45 @@ impl Topology {
         Self { successors }
     }
 
-    /// Modules in all.
+    /// Number of modules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.successors.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no modules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.successors.is_empty()
     }
 
-    /// Modules that follow directly.
+    /// Direct successors of a module.
     #[must_use]
-    pub fn successors(&self, of: ModuleId) -> &[ModuleId] {
-        self.successors.get(of.index()).map_or(&[], Vec::as_slice)
+    pub fn successors(&self, module: ModuleId) -> &[ModuleId] {
+        self.successors.get(module.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// Modules that follow none.
+    /// Modules without predecessors: requests enter there.
     #[must_use]
-    pub fn entrances(&self) -> Vec<ModuleId> {
+    pub fn entry_modules(&self) -> Vec<ModuleId> {
         let all = (0..).map(ModuleId).zip(self.predecessors());
         all.filter(|(_, before)| before.is_empty())
             .map(|(module, _)| module)
             .collect()
     }
 
-    /// Every path of modules that begins behind `module`, to the end of the graph. One empty path where nothing follows.
+    /// Every path from `module`, exclusive, to a last module. One empty path if `module` is a last one.
     #[must_use]
     pub fn paths_after(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let mut paths = Vec::new();
         let mut open = vec![(module, Vec::new())];
         while let Some((at, path)) = open.pop() {
             let next = self.successors(at);
-            if next.is_empty() && paths.len() < PATHS_MOST {
+            if next.is_empty() && paths.len() < MAX_PATHS {
                 paths.push(path);
                 continue;
             }
-            if open.len() + paths.len() >= PATHS_MOST {
+            if open.len() + paths.len() >= MAX_PATHS {
                 continue;
             }
             for &follower in next.iter().rev() {
@@ -87,11 +87,11 @@ impl Topology {
         paths
     }
 
-    /// Every path of the graph that goes through `module`, from its beginning to its end, `module` included.
+    /// Every path of the graph through `module`, from an entry module to a last one, `module` included.
     #[must_use]
     pub fn paths_through(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let after = self.paths_after(module);
-        self.paths_before(module)
+        self.paths_to(module)
             .into_iter()
             .flat_map(|before| {
                 after.iter().map(move |after| {
@@ -101,11 +101,11 @@ impl Topology {
                     path
                 })
             })
-            .take(PATHS_MOST)
+            .take(MAX_PATHS)
             .collect()
     }
 
-    fn paths_before(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
+    fn paths_to(&self, module: ModuleId) -> Vec<Vec<ModuleId>> {
         let reversed = Self {
             successors: self.predecessors(),
         };
@@ -126,15 +126,15 @@ impl Topology {
         predecessors
     }
 
-    /// Whether `earlier` comes before `later` on some path.
+    /// Whether there is a path from `earlier` to `later`.
     #[must_use]
-    pub fn leads_to(&self, earlier: ModuleId, later: ModuleId) -> bool {
+    pub fn has_path(&self, earlier: ModuleId, later: ModuleId) -> bool {
         let mut open = self.successors(earlier).to_vec();
         while let Some(module) = open.pop() {
             if module == later {
                 return true;
             }
-            // Topological order: nothing behind `later` leads back to it.
+            // Topological order: no path from a later module leads back to `later`.
             if module < later {
                 open.extend(self.successors(module));
             }
@@ -142,15 +142,15 @@ impl Topology {
         false
     }
 
-    /// Longest number of modules from `module` to the end, itself not counted: 0 for a last one.
+    /// Number of modules on the longest path after `module`; 0 for a last one.
     #[must_use]
-    pub fn steps_to_end(&self, module: ModuleId) -> usize {
+    pub fn longest_path_len(&self, module: ModuleId) -> usize {
         self.paths_after(module).iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Whether a request can be in two modules at once.
+    /// Whether a module has several successors, so that a request can be in two modules at once.
     #[must_use]
-    pub fn splits(&self) -> bool {
+    pub fn has_branches(&self) -> bool {
         self.successors.iter().any(|successors| successors.len() > 1)
     }
 }
@@ -159,7 +159,7 @@ impl Topology {
 mod tests {
     use super::*;
 
-    /// 0 -> {1, 2} -> 3, the shape of PARD's `da`.
+    /// 0 -> {1, 2} -> 3, PARD's application `da`.
     fn diamond() -> Topology {
         Topology::new(vec![
             vec![ModuleId(1), ModuleId(2)],
@@ -183,15 +183,15 @@ mod tests {
         assert_eq!(ids(&graph.paths_after(ModuleId(3))), [[0_u32; 0]]);
         assert_eq!(ids(&graph.paths_through(ModuleId(1))), [[0, 1, 3]]);
         assert_eq!(ids(&graph.paths_through(ModuleId(3))), [[0, 1, 3], [0, 2, 3]]);
-        assert_eq!(graph.entrances(), [ModuleId(0)]);
-        assert!(graph.leads_to(ModuleId(0), ModuleId(3)));
-        assert!(!graph.leads_to(ModuleId(1), ModuleId(2)));
-        assert_eq!(graph.steps_to_end(ModuleId(0)), 2);
-        assert!(graph.splits());
+        assert_eq!(graph.entry_modules(), [ModuleId(0)]);
+        assert!(graph.has_path(ModuleId(0), ModuleId(3)));
+        assert!(!graph.has_path(ModuleId(1), ModuleId(2)));
+        assert_eq!(graph.longest_path_len(ModuleId(0)), 2);
+        assert!(graph.has_branches());
     }
 
     #[test]
-    fn edges_that_lead_nowhere_or_back_are_left_out() {
+    fn invalid_and_backward_edges_are_removed() {
         let odd = Topology::new(vec![
             vec![ModuleId(0), ModuleId(7), ModuleId(1)],
             vec![ModuleId(0)],

@@ -77,7 +77,7 @@ impl std::str::FromStr for Speed {
 pub(super) fn duration(text: &str) -> Result<Span, String> {
     let span: Span = text
         .parse()
-        .map_err(|error: weir_types::BadSpan| error.to_string())?;
+        .map_err(|error: weir_types::ParseSpanError| error.to_string())?;
     if span == Span::ZERO {
         return Err("nothing runs in no time; leave it out to run until the sources end".to_owned());
     }

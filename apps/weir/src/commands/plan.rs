@@ -99,7 +99,7 @@ fn explanation(problem: &Problem, solution: &Solution) -> Vec<String> {
         }
     }
     lines.push("what binds:".to_owned());
-    for bound in weir_planner::what_binds(problem) {
+    for bound in weir_planner::sensitivity(problem) {
         let change = 100.0 * (bound.objective / solution.objective - 1.0);
         let what = match bound.resource {
             Resource::Devices(class) => format!("10 % more {class} (1 at least)"),

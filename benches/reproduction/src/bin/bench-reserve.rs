@@ -211,7 +211,7 @@ fn asked(queues: &[std::collections::VecDeque<Timestamp>], model: usize, slo: Sp
         waiting: queues[model].len() as u32,
     };
     let module = ModuleId(model as u32);
-    Some(ReserveEvent::PathRequested { module, ask })
+    Some(ReserveEvent::PathRequested { module, request: ask })
 }
 
 /// Probing two pools of 100 devices on which this many batches are booked.

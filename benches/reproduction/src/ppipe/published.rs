@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
-use weir_planner::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_planner::{BlockTimes, Blocks, Class, Objective, Problem, Scheme, ServedModel};
 use weir_types::Span;
 
 /// The SLO less this part is what a plan may use (PPipe 7.1).
@@ -263,7 +263,7 @@ impl Published {
         let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
         let mut served = Vec::new();
         for (model, &weight) in models.iter().zip(weights) {
-            served.push(Served {
+            served.push(ServedModel {
                 name: model.clone(),
                 slo: self.slo(model)?,
                 weight,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_planner::{Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_planner::{Blocks, Class, Objective, Problem, Scheme, ServedModel};
 
 use super::ReproduceError;
 use super::published::{BUILDING, Cluster, MARGIN, Published};
@@ -149,7 +149,7 @@ impl Source {
     }
 }
 
-fn shipped(folder: &Path, name: &str, weight: f64) -> Result<Served, ReproduceError> {
+fn shipped(folder: &Path, name: &str, weight: f64) -> Result<ServedModel, ReproduceError> {
     let path = folder.join(format!("ppipe-{name}.toml"));
     let failed = |what: String| ReproduceError::Profile {
         path: path.clone(),
@@ -157,7 +157,7 @@ fn shipped(folder: &Path, name: &str, weight: f64) -> Result<Served, ReproduceEr
     };
     let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
     let blocks: Blocks = toml::from_str(&text).map_err(|error| failed(error.message().to_owned()))?;
-    Ok(Served {
+    Ok(ServedModel {
         name: name.to_owned(),
         slo: synthetic::slo(&blocks),
         weight,

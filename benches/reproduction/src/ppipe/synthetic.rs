@@ -14,7 +14,7 @@
 //! and 0.08 on slow ones, and `s` runs from -1 to 1 by [`Shape`]. Slow devices are not shared.
 
 use weir_planner::{BlockTimes, Blocks};
-use weir_policy::{STRIDE, scattered};
+use weir_policy::{GOLDEN_GAMMA, uniform_hash};
 use weir_types::Span;
 
 use super::published::Cluster;
@@ -212,8 +212,8 @@ impl Model {
 
 /// Uniform in 0..1: a splitmix step.
 fn uniform(state: &mut u64) -> f64 {
-    let drawn = scattered(*state);
-    *state = state.wrapping_add(STRIDE);
+    let drawn = uniform_hash(*state);
+    *state = state.wrapping_add(GOLDEN_GAMMA);
     drawn
 }
 

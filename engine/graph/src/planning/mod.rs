@@ -5,7 +5,7 @@ mod written;
 
 use std::path::{Path, PathBuf};
 
-use weir_planner::{Blocks, Class, Objective, Problem, Scheme, Served};
+use weir_planner::{Blocks, Class, Objective, Problem, Scheme, ServedModel};
 
 pub use written::{read as read_plan, text as plan_text};
 
@@ -151,7 +151,7 @@ fn class(name: &str, fields: &mut Fields<'_>, reports: &mut Reports) -> Option<C
     })
 }
 
-fn model(name: &str, fields: &mut Fields<'_>, folder: &Path, reports: &mut Reports) -> Option<Served> {
+fn model(name: &str, fields: &mut Fields<'_>, folder: &Path, reports: &mut Reports) -> Option<ServedModel> {
     fields.expect(&["slo", "weight", "profile"], false, reports);
     let slo = fields.span("slo", reports);
     let weight = fields.positive("weight", reports);
@@ -173,7 +173,7 @@ fn model(name: &str, fields: &mut Fields<'_>, folder: &Path, reports: &mut Repor
     let blocks = profile
         .given()
         .and_then(|spot| blocks(&spot.value, spot.at, folder, reports));
-    Some(Served {
+    Some(ServedModel {
         name: name.to_owned(),
         slo: slo.into_value()?,
         weight: weight.into_value().unwrap_or(1.0),

@@ -9,7 +9,7 @@ use weir_flow::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
 use weir_graph::{Graph, Problems, parse, planning};
-use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
+use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
 use weir_types::Span;
 
 /// One vertex of every kind; most tests change a line of it.
@@ -225,7 +225,7 @@ fn plan() -> String {
     };
     let problem = Problem {
         classes: vec![class("fast"), class("slow")],
-        models: vec![Served {
+        models: vec![ServedModel {
             name: "reader".to_owned(),
             slo: Span::from_millis(60),
             weight: 1.0,

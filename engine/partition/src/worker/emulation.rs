@@ -54,8 +54,8 @@ impl Emulation {
 pub(super) fn keep(desk: &Desk, declared: Span, owed: &mut SleepCompensator) {
     if declared > Span::ZERO {
         let began = desk.own_now();
-        std::thread::sleep(duration(owed.sleep(declared)));
-        owed.took(declared, desk.own_now().since(began));
+        std::thread::sleep(duration(owed.sleep_duration(declared)));
+        owed.on_slept(declared, desk.own_now().since(began));
     }
 }
 

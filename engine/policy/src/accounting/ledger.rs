@@ -57,14 +57,14 @@ impl Counts {
 #[derive(Debug, Clone)]
 struct Account {
     stream: StreamId,
-    spent: Vec<(ModuleId, Span)>,
+    device_time: Vec<(ModuleId, Span)>,
 }
 
 /// Sums of time by module: their numbers are small and without gaps.
 #[derive(Debug, Clone, Default)]
-struct Times(Vec<Span>);
+struct DeviceTimes(Vec<Span>);
 
-impl Times {
+impl DeviceTimes {
     fn add(&mut self, module: ModuleId, span: Span) {
         if self.0.len() <= module.index() {
             self.0.resize(module.index() + 1, Span::ZERO);
@@ -72,7 +72,7 @@ impl Times {
         self.0[module.index()] += span;
     }
 
-    fn of(&self, module: ModuleId) -> Span {
+    fn total(&self, module: ModuleId) -> Span {
         self.0.get(module.index()).copied().unwrap_or_default()
     }
 }
@@ -85,16 +85,16 @@ pub struct Ledger {
     streams: BTreeMap<StreamId, Counts>,
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
     /// Device time by module.
-    busy: Times,
+    busy: DeviceTimes,
     /// The part of it that went into requests which were not delivered.
-    wasted: Times,
+    wasted: DeviceTimes,
     /// Empty lists of what was spent, for the next accounts.
-    blank: Vec<Vec<(ModuleId, Span)>>,
+    free_lists: Vec<Vec<(ModuleId, Span)>>,
 }
 
 impl Ledger {
     /// A request was sent. Says false, and changes nothing, where it is known already.
-    pub fn arrived(&mut self, request: RequestId, stream: StreamId) -> bool {
+    pub fn on_arrived(&mut self, request: RequestId, stream: StreamId) -> bool {
         if self.open.get(request).is_some() {
             return false;
         }
@@ -102,7 +102,7 @@ impl Ledger {
             request,
             Account {
                 stream,
-                spent: self.blank.pop().unwrap_or_default(),
+                device_time: self.free_lists.pop().unwrap_or_default(),
             },
         );
         for counts in [&mut self.total, self.streams.entry(stream).or_default()] {
@@ -113,17 +113,17 @@ impl Ledger {
     }
 
     /// Device time went into a request, whether or not it is still under way.
-    pub fn spent(&mut self, request: RequestId, module: ModuleId, span: Span) {
+    pub fn on_spent(&mut self, request: RequestId, module: ModuleId, span: Span) {
         self.busy.add(module, span);
         match self.open.get_mut(request) {
-            Some(account) => account.spent.push((module, span)),
+            Some(account) => account.device_time.push((module, span)),
             // It ended while it ran: nobody waits for the result.
             None => self.wasted.add(module, span),
         }
     }
 
     /// A request ended. Says false, and changes nothing, where it had ended already.
-    pub fn ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
+    pub fn on_ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
         let Some(mut account) = self.open.remove(request) else {
             return false;
         };
@@ -139,18 +139,18 @@ impl Ledger {
             *self.drops.entry((module, reason)).or_default() += 1;
         }
         if outcome != Outcome::Delivered {
-            for (module, span) in &account.spent {
+            for (module, span) in &account.device_time {
                 self.wasted.add(*module, *span);
             }
         }
-        account.spent.clear();
-        self.blank.push(account.spent);
+        account.device_time.clear();
+        self.free_lists.push(account.device_time);
         true
     }
 
     /// Requests that are on their way, with their streams, oldest first.
     #[must_use]
-    pub fn open(&self) -> Vec<(RequestId, StreamId)> {
+    pub fn open_requests(&self) -> Vec<(RequestId, StreamId)> {
         self.open
             .iter()
             .map(|(request, account)| (request, account.stream))
@@ -178,8 +178,8 @@ impl Ledger {
 
     /// Device time of a module, and the part of it that went into requests which were not delivered.
     #[must_use]
-    pub fn time(&self, module: ModuleId) -> (Span, Span) {
-        (self.busy.of(module), self.wasted.of(module))
+    pub fn device_time(&self, module: ModuleId) -> (Span, Span) {
+        (self.busy.total(module), self.wasted.total(module))
     }
 
     /// Device time spent in vain over all device time.
@@ -204,20 +204,20 @@ mod tests {
     proptest! {
         /// Whatever is told, in whatever order, the books add up and no request ends twice.
         #[test]
-        fn the_books_always_add_up(facts in prop::collection::vec((0_u8..4, 0_u64..30, 0_u32..3), 0..300)) {
+        fn requests_are_conserved_after_every_event(facts in prop::collection::vec((0_u8..4, 0_u64..30, 0_u32..3), 0..300)) {
             let mut ledger = Ledger::default();
             let mut ended = 0;
             for (kind, request, stream) in facts {
                 let id = RequestId(request);
                 match kind {
-                    0 => { ledger.arrived(id, StreamId(stream)); }
-                    1 => ended += u64::from(ledger.ended(id, Outcome::Delivered)),
-                    2 => ended += u64::from(ledger.ended(id, Outcome::Dropped(None, DropReason::Infeasible))),
-                    _ => ledger.spent(id, ModuleId(stream), Span::from_micros(5)),
+                    0 => { ledger.on_arrived(id, StreamId(stream)); }
+                    1 => ended += u64::from(ledger.on_ended(id, Outcome::Delivered)),
+                    2 => ended += u64::from(ledger.on_ended(id, Outcome::Dropped(None, DropReason::Infeasible))),
+                    _ => ledger.on_spent(id, ModuleId(stream), Span::from_micros(5)),
                 }
                 let total = ledger.total();
                 prop_assert!(total.is_balanced());
-                prop_assert_eq!(total.in_flight as usize, ledger.open().len());
+                prop_assert_eq!(total.in_flight as usize, ledger.open_requests().len());
                 prop_assert_eq!(total.delivered + total.dropped, ended);
                 let streams: u64 = (0..3).map(|stream| ledger.stream(StreamId(stream)).arrived).sum();
                 prop_assert_eq!(streams, total.arrived);
@@ -230,17 +230,17 @@ mod tests {
     fn time_in_requests_that_were_not_delivered_is_wasted() {
         let mut ledger = Ledger::default();
         for request in [1, 2] {
-            ledger.arrived(RequestId(request), StreamId(0));
-            ledger.spent(RequestId(request), ModuleId(0), Span::from_millis(10));
+            ledger.on_arrived(RequestId(request), StreamId(0));
+            ledger.on_spent(RequestId(request), ModuleId(0), Span::from_millis(10));
         }
-        ledger.ended(RequestId(1), Outcome::Delivered);
-        ledger.ended(
+        ledger.on_ended(RequestId(1), Outcome::Delivered);
+        ledger.on_ended(
             RequestId(2),
             Outcome::Dropped(Some(ModuleId(1)), DropReason::Infeasible),
         );
-        ledger.spent(RequestId(2), ModuleId(0), Span::from_millis(20));
+        ledger.on_spent(RequestId(2), ModuleId(0), Span::from_millis(20));
         assert_eq!(
-            ledger.time(ModuleId(0)),
+            ledger.device_time(ModuleId(0)),
             (Span::from_millis(40), Span::from_millis(30))
         );
         assert_eq!(ledger.invalid_rate(), 0.75);

@@ -164,30 +164,30 @@ pub struct ModuleStats {
 
 impl ModuleStats {
     /// A batch ran.
-    pub fn on_run(&mut self, parts: &[BatchSlice]) {
+    pub fn on_run(&mut self, slices: &[BatchSlice]) {
         self.batches += 1;
-        for part in parts {
-            self.items += u64::from(part.count);
-            if part.first == 0 {
-                self.queue.observe(part.queued);
-                self.wait.observe(part.waited);
+        for slice in slices {
+            self.items += u64::from(slice.count);
+            if slice.first == 0 {
+                self.queue.observe(slice.queued);
+                self.wait.observe(slice.waited);
             }
         }
     }
 
     /// A batch came back.
-    pub fn took(&mut self, took: Span, failed: bool) {
+    pub fn on_batch_done(&mut self, took: Span, failed: bool) {
         self.exec.observe(took);
         self.failed += u64::from(failed);
     }
 
     /// What the model gives looks wrong.
-    pub fn warn(&mut self, warning: String) {
+    pub fn add_warning(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
     /// How often the priority has changed by now.
-    pub fn priority_switches(&mut self, switches: u64) {
+    pub fn set_priority_switches(&mut self, switches: u64) {
         self.priority_switches = switches;
     }
 
@@ -224,7 +224,7 @@ pub struct RunStats {
 
 impl RunStats {
     /// A request came out, in time or late.
-    pub fn came_out(&mut self, stream: StreamId, latency: Span) {
+    pub fn on_completed(&mut self, stream: StreamId, latency: Span) {
         self.latency.observe(latency);
         self.streams.entry(stream).or_default().observe(latency);
     }
@@ -257,8 +257,8 @@ impl RunStats {
                 .filter(|(at, ..)| *at == Some(id))
                 .map(|(.., count)| count)
                 .sum();
-            let tally = self.modules.get(&id).cloned().unwrap_or_default();
-            tally.report(ledger.time(id), dropped)
+            let stats = self.modules.get(&id).cloned().unwrap_or_default();
+            stats.report(ledger.device_time(id), dropped)
         };
         let place = |at: Option<ModuleId>| match at {
             Some(id) => modules

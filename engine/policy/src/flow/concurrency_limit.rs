@@ -65,14 +65,14 @@ impl ConcurrencyLimit {
 
     /// A frame has come; `memory` says whether its bytes can be had.
     pub fn admit(&mut self, memory: bool) -> Admission {
-        let room = self.in_flight < self.limit;
-        match (room && memory, self.spec.overflow) {
+        let has_capacity = self.in_flight < self.limit;
+        match (has_capacity && memory, self.spec.overflow) {
             (true, _) => {
                 self.in_flight += 1;
                 Admission::Enter
             }
             (false, Overflow::Backpressure) => Admission::Wait,
-            (false, Overflow::Drop) if room => Admission::Drop(DropReason::MemoryFull),
+            (false, Overflow::Drop) if has_capacity => Admission::Drop(DropReason::MemoryFull),
             (false, Overflow::Drop) => Admission::Drop(DropReason::StreamFull),
         }
     }
@@ -108,7 +108,7 @@ impl ConcurrencyLimit {
 mod tests {
     use super::*;
 
-    fn gate(overflow: Overflow, initial: u32) -> ConcurrencyLimit {
+    fn limit(overflow: Overflow, initial: u32) -> ConcurrencyLimit {
         ConcurrencyLimit::new(ConcurrencyLimitSpec {
             overflow,
             initial,
@@ -118,21 +118,21 @@ mod tests {
     }
 
     #[test]
-    fn a_full_stream_drops_or_holds() {
-        let mut live = gate(Overflow::Drop, 1);
+    fn a_stream_at_its_limit_drops_or_waits() {
+        let mut live = limit(Overflow::Drop, 1);
         assert_eq!(live.admit(false), Admission::Drop(DropReason::MemoryFull));
         assert_eq!(live.admit(true), Admission::Enter);
         assert_eq!(live.admit(true), Admission::Drop(DropReason::StreamFull));
         live.on_ended(Span::ZERO);
         assert_eq!(live.admit(true), Admission::Enter);
-        let mut archive = gate(Overflow::Backpressure, 1);
+        let mut archive = limit(Overflow::Backpressure, 1);
         assert_eq!(archive.admit(true), Admission::Enter);
         assert_eq!(archive.admit(true), Admission::Wait);
     }
 
     #[test]
-    fn a_held_stream_fits_itself_to_what_the_graph_can_do() {
-        let mut archive = gate(Overflow::Backpressure, 4);
+    fn the_limit_of_a_lossless_stream_follows_the_latency() {
+        let mut archive = limit(Overflow::Backpressure, 4);
         let mut rounds = |held_ms: u64| {
             for _ in 0..20 {
                 while archive.admit(true) == Admission::Enter {}

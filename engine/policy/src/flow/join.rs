@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_goes_on_when_all_its_parts_have_come() {
+    fn a_request_is_merged_when_all_branches_have_arrived() {
         let mut join = Join::default();
         let mut branch =
             |request, branch| join.on_branch(RequestId(request), 3, branch, |whole, branch| *whole += branch);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_part_passes_straight_through() {
+    fn a_single_branch_passes_at_once() {
         assert_eq!(Join::default().on_branch(RequestId(1), 1, 5, |_, _| ()), Some(5));
     }
 }

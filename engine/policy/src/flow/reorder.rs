@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use weir_types::{RequestId, StreamId};
 
 #[derive(Debug, Clone)]
-enum Place<T> {
+enum Entry<T> {
     /// On its way.
     Open,
     /// Ready to leave, or ended with nothing to show.
@@ -15,7 +15,7 @@ enum Place<T> {
 /// Holds results back until all before them in their stream have ended. Bounded by the requests under way.
 #[derive(Debug, Clone)]
 pub struct ReorderBuffer<T> {
-    streams: BTreeMap<StreamId, VecDeque<(RequestId, Place<T>)>>,
+    streams: BTreeMap<StreamId, VecDeque<(RequestId, Entry<T>)>>,
 }
 
 impl<T> Default for ReorderBuffer<T> {
@@ -32,25 +32,25 @@ impl<T> ReorderBuffer<T> {
         self.streams
             .entry(stream)
             .or_default()
-            .push_back((request, Place::Open));
+            .push_back((request, Entry::Open));
     }
 
     /// A request ended, with a result or with nothing; gives what may leave now, in order.
     pub fn on_ended(&mut self, stream: StreamId, request: RequestId, result: Option<T>) -> Vec<T> {
-        let Some(line) = self.streams.get_mut(&stream) else {
+        let Some(queue) = self.streams.get_mut(&stream) else {
             return Vec::new();
         };
         // Requests of a stream are numbered in the order of sending.
-        if let Ok(at) = line.binary_search_by_key(&request, |(request, _)| *request) {
-            line[at].1 = Place::Ended(result);
+        if let Ok(at) = queue.binary_search_by_key(&request, |(request, _)| *request) {
+            queue[at].1 = Entry::Ended(result);
         }
-        let mut leaving = Vec::new();
-        while let Some((_, Place::Ended(_))) = line.front() {
-            if let Some((_, Place::Ended(Some(result)))) = line.pop_front() {
-                leaving.push(result);
+        let mut released = Vec::new();
+        while let Some((_, Entry::Ended(_))) = queue.front() {
+            if let Some((_, Entry::Ended(Some(result)))) = queue.pop_front() {
+                released.push(result);
             }
         }
-        leaving
+        released
     }
 
     /// Results that wait for one before them.
@@ -59,7 +59,7 @@ impl<T> ReorderBuffer<T> {
         self.streams
             .values()
             .flatten()
-            .filter(|(_, place)| matches!(place, Place::Ended(Some(_))))
+            .filter(|(_, entry)| matches!(entry, Entry::Ended(Some(_))))
             .count()
     }
 }
@@ -73,20 +73,20 @@ mod tests {
     proptest! {
         /// In whatever order requests end, results leave in the order of sending and none is lost.
         #[test]
-        fn results_leave_in_order(order in Just((0_u64..40).collect::<Vec<_>>()).prop_shuffle(), kept in prop::collection::vec(any::<bool>(), 40)) {
+        fn results_are_released_in_order(order in Just((0_u64..40).collect::<Vec<_>>()).prop_shuffle(), kept in prop::collection::vec(any::<bool>(), 40)) {
             let mut buffer = ReorderBuffer::default();
             let stream = |request: u64| StreamId((request % 3) as u32);
             for request in 0..40 {
                 buffer.on_sent(stream(request), RequestId(request));
             }
-            let mut left: BTreeMap<StreamId, Vec<u64>> = BTreeMap::new();
+            let mut released_by_stream: BTreeMap<StreamId, Vec<u64>> = BTreeMap::new();
             for request in order {
                 let result = kept[request as usize].then_some(request);
-                let leaving = buffer.on_ended(stream(request), RequestId(request), result);
-                left.entry(stream(request)).or_default().extend(leaving);
+                let released = buffer.on_ended(stream(request), RequestId(request), result);
+                released_by_stream.entry(stream(request)).or_default().extend(released);
             }
             prop_assert_eq!(buffer.len(), 0);
-            for (id, results) in left {
+            for (id, results) in released_by_stream {
                 let expected: Vec<u64> =
                     (0..40).filter(|&request| stream(request) == id && kept[request as usize]).collect();
                 prop_assert_eq!(results, expected);

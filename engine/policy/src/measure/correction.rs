@@ -23,27 +23,27 @@ impl Correction {
     /// Weight of a new measurement.
     const GAIN: f64 = 0.1;
     /// A single measurement counts as no more than this many times its expectation: a stall is not a trend.
-    const MOST: f64 = 8.0;
+    const MAX_RATIO: f64 = 8.0;
 
     /// Takes in one measurement.
-    pub(crate) fn measured(&mut self, expected: Span, actual: Span) {
+    pub(crate) fn on_measured(&mut self, expected: Span, actual: Span) {
         if expected == Span::ZERO {
             return;
         }
-        let ratio = (actual.micros() as f64 / expected.micros() as f64).min(Self::MOST);
+        let ratio = (actual.micros() as f64 / expected.micros() as f64).min(Self::MAX_RATIO);
         self.deviation += Self::GAIN * ((ratio - self.ratio).abs() - self.deviation);
         self.ratio += Self::GAIN * (ratio - self.ratio);
     }
 
     /// What is to be expected of a batch that the profile gives `duration`.
     #[must_use]
-    pub(crate) fn expected(&self, duration: Span) -> Span {
+    pub(crate) fn expected_duration(&self, duration: Span) -> Span {
         duration.scale(self.ratio)
     }
 
     /// What is to be expected with a margin of one mean deviation: what a promise is made on.
     #[must_use]
-    pub(crate) fn promised(&self, duration: Span) -> Span {
+    pub(crate) fn duration_with_margin(&self, duration: Span) -> Span {
         duration.scale(self.ratio + self.deviation)
     }
 
@@ -59,16 +59,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_device_is_believed() {
+    fn durations_follow_a_slow_device() {
         let mut correction = Correction::default();
         let (expected, actual) = (Span::from_millis(10), Span::from_millis(20));
         for _ in 0..100 {
-            correction.measured(expected, actual);
+            correction.on_measured(expected, actual);
         }
-        assert_eq!(correction.expected(expected), actual);
-        correction.measured(expected, Span::from_secs(60));
+        assert_eq!(correction.expected_duration(expected), actual);
+        correction.on_measured(expected, Span::from_secs(60));
         assert!(
-            correction.expected(expected) < Span::from_millis(30),
+            correction.expected_duration(expected) < Span::from_millis(30),
             "one stall is not a trend"
         );
     }

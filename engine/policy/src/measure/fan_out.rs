@@ -22,14 +22,14 @@ pub struct FanOut {
 impl FanOut {
     /// A request of `stream` brought so many items.
     pub(crate) fn on_items(&mut self, stream: StreamId, items: u32) {
-        let place = stream.index();
-        if place >= MAX_STREAMS {
+        let index = stream.index();
+        if index >= MAX_STREAMS {
             return;
         }
-        if place >= self.streams.len() {
-            self.streams.resize(place + 1, -1.0);
+        if index >= self.streams.len() {
+            self.streams.resize(index + 1, -1.0);
         }
-        let mean = &mut self.streams[place];
+        let mean = &mut self.streams[index];
         if *mean < 0.0 {
             *mean = items as f32;
         } else {
@@ -43,7 +43,7 @@ impl FanOut {
     }
 
     /// As it is told to others: nothing where every request brings one item.
-    pub(crate) fn told(&self) -> Self {
+    pub(crate) fn summary(&self) -> Self {
         if self.varies() {
             self.clone()
         } else {
@@ -53,7 +53,7 @@ impl FanOut {
 
     /// Expected items of the next request of `stream`; `None` where it is not known.
     #[must_use]
-    pub fn of(&self, stream: StreamId) -> Option<f64> {
+    pub fn expected_items(&self, stream: StreamId) -> Option<f64> {
         let mean = self.streams.get(stream.index()).copied()?;
         (mean >= 0.0).then_some(f64::from(mean))
     }
@@ -70,21 +70,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_follows_a_stream_and_keeps_streams_apart() {
+    fn expected_items_follow_each_stream_separately() {
         let mut fan_out = FanOut::default();
         for _ in 0..30 {
             fan_out.on_items(StreamId(0), 4);
             fan_out.on_items(StreamId(2), 0);
         }
-        let told = fan_out.told();
-        assert!((told.of(StreamId(0)).unwrap() - 4.0).abs() < 0.01);
-        assert_eq!(told.of(StreamId(2)), Some(0.0));
-        assert_eq!((told.of(StreamId(1)), told.of(StreamId(9))), (None, None));
+        let summary = fan_out.summary();
+        assert!((summary.expected_items(StreamId(0)).unwrap() - 4.0).abs() < 0.01);
+        assert_eq!(summary.expected_items(StreamId(2)), Some(0.0));
+        assert_eq!(
+            (
+                summary.expected_items(StreamId(1)),
+                summary.expected_items(StreamId(9))
+            ),
+            (None, None)
+        );
         for _ in 0..4 {
             fan_out.on_items(StreamId(0), 0);
         }
         assert!(
-            fan_out.of(StreamId(0)).unwrap() < 1.0,
+            fan_out.expected_items(StreamId(0)).unwrap() < 1.0,
             "a change is seen within a few frames"
         );
     }

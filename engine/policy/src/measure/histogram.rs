@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
 /// Buckets to a doubling.
-const FINENESS: u32 = 64;
+const BUCKETS_PER_DOUBLING: u32 = 64;
 
 /// Counts of spans by size.
 #[derive(Debug, Clone, Default)]
@@ -47,15 +47,15 @@ impl Histogram {
         self.count
     }
 
-    /// The span below which `share` of them lie.
+    /// The span below which `quantile` of them lie.
     #[must_use]
-    pub fn quantile(&self, share: f64) -> Span {
-        let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
+    pub fn quantile(&self, quantile: f64) -> Span {
+        let rank = (self.count as f64 * quantile).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                return Span::from_micros(upper(bucket)).min(self.max);
+                return Span::from_micros(upper_bound(bucket)).min(self.max);
             }
         }
         self.max
@@ -64,7 +64,7 @@ impl Histogram {
     /// The usual quantiles, in milliseconds.
     #[must_use]
     pub fn quantiles(&self) -> Quantiles {
-        let ms = |share| self.quantile(share).as_millis_f64();
+        let ms = |quantile| self.quantile(quantile).as_millis_f64();
         Quantiles {
             p50: ms(0.5),
             p90: ms(0.9),
@@ -77,22 +77,22 @@ impl Histogram {
 
 /// Below 128 us a bucket a microsecond; above, 64 buckets to a doubling.
 fn bucket(micros: u64) -> usize {
-    let linear = u64::from(2 * FINENESS);
+    let linear = u64::from(2 * BUCKETS_PER_DOUBLING);
     if micros < linear {
         return micros as usize;
     }
-    let shift = micros.ilog2() - FINENESS.ilog2();
-    (shift as usize) * FINENESS as usize + (micros >> shift) as usize
+    let shift = micros.ilog2() - BUCKETS_PER_DOUBLING.ilog2();
+    (shift as usize) * BUCKETS_PER_DOUBLING as usize + (micros >> shift) as usize
 }
 
 /// Largest value of a bucket.
-fn upper(bucket: usize) -> u64 {
-    let fineness = FINENESS as usize;
-    if bucket < 2 * fineness {
+fn upper_bound(bucket: usize) -> u64 {
+    let buckets = BUCKETS_PER_DOUBLING as usize;
+    if bucket < 2 * buckets {
         return bucket as u64;
     }
-    let shift = bucket / fineness - 1;
-    let top = (bucket % fineness + fineness) as u64;
+    let shift = bucket / buckets - 1;
+    let top = (bucket % buckets + buckets) as u64;
     ((top + 1) << shift) - 1
 }
 
@@ -105,13 +105,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_bucket_holds_its_values_within_two_percent(micros in 0_u64..1_000_000_000_000) {
-            let top = upper(bucket(micros));
+            let top = upper_bound(bucket(micros));
             prop_assert!(top >= micros && top as f64 <= micros as f64 * 1.02 + 1.0);
         }
     }
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_list() {
+    fn quantiles_match_the_sorted_values() {
         let mut histogram = Histogram::default();
         for ms in 1..=100 {
             histogram.observe(Span::from_millis(ms));

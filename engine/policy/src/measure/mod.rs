@@ -3,5 +3,5 @@
 pub(crate) mod correction;
 pub(crate) mod fan_out;
 pub(crate) mod histogram;
-pub(crate) mod profile_reset;
+pub(crate) mod starvation_reset;
 pub(crate) mod window;

@@ -9,7 +9,7 @@ const CELLS: u64 = 50;
 struct Cell {
     sum: f64,
     count: u64,
-    largest: f64,
+    max: f64,
 }
 
 /// A sliding window over observations, which come in the order of time.
@@ -46,21 +46,21 @@ impl Window {
     #[inline]
     pub fn observe(&mut self, value: f64, now: Timestamp) {
         if now >= self.until {
-            self.move_to(now);
+            self.advance(now);
         }
         let cell = &mut self.ring[self.place];
         cell.sum += value;
         cell.count += 1;
-        if value > cell.largest {
-            cell.largest = value;
+        if value > cell.max {
+            cell.max = value;
         }
         self.total += value;
     }
 
     /// Makes the cell of `now` the youngest; as many of the oldest are forgotten.
-    fn move_to(&mut self, now: Timestamp) {
+    fn advance(&mut self, now: Timestamp) {
         let number = self.number(now);
-        for place in passed(self.head, number) {
+        for place in expired_places(self.head, number) {
             self.total -= self.ring[place].sum;
             self.ring[place] = Cell::default();
         }
@@ -100,16 +100,15 @@ impl Window {
 
     /// Largest observation; 0 without any.
     #[must_use]
-    pub fn largest(&self, now: Timestamp) -> f64 {
-        self.recent(now)
-            .fold(0.0, |largest, (_, cell)| largest.max(cell.largest))
+    pub fn max(&self, now: Timestamp) -> f64 {
+        self.recent(now).fold(0.0, |max, (_, cell)| max.max(cell.max))
     }
 
     /// Sum of the observations.
     #[must_use]
     pub fn sum(&self, now: Timestamp) -> f64 {
-        let passed = passed(self.head, self.number(now));
-        self.total - passed.map(|place| self.ring[place].sum).sum::<f64>()
+        let expired_places = expired_places(self.head, self.number(now));
+        self.total - expired_places.map(|place| self.ring[place].sum).sum::<f64>()
     }
 
     /// Sum a second, over the window or over the time since `began` where that is shorter.
@@ -121,9 +120,9 @@ impl Window {
 }
 
 /// Places of the cells that are forgotten as the youngest moves from `head` to `number`.
-fn passed(head: u64, number: u64) -> impl Iterator<Item = usize> {
-    let passed = (number - head).min(CELLS);
-    (head + 1..=head + passed).map(|number| (number % CELLS) as usize)
+fn expired_places(head: u64, number: u64) -> impl Iterator<Item = usize> {
+    let count = (number - head).min(CELLS);
+    (head + 1..=head + count).map(|number| (number % CELLS) as usize)
 }
 
 #[cfg(test)]
@@ -139,7 +138,7 @@ mod tests {
     proptest! {
         /// It holds what was observed in the present cell and as many before it as there are.
         #[test]
-        fn it_holds_what_was_observed_lately(seen in prop::collection::vec((0_u64..400, 0_u32..9), 0..200), later in 0_u64..2_000) {
+        fn it_holds_the_observations_within_the_window(seen in prop::collection::vec((0_u64..400, 0_u32..9), 0..200), later in 0_u64..2_000) {
             // Cells of 10 ms.
             let mut window = Window::new(Span::from_millis(500));
             let mut all = Vec::new();
@@ -153,7 +152,7 @@ mod tests {
             all.retain(|(then, _)| now / 10 - then / 10 < CELLS);
             let sum: f64 = all.iter().map(|(_, value)| value).sum();
             prop_assert_eq!(window.sum(at(now)), sum);
-            prop_assert_eq!(window.largest(at(now)), all.iter().map(|(_, value)| *value).fold(0.0, f64::max));
+            prop_assert_eq!(window.max(at(now)), all.iter().map(|(_, value)| *value).fold(0.0, f64::max));
             let weight = |then: &u64| (CELLS - (now / 10 - then / 10)) as f64;
             let weights: f64 = all.iter().map(|(then, _)| weight(then)).sum();
             let mean = all.iter().map(|(then, value)| weight(then) * value).sum::<f64>() / weights;
@@ -185,6 +184,6 @@ mod tests {
             window.observe(1.0, at(ms));
         }
         assert!((window.rate(at(1_000), at(0)) - 100.0).abs() < 2.0);
-        assert_eq!(window.largest(at(1_000)), 1.0);
+        assert_eq!(window.max(at(1_000)), 1.0);
     }
 }

@@ -70,7 +70,7 @@ impl Module {
     /// What a request is ordered by: its deadline, moved by lot so that those about equally urgent share the losses; or
     /// its arrival.
     fn key(&self, request: RequestId, entry: &Entry) -> Timestamp {
-        if self.priority.by_arrival() {
+        if self.priority.is_fcfs() {
             return entry.arrived_at;
         }
         let deadline = entry.sent_at + self.spec.slo;

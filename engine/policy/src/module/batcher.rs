@@ -61,7 +61,7 @@ impl Module {
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
         };
-        let (slot, expected) = (worker.slot, worker.correction.expected(profiled));
+        let (slot, expected) = (worker.slot, worker.correction.expected_duration(profiled));
         worker.free_at = now + expected;
         worker.busy = true;
         let batch = self.start_batch(slot, &slices, None);
@@ -327,7 +327,7 @@ impl Module {
             return takes * rounds;
         }
         let profiled = self.profiled(filled.max(1));
-        let promised = |worker: &WorkerView| worker.correction.promised(profiled);
+        let promised = |worker: &WorkerView| worker.correction.duration_with_margin(profiled);
         self.workers.at(place).map_or(profiled, promised) * rounds
     }
 

@@ -40,7 +40,7 @@ impl Module {
         let promised = self
             .workers
             .at(place)
-            .map_or(takes, |lane| lane.correction.promised(takes));
+            .map_or(takes, |lane| lane.correction.duration_with_margin(takes));
         let opening = Opening {
             place,
             start: now,
@@ -160,7 +160,7 @@ impl Module {
         let promised = self
             .workers
             .iter()
-            .map(|lane| lane.correction.promised(planned))
+            .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
         self.downstream_estimate.downstream + leeway + self.spec.slo / LEEWAY

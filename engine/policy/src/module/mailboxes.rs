@@ -227,7 +227,7 @@ impl MailboxSet {
         if let Some((_, partially_run)) = from.partially_run.first() {
             return Some(*partially_run);
         }
-        let first = |line: &Depq<()>| line.from(slack.from).next().map(|(key, _)| key);
+        let first = |line: &Depq<()>| line.range_from(slack.from).next().map(|(key, _)| key);
         let deprioritized = !from.deprioritized.is_empty()
             && match (first(&from.waiting), first(&from.deprioritized)) {
                 (Some(waiting), Some(deprioritized)) => {
@@ -340,10 +340,10 @@ fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
         return Some(first);
     }
     let by_lot = line
-        .from(slack.earliest())
+        .range_from(slack.earliest())
         .take(MAX_CANDIDATES)
         .find(|&(key, request)| has_time(key, request));
-    match by_lot.or_else(|| line.from(slack.from).next()) {
+    match by_lot.or_else(|| line.range_from(slack.from).next()) {
         Some((key, request)) => line.remove(key, request).map(|()| request),
         None => line.pop(End::High).map(|(_, request, ())| request),
     }

@@ -11,11 +11,11 @@ use crate::measure::fan_out::FanOut;
 use crate::measure::window::Window;
 use crate::pard::batch_wait::BatchWaitSamples;
 use crate::pard::estimator::{Queueing, WaitTerm};
-use crate::pard::state_planner::{ModuleState, StatePlanner, due};
+use crate::pard::state_planner::{ModuleState, StatePlanner, is_publish_due};
 use crate::queue::depq::End;
 use crate::strategy::{Sizing, Strategies};
 use crate::weir::cost_limit::CostLimit;
-use crate::weir::joint_batching::JointSizing;
+use crate::weir::joint_batching::JointBatching;
 
 /// Over which arrivals are counted as the present rate.
 const PRESENT: Span = Span::from_secs(1);
@@ -196,7 +196,7 @@ impl Module {
             .micros()
             .abs_diff(self.metrics.published_queueing.micros());
         let news = promptly && moved > self.spec.slo.micros() / NEWS;
-        if due(self.metrics.published, now) || news || self.publishes_fan_out() {
+        if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
             self.publish(now, effects);
         }
         if std::mem::take(&mut self.stale) {
@@ -212,7 +212,7 @@ impl Module {
             return;
         }
         let state = ModuleState {
-            fan_out: self.metrics.fan_out.told(),
+            fan_out: self.metrics.fan_out.summary(),
             ..self.planner.state(self.spec.id).clone()
         };
         self.publish_state(state, now, effects);
@@ -263,10 +263,10 @@ impl Module {
             .metrics
             .latency
             .as_ref()
-            .map_or(0.0, |latency| latency.largest(now));
+            .map_or(0.0, |latency| latency.max(now));
         ModuleState {
             module: self.spec.id,
-            queueing,
+            queueing_delay: queueing,
             duration,
             waits: self
                 .metrics
@@ -274,16 +274,16 @@ impl Module {
                 .as_mut()
                 .map(BatchWaitSamples::sketch)
                 .unwrap_or_default(),
-            worst: Span::from_micros(worst as u64).max(duration),
-            input: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
+            worst_latency: Span::from_micros(worst as u64).max(duration),
+            input_rate: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
                 self.metrics.present.rate(now, first_arrival_at)
             }),
             throughput: self.throughput(),
             workers: self.workers.up() as f64 * self.metrics.share,
-            items: self.metrics.demand,
-            fan_out: self.metrics.fan_out.told(),
+            items_per_request: self.metrics.demand,
+            fan_out: self.metrics.fan_out.summary(),
             cost_limit: self.metrics.cost_limit.limit(),
-            ratio: self.workers.ratio(),
+            duration_ratio: self.workers.ratio(),
         }
     }
 
@@ -295,7 +295,7 @@ impl Module {
             &self.spec,
             &self.strategies,
             &self.planner,
-            &mut self.joint_sizing,
+            &mut self.joint_batching,
             self.workers.ratio(),
         );
     }
@@ -306,7 +306,7 @@ pub(super) fn batch_size(
     spec: &ModuleSpec,
     strategies: &Strategies,
     planner: &StatePlanner,
-    joint: &mut JointSizing,
+    joint: &mut JointBatching,
     ratio: f64,
 ) -> u32 {
     let mut together = || {

@@ -25,14 +25,14 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
-use crate::measure::profile_reset::StarvationReset;
+use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
 use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
 use crate::reservations::PathRequest;
 use crate::slots::Bid;
 use crate::strategy::{BatchBinding, Mailboxes, Strategies};
 use crate::weir::branch_shedding::BranchShedding;
-use crate::weir::joint_batching::JointSizing;
+use crate::weir::joint_batching::JointBatching;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
@@ -60,10 +60,10 @@ pub struct Module {
     downstream_estimate: DownstreamEstimate,
     priority: AdaptivePriority,
     metrics: ModuleMetrics,
+    joint_batching: JointBatching,
     overload: OverloadTracker,
     /// What is about to arrive downstream, where that decides anything.
     branch_shedding: Option<BranchShedding>,
-    joint_sizing: JointSizing,
     mailboxes: MailboxSet,
     workers: Workers,
     starvation_reset: StarvationReset,
@@ -93,7 +93,7 @@ impl Module {
     #[must_use]
     pub fn new(spec: ModuleSpec) -> Self {
         let strategies = spec.policy.resolve();
-        let mut joint_sizing = JointSizing::default();
+        let mut joint_batching = JointBatching::default();
         let states = (0..)
             .zip(&spec.peers)
             .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
@@ -101,7 +101,7 @@ impl Module {
         let mut planner =
             StatePlanner::new(spec.id, spec.slo, strategies.estimation(), &spec.topology, states);
         let downstream_estimate = planner.downstream_estimate();
-        let batch_size = metrics::batch_size(&spec, &strategies, &planner, &mut joint_sizing, 1.0);
+        let batch_size = metrics::batch_size(&spec, &strategies, &planner, &mut joint_batching, 1.0);
         let workers = Workers::new(&spec.slots);
         Self {
             downstream_estimate,
@@ -127,7 +127,7 @@ impl Module {
             stale: false,
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
             planner,
-            joint_sizing,
+            joint_batching,
             strategies,
             spec,
         }

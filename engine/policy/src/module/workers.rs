@@ -110,7 +110,7 @@ impl Workers {
     pub(super) fn measured(&mut self, slot: SlotId, expected: Span, actual: Span) {
         let Some(worker) = self.of_mut(slot) else { return };
         let before = worker.correction.ratio();
-        worker.correction.measured(expected, actual);
+        worker.correction.on_measured(expected, actual);
         if worker.correction.ratio() != before {
             let sum: f64 = self.all.iter().map(|worker| worker.correction.ratio()).sum();
             self.ratio = sum / self.all.len().max(1) as f64;

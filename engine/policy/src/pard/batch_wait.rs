@@ -12,59 +12,59 @@ const SKETCH_POINTS: usize = 129;
 #[derive(Debug, Clone)]
 pub struct BatchWaitSamples {
     recent: VecDeque<u32>,
-    most: usize,
+    max_samples: usize,
     /// Those at the last sketch, ascending: few have come and gone since, so they need not all be sorted again.
     sorted: Vec<u32>,
     /// How many came since the last sketch, up to one more than are kept.
-    came: usize,
+    new_count: usize,
     /// Those that were forgotten since.
-    went: Vec<u32>,
+    removed: Vec<u32>,
 }
 
 impl BatchWaitSamples {
-    /// Keeps the last `most` waits.
+    /// Keeps the last `max_samples` waits.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub fn new(max_samples: usize) -> Self {
         Self {
             recent: VecDeque::new(),
-            most: most.max(1),
+            max_samples: max_samples.max(1),
             sorted: Vec::new(),
-            came: 0,
-            went: Vec::new(),
+            new_count: 0,
+            removed: Vec::new(),
         }
     }
 
     /// Takes in one wait.
     pub fn observe(&mut self, wait: Span) {
-        self.came = (self.came + 1).min(self.most + 1);
-        if self.recent.len() == self.most
-            && let Some(went) = self.recent.pop_front()
-            && !self.all_anew()
+        self.new_count = (self.new_count + 1).min(self.max_samples + 1);
+        if self.recent.len() == self.max_samples
+            && let Some(removed) = self.recent.pop_front()
+            && !self.is_replaced()
         {
-            self.went.push(went);
+            self.removed.push(removed);
         }
         self.recent
             .push_back(u32::try_from(wait.micros()).unwrap_or(u32::MAX));
     }
 
     /// Whether none of those at the last sketch is left.
-    fn all_anew(&self) -> bool {
-        self.came > self.most
+    fn is_replaced(&self) -> bool {
+        self.new_count > self.max_samples
     }
 
     /// Brings the sorted ones up to date.
     fn sort(&mut self) {
-        if self.all_anew() {
+        if self.is_replaced() {
             self.sorted = self.recent.iter().copied().collect();
             self.sorted.sort_unstable();
-        } else if self.came > 0 {
-            let mut came: Vec<u32> = self.recent.iter().rev().take(self.came).copied().collect();
-            came.sort_unstable();
-            self.went.sort_unstable();
-            self.sorted = exchanged(&self.sorted, &self.went, &came);
+        } else if self.new_count > 0 {
+            let mut added: Vec<u32> = self.recent.iter().rev().take(self.new_count).copied().collect();
+            added.sort_unstable();
+            self.removed.sort_unstable();
+            self.sorted = merged(&self.sorted, &self.removed, &added);
         }
-        self.came = 0;
-        self.went.clear();
+        self.new_count = 0;
+        self.removed.clear();
     }
 
     /// The distribution at evenly spaced ranks.
@@ -88,31 +88,31 @@ impl BatchWaitSamples {
     }
 }
 
-/// `all` without those that `went`, which are among them, and with those that `came`. All lists ascend. What lies between
+/// `all` without those that `removed`, which are among them, and with those that `new_count`. All lists ascend. What lies between
 /// two changes is copied in one piece.
-fn exchanged(all: &[u32], went: &[u32], came: &[u32]) -> Vec<u32> {
-    let mut changed = Vec::with_capacity(all.len() + came.len() - went.len());
-    let (mut went, mut came) = (went.iter().peekable(), came.iter().peekable());
+fn merged(all: &[u32], removed: &[u32], added: &[u32]) -> Vec<u32> {
+    let mut changed = Vec::with_capacity(all.len() + added.len() - removed.len());
+    let (mut removed, mut added) = (removed.iter().peekable(), added.iter().peekable());
     let mut rest = all;
     loop {
-        let next = match (went.peek(), came.peek()) {
+        let next = match (removed.peek(), added.peek()) {
             (None, None) => break,
-            (Some(&&gone), None) => gone,
+            (Some(&&old), None) => old,
             (None, Some(&&new)) => new,
-            (Some(&&gone), Some(&&new)) => gone.min(new),
+            (Some(&&old), Some(&&new)) => old.min(new),
         };
-        let (before, from) = rest.split_at(below(rest, next));
+        let (before, from) = rest.split_at(rank_of(rest, next));
         changed.extend_from_slice(before);
-        let leave = std::iter::from_fn(|| went.next_if(|gone| **gone == next)).count();
+        let leave = std::iter::from_fn(|| removed.next_if(|old| **old == next)).count();
         rest = &from[leave..];
-        changed.extend(std::iter::from_fn(|| came.next_if(|new| **new == next)));
+        changed.extend(std::iter::from_fn(|| added.next_if(|new| **new == next)));
     }
     changed.extend_from_slice(rest);
     changed
 }
 
 /// How many of `all`, ascending, are below `bound`: few, so they are looked for near the beginning.
-fn below(all: &[u32], bound: u32) -> usize {
+fn rank_of(all: &[u32], bound: u32) -> usize {
     let mut reach = 1;
     while all.get(reach).is_some_and(|wait| *wait < bound) {
         reach *= 2;
@@ -130,7 +130,7 @@ pub struct QuantileSketch {
 
 impl QuantileSketch {
     /// The distribution on a grid of cells: the share of waits in each, uniform between its points.
-    fn on_grid(&self, cell: f64) -> Vec<f64> {
+    fn cell_shares(&self, cell: f64) -> Vec<f64> {
         let last = self.points.last().copied().unwrap_or(0);
         let mut shares = vec![0.0; (f64::from(last) / cell) as usize + 1];
         if let [only] = self.points.as_slice() {
@@ -153,12 +153,12 @@ impl QuantileSketch {
     }
 
     /// The shortest wait in microseconds.
-    fn least(&self) -> f64 {
+    fn min(&self) -> f64 {
         f64::from(self.points.first().copied().unwrap_or(0))
     }
 
     /// The longest wait.
-    pub(crate) fn most(&self) -> Span {
+    pub(crate) fn max(&self) -> Span {
         Span::from_micros(self.points.last().copied().unwrap_or(0).into())
     }
 
@@ -178,32 +178,32 @@ const GRID: f64 = 512.0;
 /// scatter and in a tenth of the time.
 #[must_use]
 pub fn path_wait_quantile(path: &[&QuantileSketch], quantile: f64) -> Span {
-    let most: f64 = path.iter().map(|sketch| sketch.most().micros() as f64).sum();
-    if most < 1.0 {
+    let longest: f64 = path.iter().map(|sketch| sketch.max().micros() as f64).sum();
+    if longest < 1.0 {
         return Span::ZERO;
     }
-    let cell = most / GRID;
+    let cell = longest / GRID;
     let mut sum = vec![1.0];
-    for sketch in path.iter().filter(|sketch| sketch.most() > Span::ZERO) {
-        sum = convolved(&sum, &sketch.on_grid(cell));
+    for sketch in path.iter().filter(|sketch| sketch.max() > Span::ZERO) {
+        sum = convolution(&sum, &sketch.cell_shares(cell));
     }
-    let cells = path.iter().filter(|sketch| sketch.most() > Span::ZERO).count();
-    let mut below = 0.0;
-    let mut wait = most;
+    let cells = path.iter().filter(|sketch| sketch.max() > Span::ZERO).count();
+    let mut cumulative = 0.0;
+    let mut wait = longest;
     for (place, share) in sum.iter().enumerate() {
-        if below + share >= quantile && *share > 0.0 {
+        if cumulative + share >= quantile && *share > 0.0 {
             // A wait lies anywhere in its cell: the sum of so many, on the mean, that many halves further up.
-            let within = ((quantile - below) / share).max(0.0);
+            let within = ((quantile - cumulative) / share).max(0.0);
             wait = (place as f64 + within + (cells.saturating_sub(1)) as f64 / 2.0) * cell;
             break;
         }
-        below += share;
+        cumulative += share;
     }
-    let least: f64 = path.iter().map(|sketch| sketch.least()).sum();
-    Span::from_micros(wait.clamp(least, most).round() as u64)
+    let min: f64 = path.iter().map(|sketch| sketch.min()).sum();
+    Span::from_micros(wait.clamp(min, longest).round() as u64)
 }
 
-fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
+fn convolution(a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; a.len() + b.len() - 1];
     for (place, share) in a.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         for (of, with) in sum[place..].iter_mut().zip(b) {
@@ -272,20 +272,20 @@ mod tests {
             let path: Vec<&QuantileSketch> = path.iter().collect();
             let waits: Vec<Span> = (0..=40).map(|step| path_wait_quantile(&path, f64::from(step) / 40.0)).collect();
             prop_assert!(waits.is_sorted(), "{waits:?}");
-            let most: Span = path.iter().map(|sketch| sketch.most()).sum();
-            prop_assert!(waits[40] <= most);
+            let longest: Span = path.iter().map(|sketch| sketch.max()).sum();
+            prop_assert!(waits[40] <= longest);
         }
 
         /// However many come between two sketches, each is that of the last ones.
         #[test]
-        fn a_sketch_is_that_of_the_last_ones(most in 1_usize..60, came in prop::collection::vec((0_u64..30, any::<bool>()), 0..300)) {
-            let mut waits = BatchWaitSamples::new(most);
+        fn a_sketch_is_that_of_the_last_ones(max_samples in 1_usize..60, seen in prop::collection::vec((0_u64..30, any::<bool>()), 0..300)) {
+            let mut waits = BatchWaitSamples::new(max_samples);
             let mut all = Vec::new();
-            for (wait, look) in came {
+            for (wait, look) in seen {
                 waits.observe(Span::from_micros(wait));
                 all.push(wait as u32);
                 if look {
-                    let mut last = all[all.len().saturating_sub(most)..].to_vec();
+                    let mut last = all[all.len().saturating_sub(max_samples)..].to_vec();
                     last.sort_unstable();
                     prop_assert_eq!(waits.sketch().points, last);
                 }
@@ -300,12 +300,12 @@ mod tests {
             let drawn = |random: &mut Pcg64Mcg| path.iter().map(|sketch| draw(sketch, random)).sum::<f64>();
             let mut sums: Vec<f64> = (0..20_000).map(|_| drawn(&mut random)).collect();
             sums.sort_unstable_by(f64::total_cmp);
-            let most: Span = path.iter().map(|sketch| sketch.most()).sum();
+            let longest: Span = path.iter().map(|sketch| sketch.max()).sum();
             for quantile in [0.1_f64, 0.5, 0.9] {
                 let wait = path_wait_quantile(&path, quantile).micros() as f64;
                 // Between drawn quantiles to either side, give or take what the grid cannot tell.
                 let at = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile) as usize];
-                let grain = most.micros() as f64 / 100.0 + 2.0;
+                let grain = longest.micros() as f64 / 100.0 + 2.0;
                 prop_assert!(
                     at(quantile - 0.02) - grain <= wait && wait <= at(quantile + 0.02) + grain,
                     "{quantile}: {wait}, drawn {} (seed {seed})", at(quantile)

@@ -7,7 +7,7 @@ use crate::queue::depq::End;
 use crate::strategy::Order;
 
 /// Readings by which the width of the band is judged.
-const READINGS: usize = 50;
+const MAX_READINGS: usize = 50;
 
 /// The present priority of a module.
 ///
@@ -34,7 +34,7 @@ impl AdaptivePriority {
         Self {
             order,
             end,
-            readings: VecDeque::with_capacity(READINGS),
+            readings: VecDeque::with_capacity(MAX_READINGS),
             load_factor: 0.0,
             switches: 0,
         }
@@ -43,7 +43,7 @@ impl AdaptivePriority {
     /// Takes in a reading: items a second that came in lately (`T_in`), the same smoothed over a longer window (`T_s`),
     /// and items a second that the module can do (`T_m`).
     pub fn update(&mut self, input: f64, smoothed: f64, throughput: f64) {
-        if self.readings.len() == READINGS {
+        if self.readings.len() == MAX_READINGS {
             self.readings.pop_front();
         }
         self.readings.push_back((input, smoothed));
@@ -73,13 +73,13 @@ impl AdaptivePriority {
     /// `eps = sum |T_in - T_s| / sum T_in` over the recent readings: how bursty the input is.
     #[must_use]
     pub fn band(&self) -> f64 {
-        let (apart, input) = self
+        let (deviation, input) = self
             .readings
             .iter()
-            .fold((0.0, 0.0), |(apart, sum), (input, smoothed)| {
-                (apart + (input - smoothed).abs(), sum + input)
+            .fold((0.0, 0.0), |(deviation, sum), (input, smoothed)| {
+                (deviation + (input - smoothed).abs(), sum + input)
             });
-        if input > 0.0 { apart / input } else { 0.0 }
+        if input > 0.0 { deviation / input } else { 0.0 }
     }
 
     /// The end to take from.
@@ -90,7 +90,7 @@ impl AdaptivePriority {
 
     /// Whether keys of the mailbox are arrival times rather than deadlines.
     #[must_use]
-    pub fn by_arrival(&self) -> bool {
+    pub fn is_fcfs(&self) -> bool {
         self.order == Order::Fcfs
     }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overload_turns_to_high_budget_and_back() {
+    fn overload_switches_to_high_budget_first_and_back() {
         let mut priority = AdaptivePriority::new(Order::Adaptive);
         priority.update(50.0, 50.0, 100.0);
         assert_eq!(priority.end(), End::Low);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_orders_stay() {
+    fn fixed_orders_never_switch() {
         for (order, end) in [
             (Order::Fcfs, End::Low),
             (Order::Lbf, End::Low),

@@ -17,23 +17,23 @@ pub struct ModuleState {
     /// Whose.
     pub module: ModuleId,
     /// Recent mean queueing delay, `q_i`.
-    pub queueing: Span,
+    pub queueing_delay: Span,
     /// Execution of one request's items at the present batch size, `d_i`.
     pub duration: Span,
     /// Recent batch waits, for `W_p`.
     pub waits: QuantileSketch,
     /// Worst latency of a request in the module lately.
-    pub worst: Span,
+    pub worst_latency: Span,
     /// Items a second that come in.
-    pub input: f64,
+    pub input_rate: f64,
     /// Items a second that it can do, `T_m`.
     pub throughput: f64,
     /// Slots that it has, or its share of them; 0 where it has told nothing yet.
     pub workers: f64,
     /// Mean items that a request brings.
-    pub items: f64,
+    pub items_per_request: f64,
     /// Measured over profiled durations.
-    pub ratio: f64,
+    pub duration_ratio: f64,
     /// What requests of each stream bring, where that is not one item each.
     pub fan_out: FanOut,
     /// Items beyond which a request is too dear for it at present.
@@ -46,15 +46,15 @@ impl ModuleState {
     pub fn initial(module: ModuleId, duration: Span) -> Self {
         Self {
             module,
-            queueing: Span::ZERO,
+            queueing_delay: Span::ZERO,
             duration,
             waits: QuantileSketch::default(),
-            worst: duration,
-            input: 0.0,
+            worst_latency: duration,
+            input_rate: 0.0,
             throughput: 0.0,
             workers: 0.0,
-            items: 1.0,
-            ratio: 1.0,
+            items_per_request: 1.0,
+            duration_ratio: 1.0,
             fan_out: FanOut::default(),
             cost_limit: None,
         }
@@ -82,7 +82,7 @@ pub struct DownstreamEstimate {
     pub budget_up_to_here: Span,
     /// Share of the input to be turned away because a module behind is overloaded (`oc`).
     pub shed_share: f64,
-    /// `ahead` of the requests of each stream, where streams differ (`weir`).
+    /// `lookahead` of the requests of each stream, where streams differ (`weir`).
     pub per_stream: Vec<Span>,
 }
 
@@ -103,12 +103,12 @@ pub struct StatePlanner {
     module: ModuleId,
     slo: Span,
     estimation: Estimation,
-    after: Vec<Vec<ModuleId>>,
+    paths_after: Vec<Vec<ModuleId>>,
     downstream_modules: Vec<ModuleId>,
-    through: Vec<Vec<ModuleId>>,
+    paths_through: Vec<Vec<ModuleId>>,
     states: Vec<Arc<ModuleState>>,
     /// Whether some module has told what streams bring to it.
-    streams_differ: bool,
+    is_stream_dependent: bool,
     /// Summed waits along the paths after this module, where they have not changed since they were added up.
     waits: Vec<Option<Span>>,
     /// This module's part of the SLO by the execution of one item.
@@ -129,8 +129,8 @@ impl StatePlanner {
         let modules = topology.len().max(module.index() + 1);
         let unknown = |id: usize| ModuleState::initial(ModuleId(id as u32), Span::ZERO);
         states.extend((states.len()..modules).map(unknown));
-        let (after, through) = (topology.paths_after(module), topology.paths_through(module));
-        let mut downstream_modules: Vec<ModuleId> = after.iter().flatten().copied().collect();
+        let (paths_after, paths_through) = (topology.paths_after(module), topology.paths_through(module));
+        let mut downstream_modules: Vec<ModuleId> = paths_after.iter().flatten().copied().collect();
         downstream_modules.sort_unstable();
         downstream_modules.dedup();
         let states: Vec<Arc<ModuleState>> = states.into_iter().map(Arc::new).collect();
@@ -139,10 +139,10 @@ impl StatePlanner {
             slo,
             estimation,
             downstream_modules,
-            streams_differ: streams_differ(&states),
-            waits: vec![None; after.len()],
-            after,
-            through,
+            is_stream_dependent: is_stream_dependent(&states),
+            waits: vec![None; paths_after.len()],
+            paths_after,
+            paths_through,
             states,
             fair_share: slo,
         };
@@ -160,22 +160,22 @@ impl StatePlanner {
 
     /// Takes in what a module (this one included) told.
     pub fn on_peer_state(&mut self, state: Arc<ModuleState>) {
-        let Some(known) = self.states.get_mut(state.module.index()) else {
+        let Some(previous) = self.states.get_mut(state.module.index()) else {
             return;
         };
-        if known.waits != state.waits {
-            let paths = self.after.iter().zip(&mut self.waits);
+        if previous.waits != state.waits {
+            let paths = self.paths_after.iter().zip(&mut self.waits);
             for (_, wait) in paths.filter(|(path, _)| path.contains(&state.module)) {
                 *wait = None;
             }
         }
-        *known = state;
-        self.streams_differ = streams_differ(&self.states);
+        *previous = state;
+        self.is_stream_dependent = is_stream_dependent(&self.states);
     }
 
     /// Whether requests differ, by stream, in what they bring to some module.
-    pub(crate) fn streams_differ(&self) -> bool {
-        self.streams_differ
+    pub(crate) fn is_stream_dependent(&self) -> bool {
+        self.is_stream_dependent
     }
 
     /// The outlook as of what was heard so far.
@@ -203,11 +203,11 @@ impl StatePlanner {
 
     /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it.
     fn downstream(&mut self) -> Span {
-        let mut longest = Span::ZERO;
-        for path in 0..self.after.len() {
-            longest = longest.max(self.downstream_along(path, longest));
+        let mut max_latency = Span::ZERO;
+        for path in 0..self.paths_after.len() {
+            max_latency = max_latency.max(self.path_latency(path, max_latency));
         }
-        longest
+        max_latency
     }
 
     /// The latency downstream of each stream, by the items that it is expected to bring to each module; empty where all are
@@ -218,22 +218,28 @@ impl StatePlanner {
             return Vec::new();
         }
         let of = |module: &ModuleId| self.state(*module).fan_out.streams();
-        let streams = self.after.iter().flatten().map(of).max().unwrap_or(0);
+        let streams = self.paths_after.iter().flatten().map(of).max().unwrap_or(0);
         if streams == 0 {
             return Vec::new();
         }
-        let waits: Vec<Span> = (0..self.after.len()).map(|path| self.wait_along(path)).collect();
+        let waits: Vec<Span> = (0..self.paths_after.len())
+            .map(|path| self.path_wait(path))
+            .collect();
         let exit = estimator.exit_reserve(self.slo);
         let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
             let passes = |module: &ModuleId| {
                 let state = self.state(*module);
-                state.fan_out.of(stream).unwrap_or(state.items).min(1.0)
+                state
+                    .fan_out
+                    .expected_items(stream)
+                    .unwrap_or(state.items_per_request)
+                    .min(1.0)
             };
             let passed: f64 = path.iter().map(passes).sum();
             let latency = |module: &ModuleId| {
                 let state = self.state(*module);
                 let queueing = if estimator.queueing {
-                    state.queueing
+                    state.queueing_delay
                 } else {
                     Span::ZERO
                 };
@@ -248,7 +254,7 @@ impl StatePlanner {
             latency + wait.scale(passed / path.len().max(1) as f64) + exit
         };
         let of_stream = |stream: u32| {
-            let paths = self.after.iter().zip(&waits);
+            let paths = self.paths_after.iter().zip(&waits);
             paths
                 .map(|(path, &wait)| along(path, wait, StreamId(stream)))
                 .max()
@@ -258,16 +264,16 @@ impl StatePlanner {
     }
 
     /// Along one path after this module; zero where it is certainly no longer than `known`.
-    fn downstream_along(&mut self, path: usize, known: Span) -> Span {
+    fn path_latency(&mut self, path: usize, known: Span) -> Span {
         let estimator = self.estimation.estimator;
         let sum = |counts: bool, of: fn(&ModuleState) -> Span| -> Span {
             if !counts {
                 return Span::ZERO;
             }
-            let modules = self.after[path].iter();
+            let modules = self.paths_after[path].iter();
             modules.map(|&module| of(self.state(module))).sum()
         };
-        let queueing = sum(estimator.queueing, |state| state.queueing);
+        let queueing = sum(estimator.queueing, |state| state.queueing_delay);
         let duration = sum(estimator.execution, |state| state.duration);
         // Results take a moment to get out: what is let through to the last instant is late.
         let certain = queueing + duration + estimator.exit_reserve(self.slo);
@@ -276,17 +282,17 @@ impl StatePlanner {
             WaitTerm::Execution => certain + sum(true, |state| state.duration),
             WaitTerm::Quantile => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
-                let longest = sum(true, |state| state.waits.most());
+                let longest = sum(true, |state| state.waits.max());
                 if certain + longest <= known {
                     return Span::ZERO;
                 }
-                certain + self.wait_along(path)
+                certain + self.path_wait(path)
             }
         }
     }
 
     /// The expected sum of the batch waits along a path; zero where they do not count.
-    fn wait_along(&mut self, path: usize) -> Span {
+    fn path_wait(&mut self, path: usize) -> Span {
         let estimator = self.estimation.estimator;
         if estimator.wait != WaitTerm::Quantile {
             return Span::ZERO;
@@ -294,7 +300,7 @@ impl StatePlanner {
         if let Some(wait) = self.waits[path] {
             return wait;
         }
-        let modules = self.after[path].iter();
+        let modules = self.paths_after[path].iter();
         let waits: Vec<&QuantileSketch> = modules.map(|&module| &self.state(module).waits).collect();
         let wait = path_wait_quantile(&waits, estimator.quantile);
         self.waits[path] = Some(wait);
@@ -308,7 +314,7 @@ impl StatePlanner {
 
     /// Items that a request of `stream` is expected to bring to a module, where requests differ in that.
     pub(crate) fn expected_items(&self, stream: StreamId, module: ModuleId) -> Option<f64> {
-        self.state(module).fan_out.of(stream)
+        self.state(module).fan_out.expected_items(stream)
     }
 
     /// The items beyond which a request is too dear for a module, as it told last.
@@ -327,12 +333,12 @@ impl StatePlanner {
         let weight = |module: ModuleId| {
             let state = self.state(module);
             match self.estimation.share_weight {
-                ShareWeight::WorstLatency => state.worst,
+                ShareWeight::WorstLatency => state.worst_latency,
                 ShareWeight::Execution => state.duration,
             }
         };
         let whole = |path: &[ModuleId]| path.iter().map(|&module| weight(module)).sum::<Span>();
-        let Some(path) = self.through.iter().max_by_key(|path| whole(path)) else {
+        let Some(path) = self.paths_through.iter().max_by_key(|path| whole(path)) else {
             return (slo, slo);
         };
         let total = match self.estimation.split_over {
@@ -356,23 +362,28 @@ impl StatePlanner {
         let Some(control) = self.estimation.overload_control else {
             return 0.0;
         };
-        let overloaded = |module: ModuleId| self.state(module).queueing > control.threshold;
-        let any = overloaded(self.module) || self.after.iter().flatten().any(|&module| overloaded(module));
+        let overloaded = |module: ModuleId| self.state(module).queueing_delay > control.threshold;
+        let any = overloaded(self.module)
+            || self
+                .paths_after
+                .iter()
+                .flatten()
+                .any(|&module| overloaded(module));
         if any { control.alpha } else { 0.0 }
     }
 }
 
 /// Whether some module has told what streams bring to it.
-fn streams_differ(states: &[Arc<ModuleState>]) -> bool {
+fn is_stream_dependent(states: &[Arc<ModuleState>]) -> bool {
     states.iter().any(|state| state.fan_out.streams() > 0)
 }
 
 /// How a planner is told of time passing: states are published once in a while, not at every change.
-pub(crate) const PUBLISH_EVERY: Span = Span::from_secs(1);
+pub(crate) const PUBLISH_INTERVAL: Span = Span::from_secs(1);
 
 /// Whether it is time to publish again.
-pub(crate) fn due(last: Option<Timestamp>, now: Timestamp) -> bool {
-    last.is_none_or(|last| now.since(last) >= PUBLISH_EVERY)
+pub(crate) fn is_publish_due(last: Option<Timestamp>, now: Timestamp) -> bool {
+    last.is_none_or(|last| now.since(last) >= PUBLISH_INTERVAL)
 }
 
 #[cfg(test)]
@@ -405,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_ahead_is_the_longest_path() {
+    fn the_downstream_latency_is_that_of_the_longest_path() {
         let check = |module, rule: &str, expected| {
             let rule = serde_json::from_value(serde_json::json!(rule)).unwrap();
             assert_eq!(
@@ -423,11 +434,11 @@ mod tests {
     }
 
     #[test]
-    fn queueing_behind_is_counted_by_pard_and_not_by_sf() {
+    fn downstream_queueing_counts_under_pard_and_not_under_sf() {
         for (rule, expected) in [(DropRule::default(), 90), (DropRule::Sf, 60)] {
             let mut planner = planner(0, rule);
             planner.on_peer_state(Arc::new(ModuleState {
-                queueing: ms(30),
+                queueing_delay: ms(30),
                 ..ModuleState::initial(ModuleId(2), ms(50))
             }));
             assert_eq!(planner.downstream_estimate().downstream, ms(expected));
@@ -453,11 +464,11 @@ mod tests {
     }
 
     #[test]
-    fn overload_behind_cuts_admission() {
+    fn downstream_overload_sheds_a_share_of_the_input() {
         let mut planner = planner(0, DropRule::Oc(crate::OverloadControl::default()));
         assert_eq!(planner.downstream_estimate().shed_share, 0.0);
         planner.on_peer_state(Arc::new(ModuleState {
-            queueing: ms(30),
+            queueing_delay: ms(30),
             ..ModuleState::initial(ModuleId(3), ms(10))
         }));
         assert_eq!(planner.downstream_estimate().shed_share, 0.4);

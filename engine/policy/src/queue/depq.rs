@@ -56,20 +56,20 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (key, request, value))
     }
 
-    /// Takes the entry with the smallest key, where `goes` says so of it.
+    /// Takes the entry with the smallest key, where `accepts` says so of it.
     pub fn pop_low_if(
         &mut self,
-        goes: impl FnOnce(Timestamp, RequestId) -> bool,
+        accepts: impl FnOnce(Timestamp, RequestId) -> bool,
     ) -> Option<(Timestamp, RequestId, T)> {
         let first = self.entries.first_entry()?;
         let (key, request) = *first.key();
-        goes(key, request).then(|| (key, request, first.remove()))
+        accepts(key, request).then(|| (key, request, first.remove()))
     }
 
     /// Those whose key is not below `key`, smallest first.
-    pub fn from(&self, key: Timestamp) -> impl Iterator<Item = (Timestamp, RequestId)> {
-        let places = self.entries.range((key, RequestId(0))..);
-        places.map(|((key, request), _)| (*key, *request))
+    pub fn range_from(&self, key: Timestamp) -> impl Iterator<Item = (Timestamp, RequestId)> {
+        let entries = self.entries.range((key, RequestId(0))..);
+        entries.map(|((key, request), _)| (*key, *request))
     }
 
     /// Takes `request` out, wherever it stands.
@@ -146,14 +146,14 @@ mod tests {
                         };
                         prop_assert_eq!(depq.pop(end).map(|(key, request, ())| (key, request)), expected);
                     }
-                    Op::PopLowIf(goes) => {
-                        let mut asked = None;
+                    Op::PopLowIf(accepts) => {
+                        let mut seen = None;
                         let popped = depq.pop_low_if(|key, request| {
-                            asked = Some((key, request));
-                            goes
+                            seen = Some((key, request));
+                            accepts
                         });
-                        prop_assert_eq!(asked, list.first().copied());
-                        let expected = (goes && !list.is_empty()).then(|| list.remove(0));
+                        prop_assert_eq!(seen, list.first().copied());
+                        let expected = (accepts && !list.is_empty()).then(|| list.remove(0));
                         prop_assert_eq!(popped.map(|(key, request, ())| (key, request)), expected);
                     }
                     Op::Remove(index) => {

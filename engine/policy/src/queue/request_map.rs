@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use weir_types::RequestId;
 
 /// Places that the ring may have without being looked at.
-const ROOM: usize = 4_096;
+const MIN_COMPACT_LEN: usize = 4_096;
 /// Places for each that is taken, beyond which stragglers leave the ring.
-const SPARSE: usize = 8;
+const MAX_SPARSITY: usize = 8;
 
 /// What is known of requests that are under way.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl<T> RequestMap<T> {
 
     /// Puts `value` in; gives what was there.
     pub(crate) fn insert(&mut self, request: RequestId, value: T) -> Option<T> {
-        let before = if self.stragglers.is_empty() {
+        let previous = if self.stragglers.is_empty() {
             None
         } else {
             self.stragglers.remove(&request)
@@ -48,9 +48,9 @@ impl<T> RequestMap<T> {
             self.base = request.0;
         }
         if request.0 < self.base {
-            if self.base - request.0 > ROOM as u64 {
+            if self.base - request.0 > MIN_COMPACT_LEN as u64 {
                 self.stragglers.insert(request, value);
-                return before;
+                return previous;
             }
             while request.0 < self.base {
                 self.ring.push_front(None);
@@ -58,7 +58,7 @@ impl<T> RequestMap<T> {
             }
         }
         while request.0 - self.base >= self.ring.len() as u64 {
-            if self.is_sparse() || request.0 - self.base > 4 * ROOM as u64 {
+            if self.is_sparse() || request.0 - self.base > 4 * MIN_COMPACT_LEN as u64 {
                 self.advance(request);
                 if self.ring.is_empty() {
                     self.base = request.0;
@@ -67,18 +67,20 @@ impl<T> RequestMap<T> {
             self.ring.push_back(None);
         }
         let place = (request.0 - self.base) as usize;
-        let there = self.ring[place].replace(value);
-        self.in_ring += usize::from(there.is_none());
-        there.or(before)
+        let found = self.ring[place].replace(value);
+        self.in_ring += usize::from(found.is_none());
+        found.or(previous)
     }
 
     fn is_sparse(&self) -> bool {
-        self.ring.len() > ROOM && self.in_ring * SPARSE < self.ring.len()
+        self.ring.len() > MIN_COMPACT_LEN && self.in_ring * MAX_SPARSITY < self.ring.len()
     }
 
     /// Moves stragglers out of the ring's front until it is neither sparse nor too long to reach `request`.
     fn advance(&mut self, request: RequestId) {
-        while (self.is_sparse() || request.0 - self.base > 4 * ROOM as u64) && !self.ring.is_empty() {
+        while (self.is_sparse() || request.0 - self.base > 4 * MIN_COMPACT_LEN as u64)
+            && !self.ring.is_empty()
+        {
             if let Some(Some(value)) = self.ring.pop_front() {
                 self.in_ring -= 1;
                 self.stragglers.insert(RequestId(self.base), value);
@@ -88,8 +90,8 @@ impl<T> RequestMap<T> {
     }
 
     pub(crate) fn get(&self, request: RequestId) -> Option<&T> {
-        let there = self.place(request).and_then(|place| self.ring[place].as_ref());
-        there.or_else(|| self.stragglers.get(&request))
+        let found = self.place(request).and_then(|place| self.ring[place].as_ref());
+        found.or_else(|| self.stragglers.get(&request))
     }
 
     pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut T> {
@@ -139,7 +141,7 @@ mod tests {
     proptest! {
         /// Whatever comes and goes in whatever order, it holds what a map holds.
         #[test]
-        fn it_is_a_map(ops in prop::collection::vec((0_u8..5, 0_u64..400, 0_u64..3), 0..400)) {
+        fn it_behaves_as_an_ordered_map(ops in prop::collection::vec((0_u8..5, 0_u64..400, 0_u64..3), 0..400)) {
             let mut ring = RequestMap::default();
             let mut map = BTreeMap::new();
             for (kind, low, jump) in ops {
@@ -164,8 +166,8 @@ mod tests {
     fn a_straggler_is_found_when_the_ring_begins_again_below_it() {
         let mut ring = RequestMap::default();
         ring.insert(RequestId(10), 10);
-        ring.insert(RequestId(10 + 10 * ROOM as u64), 0);
-        ring.remove(RequestId(10 + 10 * ROOM as u64));
+        ring.insert(RequestId(10 + 10 * MIN_COMPACT_LEN as u64), 0);
+        ring.remove(RequestId(10 + 10 * MIN_COMPACT_LEN as u64));
         ring.insert(RequestId(5), 5);
         ring.insert(RequestId(20), 20);
         assert_eq!((ring.get(RequestId(10)), ring.len()), (Some(&10), 3));
@@ -181,6 +183,6 @@ mod tests {
             ring.remove(RequestId(number));
         }
         assert_eq!((ring.len(), ring.get(RequestId(0))), (1, Some(&0)));
-        assert!(ring.ring.len() <= 5 * ROOM, "{}", ring.ring.len());
+        assert!(ring.ring.len() <= 5 * MIN_COMPACT_LEN, "{}", ring.ring.len());
     }
 }

@@ -14,34 +14,34 @@ pub struct Accuracy {
     failed: u64,
     lost: u64,
     unused: u64,
-    errors: Histogram,
-    sum: i128,
-    apart: u128,
+    abs_errors: Histogram,
+    sum_signed: i128,
+    sum_abs: u128,
 }
 
 impl Accuracy {
     /// A batch is through that was booked to be then.
-    pub fn finished(&mut self, booked: Timestamp, actual: Timestamp) {
+    pub fn on_finished(&mut self, booked: Timestamp, actual: Timestamp) {
         self.finished += 1;
         let error = i128::from(actual.micros()) - i128::from(booked.micros());
-        self.sum += error;
-        self.apart += error.unsigned_abs();
-        self.errors
+        self.sum_signed += error;
+        self.sum_abs += error.unsigned_abs();
+        self.abs_errors
             .observe(Span::from_micros(error.unsigned_abs() as u64));
     }
 
     /// A batch failed where it ran.
-    pub fn failed(&mut self) {
+    pub fn on_failed(&mut self) {
         self.failed += 1;
     }
 
     /// A batch was lost with a worker.
-    pub fn lost(&mut self) {
+    pub fn on_lost(&mut self) {
         self.lost += 1;
     }
 
     /// A booking was given back.
-    pub fn unused(&mut self) {
+    pub fn on_unused(&mut self) {
         self.unused += 1;
     }
 
@@ -53,9 +53,9 @@ impl Accuracy {
             failed: self.failed,
             lost: self.lost,
             unused: self.unused,
-            error_mean_ms: self.sum as f64 / 1e3 / self.finished.max(1) as f64,
-            apart_mean_ms: self.apart as f64 / 1e3 / self.finished.max(1) as f64,
-            apart_ms: self.errors.quantiles(),
+            error_mean_ms: self.sum_signed as f64 / 1e3 / self.finished.max(1) as f64,
+            apart_mean_ms: self.sum_abs as f64 / 1e3 / self.finished.max(1) as f64,
+            apart_ms: self.abs_errors.quantiles(),
             ..ReserveReport::default()
         }
     }

@@ -66,7 +66,7 @@ pub enum ReserveEvent {
         /// Who.
         module: ModuleId,
         /// For what.
-        ask: PathRequest,
+        request: PathRequest,
     },
     /// A module asks no more.
     RequestCancelled {

@@ -7,29 +7,29 @@ use super::spec::BookingTable;
 
 /// Which use of which booking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct UseKey {
     pub(super) booking: BookingId,
     pub(super) stage: u32,
     pub(super) used: ResourceUse,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct BookedSpan {
     pub(super) from: Timestamp,
     pub(super) to: Timestamp,
-    pub(super) key: Key,
+    pub(super) key: UseKey,
 }
 
 /// Spans that do not overlap, ascending, and when the resource was last seen to be in use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Table {
-    pub(super) spans: Vec<Held>,
+pub(super) struct ResourceTable {
+    pub(super) spans: Vec<BookedSpan>,
     pub(super) used_until: Timestamp,
     /// When the last span ends: most looks need no more.
     end: Timestamp,
 }
 
-impl Table {
+impl ResourceTable {
     /// The earliest moment, not before `from`, from which the resource is free for `length`.
     pub(super) fn earliest(&self, tables: BookingTable, from: Timestamp, length: Span) -> Timestamp {
         match tables {
@@ -52,47 +52,47 @@ impl Table {
         at
     }
 
-    pub(super) fn insert(&mut self, held: Held) {
-        let place = self.spans.partition_point(|span| span.from < held.from);
-        self.spans.insert(place, held);
-        self.note_end();
+    pub(super) fn insert(&mut self, added: BookedSpan) {
+        let index = self.spans.partition_point(|span| span.from < added.from);
+        self.spans.insert(index, added);
+        self.update_end();
     }
 
-    pub(super) fn remove(&mut self, key: Key) {
-        if let Some(place) = self.place(key) {
-            self.spans.remove(place);
-            self.note_end();
+    pub(super) fn remove(&mut self, key: UseKey) {
+        if let Some(index) = self.index_of(key) {
+            self.spans.remove(index);
+            self.update_end();
         }
     }
 
     /// Where it stands among the others.
-    pub(super) fn place(&self, key: Key) -> Option<usize> {
+    pub(super) fn index_of(&self, key: UseKey) -> Option<usize> {
         self.spans.iter().position(|span| span.key == key)
     }
 
     /// Forgets what has ended.
-    pub(super) fn forget(&mut self, now: Timestamp) {
+    pub(super) fn remove_ended(&mut self, now: Timestamp) {
         let ended = self.spans.iter().take_while(|span| span.to <= now).count();
         self.spans.drain(..ended);
-        self.note_end();
+        self.update_end();
     }
 
-    /// Gives the span at `place` other ends.
-    pub(super) fn set(&mut self, place: usize, from: Timestamp, to: Timestamp) {
-        if let Some(held) = self.spans.get_mut(place) {
-            (held.from, held.to) = (from, to);
+    /// Gives the span at `index` other ends.
+    pub(super) fn move_span(&mut self, index: usize, from: Timestamp, to: Timestamp) {
+        if let Some(span) = self.spans.get_mut(index) {
+            (span.from, span.to) = (from, to);
         }
-        self.note_end();
+        self.update_end();
     }
 
-    fn note_end(&mut self) {
+    fn update_end(&mut self) {
         self.end = self.spans.last().map_or(Timestamp::ZERO, |last| last.to);
     }
 }
 
 /// The earliest moment, not before `from`, from which both are free for `length`.
-pub(super) fn earliest_of_both(
-    (one, other): (&Table, &Table),
+pub(super) fn earliest_common(
+    (one, other): (&ResourceTable, &ResourceTable),
     tables: BookingTable,
     from: Timestamp,
     length: Span,
@@ -100,10 +100,10 @@ pub(super) fn earliest_of_both(
     let mut at = from;
     loop {
         let first = one.earliest(tables, at, length);
-        let both = other.earliest(tables, first, length);
-        if both == first {
+        let common = other.earliest(tables, first, length);
+        if common == first {
             return first;
         }
-        at = both;
+        at = common;
     }
 }

@@ -10,25 +10,25 @@ use std::collections::{BTreeMap, BinaryHeap};
 use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
 
 use super::api::{BookingId, Interval, PathStage, ResourceUse};
-use super::booking_table::{Held, Key, Table};
+use super::booking_table::{BookedSpan, ResourceTable, UseKey};
 use super::cluster_index::ClusterIndex;
 use super::probe::Probe;
 
 /// One use of a booking.
 #[derive(Debug, Clone, Copy)]
-struct Step {
-    key: Key,
+struct BookedUse {
+    key: UseKey,
     span: Interval,
     /// How long it should take; `span` may be longer where it goes on beyond that.
     length: Span,
     /// A share, or an uplink and a downlink.
-    on: (usize, Option<usize>),
-    over: bool,
+    resources: (usize, Option<usize>),
+    ended: bool,
 }
 
-impl Step {
+impl BookedUse {
     fn resources(&self) -> impl Iterator<Item = usize> + use<> {
-        std::iter::once(self.on.0).chain(self.on.1)
+        std::iter::once(self.resources.0).chain(self.resources.1)
     }
 }
 
@@ -39,33 +39,35 @@ pub(super) struct Booking {
     pub(super) pipeline: PipelineId,
     pub(super) size: u32,
     booked_at: Timestamp,
-    legs: Vec<PathStage>,
-    steps: Vec<Step>,
+    path: Vec<PathStage>,
+    uses: Vec<BookedUse>,
 }
 
 impl Booking {
     pub(super) fn finish(&self) -> Timestamp {
-        self.steps.last().map_or(Timestamp::ZERO, |step| step.span.to)
+        self.uses
+            .last()
+            .map_or(Timestamp::ZERO, |resource_use| resource_use.span.to)
     }
 
     /// The stages as they are booked now.
-    pub(super) fn legs(&self) -> Vec<PathStage> {
-        let mut legs = self.legs.clone();
-        for step in &self.steps {
-            let leg = &mut legs[step.key.stage as usize];
-            match step.key.used {
-                ResourceUse::Transfer => leg.transfer = Some(step.span),
-                ResourceUse::Run => leg.run = step.span,
+    pub(super) fn path(&self) -> Vec<PathStage> {
+        let mut path = self.path.clone();
+        for resource_use in &self.uses {
+            let stage = &mut path[resource_use.key.stage as usize];
+            match resource_use.key.used {
+                ResourceUse::Transfer => stage.transfer = Some(resource_use.span),
+                ResourceUse::Run => stage.run = resource_use.span,
             }
         }
-        legs
+        path
     }
 }
 
 /// All tables, and whose spans they hold.
 #[derive(Debug, Clone)]
 pub(super) struct Bookings {
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<ResourceTable>,
     pub(super) all: BTreeMap<BookingId, Booking>,
     next: u64,
     /// Bookings left after the last look for those that have ended.
@@ -77,7 +79,7 @@ pub(super) struct Bookings {
 impl Bookings {
     pub(super) fn new(resources: usize) -> Self {
         Self {
-            tables: vec![Table::default(); resources],
+            tables: vec![ResourceTable::default(); resources],
             all: BTreeMap::new(),
             next: 0,
             kept: 0,
@@ -89,37 +91,37 @@ impl Bookings {
     pub(super) fn reserve(&mut self, cluster: &ClusterIndex, probe: &Probe, now: Timestamp) -> BookingId {
         let id = BookingId(self.next);
         self.next += 1;
-        let mut steps = Vec::with_capacity(2 * probe.legs.len());
+        let mut uses = Vec::with_capacity(2 * probe.path.len());
         let mut sender = 0;
-        for (stage, leg) in (0..).zip(&probe.legs) {
-            let server = cluster.server_of(leg.share);
-            let mut step = |used, span: Interval, on| {
-                steps.push(Step {
-                    key: Key {
+        for (number, stage) in (0..).zip(&probe.path) {
+            let server = cluster.server_of(stage.share);
+            let mut resource_use = |used, span: Interval, resources| {
+                uses.push(BookedUse {
+                    key: UseKey {
                         booking: id,
-                        stage,
+                        stage: number,
                         used,
                     },
                     span,
                     length: span.length(),
-                    on,
-                    over: false,
+                    resources,
+                    ended: false,
                 });
             };
-            if let Some(transfer) = leg.transfer {
+            if let Some(transfer) = stage.transfer {
                 let links = (cluster.uplink(sender), Some(cluster.downlink(server)));
-                step(ResourceUse::Transfer, transfer, links);
+                resource_use(ResourceUse::Transfer, transfer, links);
             }
-            step(ResourceUse::Run, leg.run, (leg.share.index(), None));
+            resource_use(ResourceUse::Run, stage.run, (stage.share.index(), None));
             sender = server;
         }
-        for step in &steps {
-            self.overdue_from = self.overdue_from.min(step.span.to);
-            for resource in step.resources() {
-                self.tables[resource].insert(Held {
-                    from: step.span.from,
-                    to: step.span.to,
-                    key: step.key,
+        for resource_use in &uses {
+            self.overdue_from = self.overdue_from.min(resource_use.span.to);
+            for resource in resource_use.resources() {
+                self.tables[resource].insert(BookedSpan {
+                    from: resource_use.span.from,
+                    to: resource_use.span.to,
+                    key: resource_use.key,
                 });
             }
         }
@@ -128,8 +130,8 @@ impl Bookings {
             pipeline: probe.pipeline,
             size: probe.size,
             booked_at: now,
-            legs: probe.legs.clone(),
-            steps,
+            path: probe.path.clone(),
+            uses,
         };
         self.all.insert(id, booking);
         id
@@ -138,24 +140,30 @@ impl Bookings {
     /// Frees all that it still holds.
     pub(super) fn release(&mut self, id: BookingId) -> Option<Booking> {
         let booking = self.all.remove(&id)?;
-        for step in booking.steps.iter().filter(|step| !step.over) {
-            for resource in step.resources() {
-                self.tables[resource].remove(step.key);
+        for resource_use in booking.uses.iter().filter(|resource_use| !resource_use.ended) {
+            for resource in resource_use.resources() {
+                self.tables[resource].remove(resource_use.key);
             }
         }
         Some(booking)
     }
 
     /// Bookings that still need the share, or what lies there and is not yet sent on; in the order of their ids.
-    pub(super) fn on(&self, share: ShareId, now: Timestamp, feedback: bool) -> Vec<BookingId> {
-        let over = |step: &Step| if feedback { step.over } else { step.span.to <= now };
+    pub(super) fn bookings_on(&self, share: ShareId, now: Timestamp, feedback: bool) -> Vec<BookingId> {
+        let has_ended = |resource_use: &BookedUse| {
+            if feedback {
+                resource_use.ended
+            } else {
+                resource_use.span.to <= now
+            }
+        };
         let needs = |booking: &Booking| {
             let mut here = false;
-            booking.steps.iter().any(|step| {
-                let at = booking.legs[step.key.stage as usize].share == share;
-                let from_here = step.key.used == ResourceUse::Transfer && here;
+            booking.uses.iter().any(|resource_use| {
+                let at = booking.path[resource_use.key.stage as usize].share == share;
+                let from_here = resource_use.key.used == ResourceUse::Transfer && here;
                 here = at;
-                (at || from_here) && !over(step)
+                (at || from_here) && !has_ended(resource_use)
             })
         };
         let hit = |(&id, booking): (&BookingId, &Booking)| needs(booking).then_some(id);
@@ -163,154 +171,162 @@ impl Bookings {
     }
 
     /// A resource was used in truth; what the booking needs before it is over as well.
-    pub(super) fn used(&mut self, id: BookingId, stage: u32, used: ResourceUse, span: Interval) {
+    pub(super) fn on_used(&mut self, id: BookingId, stage: u32, used: ResourceUse, span: Interval) {
         let Some(booking) = self.all.get_mut(&id) else {
             return;
         };
-        let Some(place) = booking
-            .steps
-            .iter()
-            .position(|step| (step.key.stage, step.key.used) == (stage, used) && !step.over)
-        else {
+        let Some(used_index) = booking.uses.iter().position(|resource_use| {
+            (resource_use.key.stage, resource_use.key.used) == (stage, used) && !resource_use.ended
+        }) else {
             return;
         };
         let mut touched = Vec::with_capacity(8);
-        for (index, step) in booking.steps.iter_mut().enumerate().take(place + 1) {
-            if step.over {
+        for (index, resource_use) in booking.uses.iter_mut().enumerate().take(used_index + 1) {
+            if resource_use.ended {
                 continue;
             }
-            step.over = true;
-            if index == place {
-                step.span = span;
+            resource_use.ended = true;
+            if index == used_index {
+                resource_use.span = span;
             } else {
                 // Nobody told when; not after this one began.
-                step.span.to = step.span.to.min(span.from);
-                step.span.from = step.span.from.min(step.span.to);
+                resource_use.span.to = resource_use.span.to.min(span.from);
+                resource_use.span.from = resource_use.span.from.min(resource_use.span.to);
             }
-            for resource in step.resources() {
+            for resource in resource_use.resources() {
                 let table = &mut self.tables[resource];
-                table.remove(step.key);
-                table.used_until = table.used_until.max(step.span.to);
+                table.remove(resource_use.key);
+                table.used_until = table.used_until.max(resource_use.span.to);
                 touched.push(resource);
             }
         }
         let next = booking
-            .steps
-            .get(place + 1)
-            .map(|step| (step.span.from, step.key));
+            .uses
+            .get(used_index + 1)
+            .map(|resource_use| (resource_use.span.from, resource_use.key));
         let ended = next.is_none();
-        let mut work: BinaryHeap<_> = next.into_iter().map(Reverse).collect();
+        let mut pending: BinaryHeap<_> = next.into_iter().map(Reverse).collect();
         for resource in touched {
-            work.extend(
+            pending.extend(
                 self.tables[resource]
                     .spans
                     .first()
-                    .map(|held| Reverse((held.from, held.key))),
+                    .map(|span| Reverse((span.from, span.key))),
             );
         }
-        self.time_anew(work);
+        self.reschedule(pending);
         if ended {
             self.all.remove(&id);
         }
     }
 
     /// Holds what should have ended before `now`, and was not reported to, to go on until now.
-    pub(super) fn hold_overdue(&mut self, now: Timestamp) {
+    pub(super) fn extend_overdue(&mut self, now: Timestamp) {
         if self.overdue_from >= now {
             return;
         }
-        let mut work = BinaryHeap::new();
+        let mut pending = BinaryHeap::new();
         for table in &self.tables {
-            if let Some(held) = table.spans.first().filter(|held| held.to < now) {
-                work.push(Reverse((held.from, held.key)));
+            if let Some(span) = table.spans.first().filter(|span| span.to < now) {
+                pending.push(Reverse((span.from, span.key)));
             }
         }
-        while let Some(Reverse((_, key))) = work.pop() {
+        while let Some(Reverse((_, key))) = pending.pop() {
             let mut behind = BinaryHeap::new();
-            self.set(key, |span| span.to = span.to.max(now), &mut behind);
-            self.time_anew(behind);
+            self.update_span(key, |span| span.to = span.to.max(now), &mut behind);
+            self.reschedule(behind);
         }
         let ends = self.tables.iter().filter_map(|table| table.spans.first());
-        self.overdue_from = ends.map(|held| held.to).min().unwrap_or(Timestamp::MAX);
+        self.overdue_from = ends.map(|span| span.to).min().unwrap_or(Timestamp::MAX);
     }
 
-    /// Times what is in `work` anew, and what stands behind that.
-    fn time_anew(&mut self, mut work: BinaryHeap<Reverse<(Timestamp, Key)>>) {
-        while let Some(Reverse((_, key))) = work.pop() {
-            let Some((from, length)) = self.soonest(key) else {
+    /// Times what is in `pending` anew, and what stands behind that.
+    fn reschedule(&mut self, mut pending: BinaryHeap<Reverse<(Timestamp, UseKey)>>) {
+        while let Some(Reverse((_, key))) = pending.pop() {
+            let Some((from, length)) = self.earliest_start(key) else {
                 continue;
             };
             let span = Interval {
                 from,
                 to: from + length,
             };
-            self.set(key, |held| *held = span, &mut work);
+            self.update_span(key, |of_use| *of_use = span, &mut pending);
         }
     }
 
     /// When it begins, given what stands before it, and how long it takes.
-    fn soonest(&self, key: Key) -> Option<(Timestamp, Span)> {
+    fn earliest_start(&self, key: UseKey) -> Option<(Timestamp, Span)> {
         let booking = self.all.get(&key.booking)?;
-        let place = booking.steps.iter().position(|step| step.key == key)?;
-        let step = booking.steps.get(place).filter(|step| !step.over)?;
-        let before = place.checked_sub(1).and_then(|before| booking.steps.get(before));
-        let mut from = before.map_or(booking.booked_at, |step| step.span.to);
-        for resource in step.resources() {
+        let index = booking
+            .uses
+            .iter()
+            .position(|resource_use| resource_use.key == key)?;
+        let resource_use = booking
+            .uses
+            .get(index)
+            .filter(|resource_use| !resource_use.ended)?;
+        let before = index.checked_sub(1).and_then(|before| booking.uses.get(before));
+        let mut from = before.map_or(booking.booked_at, |resource_use| resource_use.span.to);
+        for resource in resource_use.resources() {
             let table = &self.tables[resource];
-            let ahead = table.place(key)?.checked_sub(1);
+            let ahead = table.index_of(key)?.checked_sub(1);
             from = from
                 .max(table.used_until)
                 .max(ahead.map_or(Timestamp::ZERO, |ahead| table.spans[ahead].to));
         }
-        Some((from, step.length))
+        Some((from, resource_use.length))
     }
 
-    /// Changes a use's span and puts what stands right behind it into `work`, if it is another now.
-    fn set(
+    /// Changes a use's span and puts what stands right behind it into `pending`, if it is another now.
+    fn update_span(
         &mut self,
-        key: Key,
+        key: UseKey,
         change: impl FnOnce(&mut Interval),
-        work: &mut BinaryHeap<Reverse<(Timestamp, Key)>>,
+        pending: &mut BinaryHeap<Reverse<(Timestamp, UseKey)>>,
     ) {
         let Some(booking) = self.all.get_mut(&key.booking) else {
             return;
         };
-        let Some(place) = booking.steps.iter().position(|step| step.key == key) else {
+        let Some(index) = booking
+            .uses
+            .iter()
+            .position(|resource_use| resource_use.key == key)
+        else {
             return;
         };
-        let step = &mut booking.steps[place];
-        let before = step.span;
-        change(&mut step.span);
-        if step.span == before {
+        let resource_use = &mut booking.uses[index];
+        let before = resource_use.span;
+        change(&mut resource_use.span);
+        if resource_use.span == before {
             return;
         }
-        let (span, resources) = (step.span, step.resources());
+        let (span, resources) = (resource_use.span, resource_use.resources());
         self.overdue_from = self.overdue_from.min(span.to);
-        work.extend(
+        pending.extend(
             booking
-                .steps
-                .get(place + 1)
-                .map(|step| Reverse((step.span.from, step.key))),
+                .uses
+                .get(index + 1)
+                .map(|resource_use| Reverse((resource_use.span.from, resource_use.key))),
         );
         for resource in resources {
             let table = &mut self.tables[resource];
-            if let Some(place) = table.place(key) {
-                table.set(place, span.from, span.to);
+            if let Some(index) = table.index_of(key) {
+                table.move_span(index, span.from, span.to);
                 let spans = &table.spans;
-                work.extend(spans.get(place + 1).map(|held| Reverse((held.from, held.key))));
+                pending.extend(spans.get(index + 1).map(|span| Reverse((span.from, span.key))));
             }
         }
     }
 
     /// Forgets what has ended by the tables: for those who are not told.
-    pub(super) fn forget(&mut self, now: Timestamp) {
+    pub(super) fn remove_ended(&mut self, now: Timestamp) {
         if self.all.len() < 2 * self.kept + 64 {
             return;
         }
         self.all.retain(|_, booking| booking.finish() > now);
         self.kept = self.all.len();
         for table in &mut self.tables {
-            table.forget(now);
+            table.remove_ended(now);
         }
     }
 }

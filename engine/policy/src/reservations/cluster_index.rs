@@ -11,7 +11,7 @@ pub(super) struct Stage {
     pub(super) received_bytes: u64,
     /// Whether its input takes as long to all of its shares: none is on a server of the stage before, and all servers
     /// have the same bandwidth.
-    pub(super) alike: bool,
+    pub(super) uniform_transfer: bool,
     /// By batch size, from one: by the profile, and as they are lately.
     profiled: Vec<Span>,
     durations: Vec<Span>,
@@ -19,19 +19,19 @@ pub(super) struct Stage {
 }
 
 /// A ratio that moved by less is the same.
-const NEWS: f64 = 0.01;
+const MIN_RATIO_CHANGE: f64 = 0.01;
 
 impl Stage {
     /// A batch of `size` took so long: from now on the stage is reckoned with as it is lately.
-    pub(super) fn measured(&mut self, size: u32, took: Span) {
+    pub(super) fn on_measured(&mut self, size: u32, took: Span) {
         let last = self.profiled.len().saturating_sub(1);
         let Some(&profiled) = self.profiled.get((size.saturating_sub(1) as usize).min(last)) else {
             return;
         };
         let applied = self.durations[0].micros() as f64 / self.profiled[0].micros().max(1) as f64;
-        self.correction.measured(profiled, took);
+        self.correction.on_measured(profiled, took);
         let ratio = self.correction.ratio();
-        if (ratio - applied).abs() > NEWS {
+        if (ratio - applied).abs() > MIN_RATIO_CHANGE {
             self.durations = self
                 .profiled
                 .iter()
@@ -41,7 +41,7 @@ impl Stage {
     }
 
     /// It is reckoned with by its profile again, until it is measured anew.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn reset_correction(&mut self) {
         self.correction = Correction::default();
         self.durations.clone_from(&self.profiled);
     }
@@ -100,7 +100,7 @@ impl ClusterIndex {
                     .map(|stage| {
                         let here = on(&stage.shares);
                         let near = here.iter().any(|server| before.contains(server));
-                        let alike = even && !near;
+                        let uniform_transfer = even && !near;
                         before = here;
                         let profiled: Vec<Span> = (1..=pipeline.batch.max(1))
                             .map(|size| stage.profile.duration(size))
@@ -108,7 +108,7 @@ impl ClusterIndex {
                         Stage {
                             shares: stage.shares.clone(),
                             received_bytes: stage.received_bytes,
-                            alike,
+                            uniform_transfer,
                             durations: profiled.clone(),
                             profiled,
                             correction: Correction::default(),
@@ -130,13 +130,13 @@ impl ClusterIndex {
     }
 
     /// All stages of these pipelines are reckoned with by their profiles again.
-    pub(super) fn forget(&mut self, pipelines: &[PipelineId]) {
+    pub(super) fn reset_corrections(&mut self, pipelines: &[PipelineId]) {
         for id in pipelines {
             let pipeline = self.pipelines.get_mut(id.index());
             pipeline
                 .into_iter()
                 .flat_map(|pipeline| &mut pipeline.stages)
-                .for_each(Stage::forget);
+                .for_each(Stage::reset_correction);
         }
     }
 

@@ -3,13 +3,13 @@
 use weir_types::{PipelineId, Timestamp};
 
 use super::api::PathRequest;
-use super::probe::{Probe, View};
+use super::probe::{BookingView, Probe};
 
 /// What becomes of an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// The most urgent item cannot be in time.
-    Hopeless {
+    Infeasible {
         /// The earliest that it could come out.
         finish: Timestamp,
     },
@@ -43,8 +43,8 @@ impl Default for Scratch {
 
 /// What comes out, without the path, which is in the scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Hopeless {
+pub(super) enum BatchDecision {
+    Infeasible {
         finish: Timestamp,
     },
     /// For a batch of `size`.
@@ -63,13 +63,13 @@ impl Scratch {
     /// The smallest batch that may be considered is `least(planned)`.
     pub(super) fn decide(
         &mut self,
-        view: View<'_>,
+        view: BookingView<'_>,
         pipelines: &[PipelineId],
-        ask: PathRequest,
+        request: PathRequest,
         least: impl Fn(u32) -> u32,
         now: Timestamp,
-    ) -> Outcome {
-        const NEVER: Outcome = Outcome::Hopeless {
+    ) -> BatchDecision {
+        const NEVER: BatchDecision = BatchDecision::Infeasible {
             finish: Timestamp::MAX,
         };
         let Some(planned) = self.choose(view, pipelines, now) else {
@@ -79,9 +79,9 @@ impl Scratch {
         let least = least(planned).clamp(1, planned);
         // `best` holds the planned size now.
         let mut size = planned;
-        while self.best.finish > ask.deadline {
+        while self.best.finish > request.deadline {
             if size <= least {
-                return Outcome::Hopeless {
+                return BatchDecision::Infeasible {
                     finish: self.best.finish,
                 };
             }
@@ -89,22 +89,22 @@ impl Scratch {
             self.probes += 1;
             view.probe(pipeline, size, now, &mut self.best);
         }
-        let waiting = ask.waiting.max(1);
+        let waiting = request.waiting.max(1);
         while waiting < size {
-            let until = now + (ask.deadline - self.best.finish);
+            let until = now + (request.deadline - self.best.finish);
             if until > now {
-                return Outcome::Wait { until, size };
+                return BatchDecision::Wait { until, size };
             }
             // It is now or never for that many: what is gained by waiting for fewer?
             size -= 1;
             self.probes += 1;
             view.probe(pipeline, size, now, &mut self.best);
         }
-        Outcome::Dispatch
+        BatchDecision::Dispatch
     }
 
     /// The pipeline that makes a batch of its planned size wait least; its planned size, its probe in `best`.
-    fn choose(&mut self, view: View<'_>, pipelines: &[PipelineId], now: Timestamp) -> Option<u32> {
+    fn choose(&mut self, view: BookingView<'_>, pipelines: &[PipelineId], now: Timestamp) -> Option<u32> {
         let mut found = None;
         for &pipeline in pipelines {
             let planned = view.cluster.pipelines[pipeline.index()].batch;
@@ -112,7 +112,7 @@ impl Scratch {
             if !view.probe(pipeline, planned, now, &mut self.other) {
                 continue;
             }
-            if found.is_none() || self.other.waited < self.best.waited {
+            if found.is_none() || self.other.total_wait < self.best.total_wait {
                 found = Some(planned);
                 std::mem::swap(&mut self.best, &mut self.other);
             }

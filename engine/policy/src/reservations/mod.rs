@@ -25,32 +25,32 @@ use std::collections::BTreeMap;
 
 use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
 
-use crate::measure::profile_reset::StarvationReset;
+use crate::measure::starvation_reset::StarvationReset;
 
 use bookings::Bookings;
 use cluster_index::ClusterIndex;
-use decide::{Outcome, Scratch};
-use probe::View;
+use decide::{BatchDecision, Scratch};
+use probe::BookingView;
 
 pub use accuracy::{Accuracy, PlanReport, ReserveReport, WorkerReport};
 pub use api::{BookingId, Interval, PathRequest, PathStage, ReserveEffect, ReserveEvent, ResourceUse};
-pub use decide::Verdict;
+pub use decide::Decision;
 pub use probe::Probe;
 pub use reactive::{Reaction, react, stage_deadlines};
 pub use spec::{BookingTable, ReserveSpec};
 
 /// What is known of a module that books.
 #[derive(Debug, Clone, Default)]
-struct Tenant {
+struct Requester {
     pipelines: Vec<PipelineId>,
-    ask: Option<PathRequest>,
+    request: Option<PathRequest>,
     /// The last item that was let pass at the head of the queue, by deadline and beginning: those that share both share
     /// the verdict.
-    passed: Option<(Timestamp, Timestamp)>,
+    admitted_head: Option<(Timestamp, Timestamp)>,
     /// When it must be looked at again at the latest.
     until: Option<Timestamp>,
     /// For how many items it waits.
-    waits_for: u32,
+    waiting_for: u32,
     /// What the tables were when it was last looked at.
     seen: u64,
     starvation_reset: StarvationReset,
@@ -66,10 +66,10 @@ pub struct Reservations {
     head_min_fraction: f64,
     bookings: Bookings,
     down: Vec<bool>,
-    tenants: BTreeMap<ModuleId, Tenant>,
+    requesters: BTreeMap<ModuleId, Requester>,
     /// Counts what changes the tables.
     version: u64,
-    told: Option<Timestamp>,
+    timer_at: Option<Timestamp>,
     scratch: Scratch,
 }
 
@@ -78,9 +78,9 @@ impl Reservations {
     #[must_use]
     pub fn new(spec: &ReserveSpec) -> Self {
         let cluster = ClusterIndex::new(&spec.cluster);
-        let mut tenants: BTreeMap<ModuleId, Tenant> = BTreeMap::new();
+        let mut requesters: BTreeMap<ModuleId, Requester> = BTreeMap::new();
         for (id, pipeline) in (0..).map(PipelineId).zip(&cluster.pipelines) {
-            tenants.entry(pipeline.module).or_default().pipelines.push(id);
+            requesters.entry(pipeline.module).or_default().pipelines.push(id);
         }
         Self {
             bookings: Bookings::new(cluster.resources()),
@@ -90,9 +90,9 @@ impl Reservations {
             feedback: spec.feedback,
             corrected: spec.corrected,
             head_min_fraction: spec.head_min_fraction,
-            tenants,
+            requesters,
             version: 1,
-            told: None,
+            timer_at: None,
             scratch: Scratch::default(),
         }
     }
@@ -105,33 +105,33 @@ impl Reservations {
         effects: &mut Vec<ReserveEffect>,
     ) {
         for event in events {
-            self.record(event, now, effects);
+            self.on_event(event, now, effects);
         }
         if self.feedback {
-            self.bookings.hold_overdue(now);
+            self.bookings.extend_overdue(now);
         } else {
-            self.bookings.forget(now);
+            self.bookings.remove_ended(now);
         }
-        self.answer(now, effects);
-        self.tell_when_to_wake(now, effects);
+        self.answer_requests(now, effects);
+        self.update_timer(now, effects);
     }
 
-    fn record(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+    fn on_event(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         match event {
-            ReserveEvent::PathRequested { module, ask } => self.tenant(module, |tenant| {
+            ReserveEvent::PathRequested { module, request } => self.requester(module, |requester| {
                 // Who already waits, and still for more than there is, need not be looked at again.
-                let goes_on = tenant.ask.is_some_and(|before| {
-                    (before.deadline, before.since) == (ask.deadline, ask.since)
-                        && ask.waiting < tenant.waits_for
+                let goes_on = requester.request.is_some_and(|before| {
+                    (before.deadline, before.since) == (request.deadline, request.since)
+                        && request.waiting < requester.waiting_for
                 });
-                tenant.ask = Some(ask);
+                requester.request = Some(request);
                 if !goes_on {
-                    (tenant.seen, tenant.waits_for) = (0, 0);
+                    (requester.seen, requester.waiting_for) = (0, 0);
                 }
             }),
-            ReserveEvent::RequestCancelled { module } => self.tenant(module, |tenant| {
-                tenant.ask = None;
-                tenant.until = None;
+            ReserveEvent::RequestCancelled { module } => self.requester(module, |requester| {
+                requester.request = None;
+                requester.until = None;
             }),
             ReserveEvent::Declined { booking }
             | ReserveEvent::Finished { booking }
@@ -150,13 +150,13 @@ impl Reservations {
                 let to = to.min(now);
                 let from = from.min(to);
                 if used == ResourceUse::Run && self.corrected {
-                    self.correct(booking, stage, to - from);
+                    self.correct_duration(booking, stage, to - from);
                 }
-                self.bookings.used(booking, stage, used, Interval { from, to });
+                self.bookings.on_used(booking, stage, used, Interval { from, to });
                 self.version += 1;
             }
             ReserveEvent::Used { .. } | ReserveEvent::Tick => {}
-            ReserveEvent::Down { share } => self.lose(share, now, effects),
+            ReserveEvent::Down { share } => self.on_share_down(share, now, effects),
             ReserveEvent::Up { share } => {
                 if let Some(down) = self.down.get_mut(share.index()) {
                     *down = false;
@@ -166,29 +166,29 @@ impl Reservations {
         }
     }
 
-    fn correct(&mut self, booking: BookingId, stage: u32, took: Span) {
+    fn correct_duration(&mut self, booking: BookingId, stage: u32, took: Span) {
         let Some(booking) = self.bookings.all.get(&booking) else {
             return;
         };
         let pipeline = self.cluster.pipelines.get_mut(booking.pipeline.index());
         if let Some(stage) = pipeline.and_then(|pipeline| pipeline.stages.get_mut(stage as usize)) {
-            stage.measured(booking.size, took);
+            stage.on_measured(booking.size, took);
         }
     }
 
-    fn tenant(&mut self, module: ModuleId, change: impl FnOnce(&mut Tenant)) {
-        if let Some(tenant) = self.tenants.get_mut(&module) {
-            change(tenant);
+    fn requester(&mut self, module: ModuleId, change: impl FnOnce(&mut Requester)) {
+        if let Some(requester) = self.requesters.get_mut(&module) {
+            change(requester);
         }
     }
 
-    fn lose(&mut self, share: ShareId, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+    fn on_share_down(&mut self, share: ShareId, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         let Some(down) = self.down.get_mut(share.index()) else {
             return;
         };
         *down = true;
         self.version += 1;
-        for booking in self.bookings.on(share, now, self.feedback) {
+        for booking in self.bookings.bookings_on(share, now, self.feedback) {
             if let Some(lost) = self.bookings.release(booking) {
                 let module = lost.module;
                 effects.push(ReserveEffect::Lost { module, booking });
@@ -197,51 +197,57 @@ impl Reservations {
     }
 
     /// Looks at everybody who asks and for whom something may be another since, the most urgent first.
-    fn answer(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+    fn answer_requests(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         let mut order: Vec<(Timestamp, ModuleId)> = self
-            .tenants
+            .requesters
             .iter()
-            .filter_map(|(&module, tenant)| Some((tenant.ask?.deadline, module)))
+            .filter_map(|(&module, requester)| Some((requester.request?.deadline, module)))
             .collect();
         order.sort_unstable();
         for (_, module) in order {
-            let Some(tenant) = self.tenants.get_mut(&module) else {
+            let Some(requester) = self.requesters.get_mut(&module) else {
                 continue;
             };
-            let due = tenant.until.is_some_and(|until| until <= now);
-            let Some(ask) = tenant.ask.filter(|_| due || tenant.seen != self.version) else {
+            let due = requester.until.is_some_and(|until| until <= now);
+            let Some(request) = requester
+                .request
+                .filter(|_| due || requester.seen != self.version)
+            else {
                 continue;
             };
-            tenant.seen = self.version;
-            let head = (ask.deadline, ask.since);
-            let fraction = if tenant.passed == Some(head) {
+            requester.seen = self.version;
+            let head = (request.deadline, request.since);
+            let fraction = if requester.admitted_head == Some(head) {
                 0.0
             } else {
                 self.head_min_fraction
             };
-            let view = View {
+            let view = BookingView {
                 cluster: &self.cluster,
                 down: &self.down,
                 tables: &self.bookings.tables,
-                kind: self.tables,
+                table_kind: self.tables,
             };
-            let least = |planned| least_of(planned, fraction);
-            match self.scratch.decide(view, &tenant.pipelines, ask, least, now) {
-                Outcome::Hopeless { finish } => {
-                    (tenant.ask, tenant.until) = (None, None);
-                    if tenant.starvation_reset.on_drop(now) {
-                        self.cluster.forget(&tenant.pipelines);
+            let least = |planned| min_batch(planned, fraction);
+            match self
+                .scratch
+                .decide(view, &requester.pipelines, request, least, now)
+            {
+                BatchDecision::Infeasible { finish } => {
+                    (requester.request, requester.until) = (None, None);
+                    if requester.starvation_reset.on_drop(now) {
+                        self.cluster.reset_corrections(&requester.pipelines);
                         self.version += 1;
                     }
                     effects.push(ReserveEffect::NoPath { module, finish });
                 }
-                Outcome::Wait { until, size } => {
-                    (tenant.passed, tenant.until) = (Some(head), Some(until));
-                    tenant.waits_for = size;
+                BatchDecision::Wait { until, size } => {
+                    (requester.admitted_head, requester.until) = (Some(head), Some(until));
+                    requester.waiting_for = size;
                 }
-                Outcome::Dispatch => {
-                    (tenant.ask, tenant.until, tenant.passed) = (None, None, Some(head));
-                    tenant.starvation_reset.on_run();
+                BatchDecision::Dispatch => {
+                    (requester.request, requester.until, requester.admitted_head) = (None, None, Some(head));
+                    requester.starvation_reset.on_run();
                     effects.push(self.book(module, now));
                 }
             }
@@ -258,21 +264,25 @@ impl Reservations {
             booking,
             pipeline: probe.pipeline,
             size: probe.size,
-            path: probe.legs.clone(),
+            path: probe.path.clone(),
             start: probe.start(),
             finish: probe.finish,
         }
     }
 
-    fn tell_when_to_wake(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
-        let first = self.tenants.values().filter_map(|tenant| tenant.until).min();
+    fn update_timer(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
+        let first = self
+            .requesters
+            .values()
+            .filter_map(|requester| requester.until)
+            .min();
         // What lies behind was good for one tick.
         if let Some(at) = first
-            && self.told != first
+            && self.timer_at != first
         {
             effects.push(ReserveEffect::SetTimer { at: at.max(now) });
         }
-        self.told = first;
+        self.timer_at = first;
     }
 
     /// What a batch of `size` items would get now; `None` where a stage has no share left, and for sizes beyond what is
@@ -280,34 +290,37 @@ impl Reservations {
     #[must_use]
     pub fn probe(&self, pipeline: PipelineId, size: u32, now: Timestamp) -> Option<Probe> {
         let mut probe = Probe::empty();
-        let view = View {
+        let view = BookingView {
             cluster: &self.cluster,
             down: &self.down,
             tables: &self.bookings.tables,
-            kind: self.tables,
+            table_kind: self.tables,
         };
         view.probe(pipeline, size, now, &mut probe).then_some(probe)
     }
 
     /// What would become of an ask now, by the head rule as if the item were seen at the head for the first time.
     /// Nothing is booked.
-    pub fn decide(&mut self, module: ModuleId, ask: PathRequest, now: Timestamp) -> Verdict {
+    pub fn decide(&mut self, module: ModuleId, request: PathRequest, now: Timestamp) -> Decision {
         let finish = Timestamp::MAX;
-        let Some(tenant) = self.tenants.get(&module) else {
-            return Verdict::Hopeless { finish };
+        let Some(requester) = self.requesters.get(&module) else {
+            return Decision::Infeasible { finish };
         };
-        let view = View {
+        let view = BookingView {
             cluster: &self.cluster,
             down: &self.down,
             tables: &self.bookings.tables,
-            kind: self.tables,
+            table_kind: self.tables,
         };
         let fraction = self.head_min_fraction;
-        let least = |planned| least_of(planned, fraction);
-        match self.scratch.decide(view, &tenant.pipelines, ask, least, now) {
-            Outcome::Hopeless { finish } => Verdict::Hopeless { finish },
-            Outcome::Wait { until, .. } => Verdict::Wait { until },
-            Outcome::Dispatch => Verdict::Dispatch(self.scratch.chosen().clone()),
+        let least = |planned| min_batch(planned, fraction);
+        match self
+            .scratch
+            .decide(view, &requester.pipelines, request, least, now)
+        {
+            BatchDecision::Infeasible { finish } => Decision::Infeasible { finish },
+            BatchDecision::Wait { until, .. } => Decision::Wait { until },
+            BatchDecision::Dispatch => Decision::Dispatch(self.scratch.chosen().clone()),
         }
     }
 
@@ -320,7 +333,7 @@ impl Reservations {
     /// What is booked for a batch, as it is expected now.
     #[must_use]
     pub fn booked(&self, booking: BookingId) -> Option<Vec<PathStage>> {
-        self.bookings.all.get(&booking).map(bookings::Booking::legs)
+        self.bookings.all.get(&booking).map(bookings::Booking::path)
     }
 
     /// Probes so far.
@@ -331,7 +344,7 @@ impl Reservations {
 }
 
 /// The smallest batch that will do where at least this part of the planned one is wanted.
-fn least_of(planned: u32, fraction: f64) -> u32 {
+fn min_batch(planned: u32, fraction: f64) -> u32 {
     ((f64::from(planned) * fraction).ceil() as u32).clamp(1, planned)
 }
 

@@ -4,7 +4,7 @@
 use weir_types::{PipelineId, Span, Timestamp};
 
 use super::api::{Interval, PathStage};
-use super::booking_table::{Table, earliest_of_both};
+use super::booking_table::{ResourceTable, earliest_common};
 use super::cluster_index::{ClusterIndex, Pipeline, Stage};
 use super::spec::BookingTable;
 
@@ -16,11 +16,11 @@ pub struct Probe {
     /// How many items.
     pub size: u32,
     /// What would be booked, stage by stage.
-    pub legs: Vec<PathStage>,
+    pub path: Vec<PathStage>,
     /// When the last stage ends.
     pub finish: Timestamp,
     /// Time spent waiting for resources, summed over them.
-    pub waited: Span,
+    pub total_wait: Span,
 }
 
 impl Probe {
@@ -28,54 +28,54 @@ impl Probe {
         Self {
             pipeline: PipelineId(0),
             size: 0,
-            legs: Vec::new(),
+            path: Vec::new(),
             finish: Timestamp::MAX,
-            waited: Span::MAX,
+            total_wait: Span::MAX,
         }
     }
 
     /// When the first stage begins.
     #[must_use]
     pub fn start(&self) -> Timestamp {
-        self.legs.first().map_or(Timestamp::MAX, |leg| leg.run.from)
+        self.path.first().map_or(Timestamp::MAX, |stage| stage.run.from)
     }
 }
 
 /// What probing looks at.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct BookingView<'a> {
     pub(super) cluster: &'a ClusterIndex,
     pub(super) down: &'a [bool],
-    pub(super) tables: &'a [Table],
-    pub(super) kind: BookingTable,
+    pub(super) tables: &'a [ResourceTable],
+    pub(super) table_kind: BookingTable,
 }
 
-impl View<'_> {
+impl BookingView<'_> {
     /// Fills `probe` with the path of a batch of `size`; false where a stage has no share left, or the size is
     /// none that the pipeline has.
     pub(super) fn probe(self, pipeline: PipelineId, size: u32, now: Timestamp, probe: &mut Probe) -> bool {
-        probe.legs.clear();
+        probe.path.clear();
         (probe.pipeline, probe.size) = (pipeline, size);
-        (probe.finish, probe.waited) = (now, Span::ZERO);
+        (probe.finish, probe.total_wait) = (now, Span::ZERO);
         let Some(known) = self.cluster.pipelines.get(pipeline.index()) else {
             return false;
         };
-        (1..=known.batch).contains(&size) && self.walk(known, size, probe)
+        (1..=known.batch).contains(&size) && self.probe_stages(known, size, probe)
     }
 
-    fn walk(self, pipeline: &Pipeline, size: u32, probe: &mut Probe) -> bool {
+    fn probe_stages(self, pipeline: &Pipeline, size: u32, probe: &mut Probe) -> bool {
         for (at, stage) in pipeline.stages.iter().enumerate() {
             let ready = probe.finish;
-            let sender = probe.legs.last().map(|leg| self.cluster.server_of(leg.share));
+            let sender = probe.path.last().map(|stage| self.cluster.server_of(stage.share));
             let next = pipeline.stages.get(at + 1);
-            let Some(leg) = self.best((stage, next), size, sender, ready) else {
+            let Some(stage) = self.best((stage, next), size, sender, ready) else {
                 return false;
             };
-            let arrived = leg.transfer.map_or(ready, |transfer| transfer.to);
-            let sent = leg.transfer.map_or(ready, |transfer| transfer.from);
-            probe.waited += (sent - ready) + (leg.run.from - arrived);
-            probe.finish = leg.run.to;
-            probe.legs.push(leg);
+            let arrived = stage.transfer.map_or(ready, |transfer| transfer.to);
+            let sent = stage.transfer.map_or(ready, |transfer| transfer.from);
+            probe.total_wait += (sent - ready) + (stage.run.from - arrived);
+            probe.finish = stage.run.to;
+            probe.path.push(stage);
         }
         true
     }
@@ -92,9 +92,9 @@ impl View<'_> {
     ) -> Option<PathStage> {
         let duration = stage.duration(size);
         let mut best: Option<PathStage> = None;
-        let mut best_leaves = Timestamp::MAX;
+        let mut best_send_time = Timestamp::MAX;
         // Servers differ little: most have the bandwidth of the one before.
-        let mut known = (0, Span::ZERO);
+        let mut link = (0, Span::ZERO);
         for &share in &stage.shares {
             if self.down[share.index()] {
                 continue;
@@ -104,35 +104,35 @@ impl View<'_> {
                 .filter(|&sender| sender != server && stage.received_bytes > 0)
                 .map(|sender| {
                     let bandwidth = self.cluster.bandwidth(sender, server);
-                    if known.0 != bandwidth {
-                        known = (bandwidth, stage.transfer(size, bandwidth));
+                    if link.0 != bandwidth {
+                        link = (bandwidth, stage.transfer(size, bandwidth));
                     }
                     let up = &self.tables[self.cluster.uplink(sender)];
                     let down = &self.tables[self.cluster.downlink(server)];
-                    let from = earliest_of_both((up, down), self.kind, ready, known.1);
+                    let from = earliest_common((up, down), self.table_kind, ready, link.1);
                     Interval {
                         from,
-                        to: from + known.1,
+                        to: from + link.1,
                     }
                 });
             let arrived = transfer.map_or(ready, |transfer| transfer.to);
-            let soonest = arrived + duration;
-            if best.is_some_and(|best| (best.run.to, best_leaves) <= (soonest, soonest)) {
+            let earliest_start = arrived + duration;
+            if best.is_some_and(|best| (best.run.to, best_send_time) <= (earliest_start, earliest_start)) {
                 continue;
             }
-            let from = self.tables[share.index()].earliest(self.kind, arrived, duration);
+            let from = self.tables[share.index()].earliest(self.table_kind, arrived, duration);
             let to = from + duration;
             if best.is_some_and(|best| best.run.to < to) {
                 continue;
             }
-            let leaves = self.leaves(next, size, server, to);
-            if best.is_none_or(|best| (to, leaves) < (best.run.to, best_leaves)) {
+            let send_time = self.send_time(next, size, server, to);
+            if best.is_none_or(|best| (to, send_time) < (best.run.to, best_send_time)) {
                 let run = Interval { from, to };
                 best = Some(PathStage { share, transfer, run });
-                best_leaves = leaves;
+                best_send_time = send_time;
                 // Nothing can beat a share that makes nobody wait, unless the tensors come to another sooner.
                 let at_once = from == arrived && transfer.is_none_or(|transfer| transfer.from == ready);
-                if at_once && leaves == to && (transfer.is_none() || stage.alike) {
+                if at_once && send_time == to && (transfer.is_none() || stage.uniform_transfer) {
                     break;
                 }
             }
@@ -141,12 +141,12 @@ impl View<'_> {
     }
 
     /// When a batch that is ready on `server` at `ready` can be sent to the next stage, as far as the uplink goes.
-    fn leaves(self, next: Option<&Stage>, size: u32, server: usize, ready: Timestamp) -> Timestamp {
+    fn send_time(self, next: Option<&Stage>, size: u32, server: usize, ready: Timestamp) -> Timestamp {
         let Some(next) = next.filter(|next| next.received_bytes > 0) else {
             return ready;
         };
         let uplink = &self.tables[self.cluster.uplink(server)];
         let length = next.transfer(size, self.cluster.bandwidth(server, server));
-        uplink.earliest(self.kind, ready, length)
+        uplink.earliest(self.table_kind, ready, length)
     }
 }

@@ -22,11 +22,11 @@ impl Slots {
     fn rank(&self, tenant: &Tenant, bid: Bid) -> (u64, Timestamp, Reverse<usize>) {
         let first = match self.spec.arbitration {
             Arbitration::LeastSlack => bid.latest_start.micros(),
-            Arbitration::DownstreamFirst => tenant.steps_to_end as u64,
+            Arbitration::DownstreamFirst => tenant.longest_path_len as u64,
             Arbitration::Fifo => bid.since.micros(),
             Arbitration::Weighted => (tenant.had.micros() as f64 / tenant.weight.max(1e-9)) as u64,
         };
-        (first, bid.latest_start, Reverse(tenant.steps_to_end))
+        (first, bid.latest_start, Reverse(tenant.longest_path_len))
     }
 
     /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
@@ -97,6 +97,7 @@ impl Slots {
 
     /// Whether what `rival` takes is lost to `tenant`. Downstream-first gives way to nobody further up.
     fn goes_before(&self, rival: &Tenant, tenant: &Tenant) -> bool {
-        self.spec.arbitration != Arbitration::DownstreamFirst || rival.steps_to_end <= tenant.steps_to_end
+        self.spec.arbitration != Arbitration::DownstreamFirst
+            || rival.longest_path_len <= tenant.longest_path_len
     }
 }

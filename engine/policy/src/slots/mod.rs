@@ -41,7 +41,7 @@ struct Tenant {
     slots: Vec<SlotId>,
     weight: f64,
     /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
-    steps_to_end: usize,
+    longest_path_len: usize,
     bid: Option<Bid>,
     /// Time it had on slots, in all and lately.
     had: Span,
@@ -75,7 +75,7 @@ impl Slots {
                 let tenant = Tenant {
                     slots: placement.slots.clone(),
                     weight: placement.weight,
-                    steps_to_end: spec.topology.steps_to_end(placement.module),
+                    longest_path_len: spec.topology.longest_path_len(placement.module),
                     bid: None,
                     had: Span::ZERO,
                     lately: Window::new(SHARES),

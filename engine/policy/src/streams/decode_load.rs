@@ -46,7 +46,7 @@ pub struct DecodeLoad {
     frames: u64,
     lagging: u64,
     windows: u32,
-    saturated: Option<DecodingReport>,
+    saturation: Option<DecodingReport>,
 }
 
 impl DecodeLoad {
@@ -60,7 +60,7 @@ impl DecodeLoad {
             frames: 0,
             lagging: 0,
             windows: 0,
-            saturated: None,
+            saturation: None,
         }
     }
 
@@ -82,20 +82,20 @@ impl DecodeLoad {
 
         let began = *self.window_began.get_or_insert(now);
         if now.since(began) >= WINDOW {
-            let lags = self.lagging * 2 >= self.frames && self.needed() > f64::from(self.cores);
+            let lags = self.lagging * 2 >= self.frames && self.needed_cores() > f64::from(self.cores);
             self.windows = if lags { self.windows + 1 } else { 0 };
             (self.window_began, self.frames, self.lagging) = (Some(now), 0, 0);
         }
         self.frames += 1;
         self.lagging += u64::from(lag > MAX_LAG);
-        if self.windows < MIN_WINDOWS || self.saturated.is_some() {
+        if self.windows < MIN_WINDOWS || self.saturation.is_some() {
             return None;
         }
-        self.saturated = Some(DecodingReport {
-            needed_cores: self.needed(),
+        self.saturation = Some(DecodingReport {
+            needed_cores: self.needed_cores(),
             cores: self.cores,
         });
-        self.saturated
+        self.saturation
     }
 
     /// The stream decodes no more.
@@ -105,11 +105,11 @@ impl DecodeLoad {
 
     /// What was found, where decoding was saturated at any time.
     #[must_use]
-    pub fn saturated(&self) -> Option<DecodingReport> {
-        self.saturated
+    pub fn saturation(&self) -> Option<DecodingReport> {
+        self.saturation
     }
 
-    fn needed(&self) -> f64 {
+    fn needed_cores(&self) -> f64 {
         self.shares.values().map(|share| share.mean).sum()
     }
 }
@@ -130,23 +130,23 @@ mod tests {
                 found.extend(load.on_frame(stream, spans.0, spans.1, lag, now));
             }
         }
-        let needed: Vec<f64> = found.iter().map(|report| report.needed_cores.round()).collect();
-        assert_eq!(needed, said.into_iter().collect::<Vec<f64>>());
-        assert_eq!(load.saturated(), found.first().copied());
+        let needed_cores: Vec<f64> = found.iter().map(|report| report.needed_cores.round()).collect();
+        assert_eq!(needed_cores, said.into_iter().collect::<Vec<f64>>());
+        assert_eq!(load.saturation(), found.first().copied());
     }
 
     #[test]
-    fn more_streams_than_can_be_decoded_are_said_once() {
+    fn decoding_saturation_is_reported_once() {
         check(160, 2, |now| now / 2, Some(8.0));
     }
 
     #[test]
-    fn lag_that_decoding_does_not_explain_is_not_its_fault() {
+    fn lag_without_decoding_load_is_not_saturation() {
         check(4, 2, |now| now / 2, None);
     }
 
     #[test]
-    fn a_stall_that_passes_is_none() {
+    fn a_short_stall_is_not_saturation() {
         check(
             150,
             2,
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_ended_need_nothing() {
+    fn ended_streams_need_no_cores() {
         let mut load = DecodeLoad::new(1);
         let second = Span::from_secs(1);
         load.on_frame(StreamId(0), second, second, Span::ZERO, Timestamp::ZERO);
-        assert_eq!(load.needed(), 1.0);
+        assert_eq!(load.needed_cores(), 1.0);
         load.on_ended(StreamId(0));
-        assert_eq!(load.needed(), 0.0);
+        assert_eq!(load.needed_cores(), 0.0);
     }
 }

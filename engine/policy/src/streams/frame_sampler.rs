@@ -23,7 +23,7 @@ impl FrameSampler {
     }
 
     /// Whether to take the frame that is shown at `pts_ms`; times grow.
-    pub fn takes(&mut self, pts_ms: f64) -> bool {
+    pub fn sample(&mut self, pts_ms: f64) -> bool {
         let Some(slot_ms) = self.slot_ms else { return true };
         let slot = ((pts_ms + TOLERANCE_MS.min(slot_ms / 10.0)) / slot_ms).floor();
         let taken = self.last.is_none_or(|last| slot > last);
@@ -43,13 +43,13 @@ mod tests {
     fn taken(fps: Option<f64>, times: impl IntoIterator<Item = f64>) -> Vec<usize> {
         let mut sampler = FrameSampler::new(fps);
         let each = times.into_iter().enumerate();
-        each.filter(|(_, time)| sampler.takes(*time))
+        each.filter(|(_, time)| sampler.sample(*time))
             .map(|(index, _)| index)
             .collect()
     }
 
     #[test]
-    fn frames_are_taken_evenly() {
+    fn frames_are_sampled_evenly() {
         let at = |fps: f64| (0..30).map(move |index| f64::from(index) * 1000.0 / fps);
         assert_eq!(taken(Some(5.0), at(30.0)), [0, 6, 12, 18, 24]);
         assert_eq!(taken(Some(5.0), at(29.97)), [0, 6, 12, 18, 24]);
@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_not_made_up_for() {
+    fn a_pause_causes_no_catch_up() {
         assert_eq!(taken(Some(1.0), [0.0, 5000.0, 5100.0, 5200.0, 6000.0]), [0, 1, 4]);
     }
 
     proptest! {
         #[test]
-        fn no_second_holds_more_than_the_rate(
+        fn no_second_has_more_samples_than_the_rate(
             gaps in prop::collection::vec(0.01..200.0_f64, 1..300),
             fps in 0.1..60.0_f64,
         ) {

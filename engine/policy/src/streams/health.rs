@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_never_came_was_away_all_the_time() {
+    fn a_stream_that_never_opened_was_down_all_the_time() {
         let mut tracker = HealthTracker::new(at(2));
         assert_eq!(tracker.health(at(5)).state, StreamStanding::NeverReached);
         tracker.on_down("refused", false, at(3));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_away_at_the_end_is_down() {
+    fn a_stream_down_at_the_end_is_reported_down() {
         let mut tracker = HealthTracker::new(at(0));
         tracker.on_running(at(1));
         tracker.on_down("closed", false, at(5));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_away_at_the_start_and_came_has_an_outage_and_no_reconnect() {
+    fn a_late_first_open_is_an_outage_and_no_reconnect() {
         let mut tracker = HealthTracker::new(at(0));
         tracker.on_down("refused", false, at(1));
         tracker.on_running(at(7));

@@ -58,7 +58,7 @@ const MIN_GAP: (f64, f64) = (1_000.0, 10.0);
 
 /// What is known of a source once it is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MediaFacts {
+pub struct MediaInfo {
     /// Frames arrive on their own time.
     pub live: bool,
     /// Stamps are the source's own clock, not counted from a rate.
@@ -93,7 +93,7 @@ struct Last {
 pub struct MediaClock {
     /// Recorded media is played so many times as fast as it was recorded; `None`: as fast as it goes.
     speed: Option<f64>,
-    facts: MediaFacts,
+    info: MediaInfo,
     /// What is added to a stamp.
     offset_ms: f64,
     interval: Interval,
@@ -114,7 +114,7 @@ impl MediaClock {
     pub fn new(speed: Option<f64>) -> Self {
         Self {
             speed: speed.filter(|speed| speed.is_finite() && *speed > 0.0),
-            facts: MediaFacts {
+            info: MediaInfo {
                 live: false,
                 stamped: false,
                 fps: None,
@@ -132,9 +132,9 @@ impl MediaClock {
 
     /// The source is open; its stamps begin anew. Recorded media goes on with the next frame time, live media with the
     /// time that went by.
-    pub fn on_open(&mut self, facts: MediaFacts) {
-        self.facts = facts;
-        self.interval.stated_ms = facts.fps.filter(|fps| *fps > 0.0).map(|fps| 1e3 / fps);
+    pub fn on_open(&mut self, info: MediaInfo) {
+        self.info = info;
+        self.interval.stated_ms = info.fps.filter(|fps| *fps > 0.0).map(|fps| 1e3 / fps);
         self.reopened = self.last.is_some();
         self.nudges = 0;
         self.stuck = false;
@@ -180,7 +180,7 @@ impl MediaClock {
             );
         };
         let expected = last.pts_ms + steps * self.interval.ms();
-        let next = if self.facts.live {
+        let next = if self.info.live {
             self.freshest(last, now)
         } else {
             expected
@@ -217,7 +217,7 @@ impl MediaClock {
     /// Whether no pause explains the stamp.
     fn too_far(&self, pts_ms: f64, expected_ms: f64, last: Last, now: Timestamp) -> bool {
         let ahead = pts_ms - expected_ms;
-        if !self.facts.live {
+        if !self.info.live {
             return ahead > MAX_JUMP.as_millis_f64();
         }
         // Where nothing came within the window, the last frame is what there is to compare with.
@@ -244,7 +244,7 @@ impl MediaClock {
     }
 
     fn missing(&self, pts_ms: f64, steps: f64, interval: f64) -> u64 {
-        let Some(last) = self.last.filter(|_| self.facts.live) else {
+        let Some(last) = self.last.filter(|_| self.info.live) else {
             return 0;
         };
         // What the source left out by itself is in its numbers.
@@ -258,7 +258,7 @@ impl MediaClock {
     }
 
     fn age(&mut self, pts_ms: f64, now: Timestamp) -> Span {
-        if !self.facts.live || !self.facts.stamped {
+        if !self.info.live || !self.info.stamped {
             return Span::ZERO;
         }
         let lag = millis(now) - pts_ms;
@@ -270,7 +270,7 @@ impl MediaClock {
     }
 
     fn due(&mut self, pts_ms: f64, now: Timestamp) -> Option<Timestamp> {
-        let speed = self.speed.filter(|_| !self.facts.live)?;
+        let speed = self.speed.filter(|_| !self.info.live)?;
         let (first_ms, began) = *self.began.get_or_insert((pts_ms, now));
         Some(began + Span::from_secs_f64((pts_ms - first_ms) / 1e3 / speed))
     }

@@ -25,7 +25,7 @@ impl Default for ReconnectSpec {
 }
 
 /// A wait is never shorter than this part of the longest it may be: a source that fails at once must not spin.
-const MIN_SHARE: f64 = 0.1;
+const MIN_WAIT_FRACTION: f64 = 0.1;
 
 /// The waits of one stream.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Backoff {
         let longest = (self.spec.first * (1 << self.tries.min(32))).min(self.spec.max);
         self.tries = self.tries.saturating_add(1);
         let share = self.random.random::<f64>();
-        longest.scale(share.max(MIN_SHARE))
+        longest.scale(share.max(MIN_WAIT_FRACTION))
     }
 
     /// Frames came: the next loss begins from the first wait.
@@ -76,7 +76,7 @@ mod tests {
         for (attempt, wait) in one.iter().enumerate() {
             let longest = Span::from_secs(1 << attempt.min(10)).min(Span::from_secs(30));
             assert!(
-                *wait <= longest && *wait >= longest.scale(MIN_SHARE),
+                *wait <= longest && *wait >= longest.scale(MIN_WAIT_FRACTION),
                 "try {attempt}: {wait}"
             );
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_make_the_next_wait_short_again() {
+    fn a_frame_resets_the_backoff() {
         let mut backoff = Backoff::new(ReconnectSpec::default(), 7);
         for _ in 0..10 {
             backoff.next_wait();

@@ -4,7 +4,7 @@
 use weir_types::{Span, Timestamp};
 
 /// What counts of the time between two looks. Readers look every 100 ms while they wait.
-const MAX_BETWEEN_LOOKS: Span = Span::from_millis(500);
+const MAX_POLL_GAP: Span = Span::from_millis(500);
 
 /// How long a source may take until it is open, and from then on until its first data.
 pub const OPEN_TIMEOUT: Span = Span::from_secs(10);
@@ -48,7 +48,7 @@ pub struct SilenceWatch {
     /// Since the wait began, and since data came.
     waited: Span,
     without_data: Span,
-    looked_at: Option<Timestamp>,
+    polled_at: Option<Timestamp>,
     silence: Option<Silence>,
 }
 
@@ -57,7 +57,7 @@ impl SilenceWatch {
     pub fn begin(&mut self, what: WaitFor, now: Timestamp) {
         *self = Self {
             waits_for: Some(what),
-            looked_at: Some(now),
+            polled_at: Some(now),
             ..Self::default()
         };
     }
@@ -69,15 +69,15 @@ impl SilenceWatch {
 
     /// Data came, of which there may be a frame or none.
     pub fn on_data(&mut self, now: Timestamp) {
-        self.on_look(now);
+        self.on_poll(now);
         self.without_data = Span::ZERO;
     }
 
     /// Somebody looks; says whether the source is silent.
-    pub fn on_look(&mut self, now: Timestamp) -> bool {
-        if let (Some(what), Some(looked_at)) = (self.waits_for, self.looked_at) {
-            let passed = now.since(looked_at).min(MAX_BETWEEN_LOOKS);
-            self.looked_at = Some(now);
+    pub fn on_poll(&mut self, now: Timestamp) -> bool {
+        if let (Some(what), Some(polled_at)) = (self.waits_for, self.polled_at) {
+            let passed = now.since(polled_at).min(MAX_POLL_GAP);
+            self.polled_at = Some(now);
             self.waited += passed;
             self.without_data += passed;
             self.silence = self.silence.or_else(|| self.exceeded(what));
@@ -128,7 +128,7 @@ mod tests {
             if data(*ms) {
                 watch.on_data(at(*ms));
             }
-            watch.on_look(at(*ms))
+            watch.on_poll(at(*ms))
         });
         assert_eq!(found, ended.map(|(ms, _)| ms), "{what:?}");
         assert_eq!(watch.silence(), ended.map(|(_, silence)| silence), "{what:?}");
@@ -163,22 +163,22 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_finds_no_silence() {
+    fn no_silence_without_a_wait() {
         let mut watch = SilenceWatch::default();
-        assert!(!watch.on_look(at(0)));
+        assert!(!watch.on_poll(at(0)));
         watch.begin(FAST, at(0));
         watch.end();
         assert!(
-            (0..1_000).all(|look| !watch.on_look(at(look * 100))),
+            (0..1_000).all(|look| !watch.on_poll(at(look * 100))),
             "frames are handled"
         );
     }
 
     #[test]
-    fn a_process_that_stood_still_has_not_waited() {
+    fn a_stalled_process_does_not_report_silence() {
         let mut watch = SilenceWatch::default();
         watch.begin(FAST, at(0));
-        assert!(!watch.on_look(at(60_000)));
-        assert!(!watch.on_look(at(60_100)));
+        assert!(!watch.on_poll(at(60_000)));
+        assert!(!watch.on_poll(at(60_100)));
     }
 }

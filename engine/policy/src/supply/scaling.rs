@@ -6,52 +6,57 @@ use weir_types::{Span, Timestamp};
 /// When how many workers are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScalingRule {
+pub struct AutoscaleRule {
     /// The fewest.
-    pub least: u32,
+    pub min_workers: u32,
     /// The most.
-    pub most: u32,
+    pub max_workers: u32,
     /// Capacity over present rate that is aimed at, at least 1.
     pub headroom: f64,
     /// How long fewer must have done before one is given up.
-    pub patience: Span,
+    pub scale_down_delay: Span,
 }
 
 /// Decides how many workers a module should have.
 #[derive(Debug, Clone)]
-pub struct Scaler {
-    rule: ScalingRule,
-    /// The most that was wanted since when: before `patience` is over nothing less is.
-    held: Option<(u32, Timestamp)>,
+pub struct Autoscaler {
+    rule: AutoscaleRule,
+    /// The most that was wanted since when: before `scale_down_delay` is over nothing less is.
+    last_target: Option<(u32, Timestamp)>,
 }
 
-impl Scaler {
+impl Autoscaler {
     /// A scaler that has seen nothing yet.
     #[must_use]
-    pub fn new(rule: ScalingRule) -> Self {
-        Self { rule, held: None }
+    pub fn new(rule: AutoscaleRule) -> Self {
+        Self {
+            rule,
+            last_target: None,
+        }
     }
 
-    /// How many workers there should be: `rate` items a second come in, a worker does `each`.
-    pub fn wanted(&mut self, rate: f64, each: f64, now: Timestamp) -> u32 {
-        let most = self.rule.most.max(self.rule.least);
-        let wanted = if each > 0.0 {
-            (rate * self.rule.headroom / each).ceil().min(f64::from(most)) as u32
+    /// How many workers there should be: `rate` items a second come in, a worker does `worker_throughput`.
+    pub fn target_workers(&mut self, rate: f64, worker_throughput: f64, now: Timestamp) -> u32 {
+        let most = self.rule.max_workers.max(self.rule.min_workers);
+        let target = if worker_throughput > 0.0 {
+            (rate * self.rule.headroom / worker_throughput)
+                .ceil()
+                .min(f64::from(most)) as u32
         } else {
             most
         };
-        let wanted = wanted.clamp(self.rule.least, most);
-        match self.held {
-            Some((held, since)) if wanted < held => {
-                if now.since(since) < self.rule.patience {
-                    return held;
+        let target = target.clamp(self.rule.min_workers, most);
+        match self.last_target {
+            Some((last, since)) if target < last => {
+                if now.since(since) < self.rule.scale_down_delay {
+                    return last;
                 }
-                self.held = Some((wanted, now));
+                self.last_target = Some((target, now));
             }
-            Some((held, _)) if wanted == held => self.held = Some((held, now)),
-            _ => self.held = Some((wanted, now)),
+            Some((last, _)) if target == last => self.last_target = Some((last, now)),
+            _ => self.last_target = Some((target, now)),
         }
-        wanted
+        target
     }
 }
 
@@ -64,15 +69,15 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_at_once_and_shrinks_with_patience() {
-        let mut scaler = Scaler::new(ScalingRule {
-            least: 1,
-            most: 10,
+    fn workers_grow_at_once_and_shrink_after_the_delay() {
+        let mut scaler = Autoscaler::new(AutoscaleRule {
+            min_workers: 1,
+            max_workers: 10,
             headroom: 1.2,
-            patience: Span::from_secs(30),
+            scale_down_delay: Span::from_secs(30),
         });
         let mut check =
-            |rate, s, expected| assert_eq!(scaler.wanted(rate, 50.0, at(s)), expected, "at {s} s");
+            |rate, s, expected| assert_eq!(scaler.target_workers(rate, 50.0, at(s)), expected, "at {s} s");
         check(100.0, 0, 3);
         check(400.0, 1, 10);
         check(10_000.0, 2, 10);

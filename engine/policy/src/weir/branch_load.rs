@@ -26,20 +26,20 @@ impl Default for BranchLoadSpec {
     }
 }
 
-/// Requests are told apart by this many items, up to `BINS` times that.
-const BIN: f64 = 0.25;
-const BINS: usize = 128;
+/// Requests are told apart by this many items, up to `MAX_BINS` times that.
+const BIN_ITEMS: f64 = 0.25;
+const MAX_BINS: usize = 128;
 
-/// Expected items of what comes, by how much each request brings.
+/// Expected items of what comes, by how much each request items.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchLoad {
     spec: BranchLoadSpec,
-    /// Which stretch of the window since the beginning.
-    stretch: u64,
+    /// Which window of the window since the beginning.
+    window: u64,
     /// Expected items that came within it, by bin.
-    now: [f32; BINS],
+    now: [f32; MAX_BINS],
     /// And within the one before.
-    before: [f32; BINS],
+    before: [f32; MAX_BINS],
     /// All of them together.
     sums: (f32, f32),
     /// The first bin of which not all can be done, and the part of it that is too much.
@@ -51,53 +51,53 @@ impl BranchLoad {
     pub(crate) fn new(spec: BranchLoadSpec) -> Self {
         Self {
             spec,
-            stretch: 0,
-            now: [0.0; BINS],
-            before: [0.0; BINS],
+            window: 0,
+            now: [0.0; MAX_BINS],
+            before: [0.0; MAX_BINS],
             sums: (0.0, 0.0),
-            limit: (BINS, 0.0),
+            limit: (MAX_BINS, 0.0),
         }
     }
 }
 
 fn bin(items: f64) -> usize {
-    ((items / BIN) as usize).min(BINS - 1)
+    ((items / BIN_ITEMS) as usize).min(MAX_BINS - 1)
 }
 
 impl BranchLoad {
     /// A request comes that is expected to bring so many items to the module, which can do `throughput` a second.
     pub(crate) fn observe(&mut self, items: f64, throughput: f64, now: Timestamp) {
-        let stretch = now.micros() / self.spec.window.micros();
-        if stretch != self.stretch {
-            let next = stretch == self.stretch + 1;
+        let window = now.micros() / self.spec.window.micros();
+        if window != self.window {
+            let next = window == self.window + 1;
             (self.before, self.sums.1) = if next {
                 (self.now, self.sums.0)
             } else {
-                ([0.0; BINS], 0.0)
+                ([0.0; MAX_BINS], 0.0)
             };
-            (self.now, self.sums.0) = ([0.0; BINS], 0.0);
-            self.stretch = stretch;
+            (self.now, self.sums.0) = ([0.0; MAX_BINS], 0.0);
+            self.window = window;
         }
         self.now[bin(items)] += items as f32;
         self.sums.0 += items as f32;
-        self.weigh(throughput, now);
+        self.update_limit(throughput, now);
     }
 
-    fn weigh(&mut self, throughput: f64, now: Timestamp) {
+    fn update_limit(&mut self, throughput: f64, now: Timestamp) {
         let passed = (now.micros() % self.spec.window.micros()) as f64 / self.spec.window.micros() as f64;
-        let arrived = |now: f32, before: f32| f64::from(now) + f64::from(before) * (1.0 - passed);
-        let mut room = throughput * self.spec.window.as_secs_f64();
-        self.limit = (BINS, 0.0);
-        if room <= 0.0 || arrived(self.sums.0, self.sums.1) <= room {
+        let in_window = |now: f32, before: f32| f64::from(now) + f64::from(before) * (1.0 - passed);
+        let mut capacity = throughput * self.spec.window.as_secs_f64();
+        self.limit = (MAX_BINS, 0.0);
+        if capacity <= 0.0 || in_window(self.sums.0, self.sums.1) <= capacity {
             return;
         }
-        for at in 0..BINS {
-            let here = arrived(self.now[at], self.before[at]);
-            if here > room {
-                self.limit = (at, 1.0 - room / here);
+        for at in 0..MAX_BINS {
+            let here = in_window(self.now[at], self.before[at]);
+            if here > capacity {
+                self.limit = (at, 1.0 - capacity / here);
                 return;
             }
-            room -= here;
+            capacity -= here;
         }
     }
 
@@ -118,16 +118,16 @@ mod tests {
     use super::*;
 
     /// One request each millisecond, in turn, for a second.
-    fn load(brings: &[f64], throughput: f64) -> BranchLoad {
+    fn load(items: &[f64], throughput: f64) -> BranchLoad {
         let mut load = BranchLoad::new(BranchLoadSpec::default());
-        for (ms, items) in (0..1_000).zip(brings.iter().cycle()) {
+        for (ms, items) in (0..1_000).zip(items.iter().cycle()) {
             load.observe(*items, throughput, Timestamp::ZERO + Span::from_millis(ms));
         }
         load
     }
 
     #[test]
-    fn what_brings_much_is_too_much_first() {
+    fn requests_with_most_items_are_in_excess_first() {
         // 250 requests a second of each kind: 250, 500, 1000 and 2000 items.
         let load = |throughput| load(&[1.0, 2.0, 4.0, 8.0], throughput);
         let all = |load: &BranchLoad| [1.0, 2.0, 4.0, 8.0].map(|items| load.excess_probability(items));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_alike_a_part_is_too_much() {
+    fn among_equal_requests_a_share_is_in_excess() {
         let load = load(&[1.0, 0.0], 400.0);
         assert!((load.excess_probability(1.0) - 0.2).abs() < 0.02);
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_gone_no_longer_counts() {
+    fn requests_outside_the_window_do_not_count() {
         let mut load = load(&[1.0], 100.0);
         assert!(load.excess_probability(1.0) > 0.8);
         load.observe(1.0, 100.0, Timestamp::ZERO + Span::from_secs(3));

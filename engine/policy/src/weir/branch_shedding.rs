@@ -24,7 +24,7 @@ impl BranchShedding {
 
     /// A request of `stream` has arrived; where streams do not differ there is nothing to learn of it.
     pub(crate) fn observe(&mut self, stream: StreamId, planner: &StatePlanner, now: Timestamp) {
-        if !planner.streams_differ() {
+        if !planner.is_stream_dependent() {
             return;
         }
         let downstream = planner.modules_downstream();
@@ -39,7 +39,7 @@ impl BranchShedding {
 
     /// How likely a request of `stream` is too much for a module downstream, or over the cost limit there.
     pub(crate) fn shed_probability(&self, stream: StreamId, planner: &StatePlanner) -> f64 {
-        if !planner.streams_differ() {
+        if !planner.is_stream_dependent() {
             return 0.0;
         }
         let downstream = planner.modules_downstream().iter().zip(&self.loads);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Items that are told apart; requests with more count as that many.
-const ITEMS: usize = 64;
+const MAX_ITEMS: usize = 64;
 
 /// How the limit is found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -31,17 +31,17 @@ impl Default for CostLimitSpec {
 #[derive(Debug, Clone)]
 pub(crate) struct CostLimit {
     /// Requests since the last reading, by items.
-    came: [u32; ITEMS + 1],
+    arrived: [u32; MAX_ITEMS + 1],
     /// The same, smoothed.
-    usual: [f64; ITEMS + 1],
+    smoothed: [f64; MAX_ITEMS + 1],
     limit: Option<u32>,
 }
 
 impl Default for CostLimit {
     fn default() -> Self {
         Self {
-            came: [0; ITEMS + 1],
-            usual: [0.0; ITEMS + 1],
+            arrived: [0; MAX_ITEMS + 1],
+            smoothed: [0.0; MAX_ITEMS + 1],
             limit: None,
         }
     }
@@ -49,28 +49,28 @@ impl Default for CostLimit {
 
 impl CostLimit {
     pub(crate) fn on_arrived(&mut self, items: u32) {
-        self.came[(items as usize).min(ITEMS)] += 1;
+        self.arrived[(items as usize).min(MAX_ITEMS)] += 1;
     }
 
     /// Finds the limit anew: `input` items a second come in, `throughput` can be done.
     pub(crate) fn update(&mut self, input: f64, throughput: f64, spec: CostLimitSpec) {
         let throughput = throughput * spec.capacity;
-        for (usual, came) in self.usual.iter_mut().zip(&mut self.came) {
-            *usual += spec.gain * (f64::from(*came) - *usual);
-            *came = 0;
+        for (smoothed, arrived) in self.smoothed.iter_mut().zip(&mut self.arrived) {
+            *smoothed += spec.gain * (f64::from(*arrived) - *smoothed);
+            *arrived = 0;
         }
-        let work = |items: usize| self.usual[items] * items as f64;
-        let all: f64 = (0..=ITEMS).map(work).sum();
-        let kinds = self.usual.iter().filter(|usual| **usual > 0.01).count();
+        let work = |items: usize| self.smoothed[items] * items as f64;
+        let all: f64 = (0..=MAX_ITEMS).map(work).sum();
+        let kinds = self.smoothed.iter().filter(|smoothed| **smoothed > 0.01).count();
         if kinds < 2 || input <= throughput || all <= 0.0 {
             self.limit = None;
             return;
         }
-        let room = all * throughput / input;
-        let mut taken = 0.0;
-        let limit = (0..=ITEMS).find(|&items| {
-            taken += work(items);
-            taken > room
+        let capacity = all * throughput / input;
+        let mut cumulative = 0.0;
+        let limit = (0..=MAX_ITEMS).find(|&items| {
+            cumulative += work(items);
+            cumulative > capacity
         });
         self.limit = limit.map(|items| items as u32);
     }
@@ -91,7 +91,7 @@ mod tests {
     };
 
     #[test]
-    fn the_limit_is_where_the_cheap_ones_fill_the_module() {
+    fn the_limit_is_where_cheaper_requests_fill_the_module() {
         let mut cost_limit = CostLimit::default();
         let mut update = |throughput| {
             for items in [1, 1, 2, 2, 4, 10] {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_alike_none_is_dear() {
+    fn equal_requests_have_no_cost_limit() {
         let mut cost_limit = CostLimit::default();
         (0..100).for_each(|_| cost_limit.on_arrived(3));
         cost_limit.update(300.0, 100.0, WHOLE);

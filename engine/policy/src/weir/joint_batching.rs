@@ -29,9 +29,9 @@ pub(crate) struct ModuleDemand {
     /// Slots that it has, or its share of them.
     pub(crate) workers: f64,
     /// Mean items of a request of the graph.
-    pub(crate) items: f64,
+    pub(crate) items_per_request: f64,
     /// Measured over profiled durations.
-    pub(crate) ratio: f64,
+    pub(crate) duration_ratio: f64,
 }
 
 /// The parameters of the choice.
@@ -60,12 +60,12 @@ impl Default for JointSizingSpec {
 
 /// Chooses the sizes anew when what they follow from has changed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct JointSizing {
+pub(crate) struct JointBatching {
     /// The sizes that were found last, and from what.
     last: Option<(Vec<ModuleDemand>, bool, Vec<u32>)>,
 }
 
-impl JointSizing {
+impl JointBatching {
     /// Batch sizes for all modules, by id, as `states` have their demand; `own`: no module shares its slots.
     pub(crate) fn sizes(
         &mut self,
@@ -74,7 +74,7 @@ impl JointSizing {
         states: &[Arc<ModuleState>],
         topology: &Topology,
         slo: Span,
-        own: bool,
+        exclusive_slots: bool,
     ) -> &[u32] {
         let demand = |(peer, state): (&ModuleInfo, &Arc<ModuleState>)| ModuleDemand {
             workers: if state.workers > 0.0 {
@@ -82,12 +82,12 @@ impl JointSizing {
             } else {
                 f64::from(peer.workers)
             },
-            items: state.items,
-            ratio: state.ratio,
+            items_per_request: state.items_per_request,
+            duration_ratio: state.duration_ratio,
         };
         let demand: Vec<ModuleDemand> = peers.iter().zip(states).map(demand).collect();
         // How many items requests have for a module is not known before some have arrived.
-        let own = own && states.iter().all(|state| state.input > 0.0);
+        let own = exclusive_slots && states.iter().all(|state| state.input_rate > 0.0);
         let known = self.last.take();
         let same = known.filter(|(from, alone, _)| *from == demand && *alone == own);
         let found = same.unwrap_or_else(|| {
@@ -102,22 +102,22 @@ impl JointSizing {
 pub(crate) fn joint_batch_sizes(
     spec: JointSizingSpec,
     peers: &[ModuleInfo],
-    standing: &[ModuleDemand],
+    demands: &[ModuleDemand],
     topology: &Topology,
-    room: Span,
-    own: bool,
+    budget: Span,
+    exclusive_slots: bool,
 ) -> Vec<u32> {
     let mut sizes: Vec<u32> = peers
         .iter()
         .map(|peer| peer.batch.first().copied().unwrap_or(1))
         .collect();
     let duration = |module: usize, size: u32| {
-        let ratio = standing.get(module).map_or(1.0, |standing| standing.ratio);
+        let ratio = demands.get(module).map_or(1.0, |demand| demand.duration_ratio);
         peers[module].profile.duration(size).scale(ratio)
     };
     let capacity = |module: usize, size: u32| {
-        let of = standing.get(module);
-        let (workers, items) = of.map_or((1.0, 1.0), |of| (of.workers, of.items));
+        let of = demands.get(module);
+        let (workers, items) = of.map_or((1.0, 1.0), |of| (of.workers, of.items_per_request));
         let a_slot = f64::from(size) / duration(module, size).as_secs_f64().max(1e-6);
         a_slot * workers / items.max(1e-3)
     };
@@ -126,10 +126,10 @@ pub(crate) fn joint_batch_sizes(
         let mut sizes = peers[module].batch.iter().copied();
         sizes.find(|&next| next > size && throughput(next) > throughput(size) * spec.min_gain)
     };
-    let steady = |(peer, of): (&ModuleInfo, &ModuleDemand)| {
-        (of.items - 1.0).abs() < 1e-3 && (of.workers - f64::from(peer.workers)).abs() < 1e-3
+    let is_steady = |(peer, of): (&ModuleInfo, &ModuleDemand)| {
+        (of.items_per_request - 1.0).abs() < 1e-3 && (of.workers - f64::from(peer.workers)).abs() < 1e-3
     };
-    let even = own && peers.iter().zip(standing).all(steady);
+    let stops_early = exclusive_slots && peers.iter().zip(demands).all(is_steady);
     let mut open: Vec<usize> = (0..peers.len()).collect();
     while let Some(place) = (0..open.len()).min_by(|&a, &b| {
         let of = |place: usize| capacity(open[place], sizes[open[place]]);
@@ -140,12 +140,12 @@ pub(crate) fn joint_batch_sizes(
         let slowest = (0..peers.len())
             .map(|module| capacity(module, sizes[module]))
             .fold(f64::INFINITY, f64::min);
-        if even && capacity(module, before) > slowest * spec.headroom {
+        if stops_early && capacity(module, before) > slowest * spec.headroom {
             break;
         }
         let raised = larger(module, before).filter(|&next| {
             sizes[module] = next;
-            longest(topology, |module| duration(module, sizes[module]) * 2) <= room
+            max_path_latency(topology, |module| duration(module, sizes[module]) * 2) <= budget
         });
         if raised.is_none() {
             sizes[module] = before;
@@ -156,17 +156,17 @@ pub(crate) fn joint_batch_sizes(
 }
 
 /// The longest path by the latency of its modules.
-fn longest(topology: &Topology, latency: impl Fn(usize) -> Span) -> Span {
+fn max_path_latency(topology: &Topology, latency: impl Fn(usize) -> Span) -> Span {
     let mut until = vec![Span::ZERO; topology.len()];
-    let mut longest = Span::ZERO;
+    let mut max_path_latency = Span::ZERO;
     for module in 0..topology.len() {
         let done = until[module] + latency(module);
-        longest = longest.max(done);
+        max_path_latency = max_path_latency.max(done);
         for next in topology.successors(ModuleId(module as u32)) {
             until[next.index()] = until[next.index()].max(done);
         }
     }
-    longest
+    max_path_latency
 }
 
 #[cfg(test)]
@@ -187,11 +187,11 @@ mod tests {
         }
     }
 
-    fn standing(peers: &[ModuleInfo]) -> Vec<ModuleDemand> {
+    fn demands(peers: &[ModuleInfo]) -> Vec<ModuleDemand> {
         let of = |peer: &ModuleInfo| ModuleDemand {
             workers: f64::from(peer.workers),
-            items: 1.0,
-            ratio: 1.0,
+            items_per_request: 1.0,
+            duration_ratio: 1.0,
         };
         peers.iter().map(of).collect()
     }
@@ -202,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_gets_the_time_that_others_leave() {
+    fn the_slowest_module_gets_the_slack_of_the_others() {
         let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 4)];
         let sizes = joint_batch_sizes(
             JointSizingSpec::default(),
             &peers,
-            &standing(&peers),
+            &demands(&peers),
             &chain(3),
             Span::from_millis(200),
             false,
@@ -216,7 +216,7 @@ mod tests {
         let sizes = joint_batch_sizes(
             JointSizingSpec::default(),
             &peers,
-            &standing(&peers),
+            &demands(&peers),
             &chain(3),
             Span::from_millis(120),
             false,
@@ -229,7 +229,7 @@ mod tests {
         let sizes = joint_batch_sizes(
             JointSizingSpec::default(),
             &peers,
-            &standing(&peers),
+            &demands(&peers),
             &chain(3),
             Span::ZERO,
             false,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_slots_of_their_own_and_keeps_up_runs_small_batches() {
+    fn modules_with_exclusive_slots_and_spare_capacity_run_small_batches() {
         let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 1)];
         let sizes = |standing: &[ModuleDemand]| {
             joint_batch_sizes(
@@ -250,27 +250,27 @@ mod tests {
                 true,
             )
         };
-        let mut standing = standing(&peers);
+        let mut demands = demands(&peers);
         // 16 in 74 ms is 216 a second; one in 5 ms is 200 on a slot, and two in 6 ms are 333.
-        assert_eq!(sizes(&standing), [1, 16, 2]);
-        standing[2].items = 1.5;
-        assert_eq!(sizes(&standing), [16, 16, 16], "what varies needs all it can get");
-        standing[2].items = 1.0;
-        standing[0].workers = 3.0;
-        assert_eq!(sizes(&standing), [16, 16, 16], "one of its workers is away");
+        assert_eq!(sizes(&demands), [1, 16, 2]);
+        demands[2].items_per_request = 1.5;
+        assert_eq!(sizes(&demands), [16, 16, 16], "what varies needs all it can get");
+        demands[2].items_per_request = 1.0;
+        demands[0].workers = 3.0;
+        assert_eq!(sizes(&demands), [16, 16, 16], "one of its workers is away");
     }
 
     proptest! {
         /// The sizes fit the room on every path wherever the smallest do.
         #[test]
-        fn they_fit(fixed in prop::collection::vec((1_u64..20, 1_u64..10, 1_u32..5), 4), room_ms in 1_u64..800, own: bool) {
+        fn doubled_durations_fit_the_budget_on_every_path(fixed in prop::collection::vec((1_u64..20, 1_u64..10, 1_u32..5), 4), room_ms in 1_u64..800, exclusive_slots: bool) {
             let peers: Vec<ModuleInfo> = fixed.into_iter().map(|(a, c, workers)| peer(a, c, workers)).collect();
             let diamond = Topology::new(vec![vec![ModuleId(1), ModuleId(2)], vec![ModuleId(3)], vec![ModuleId(3)], vec![]]);
             let room = Span::from_millis(room_ms);
-            let sizes = joint_batch_sizes(JointSizingSpec::default(), &peers, &standing(&peers), &diamond, room, own);
+            let sizes = joint_batch_sizes(JointSizingSpec::default(), &peers, &demands(&peers), &diamond, room, exclusive_slots);
             let latency = |module: usize| peers[module].profile.duration(sizes[module]) * 2;
-            let least = longest(&diamond, |module| peers[module].profile.duration(1) * 2);
-            prop_assert!(longest(&diamond, latency) <= room.max(least), "{sizes:?}");
+            let least = max_path_latency(&diamond, |module| peers[module].profile.duration(1) * 2);
+            prop_assert!(max_path_latency(&diamond, latency) <= room.max(least), "{sizes:?}");
         }
     }
 }

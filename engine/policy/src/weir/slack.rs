@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_follows_the_queue() {
+    fn the_margin_follows_the_backlog() {
         let mut overload = OverloadTracker::default();
         let mut at_once = |drain_ms| margin(&mut overload, 0, drain_ms);
         assert_eq!(at_once(0), Span::ZERO);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn most_of_it_is_given_up_when_the_burst_is_over() {
+    fn most_of_the_margin_is_released_after_the_burst() {
         let margin = |load| margin_at(&mut OverloadTracker::default(), 0, 600, load);
         assert_eq!(margin(SPEC.burst_load), SLO / MARGIN);
         assert_eq!(margin(SPEC.calm_load), (SLO / MARGIN).scale(SPEC.calm_share));
@@ -178,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_while_the_overload_lasts_and_starts_anew_with_the_next() {
+    fn the_margin_grows_with_the_overload_and_resets_after_it() {
         let mut overload = OverloadTracker::default();
-        let mut long = |at_ms| margin(&mut overload, at_ms, 600);
-        assert_eq!(long(0), SLO / MARGIN);
-        assert_eq!(long(6_000), SLO * 2 / MARGIN);
-        assert_eq!(long(60_000), SLO * 4 / MARGIN);
+        let mut full_margin = |at_ms| margin(&mut overload, at_ms, 600);
+        assert_eq!(full_margin(0), SLO / MARGIN);
+        assert_eq!(full_margin(6_000), SLO * 2 / MARGIN);
+        assert_eq!(full_margin(60_000), SLO * 4 / MARGIN);
         margin(&mut overload, 61_000, 40);
         assert_eq!(margin(&mut overload, 61_000, 600), SLO / MARGIN);
     }

@@ -39,12 +39,12 @@ pub(crate) fn staggered_batch_limit(
 ) -> u32 {
     let gap = expected(full).scale(spec.min_gap / workers.max(1) as f64);
     let end_of = |size: u32| start + expected(size);
-    let meets = |end: Timestamp| {
+    let conflict = |end: Timestamp| {
         let mut others = ends.clone();
         others.find(|other| other.micros().abs_diff(end.micros()) < gap.micros())
     };
     let mut size = full;
-    while let Some(other) = meets(end_of(size)) {
+    while let Some(other) = conflict(end_of(size)) {
         let mut smaller = (full / spec.min_size_divisor.max(1) + 1..size).rev();
         let Some(before) = smaller.find(|&size| end_of(size) + gap <= other) else {
             return full;
@@ -103,11 +103,11 @@ mod tests {
             droppable: true,
         };
         let mut now = Timestamp::ZERO;
-        let mut facts: Vec<ModuleEvent> = (0..requests).map(arrived).collect();
-        let (mut ran, mut under_way) = (Vec::new(), Vec::new());
+        let mut events: Vec<ModuleEvent> = (0..requests).map(arrived).collect();
+        let (mut ran, mut in_flight) = (Vec::new(), Vec::new());
         loop {
             let mut effects = Vec::new();
-            module.step(facts.drain(..), now, &mut effects);
+            module.step(events.drain(..), now, &mut effects);
             for effect in effects {
                 if let ModuleEffect::Run {
                     batch,
@@ -117,15 +117,15 @@ mod tests {
                 } = effect
                 {
                     ran.push((now, now + expected, slices.len() as u32));
-                    under_way.push((now + expected, batch, expected));
+                    in_flight.push((now + expected, batch, expected));
                 }
             }
-            under_way.sort_unstable_by_key(|run| std::cmp::Reverse(run.0));
-            let Some((end, batch, took)) = under_way.pop() else {
+            in_flight.sort_unstable_by_key(|run| std::cmp::Reverse(run.0));
+            let Some((end, batch, took)) = in_flight.pop() else {
                 return ran;
             };
             now = end;
-            facts.push(ModuleEvent::Finished { batch, took });
+            events.push(ModuleEvent::Finished { batch, took });
         }
     }
 
@@ -139,10 +139,10 @@ mod tests {
             let gap = Span::from_millis(133).scale(StaggerSpec::default().min_gap / f64::from(workers));
             let queued = &ran[..ran.len() - 2 * workers as usize];
             for (at, &(start, end, items)) in queued.iter().enumerate() {
-                let beside = queued[..at].iter().filter(|other| other.1 > start);
-                for other in beside {
-                    let apart = other.1.micros().abs_diff(end.micros());
-                    assert!(apart >= gap.micros(), "{workers} workers: {apart} us apart");
+                let concurrent = queued[..at].iter().filter(|other| other.1 > start);
+                for other in concurrent {
+                    let distance = other.1.micros().abs_diff(end.micros());
+                    assert!(distance >= gap.micros(), "{workers} workers: {distance} us apart");
                 }
                 assert!(at < workers as usize || items == FULL, "batch {at} of {items}");
             }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_alone_is_not_held_up_by_it() {
+    fn single_requests_are_not_delayed() {
         let ran = batches(4, 3);
         assert_eq!(ran.iter().map(|batch| batch.2).sum::<u32>(), 3);
         assert!(ran.iter().all(|batch| batch.0 == Timestamp::ZERO));

@@ -5,15 +5,15 @@ use rand_pcg::Pcg64Mcg;
 use weir_policy::*;
 use weir_types::*;
 
-use super::scene::Items;
-use super::world::{Wire, World, again};
+use super::scenario::Items;
+use super::world::{Message, World, json_round_trip};
 
 impl World {
     pub(super) fn items(&self, module: ModuleId, request: RequestId) -> u32 {
-        match self.scene.vertices[module.index()].items {
+        match self.scenario.vertices[module.index()].items {
             Items::Fixed(items) => items,
             Items::UpTo(most) => {
-                let seed = self.scene.seed ^ (request.0 << 8) ^ u64::from(module.0);
+                let seed = self.scenario.seed ^ (request.0 << 8) ^ u64::from(module.0);
                 Pcg64Mcg::seed_from_u64(seed).random_range(0..=most)
             }
         }
@@ -25,36 +25,41 @@ impl World {
                 self.cancelled.insert((module.0, *request));
             }
         }
-        let events = if self.scene.json {
-            events.iter().map(again).collect()
+        let events = if self.scenario.json {
+            events.iter().map(json_round_trip).collect()
         } else {
             events
         };
         let mut effects = Vec::new();
         self.modules[module.index()].step(events, self.now, &mut effects);
         for effect in effects {
-            let effect = if self.scene.json {
+            let effect = if self.scenario.json {
                 self.log += &format!(
                     "{} {module:?} {}\n",
                     self.now.micros(),
                     serde_json::to_string(&effect).unwrap()
                 );
-                again(&effect)
+                json_round_trip(&effect)
             } else {
                 effect
             };
-            self.carry_out(module, effect);
+            self.apply_effect(module, effect);
         }
     }
 
-    fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
-        let hop = self.scene.hop;
+    fn apply_effect(&mut self, module: ModuleId, effect: ModuleEffect) {
+        let message_delay = self.scenario.message_delay;
         match effect {
-            ModuleEffect::Bid(bid) => self.wire(hop, Wire::Slots(SlotEvent::Bid { module, bid })),
-            ModuleEffect::CancelBid => self.wire(hop, Wire::Slots(SlotEvent::BidCancelled { module })),
-            ModuleEffect::Decline { slot } => {
-                self.wire(hop, Wire::Slots(SlotEvent::Declined { module, slot }))
+            ModuleEffect::Bid(bid) => {
+                self.send(message_delay, Message::Slots(SlotEvent::Bid { module, bid }))
             }
+            ModuleEffect::CancelBid => {
+                self.send(message_delay, Message::Slots(SlotEvent::BidCancelled { module }))
+            }
+            ModuleEffect::Decline { slot } => self.send(
+                message_delay,
+                Message::Slots(SlotEvent::Declined { module, slot }),
+            ),
             ModuleEffect::Run {
                 slot,
                 batch,
@@ -62,35 +67,41 @@ impl World {
                 expected,
             } => {
                 let items = self.check_run(module, slot, batch, &slices);
-                self.wire(
-                    hop,
-                    Wire::Slots(SlotEvent::Started {
+                self.send(
+                    message_delay,
+                    Message::Slots(SlotEvent::Started {
                         module,
                         slot,
                         expected,
                     }),
                 );
-                let points = &self.scene.vertices[module.index()].profile;
+                let points = &self.scenario.vertices[module.index()].profile;
                 let profile = Profile::new(
                     points
                         .iter()
                         .map(|&(size, ms)| (size, Span::from_millis(ms)))
                         .collect(),
                 );
-                let factor = 1.0 + self.scene.noise * (2.0 * self.random.random::<f64>() - 1.0);
+                let factor = 1.0 + self.scenario.noise * (2.0 * self.random.random::<f64>() - 1.0);
                 let took = profile.unwrap().duration(items).scale(factor);
                 if self.lost.contains(&slot.0) {
                     // Granted just before the slot was lost.
                     self.running.remove(&slot.0);
                     let took = Span::ZERO;
-                    self.wire(hop, Wire::Module(module, ModuleEvent::Failed { batch, took }));
-                    self.wire(hop, Wire::Slots(SlotEvent::Finished { module, slot, took }));
+                    self.send(
+                        message_delay,
+                        Message::Module(module, ModuleEvent::Failed { batch, took }),
+                    );
+                    self.send(
+                        message_delay,
+                        Message::Slots(SlotEvent::Finished { module, slot, took }),
+                    );
                 } else {
-                    self.wire(took, Wire::Done(module, slot, batch, took));
+                    self.send(took, Message::Done(module, slot, batch, took));
                 }
                 self.runs += 1;
                 for slice in slices {
-                    let ran = self.journeys[slice.request.index()]
+                    let ran = self.requests[slice.request.index()]
                         .ran
                         .entry(module.0)
                         .or_default();
@@ -100,7 +111,7 @@ impl World {
             }
             ModuleEffect::Forward { request } => {
                 let wanted = self.items(module, request);
-                let ran = self.journeys[request.index()]
+                let ran = self.requests[request.index()]
                     .ran
                     .remove(&module.0)
                     .unwrap_or_default();
@@ -108,33 +119,36 @@ impl World {
                     ran.into_iter().eq(0..wanted),
                     "{request:?} goes on from {module:?} with items not run"
                 );
-                let next = self.scene.vertices[module.index()].next.clone();
+                let next = self.scenario.vertices[module.index()].next.clone();
                 if next.is_empty() {
-                    self.wire(hop, Wire::BatchSlice(None, request));
+                    self.send(message_delay, Message::Branch(None, request));
                 }
                 for follower in next {
-                    self.wire(hop, Wire::BatchSlice(Some(ModuleId(follower)), request));
+                    self.send(message_delay, Message::Branch(Some(ModuleId(follower)), request));
                 }
             }
             ModuleEffect::Drop { request, reason } => {
-                let stream = self.journeys[request.index()].stream;
-                let lossless = self.scene.streams[stream as usize].lossless;
-                let kept = lossless || self.scene.policy.drop == DropRule::None;
+                let stream = self.requests[request.index()].stream;
+                let lossless = self.scenario.streams[stream as usize].lossless;
+                let kept = lossless || self.scenario.policy.drop == DropRule::None;
                 assert!(
                     !kept || reason == DropReason::Failed,
                     "{request:?} must not be dropped"
                 );
                 self.cancelled.insert((module.0, request));
-                self.end(request, Outcome::Dropped(Some(module), reason), true);
+                self.end_request(request, Outcome::Dropped(Some(module), reason), true);
             }
-            ModuleEffect::Spent { request, span } => self.ledger.spent(request, module, span),
+            ModuleEffect::Spent { request, span } => self.ledger.on_spent(request, module, span),
             ModuleEffect::Publish(state) => {
                 self.states.insert(module.0, state.clone());
                 for to in (0..self.modules.len() as u32)
                     .map(ModuleId)
                     .filter(|&to| to != module)
                 {
-                    self.wire(hop, Wire::Module(to, ModuleEvent::PeerState(state.clone())));
+                    self.send(
+                        message_delay,
+                        Message::Module(to, ModuleEvent::PeerState(state.clone())),
+                    );
                 }
             }
             ModuleEffect::RequestPath(_)
@@ -144,7 +158,7 @@ impl World {
             }
             ModuleEffect::SetTimer { at } => {
                 assert!(at > self.now, "an alarm in the past");
-                self.wire(at.since(self.now), Wire::Wake(module));
+                self.send(at.since(self.now), Message::Wake(module));
             }
         }
     }
@@ -154,52 +168,55 @@ impl World {
             return;
         }
         self.running.remove(&slot.0);
-        let failed = self.random.random_bool(self.scene.failing);
+        let failed = self.random.random_bool(self.scenario.failure_rate);
         let event = if failed {
             ModuleEvent::Failed { batch, took }
         } else {
             ModuleEvent::Finished { batch, took }
         };
-        self.wire(Span::ZERO, Wire::Module(module, event));
-        self.wire(
-            self.scene.hop,
-            Wire::Slots(SlotEvent::Finished { module, slot, took }),
+        self.send(Span::ZERO, Message::Module(module, event));
+        self.send(
+            self.scenario.message_delay,
+            Message::Slots(SlotEvent::Finished { module, slot, took }),
         );
     }
 
     /// The shaky slot is lost with what runs on it, or is back.
-    pub(super) fn shake(&mut self, lost: bool) {
-        let Some(slot) = self.scene.shaky.map(SlotId) else {
+    pub(super) fn flap_slot(&mut self, lost: bool) {
+        let Some(slot) = self.scenario.flaky_slot.map(SlotId) else {
             return;
         };
         if lost {
             self.lost.insert(slot.0);
-            self.wire(Span::ZERO, Wire::Slots(SlotEvent::Down { slot }));
+            self.send(Span::ZERO, Message::Slots(SlotEvent::Down { slot }));
             if let Some((module, batch)) = self.running.remove(&slot.0) {
                 let took = Span::from_millis(1);
-                self.wire(
+                self.send(
                     Span::ZERO,
-                    Wire::Module(module, ModuleEvent::Failed { batch, took }),
+                    Message::Module(module, ModuleEvent::Failed { batch, took }),
                 );
                 // Not before its own beginning was told.
-                let hop = self.scene.hop;
-                self.wire(hop, Wire::Slots(SlotEvent::Finished { module, slot, took }));
+                let message_delay = self.scenario.message_delay;
+                self.send(
+                    message_delay,
+                    Message::Slots(SlotEvent::Finished { module, slot, took }),
+                );
             }
         } else {
             self.lost.remove(&slot.0);
-            self.wire(Span::ZERO, Wire::Slots(SlotEvent::Up { slot }));
+            self.send(Span::ZERO, Message::Slots(SlotEvent::Up { slot }));
         }
-        if !lost && self.over() {
+        if !lost && self.is_done() {
             return;
         }
-        self.wire(
+        self.send(
             Span::from_millis(if lost { 300 } else { 500 }),
-            Wire::Shake(!lost),
+            Message::FlapSlot(!lost),
         );
     }
 
     fn check_run(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) -> u32 {
-        let vertex = &self.scene.vertices[module.index()];
+        let vertex = &self.scenario.vertices[module.index()];
         assert!(vertex.slots.contains(&slot.0));
         let before = self.running.insert(slot.0, (module, batch));
         assert_eq!(before, None, "two batches on {slot:?}");
@@ -218,19 +235,23 @@ impl World {
     }
 
     pub(super) fn step_slots(&mut self, event: SlotEvent) {
-        let event = if self.scene.json { again(&event) } else { event };
+        let event = if self.scenario.json {
+            json_round_trip(&event)
+        } else {
+            event
+        };
         let mut effects = Vec::new();
         self.slots.step([event], self.now, &mut effects);
         for effect in effects {
-            if self.scene.json {
+            if self.scenario.json {
                 self.log += &format!(
                     "{} {}\n",
                     self.now.micros(),
-                    serde_json::to_string(&again(&effect)).unwrap()
+                    serde_json::to_string(&json_round_trip(&effect)).unwrap()
                 );
             }
             let (to, event) = ModuleEvent::from_slots(effect);
-            self.wire(self.scene.hop, Wire::Module(to, event));
+            self.send(self.scenario.message_delay, Message::Module(to, event));
         }
     }
 }

@@ -8,6 +8,6 @@
 )]
 
 pub mod effects;
-pub mod figures;
-pub mod scene;
+pub mod results;
+pub mod scenario;
 pub mod world;

@@ -209,10 +209,10 @@ impl Egress {
         let late = latency > self.slo;
         let outcome = if late { Outcome::Late } else { Outcome::Delivered };
         let (id, stream) = (request.id, request.stream);
-        if !self.ledger.ended(id, outcome) {
+        if !self.ledger.on_ended(id, outcome) {
             return;
         }
-        self.tally.came_out(stream, latency);
+        self.tally.on_completed(stream, latency);
         self.progress.came_out(late);
         telemetry::request_ended(
             self.name(stream),
@@ -270,7 +270,7 @@ impl Egress {
         pass: Option<&Arc<Pass>>,
     ) {
         self.join.cancel(request);
-        if !self.ledger.ended(request, Outcome::Dropped(module, reason)) {
+        if !self.ledger.on_ended(request, Outcome::Dropped(module, reason)) {
             return;
         }
         if let Some(frame) = self.frames.remove(&request) {
@@ -357,7 +357,7 @@ impl Handler<Opened> for Egress {
         if self.wants_notices {
             self.frames.insert(request, frame);
         }
-        self.ledger.arrived(request, stream);
+        self.ledger.on_arrived(request, stream);
         self.release.on_sent(stream, request);
         self.progress.arrived(stream);
         if let Some((reason, _)) = refused {
@@ -413,7 +413,7 @@ impl Handler<Spent> for Egress {
         }: Spent,
         _context: &mut Self::Context,
     ) {
-        self.ledger.spent(request, module, span);
+        self.ledger.on_spent(request, module, span);
     }
 }
 
@@ -468,7 +468,7 @@ impl Handler<Abandon> for Egress {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
-        for (request, stream) in self.ledger.open() {
+        for (request, stream) in self.ledger.open_requests() {
             self.dropped(request, stream, None, DropReason::Stopped, None);
         }
         for stream in (0..self.names.len() as u32).map(StreamId) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_flow::{Evidence, Frame, Source, SourceError, StreamState};
-use weir_policy::{FrameTime, MediaFacts, WaitFor};
+use weir_policy::{FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
 use super::watch::DecodeTurns;
@@ -53,7 +53,7 @@ impl SourceLine {
             let time = self.on_frame(&mut frame, at);
             self.watch_load(&time, took, at);
             // After the clock and the load, which reckon with every frame that is decoded.
-            if !at.sampler.takes(time.pts_ms) {
+            if !at.sampler.sample(time.pts_ms) {
                 at.not_sampled += 1;
                 continue;
             }
@@ -194,7 +194,7 @@ impl SourceLine {
 fn on_facts(source: &dyn Source, at: &mut Position) {
     let info = source.info();
     at.endless = Some(info.live);
-    at.media.on_open(MediaFacts {
+    at.media.on_open(MediaInfo {
         live: info.live,
         stamped: info.stamped,
         fps: info.fps,

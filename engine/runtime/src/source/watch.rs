@@ -31,7 +31,7 @@ impl Watch {
     /// A flag that ends a source's wait when the run stops or the source is silent.
     pub(super) fn flag(&self, stop: &StopFlag) -> StopFlag {
         let watch = self.clone();
-        stop.or_until(move || watch.lock().on_look(watch.clock.now()))
+        stop.or_until(move || watch.lock().on_poll(watch.clock.now()))
     }
 
     /// Carries out `wait`, in which the source may take as long as `what` says. `None`: as long as it likes.

@@ -3,7 +3,7 @@
 use weir_graph::GREATEST_CV;
 use weir_graph::Process;
 use weir_graph::reading::{self, Content, Entry, Fields, Reports, Spot};
-use weir_policy::{Policy, ScalingRule};
+use weir_policy::{AutoscaleRule, Policy};
 use weir_types::Span;
 
 use super::values::{number, seeds, span};
@@ -76,13 +76,13 @@ pub(super) struct RawScaling {
 
 impl RawScaling {
     /// The rule of a pool that has `workers` in the world's file.
-    pub(super) fn rule(&self, workers: u32) -> ScalingRule {
+    pub(super) fn rule(&self, workers: u32) -> AutoscaleRule {
         let most = self.most.unwrap_or(workers.saturating_mul(2));
-        ScalingRule {
-            least: self.least.min(most),
-            most,
+        AutoscaleRule {
+            min_workers: self.least.min(most),
+            max_workers: most,
             headroom: self.headroom,
-            patience: self.patience,
+            scale_down_delay: self.patience,
         }
     }
 }

@@ -298,7 +298,7 @@ fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
         let rule = scaling.rule(workers);
         let wanted = first_rate * items * rule.headroom / rate;
         plan.pool = PoolPlan::Scaled(Scaling {
-            begin: (wanted.ceil().min(f64::from(rule.most)) as u32).max(rule.least),
+            begin: (wanted.ceil().min(f64::from(rule.max_workers)) as u32).max(rule.min_workers),
             rule,
             cold_start: scaling.cold_start,
         });

@@ -148,7 +148,8 @@ impl<'a> World<'a> {
                 waiting: u32::try_from(queue.len()).unwrap_or(u32::MAX),
             };
             let module = known.module;
-            self.events.push(ReserveEvent::PathRequested { module, ask });
+            self.events
+                .push(ReserveEvent::PathRequested { module, request: ask });
         }
     }
 

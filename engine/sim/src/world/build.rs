@@ -84,8 +84,8 @@ impl<'a> World<'a> {
             fleets: spec.modules.iter().map(|plan| Fleet::new(&plan.pool)).collect(),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
-            splits: topology.splits(),
-            entrances: topology.entrances(),
+            splits: topology.has_branches(),
+            entrances: topology.entry_modules(),
             events: 0,
             facts: 0,
             each_worker: spec.each_worker(),
@@ -116,7 +116,9 @@ impl<'a> World<'a> {
 fn slots_of(pool: &PoolPlan) -> Vec<SlotId> {
     match pool {
         PoolPlan::Fixed(workers) => (0..*workers).map(SlotId).collect(),
-        PoolPlan::Scaled(scaling) => (0..scaling.rule.most.max(scaling.begin)).map(SlotId).collect(),
+        PoolPlan::Scaled(scaling) => (0..scaling.rule.max_workers.max(scaling.begin))
+            .map(SlotId)
+            .collect(),
         PoolPlan::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
     }
 }

@@ -45,7 +45,7 @@ impl World<'_> {
             }
             ModuleEffect::Spent { request, span } => {
                 self.facts += 1;
-                self.ledger.spent(request, module, span);
+                self.ledger.on_spent(request, module, span);
             }
             ModuleEffect::Publish(state) => {
                 self.trail.told(state.bytes());
@@ -93,7 +93,11 @@ impl World<'_> {
 
     /// Tells of a batch that came back, or of one that was lost.
     pub(super) fn back(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span, failed: bool) {
-        self.tally.modules.entry(module).or_default().took(took, failed);
+        self.tally
+            .modules
+            .entry(module)
+            .or_default()
+            .on_batch_done(took, failed);
         let fact = if failed {
             ModuleEvent::Failed { batch, took }
         } else {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_policy::{ModuleEvent, Scaler, SlotEvent, Window};
+use weir_policy::{Autoscaler, ModuleEvent, SlotEvent, Window};
 use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
 use super::{Event, World};
@@ -15,7 +15,7 @@ const RATE: Span = Span::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Fleet {
     slots: u32,
-    scaling: Option<(Scaling, Scaler)>,
+    scaling: Option<(Scaling, Autoscaler)>,
     up: BTreeSet<SlotId>,
     starting: BTreeSet<SlotId>,
     failed: BTreeSet<SlotId>,
@@ -30,8 +30,12 @@ impl Fleet {
         let (slots, begin, scaling) = match pool {
             PoolPlan::Fixed(workers) => (*workers, *workers, None),
             PoolPlan::Scaled(scaling) => {
-                let most = scaling.rule.most.max(scaling.begin);
-                (most, scaling.begin, Some((*scaling, Scaler::new(scaling.rule))))
+                let most = scaling.rule.max_workers.max(scaling.begin);
+                (
+                    most,
+                    scaling.begin,
+                    Some((*scaling, Autoscaler::new(scaling.rule))),
+                )
             }
             PoolPlan::Shared(slots) => (0, slots.len() as u32, None),
         };
@@ -145,7 +149,7 @@ impl World<'_> {
         let fleet = &mut self.fleets[module];
         let rate = fleet.asked.rate(now, Timestamp::ZERO);
         let (scaling, scaler) = fleet.scaling.as_mut()?;
-        Some((*scaling, scaler.wanted(rate, each, now)))
+        Some((*scaling, scaler.target_workers(rate, each, now)))
     }
 
     pub(super) fn started(&mut self, module: ModuleId, slot: SlotId) {

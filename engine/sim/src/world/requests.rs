@@ -21,7 +21,7 @@ impl World<'_> {
         });
         // The ledger and the gate take this in.
         self.facts += 2;
-        self.ledger.arrived(request, StreamId(stream));
+        self.ledger.on_arrived(request, StreamId(stream));
         self.trail.sent(self.now);
         for (fleet, items) in self.fleets.iter_mut().zip(&self.items[row..]) {
             fleet.asked(u32::from(*items), self.now);
@@ -65,7 +65,7 @@ impl World<'_> {
         }
         let Some(module) = to else {
             let latency = self.now.since(journey.sent_at);
-            self.tally.came_out(journey.stream, latency);
+            self.tally.on_completed(journey.stream, latency);
             let late = latency > self.spec.slo;
             self.end(
                 request,
@@ -87,7 +87,7 @@ impl World<'_> {
 
     /// Ends a request; those who may have it are told. Says false where it had ended already.
     pub(super) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) -> bool {
-        if !self.ledger.ended(request, outcome) {
+        if !self.ledger.on_ended(request, outcome) {
             return false;
         }
         self.facts += 1 + u64::from(entered);

@@ -42,7 +42,7 @@ pub fn simulate(
     let duration = sent.last().map_or(Span::ZERO, |last| last.since(first));
     for (module, state) in (0..).zip(&world.modules) {
         let tally = world.tally.modules.entry(ModuleId(module)).or_default();
-        tally.priority_switches(state.priority_switches());
+        tally.set_priority_switches(state.priority_switches());
     }
     let run = RunInfo {
         graph: named.to_owned(),

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::{Policy, ScalingRule};
+use weir_policy::{AutoscaleRule, Policy};
 use weir_sim::{
     Branches, Crops, Demand, Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec, experiment,
 };
@@ -172,11 +172,11 @@ fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> PoolPlan {
         0 => PoolPlan::Fixed(random.random_range(1..4)),
         1 => PoolPlan::Scaled(Scaling {
             begin: random.random_range(1..3),
-            rule: ScalingRule {
-                least: 1,
-                most: random.random_range(2..6),
+            rule: AutoscaleRule {
+                min_workers: 1,
+                max_workers: random.random_range(2..6),
                 headroom: 1.2,
-                patience: ms(random.random_range(200..2_000)),
+                scale_down_delay: ms(random.random_range(200..2_000)),
             },
             cold_start: ms(random.random_range(100..1_500)),
         }),

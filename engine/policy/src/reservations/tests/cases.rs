@@ -55,13 +55,16 @@ fn step(
     effects
 }
 
-fn ask(deadline: u64, since: u64, waiting: u32) -> ReserveEvent {
-    let ask = PathRequest {
+fn request(deadline: u64, since: u64, waiting: u32) -> ReserveEvent {
+    let request = PathRequest {
         deadline: at(deadline),
         since: at(since),
         waiting,
     };
-    ReserveEvent::PathRequested { module: MODULE, ask }
+    ReserveEvent::PathRequested {
+        module: MODULE,
+        request,
+    }
 }
 
 /// Booked ones: size, shares, start, finish.
@@ -76,7 +79,7 @@ fn booked(effects: &[ReserveEffect]) -> Vec<(u32, Vec<u32>, u64, u64)> {
                 finish,
                 ..
             } => {
-                let shares = path.iter().map(|leg| leg.share.0).collect();
+                let shares = path.iter().map(|stage| stage.share.0).collect();
                 Some((*size, shares, start.micros(), finish.micros()))
             }
             _ => None,
@@ -85,28 +88,28 @@ fn booked(effects: &[ReserveEffect]) -> Vec<(u32, Vec<u32>, u64, u64)> {
 }
 
 #[test]
-fn batches_go_through_the_pool_side_by_side() {
+fn batches_use_the_shares_of_a_pool_in_parallel() {
     let mut all = pipeline(1, BookingTable::Intervals, 0.95);
     assert_eq!(
-        booked(&step(&mut all, [ask(100, 0, 9)], 0)),
+        booked(&step(&mut all, [request(100, 0, 9)], 0)),
         [(1, vec![0, 1], 0, 32)]
     );
     assert_eq!(
-        booked(&step(&mut all, [ask(100, 0, 8)], 0)),
+        booked(&step(&mut all, [request(100, 0, 8)], 0)),
         [(1, vec![0, 2], 10, 42)]
     );
     assert_eq!(
-        booked(&step(&mut all, [ask(100, 0, 7)], 0)),
+        booked(&step(&mut all, [request(100, 0, 7)], 0)),
         [(1, vec![0, 1], 20, 52)]
     );
 }
 
 #[test]
-fn who_cannot_be_in_time_is_told_when_it_could_have_been() {
+fn an_infeasible_request_is_answered_with_the_earliest_finish() {
     let mut all = pipeline(1, BookingTable::Intervals, 0.95);
     let finish = at(32);
     assert_eq!(
-        step(&mut all, [ask(31, 0, 1)], 0),
+        step(&mut all, [request(31, 0, 1)], 0),
         [ReserveEffect::NoPath {
             module: MODULE,
             finish
@@ -124,7 +127,7 @@ fn a_larger_batch_is_waited_for_until_it_would_be_late() {
     let mut all = pipeline(2, BookingTable::Intervals, 0.95);
     // Two take 64, so that there is time until 36.
     assert_eq!(
-        step(&mut all, [ask(100, 0, 1)], 0),
+        step(&mut all, [request(100, 0, 1)], 0),
         [ReserveEffect::SetTimer { at: at(36) }]
     );
     assert_eq!(step(&mut all, [ReserveEvent::Tick], 35), []);
@@ -133,18 +136,18 @@ fn a_larger_batch_is_waited_for_until_it_would_be_late() {
         [(1, vec![0, 1], 36, 68)]
     );
     let mut all = pipeline(2, BookingTable::Intervals, 0.95);
-    step(&mut all, [ask(100, 0, 1)], 0);
+    step(&mut all, [request(100, 0, 1)], 0);
     assert_eq!(
-        booked(&step(&mut all, [ask(100, 0, 2)], 10)),
+        booked(&step(&mut all, [request(100, 0, 2)], 10)),
         [(2, vec![0, 1], 10, 74)]
     );
 }
 
 #[test]
-fn the_head_rule_says_whether_a_batch_may_shrink() {
+fn the_head_rule_decides_whether_a_batch_may_shrink() {
     let check = |fraction, deadline, expected: &[u32]| {
         let mut all = pipeline(4, BookingTable::Intervals, fraction);
-        let effects = step(&mut all, [ask(deadline, 0, 4)], 0);
+        let effects = step(&mut all, [request(deadline, 0, 4)], 0);
         let sizes: Vec<u32> = booked(&effects).iter().map(|(size, ..)| *size).collect();
         assert_eq!(sizes, expected, "{fraction} {deadline}");
     };
@@ -155,18 +158,18 @@ fn the_head_rule_says_whether_a_batch_may_shrink() {
     check(0.0, 31, &[]);
     // Once it has passed, it may.
     let mut all = pipeline(4, BookingTable::Intervals, 0.95);
-    step(&mut all, [ask(140, 0, 1)], 0);
+    step(&mut all, [request(140, 0, 1)], 0);
     assert_eq!(
-        booked(&step(&mut all, [ask(140, 0, 3)], 40)),
+        booked(&step(&mut all, [request(140, 0, 3)], 40)),
         [(3, vec![0, 1], 40, 136)]
     );
 }
 
 #[test]
-fn reports_move_what_stands_behind() {
+fn reported_uses_reschedule_later_ones() {
     let mut all = pipeline(1, BookingTable::Intervals, 0.95);
     for _ in 0..2 {
-        step(&mut all, [ask(1_000, 0, 1)], 0);
+        step(&mut all, [request(1_000, 0, 1)], 0);
     }
     let used = |booking, stage, used, from, to| ReserveEvent::Used {
         booking: BookingId(booking),
@@ -176,9 +179,9 @@ fn reports_move_what_stands_behind() {
         to: at(to),
     };
     let spans = |all: &Reservations, id| {
-        let legs = all.booked(BookingId(id)).unwrap();
-        legs.iter()
-            .map(|leg| (leg.run.from.micros(), leg.run.to.micros()))
+        let path = all.booked(BookingId(id)).unwrap();
+        path.iter()
+            .map(|stage| (stage.run.from.micros(), stage.run.to.micros()))
             .collect::<Vec<_>>()
     };
     // The first run takes 14 and not 10: all that follows is 4 later.
@@ -204,29 +207,29 @@ fn reports_move_what_stands_behind() {
 }
 
 #[test]
-fn a_share_that_is_lost_voids_what_is_booked_there() {
+fn bookings_on_a_lost_share_are_lost() {
     let mut all = pipeline(1, BookingTable::BusyUntil, 0.95);
     for _ in 0..2 {
-        step(&mut all, [ask(1_000, 0, 1)], 0);
+        step(&mut all, [request(1_000, 0, 1)], 0);
     }
     let (module, booking) = (MODULE, BookingId(1));
     let lost = step(&mut all, [ReserveEvent::Down { share: ShareId(2) }], 1);
     assert_eq!(lost, [ReserveEffect::Lost { module, booking }]);
     assert_eq!(
-        booked(&step(&mut all, [ask(1_000, 0, 1)], 1)),
+        booked(&step(&mut all, [request(1_000, 0, 1)], 1)),
         [(1, vec![0, 1], 10, 52)],
         "around it"
     );
     step(&mut all, [ReserveEvent::Down { share: ShareId(1) }], 1);
     let finish = Timestamp::MAX;
     assert_eq!(
-        step(&mut all, [ask(1_000, 0, 1)], 1),
+        step(&mut all, [request(1_000, 0, 1)], 1),
         [ReserveEffect::NoPath { module, finish }]
     );
     assert_eq!(
         booked(&step(
             &mut all,
-            [ReserveEvent::Up { share: ShareId(2) }, ask(1_000, 0, 1)],
+            [ReserveEvent::Up { share: ShareId(2) }, request(1_000, 0, 1)],
             1
         ))
         .len(),
@@ -235,12 +238,12 @@ fn a_share_that_is_lost_voids_what_is_booked_there() {
 }
 
 #[test]
-fn old_spans_are_forgotten() {
+fn ended_spans_are_removed() {
     let mut all = pipeline(1, BookingTable::Intervals, 0.95);
     all.feedback = false;
     for number in 0..10_000 {
         let now = number * 40;
-        step(&mut all, [ask(now + 40, now, 1)], now);
+        step(&mut all, [request(now + 40, now, 1)], now);
     }
     assert!(all.bookings.all.len() < 200, "{}", all.bookings.all.len());
     assert!(all.bookings.tables.iter().all(|table| table.spans.len() < 200));

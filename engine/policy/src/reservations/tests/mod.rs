@@ -2,7 +2,7 @@
 
 mod cases;
 mod probes;
-mod worlds;
+mod random;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -93,17 +93,17 @@ fn reservations(draw: Draw, random: &mut Pcg64Mcg) -> (ReserveSpec, Reservations
 }
 
 /// The resources of every use: shares, and links as (server, is downlink).
-fn uses(cluster: &ClusterSpec, legs: &[PathStage]) -> Vec<((u32, u32), Interval)> {
+fn uses(cluster: &ClusterSpec, path: &[PathStage]) -> Vec<((u32, u32), Interval)> {
     let mut uses = Vec::new();
     let mut sender = ServerId(0);
-    for leg in legs {
-        let server = cluster.shares[leg.share.index()].server;
-        if let Some(transfer) = leg.transfer {
+    for stage in path {
+        let server = cluster.shares[stage.share.index()].server;
+        if let Some(transfer) = stage.transfer {
             assert_ne!(sender, server, "nothing is sent within a server");
             uses.push(((1, sender.0), transfer));
             uses.push(((2, server.0), transfer));
         }
-        uses.push(((0, leg.share.0), leg.run));
+        uses.push(((0, stage.share.0), stage.run));
         sender = server;
     }
     uses
@@ -117,10 +117,10 @@ fn check_spans<'a>(
     seed: u64,
 ) -> Vec<((u32, u32), Interval)> {
     let mut spans = Vec::new();
-    for legs in all {
+    for path in all {
         let mut ready = Timestamp::ZERO;
-        for leg in legs {
-            let arrived = leg.transfer.map_or(ready, |transfer| {
+        for stage in path {
+            let arrived = stage.transfer.map_or(ready, |transfer| {
                 assert!(
                     transfer.to <= now || transfer.from >= ready,
                     "seed {seed}: sent before it is there"
@@ -128,12 +128,12 @@ fn check_spans<'a>(
                 transfer.to
             });
             assert!(
-                leg.run.to <= now || leg.run.from >= arrived,
+                stage.run.to <= now || stage.run.from >= arrived,
                 "seed {seed}: run before it is there"
             );
-            ready = leg.run.to;
+            ready = stage.run.to;
         }
-        spans.extend(uses(cluster, legs).into_iter().filter(|(_, span)| span.to > now));
+        spans.extend(uses(cluster, path).into_iter().filter(|(_, span)| span.to > now));
     }
     spans.sort_by_key(|(resource, span)| (*resource, span.from));
     for pair in spans.windows(2) {

@@ -1,7 +1,7 @@
 //! `probe` against brute force, release and the two kinds of tables.
 
 use super::*;
-use crate::reservations::booking_table::{Held, Key, Table};
+use crate::reservations::booking_table::{BookedSpan, ResourceTable, UseKey};
 use weir_types::*;
 
 /// Books some random batches; returns when it is then.
@@ -18,7 +18,7 @@ fn fill(reservations: &mut Reservations, batches: u32, random: &mut Pcg64Mcg) ->
 }
 
 /// The earliest moment at which all of these spans leave room, tried one by one: now and every end.
-fn first_room(taken: &[Interval], from: Timestamp, length: Span) -> Timestamp {
+fn first_gap(taken: &[Interval], from: Timestamp, length: Span) -> Timestamp {
     let free = |at: Timestamp| taken.iter().all(|span| span.to <= at || span.from >= at + length);
     let ends = taken.iter().map(|span| span.to).filter(|end| *end >= from);
     std::iter::once(from)
@@ -29,7 +29,7 @@ fn first_room(taken: &[Interval], from: Timestamp, length: Span) -> Timestamp {
 }
 
 /// The least finish over all paths.
-fn brute_force(
+fn exhaustive_finish(
     spec: &ReserveSpec,
     taken: &[((u32, u32), Interval)],
     probe: &Probe,
@@ -55,10 +55,10 @@ fn brute_force(
                     let bits = stage.received_bytes * 8 * u64::from(probe.size);
                     let bandwidth = speed(sender).min(speed(server));
                     let length = Span::from_micros((bits * 1_000_000).div_ceil(bandwidth));
-                    arrived = first_room(&on(&[(1, sender.0), (2, server.0)]), ready, length) + length;
+                    arrived = first_gap(&on(&[(1, sender.0), (2, server.0)]), ready, length) + length;
                 }
                 let duration = stage.profile.duration(probe.size);
-                let end = first_room(&on(&[(0, share.0)]), arrived, duration) + duration;
+                let end = first_gap(&on(&[(0, share.0)]), arrived, duration) + duration;
                 next.push((Some(server), end));
             }
         }
@@ -86,7 +86,7 @@ fn is_exact(spec: &ReserveSpec, pipeline: PipelineId) -> bool {
 }
 
 #[test]
-fn probe_never_beats_brute_force_and_equals_it_where_the_greedy_is_exact() {
+fn probe_never_beats_exhaustive_search_and_equals_it_where_greedy_is_exact() {
     let (mut exact, mut greedy, mut worse) = (0, 0, 0);
     for seed in 0..1_500 {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
@@ -108,7 +108,7 @@ fn probe_never_beats_brute_force_and_equals_it_where_the_greedy_is_exact() {
             let probe = reservations
                 .probe(pipeline, random.random_range(1..=batch), now)
                 .unwrap();
-            let least = brute_force(&spec, &taken, &probe, now);
+            let least = exhaustive_finish(&spec, &taken, &probe, now);
             assert!(probe.finish >= least, "seed {seed}: too good to be true");
             if is_exact(&spec, pipeline) {
                 assert_eq!(probe.finish, least, "seed {seed}, {pipeline:?}");
@@ -126,7 +126,7 @@ fn probe_never_beats_brute_force_and_equals_it_where_the_greedy_is_exact() {
 }
 
 #[test]
-fn release_frees_exactly_what_was_booked() {
+fn release_restores_the_tables() {
     for seed in 0..500 {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
         let draw = Draw {
@@ -156,7 +156,7 @@ fn release_frees_exactly_what_was_booked() {
 /// On one resource always; on a path wherever the greedy is exact, since another choice of an early stage's server may
 /// turn out well or badly later.
 #[test]
-fn one_reserved_until_is_never_earlier_than_intervals() {
+fn busy_until_is_never_earlier_than_intervals() {
     let mut later = 0;
     for seed in 0..1_000 {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
@@ -186,14 +186,14 @@ fn one_reserved_until_is_never_earlier_than_intervals() {
 
 #[test]
 fn the_first_gap_is_found() {
-    let mut table = Table::default();
+    let mut table = ResourceTable::default();
     for (number, (from, to)) in (0..).zip([(10, 20), (25, 30), (30, 40)]) {
-        let key = Key {
+        let key = UseKey {
             booking: BookingId(number),
             stage: 0,
             used: ResourceUse::Run,
         };
-        table.insert(Held {
+        table.insert(BookedSpan {
             from: at(from),
             to: at(to),
             key,
@@ -219,7 +219,7 @@ fn the_first_gap_is_found() {
 
 /// Two devices on one server, the third on another; each passes on what it ran to a fourth.
 #[test]
-fn among_idle_shares_that_whose_uplink_is_free_is_taken() {
+fn among_idle_shares_the_one_with_a_free_uplink_is_chosen() {
     let share = |server: u32, device: u32| ShareSpec {
         server: ServerId(server),
         device,
@@ -256,7 +256,7 @@ fn among_idle_shares_that_whose_uplink_is_free_is_taken() {
         .map(|_| {
             let probe = reservations.probe(PipelineId(0), 1, at(1)).unwrap();
             reservations.reserve(&probe, at(1));
-            probe.legs[0].share
+            probe.path[0].share
         })
         .collect();
     // The second device of the first server would wait for the first one's transfer.

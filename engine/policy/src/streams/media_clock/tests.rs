@@ -10,7 +10,7 @@ fn at(ms: f64) -> Timestamp {
 
 fn recorded() -> MediaClock {
     let mut clock = MediaClock::new(Some(1.0));
-    clock.on_open(MediaFacts {
+    clock.on_open(MediaInfo {
         live: false,
         stamped: true,
         fps: Some(25.0),
@@ -24,7 +24,7 @@ fn live() -> MediaClock {
     clock
 }
 
-const LIVE: MediaFacts = MediaFacts {
+const LIVE: MediaInfo = MediaInfo {
     live: true,
     stamped: true,
     fps: Some(25.0),
@@ -47,7 +47,7 @@ fn check_recorded(stamps: &[f64], expected: &[f64], discontinuities: usize) {
 }
 
 #[test]
-fn a_jump_of_an_hour_is_rebased_and_a_pause_of_some_seconds_is_kept() {
+fn a_jump_of_an_hour_is_rebased_and_a_pause_of_seconds_is_kept() {
     check_recorded(&[0.0, 40.0, 80.0], &[0.0, 40.0, 80.0], 0);
     check_recorded(&[0.0, 5_000.0, 5_040.0], &[0.0, 5_000.0, 5_040.0], 0);
     check_recorded(
@@ -61,7 +61,7 @@ fn a_jump_of_an_hour_is_rebased_and_a_pause_of_some_seconds_is_kept() {
 }
 
 #[test]
-fn missing_repeating_and_falling_stamps_give_times_that_grow() {
+fn missing_repeated_and_decreasing_stamps_give_increasing_times() {
     check_recorded(
         &[0.0, 40.0, 40.0, 20.0, 120.0],
         &[0.0, 40.0, 41.0, 42.0, 120.0],
@@ -75,7 +75,7 @@ fn missing_repeating_and_falling_stamps_give_times_that_grow() {
 }
 
 #[test]
-fn the_rate_of_a_stream_is_measured_where_it_states_a_wrong_one() {
+fn a_wrong_stated_frame_rate_is_replaced_by_the_measured_one() {
     let mut clock = recorded();
     for frame in 0..40 {
         clock.on_frame(f64::from(frame) * 100.0, 1, at(0.0));
@@ -86,7 +86,7 @@ fn the_rate_of_a_stream_is_measured_where_it_states_a_wrong_one() {
 }
 
 #[test]
-fn frames_that_the_source_leaves_out_are_no_jump() {
+fn frames_skipped_by_the_source_are_no_discontinuity() {
     // One frame in 20 seconds of a recording at 25 frames a second.
     let mut clock = recorded();
     for frame in 0..30 {
@@ -98,11 +98,11 @@ fn frames_that_the_source_leaves_out_are_no_jump() {
 }
 
 #[test]
-fn a_loop_goes_on_with_the_next_frame_time_and_is_no_discontinuity() {
+fn a_loop_continues_with_the_next_frame_time() {
     let mut clock = recorded();
     clock.on_frame(0.0, 1, at(0.0));
     clock.on_frame(40.0, 1, at(40.0));
-    clock.on_open(clock.facts);
+    clock.on_open(clock.info);
     let again = clock.on_frame(0.0, 1, at(50.0));
     assert_eq!(
         (again.pts_ms, again.discontinuity, again.missing),
@@ -112,9 +112,9 @@ fn a_loop_goes_on_with_the_next_frame_time_and_is_no_discontinuity() {
 }
 
 #[test]
-fn speed_shortens_waiting_and_not_media_time() {
+fn speed_scales_due_times_and_not_media_time() {
     let mut clock = MediaClock::new(Some(2.0));
-    clock.on_open(MediaFacts { live: false, ..LIVE });
+    clock.on_open(MediaInfo { live: false, ..LIVE });
     clock.on_frame(0.0, 1, at(100.0));
     let time = clock.on_frame(1_000.0, 1, at(100.0));
     assert_eq!((time.pts_ms, time.due), (1_000.0, Some(at(600.0))));
@@ -122,11 +122,11 @@ fn speed_shortens_waiting_and_not_media_time() {
     assert_eq!(unpaced.on_frame(0.0, 1, at(0.0)).due, None);
 }
 
-/// Frames of a live stream, one each 40 ms from `from` to `to`, that take `way_ms` to come.
-fn stream(clock: &mut MediaClock, from: u32, to: u32, way_ms: f64) {
+/// Frames of a live stream, one each 40 ms from `from` to `to`, that take `delay_ms` to come.
+fn stream(clock: &mut MediaClock, from: u32, to: u32, delay_ms: f64) {
     for frame in from..to {
         let made = f64::from(frame) * 40.0;
-        let time = clock.on_frame(made, 1, at(made + way_ms));
+        let time = clock.on_frame(made, 1, at(made + delay_ms));
         assert_eq!((time.pts_ms, time.missing, time.discontinuity), (made, 0, false));
         assert_eq!(time.age, Span::ZERO);
         assert_eq!(time.due, None);
@@ -134,7 +134,7 @@ fn stream(clock: &mut MediaClock, from: u32, to: u32, way_ms: f64) {
 }
 
 #[test]
-fn frames_of_a_camera_that_slept_are_as_old_as_they_waited() {
+fn buffered_frames_have_the_age_of_their_wait() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);
     // Seven seconds of frames come at once.
@@ -154,7 +154,7 @@ fn frames_of_a_camera_that_slept_are_as_old_as_they_waited() {
 }
 
 #[test]
-fn an_outage_that_the_wall_clock_confirms_stays_a_gap() {
+fn an_outage_confirmed_by_the_wall_clock_stays_a_gap() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);
     // It was away for an hour, kept its clock, and the connection with it.
@@ -165,7 +165,7 @@ fn an_outage_that_the_wall_clock_confirms_stays_a_gap() {
 }
 
 #[test]
-fn a_sampled_camera_misses_what_it_did_not_send_and_not_what_was_left_out() {
+fn frames_skipped_by_sampling_are_not_counted_missing() {
     let mut clock = live();
     let mut send = |second: u32, steps: u64| {
         let made = f64::from(second) * 1_000.0;
@@ -191,7 +191,7 @@ fn a_live_stamp_from_the_future_is_rebased() {
 }
 
 #[test]
-fn a_stream_that_was_opened_again_shows_its_outage() {
+fn a_reopened_stream_shows_its_outage() {
     let mut clock = live();
     stream(&mut clock, 0, 50, 30.0);
     clock.on_open(LIVE);
@@ -203,7 +203,7 @@ fn a_stream_that_was_opened_again_shows_its_outage() {
 }
 
 #[test]
-fn the_first_burst_of_a_player_is_not_old_and_not_a_jump() {
+fn the_initial_burst_of_a_player_has_no_age_and_no_discontinuity() {
     // What the server had buffered comes at once, then frames at their rate.
     let mut clock = live();
     for frame in 0..75 {
@@ -213,9 +213,9 @@ fn the_first_burst_of_a_player_is_not_old_and_not_a_jump() {
 }
 
 #[test]
-fn stamps_that_are_counted_say_nothing_of_age() {
+fn counted_stamps_give_no_age() {
     let mut clock = MediaClock::new(Some(1.0));
-    clock.on_open(MediaFacts {
+    clock.on_open(MediaInfo {
         stamped: false,
         ..LIVE
     });
@@ -227,7 +227,7 @@ fn stamps_that_are_counted_say_nothing_of_age() {
 }
 
 #[test]
-fn a_clock_that_runs_slow_is_found_out_and_a_poor_crystal_costs_milliseconds() {
+fn a_slow_clock_is_detected_and_a_poor_crystal_adds_milliseconds() {
     let ages = |rate: f64| {
         let mut clock = live();
         let age = |frame: u32| {
@@ -249,9 +249,9 @@ proptest! {
         is_live in any::<bool>(),
         frames in prop::collection::vec((any::<u8>(), any::<f64>(), -5_000.0..5_000.0, 0_u64..2_000, prop::bool::weighted(0.02)), 1..300),
     ) {
-        let facts = MediaFacts { live: is_live, ..LIVE };
+        let info = MediaInfo { live: is_live, ..LIVE };
         let mut clock = MediaClock::new(Some(1.0));
-        clock.on_open(facts);
+        clock.on_open(info);
         let (mut now, mut stamp, mut last) = (0, 0.0, f64::NEG_INFINITY);
         let mut due = Timestamp::ZERO;
         for (kind, wild, near, gap, reopen) in frames {
@@ -262,7 +262,7 @@ proptest! {
                 _ => stamp + 40.0,
             };
             if reopen {
-                clock.on_open(facts);
+                clock.on_open(info);
             }
             let time = clock.on_frame(stamp, 1, at(now as f64));
             prop_assert!(time.pts_ms.is_finite() && time.pts_ms > last, "{} after {last}", time.pts_ms);

@@ -93,7 +93,7 @@ impl ModuleActor {
         let Some(slices) = self.running.remove(&batch) else {
             return;
         };
-        self.tally.took(took, result.is_err());
+        self.tally.on_batch_done(took, result.is_err());
         telemetry::batch(&self.setup.name, took, &steps);
         let fact = match result {
             Ok(inferences) => {
@@ -123,7 +123,7 @@ impl ModuleActor {
         }
         for warning in self.outputs.on_batch(inferences) {
             tracing::warn!(target: telemetry::OUTPUTS, "module {}: {warning}", self.setup.name);
-            self.tally.warn(warning);
+            self.tally.add_warning(warning);
         }
     }
 

@@ -20,7 +20,9 @@ impl ModuleActor {
                 reserve(&wire, ReserveEvent::RequestCancelled { module })
             }
             ModuleEffect::CancelBid => wire.slots.do_send(SlotFact(SlotEvent::BidCancelled { module })),
-            ModuleEffect::RequestPath(ask) => reserve(&wire, ReserveEvent::PathRequested { module, ask }),
+            ModuleEffect::RequestPath(ask) => {
+                reserve(&wire, ReserveEvent::PathRequested { module, request: ask })
+            }
             ModuleEffect::CancelBooking { booking } => reserve(&wire, ReserveEvent::Declined { booking }),
             ModuleEffect::Dispatch {
                 booking,

@@ -217,7 +217,7 @@ impl Handler<TellTally> for ModuleActor {
     type Result = ();
 
     fn handle(&mut self, _: TellTally, _context: &mut Self::Context) {
-        self.tally.priority_switches(self.module.priority_switches());
+        self.tally.set_priority_switches(self.module.priority_switches());
         if let Some(wire) = &self.wire {
             wire.egress.do_send(Tallied {
                 module: self.setup.id,

@@ -337,7 +337,7 @@ impl Handler<ReserveFact> for ReservationActor {
     fn handle(&mut self, ReserveFact(fact): ReserveFact, context: &mut Self::Context) {
         if let ReserveEvent::Declined { booking } = fact {
             self.ways.remove(&booking);
-            self.accuracy.unused();
+            self.accuracy.on_unused();
         }
         self.fact(fact, context);
     }

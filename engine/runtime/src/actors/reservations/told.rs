@@ -113,7 +113,7 @@ impl ReservationActor {
         let actual = times
             .last()
             .map_or_else(|| self.setup.clock.now(), |last| last.run.to);
-        self.accuracy.finished(moving.finish, actual);
+        self.accuracy.on_finished(moving.finish, actual);
         let booking = moving.booking;
         self.fact(ReserveEvent::Finished { booking }, context);
         let through = Through {
@@ -140,9 +140,9 @@ impl ReservationActor {
         };
         let lost = !matches!(failure, Failure::Part(_) | Failure::Panicked(_));
         if lost {
-            self.accuracy.lost();
+            self.accuracy.on_lost();
         } else {
-            self.accuracy.failed();
+            self.accuracy.on_failed();
         }
         let booking = moving.booking;
         self.fact(ReserveEvent::Failed { booking }, context);

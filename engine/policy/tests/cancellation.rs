@@ -11,26 +11,26 @@ use weir_policy::*;
 use weir_types::*;
 
 #[derive(Debug, Clone)]
-enum Happens {
+enum Input {
     /// A request with so many items, sent so many milliseconds ago.
     Arrives(u32, u64),
     /// One of those that are here is cancelled.
     Cancelled(prop::sample::Index),
     /// One of the batches that run comes back, or is lost.
-    Back(prop::sample::Index, bool),
+    BatchEnds(prop::sample::Index, bool),
     /// A worker is lost with its batch, or returns.
     Worker(u32, bool),
-    Later(u64),
+    Advance(u64),
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn input() -> impl Strategy<Value = Input> {
     prop_oneof![
-        5 => (0_u32..6, 0_u64..200).prop_map(|(items, ago)| Happens::Arrives(items, ago)),
-        3 => any::<prop::sample::Index>().prop_map(Happens::Cancelled),
+        5 => (0_u32..6, 0_u64..200).prop_map(|(items, ago)| Input::Arrives(items, ago)),
+        3 => any::<prop::sample::Index>().prop_map(Input::Cancelled),
         4 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
-            .prop_map(|(index, failed)| Happens::Back(index, failed)),
-        1 => (0_u32..WORKERS, any::<bool>()).prop_map(|(worker, up)| Happens::Worker(worker, up)),
-        3 => (1_u64..60).prop_map(Happens::Later),
+            .prop_map(|(index, failed)| Input::BatchEnds(index, failed)),
+        1 => (0_u32..WORKERS, any::<bool>()).prop_map(|(worker, up)| Input::Worker(worker, up)),
+        3 => (1_u64..60).prop_map(Input::Advance),
     ]
 }
 
@@ -64,21 +64,21 @@ fn module(policy: Policy) -> Module {
 }
 
 /// What goes on around the module; checks what it wants done.
-struct Around {
+struct Harness {
     module: Module,
     now: Timestamp,
     sent: u64,
     /// Requests that are in the module, with the items that have not run.
-    here: BTreeMap<RequestId, u32>,
-    gone: BTreeSet<RequestId>,
+    pending: BTreeMap<RequestId, u32>,
+    ended: BTreeSet<RequestId>,
     running: BTreeMap<SlotId, BatchId>,
     down: BTreeSet<SlotId>,
 }
 
-impl Around {
-    fn tell(&mut self, fact: ModuleEvent) {
+impl Harness {
+    fn send(&mut self, event: ModuleEvent) {
         let mut effects = Vec::new();
-        self.module.step([fact], self.now, &mut effects);
+        self.module.step([event], self.now, &mut effects);
         for effect in effects {
             match effect {
                 ModuleEffect::Run {
@@ -89,18 +89,18 @@ impl Around {
                     assert_eq!(before, None, "two batches on {slot:?}");
                     for slice in slices {
                         let request = slice.request;
-                        assert!(!self.gone.contains(&request), "{request:?} runs after it ended");
-                        let left = self.here.get_mut(&request).unwrap();
+                        assert!(!self.ended.contains(&request), "{request:?} runs after it ended");
+                        let left = self.pending.get_mut(&request).unwrap();
                         *left = left.checked_sub(slice.count).unwrap();
                     }
                 }
                 ModuleEffect::Forward { request } => {
-                    assert_eq!(self.here.remove(&request), Some(0), "{request:?} goes on");
-                    self.gone.insert(request);
+                    assert_eq!(self.pending.remove(&request), Some(0), "{request:?} goes on");
+                    self.ended.insert(request);
                 }
                 ModuleEffect::Drop { request, .. } => {
-                    assert!(self.here.remove(&request).is_some(), "{request:?} is dropped");
-                    self.gone.insert(request);
+                    assert!(self.pending.remove(&request).is_some(), "{request:?} is dropped");
+                    self.ended.insert(request);
                 }
                 ModuleEffect::Bid(_) | ModuleEffect::Decline { .. } => {
                     panic!("a pool of its own asks nobody")
@@ -110,14 +110,14 @@ impl Around {
         }
     }
 
-    fn pass(&mut self, what: &Happens) {
+    fn apply(&mut self, what: &Input) {
         match *what {
-            Happens::Arrives(items, ago) => {
+            Input::Arrives(items, ago) => {
                 let request = RequestId(self.sent);
                 self.sent += 1;
-                self.here.insert(request, items);
+                self.pending.insert(request, items);
                 let sent_at = Timestamp::from_micros(self.now.micros().saturating_sub(ago * 1_000));
-                self.tell(ModuleEvent::Arrived {
+                self.send(ModuleEvent::Arrived {
                     request,
                     stream: StreamId(0),
                     sent_at,
@@ -125,40 +125,40 @@ impl Around {
                     droppable: true,
                 });
             }
-            Happens::Cancelled(ref index) => {
-                if let Some(&request) = nth(index, self.here.keys()) {
-                    self.here.remove(&request);
-                    self.gone.insert(request);
-                    self.tell(ModuleEvent::Cancelled { request });
+            Input::Cancelled(ref index) => {
+                if let Some(&request) = nth(index, self.pending.keys()) {
+                    self.pending.remove(&request);
+                    self.ended.insert(request);
+                    self.send(ModuleEvent::Cancelled { request });
                 }
             }
-            Happens::Back(ref index, failed) => {
+            Input::BatchEnds(ref index, failed) => {
                 if let Some(&slot) = nth(index, self.running.keys()) {
-                    self.back(slot, failed);
+                    self.end_batch(slot, failed);
                 }
             }
-            Happens::Worker(worker, up) => {
+            Input::Worker(worker, up) => {
                 let slot = SlotId(worker);
                 if up && self.down.remove(&slot) {
-                    self.tell(ModuleEvent::SlotUp { slot });
+                    self.send(ModuleEvent::SlotUp { slot });
                 } else if !up && self.down.insert(slot) {
-                    self.tell(ModuleEvent::SlotDown { slot });
-                    self.back(slot, true);
+                    self.send(ModuleEvent::SlotDown { slot });
+                    self.end_batch(slot, true);
                 }
             }
-            Happens::Later(ms) => {
+            Input::Advance(ms) => {
                 self.now = self.now + Span::from_millis(ms);
-                self.tell(ModuleEvent::Tick);
+                self.send(ModuleEvent::Tick);
             }
         }
     }
 
-    fn back(&mut self, slot: SlotId, failed: bool) {
+    fn end_batch(&mut self, slot: SlotId, failed: bool) {
         let Some(batch) = self.running.remove(&slot) else {
             return;
         };
         let took = Span::from_millis(10);
-        self.tell(if failed {
+        self.send(if failed {
             ModuleEvent::Failed { batch, took }
         } else {
             ModuleEvent::Finished { batch, took }
@@ -174,7 +174,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn cancelled_siblings_never_run(story in prop::collection::vec(happens(), 1..150)) {
+    fn cancelled_requests_never_run_and_never_go_on(inputs in prop::collection::vec(input(), 1..150)) {
         for rule in ["none", "pard", "weir", "nexus", "oc"] {
             for mailbox in [Mailboxes::Pool, Mailboxes::Worker] {
                 for forming in [BatchBinding::Early, BatchBinding::Late] {
@@ -184,34 +184,34 @@ proptest! {
                         forming,
                         ..Policy::default()
                     };
-                    let mut around = Around {
+                    let mut harness = Harness {
                         module: module(policy),
                         now: Timestamp::ZERO + Span::from_secs(1),
                         sent: 0,
-                        here: BTreeMap::new(),
-                        gone: BTreeSet::new(),
+                        pending: BTreeMap::new(),
+                        ended: BTreeSet::new(),
                         running: BTreeMap::new(),
                         down: BTreeSet::new(),
                     };
-                    for what in &story {
-                        around.pass(what);
+                    for what in &inputs {
+                        harness.apply(what);
                     }
                     // All workers are back, and time goes by: whatever was not cancelled ends.
                     for worker in 0..WORKERS {
-                        around.pass(&Happens::Worker(worker, true));
+                        harness.apply(&Input::Worker(worker, true));
                     }
                     for _ in 0..2_000 {
-                        if around.here.is_empty() && around.running.is_empty() {
+                        if harness.pending.is_empty() && harness.running.is_empty() {
                             break;
                         }
-                        around.pass(&Happens::Later(10));
-                        let running: Vec<SlotId> = around.running.keys().copied().collect();
+                        harness.apply(&Input::Advance(10));
+                        let running: Vec<SlotId> = harness.running.keys().copied().collect();
                         for slot in running {
-                            around.back(slot, false);
+                            harness.end_batch(slot, false);
                         }
                     }
-                    prop_assert!(around.here.is_empty(), "{rule} {mailbox:?} {forming:?}: {:?} stay", around.here);
-                    prop_assert_eq!(around.module.requests(), 0);
+                    prop_assert!(harness.pending.is_empty(), "{rule} {mailbox:?} {forming:?}: {:?} stay", harness.pending);
+                    prop_assert_eq!(harness.module.requests(), 0);
                 }
             }
         }

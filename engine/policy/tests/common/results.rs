@@ -3,13 +3,13 @@
 use weir_policy::*;
 use weir_types::*;
 
-use super::world::{Journey, World};
+use super::world::{RequestState, World};
 
 impl World {
     /// Requests that ended in `from..to` and for which `is` holds.
     pub fn ended(&self, from_s: u64, to_s: u64, is: impl Fn(Outcome) -> bool) -> usize {
         let moment = |s| Timestamp::ZERO + Span::from_secs(s);
-        let ended = self.journeys.iter().filter_map(|journey| journey.ended);
+        let ended = self.requests.iter().filter_map(|state| state.ended);
         ended
             .filter(|&(outcome, at)| at >= moment(from_s) && at < moment(to_s) && is(outcome))
             .count()
@@ -17,11 +17,11 @@ impl World {
 
     /// How long each request took that came out.
     pub fn latencies(&self) -> Vec<Span> {
-        let came_out = |journey: &Journey| match journey.ended? {
+        let came_out = |state: &RequestState| match state.ended? {
             (Outcome::Dropped(..), _) => None,
-            (_, at) => Some(at.since(journey.sent_at)),
+            (_, at) => Some(at.since(state.sent_at)),
         };
-        self.journeys.iter().filter_map(came_out).collect()
+        self.requests.iter().filter_map(came_out).collect()
     }
 
     /// Drops by module.

@@ -27,11 +27,11 @@ pub struct Stream {
     pub poisson: bool,
     /// Held back rather than let go.
     pub lossless: bool,
-    pub most: u32,
+    pub max_in_flight: u32,
 }
 
 #[derive(Debug, Clone)]
-pub struct Scene {
+pub struct Scenario {
     pub seed: u64,
     pub policy: Policy,
     pub slo: Span,
@@ -41,13 +41,13 @@ pub struct Scene {
     /// Durations vary by up to this factor either way.
     pub noise: f64,
     /// How long a message takes.
-    pub hop: Span,
+    pub message_delay: Span,
     /// Whether all that is there for a module at one instant is told in one step.
-    pub bursts: bool,
+    pub batch_events: bool,
     /// Whether everything goes through JSON.
     pub json: bool,
     /// Share of batches that fail.
-    pub failing: f64,
+    pub failure_rate: f64,
     /// A slot that is lost now and then, and comes back.
-    pub shaky: Option<u32>,
+    pub flaky_slot: Option<u32>,
 }

@@ -13,37 +13,37 @@ use weir_policy::{
 use weir_types::{ModuleId, Span, Topology};
 
 /// What a module told: queueing, duration and batch waits, in microseconds.
-type Told = (u64, u64, Vec<u64>);
+type PublishedState = (u64, u64, Vec<u64>);
 
 /// Edges `from -> to` with `from < to`, and what each module told.
 #[derive(Debug, Clone)]
 struct Graph {
     edges: BTreeSet<(u32, u32)>,
-    told: Vec<Told>,
+    published: Vec<PublishedState>,
 }
 
 fn graph() -> impl Strategy<Value = Graph> {
-    let told = (
+    let published = (
         0_u64..50_000,
         1_u64..80_000,
         prop::collection::vec(0_u64..90_000, 0..30),
     );
-    prop::collection::vec(told, 1..9).prop_flat_map(|told| {
-        let modules = told.len() as u32;
+    prop::collection::vec(published, 1..9).prop_flat_map(|published| {
+        let modules = published.len() as u32;
         let all: Vec<(u32, u32)> = (0..modules)
             .flat_map(|from| (from + 1..modules).map(move |to| (from, to)))
             .collect();
         let count = all.len();
         prop::sample::subsequence(all, 0..=count).prop_map(move |edges| Graph {
             edges: edges.into_iter().collect(),
-            told: told.clone(),
+            published: published.clone(),
         })
     })
 }
 
 impl Graph {
     fn modules(&self) -> u32 {
-        self.told.len() as u32
+        self.published.len() as u32
     }
 
     fn topology(&self) -> Topology {
@@ -56,7 +56,7 @@ impl Graph {
 
     /// Every walk behind `module` to where nothing follows, by trying each set of modules: a set is a walk if each of its
     /// members follows the one before, and nothing follows the last.
-    fn walks(&self, module: u32) -> BTreeSet<Vec<u32>> {
+    fn paths(&self, module: u32) -> BTreeSet<Vec<u32>> {
         let edge = |from: u32, to: u32| self.edges.contains(&(from, to));
         let last = |module: u32| !self.edges.iter().any(|(from, _)| *from == module);
         let behind: Vec<u32> = (module + 1..self.modules()).collect();
@@ -64,15 +64,15 @@ impl Graph {
             let chosen = (0_u32..).zip(&behind).filter(|(bit, _)| set >> bit & 1 == 1);
             chosen.map(|(_, &module)| module).collect::<Vec<_>>()
         });
-        let is_walk = |set: &Vec<u32>| {
+        let is_path = |set: &Vec<u32>| {
             let whole: Vec<u32> = [module].into_iter().chain(set.iter().copied()).collect();
             whole.windows(2).all(|pair| edge(pair[0], pair[1])) && last(whole[whole.len() - 1])
         };
-        sets.filter(is_walk).collect()
+        sets.filter(is_path).collect()
     }
 
     fn waits(&self, module: u32) -> QuantileSketch {
-        let (_, _, waits) = &self.told[module as usize];
+        let (_, _, waits) = &self.published[module as usize];
         let mut recent = BatchWaitSamples::new(100);
         for &wait in waits {
             recent.observe(Span::from_micros(wait));
@@ -81,9 +81,9 @@ impl Graph {
     }
 
     fn state(&self, module: u32) -> ModuleState {
-        let (queueing, duration, _) = self.told[module as usize];
+        let (queueing, duration, _) = self.published[module as usize];
         ModuleState {
-            queueing: Span::from_micros(queueing),
+            queueing_delay: Span::from_micros(queueing),
             waits: self.waits(module),
             ..ModuleState::initial(ModuleId(module), Span::from_micros(duration))
         }
@@ -91,25 +91,25 @@ impl Graph {
 
     /// The way ahead of `module` by the formula of each rule, the longest of all walks.
     fn longest(&self, module: u32, rule: &DropRule) -> Span {
-        let along = |walk: &Vec<u32>| {
-            let sum = |of: fn(&Told) -> u64| {
-                let told = walk.iter().map(|&module| of(&self.told[module as usize]));
-                Span::from_micros(told.sum())
+        let along = |path: &Vec<u32>| {
+            let sum = |of: fn(&PublishedState) -> u64| {
+                let published = path.iter().map(|&module| of(&self.published[module as usize]));
+                Span::from_micros(published.sum())
             };
-            let (queueing, duration) = (sum(|told| told.0), sum(|told| told.1));
-            let sketches: Vec<QuantileSketch> = walk.iter().map(|&module| self.waits(module)).collect();
+            let (queueing, duration) = (sum(|published| published.0), sum(|published| published.1));
+            let sketches: Vec<QuantileSketch> = path.iter().map(|&module| self.waits(module)).collect();
             let wait = |quantile| path_wait_quantile(&sketches.iter().collect::<Vec<_>>(), quantile);
             match rule {
                 DropRule::Sf => duration,
                 DropRule::Lower(_) => queueing + duration,
                 DropRule::Upper(_) => queueing + duration + duration,
-                DropRule::Pard(ahead) => queueing + duration + wait(ahead.quantile),
+                DropRule::Pard(lookahead) => queueing + duration + wait(lookahead.quantile),
                 // With a moment for the way out: a two-hundredth of the SLO of one second.
-                DropRule::Weir(ahead) => duration + wait(ahead.quantile) + Span::from_millis(5),
+                DropRule::Weir(lookahead) => duration + wait(lookahead.quantile) + Span::from_millis(5),
                 _ => Span::ZERO,
             }
         };
-        self.walks(module).iter().map(along).max().unwrap()
+        self.paths(module).iter().map(along).max().unwrap()
     }
 }
 
@@ -132,53 +132,53 @@ proptest! {
 
     /// PARD's `L_sub` of a graph is the maximum over its paths, of what was told last.
     #[test]
-    fn the_way_ahead_is_that_of_the_longest_walk(graph in graph()) {
+    fn the_downstream_estimate_is_the_maximum_over_all_paths(graph in graph()) {
         let topology = graph.topology();
         let states: Vec<ModuleState> = (0..graph.modules()).map(|module| graph.state(module)).collect();
         for rule in rules() {
             for module in 0..graph.modules() {
-                let ahead = |told: &[ModuleState]| {
+                let estimate = |published: &[ModuleState]| {
                     let fresh = (0..graph.modules()).map(|id| ModuleState::initial(ModuleId(id), Span::ZERO));
                     let mut planner =
                         StatePlanner::new(ModuleId(module), Span::from_secs(1), Policy { drop: rule.clone(), ..Policy::default() }.estimation(), &topology, fresh.collect());
                     // Asked in between, too: what was concluded before must not stay.
-                    for state in told {
+                    for state in published {
                         let _ = planner.downstream_estimate();
                         planner.on_peer_state(Arc::new(state.clone()));
                     }
                     planner.downstream_estimate().downstream
                 };
                 let expected = graph.longest(module, &rule);
-                prop_assert_eq!(ahead(&states), expected, "module {} under {:?}", module, &rule);
+                prop_assert_eq!(estimate(&states), expected, "module {} under {:?}", module, &rule);
                 // In whichever order it was told.
                 let reversed: Vec<ModuleState> = states.iter().rev().cloned().collect();
-                prop_assert_eq!(ahead(&reversed), expected);
+                prop_assert_eq!(estimate(&reversed), expected);
             }
         }
     }
 
     /// Paths, reachability and depth are those of the walks.
     #[test]
-    fn a_topology_knows_its_walks(graph in graph()) {
+    fn the_paths_of_a_topology_are_those_found_by_enumeration(graph in graph()) {
         let topology = graph.topology();
         for module in 0..graph.modules() {
-            let walks = graph.walks(module);
+            let expected = graph.paths(module);
             let paths = topology.paths_after(ModuleId(module));
             let numbers = paths.iter().map(|path| path.iter().map(|id| id.0).collect());
             let found: BTreeSet<Vec<u32>> = numbers.collect();
             prop_assert_eq!(found.len(), paths.len(), "a path is found twice");
-            prop_assert_eq!(topology.steps_to_end(ModuleId(module)), walks.iter().map(Vec::len).max().unwrap());
+            prop_assert_eq!(topology.longest_path_len(ModuleId(module)), expected.iter().map(Vec::len).max().unwrap());
             for later in 0..graph.modules() {
-                let leads = walks.iter().any(|walk| walk.contains(&later));
-                prop_assert_eq!(topology.leads_to(ModuleId(module), ModuleId(later)), leads);
+                let leads = expected.iter().any(|path| path.contains(&later));
+                prop_assert_eq!(topology.has_path(ModuleId(module), ModuleId(later)), leads);
             }
             let through = topology.paths_through(ModuleId(module));
             let ends: BTreeSet<Vec<u32>> = through
                 .iter()
                 .map(|path| path.iter().map(|id| id.0).skip_while(|&id| id <= module).collect())
                 .collect();
-            prop_assert_eq!(&ends, &walks, "what follows on paths through module {}", module);
-            prop_assert_eq!(found, walks);
+            prop_assert_eq!(&ends, &expected, "what follows on paths through module {}", module);
+            prop_assert_eq!(found, expected);
         }
     }
 }

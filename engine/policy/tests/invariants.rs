@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::scene::{Items, Scene, Stream, Vertex};
+use common::scenario::{Items, Scenario, Stream, Vertex};
 use common::world::World;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -55,7 +55,7 @@ fn policies() -> Vec<Policy> {
 }
 
 /// A scene drawn from a seed: chain, diamond or wide split, own or shared slots, below or above what can be done.
-fn scene(policy: Policy, seed: u64) -> Scene {
+fn scenario(policy: Policy, seed: u64) -> Scenario {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let next: Vec<Vec<u32>> = match random.random_range(0..4) {
         0 => vec![vec![1], vec![2], vec![]],
@@ -92,10 +92,10 @@ fn scene(policy: Policy, seed: u64) -> Scene {
             period: Span::from_millis(random.random_range(5..80)),
             poisson: random.random_bool(0.7),
             lossless: random.random_bool(0.25),
-            most: random.random_range(2..40),
+            max_in_flight: random.random_range(2..40),
         });
     }
-    Scene {
+    Scenario {
         seed,
         policy,
         slo: Span::from_millis(random.random_range(100..600)),
@@ -103,26 +103,30 @@ fn scene(policy: Policy, seed: u64) -> Scene {
         vertices,
         streams,
         noise: [0.0, 0.3][random.random_range(0..2)],
-        hop: Span::from_micros([0, 50, 3_000][random.random_range(0..3)]),
-        bursts: random.random_bool(0.5),
+        message_delay: Span::from_micros([0, 50, 3_000][random.random_range(0..3)]),
+        batch_events: random.random_bool(0.5),
         json: false,
-        failing: 0.0,
-        shaky: None,
+        failure_rate: 0.0,
+        flaky_slot: None,
     }
 }
 
 /// Runs worlds and says which ones failed; `change` makes of a scene what the test is about.
-fn every_world(seeds: std::ops::Range<u64>, change: impl Fn(&mut Scene), each: impl Fn(&Scene, World)) {
+fn check_every_world(
+    seeds: std::ops::Range<u64>,
+    change: impl Fn(&mut Scenario),
+    each: impl Fn(&Scenario, World),
+) {
     let mut failed = Vec::new();
     for (number, policy) in (0_u64..).zip(policies()) {
         for seed in seeds.clone() {
-            let mut scene = scene(policy.clone(), seed * 1_000 + number);
-            change(&mut scene);
+            let mut scenario = scenario(policy.clone(), seed * 1_000 + number);
+            change(&mut scenario);
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                each(&scene, World::new(scene.clone()).run());
+                each(&scenario, World::new(scenario.clone()).run());
             }));
             if outcome.is_err() {
-                failed.push((seed * 1_000 + number, format!("{:?}", scene.policy)));
+                failed.push((seed * 1_000 + number, format!("{:?}", scenario.policy)));
             }
         }
     }
@@ -135,17 +139,17 @@ fn every_world(seeds: std::ops::Range<u64>, change: impl Fn(&mut Scene), each: i
 }
 
 #[test]
-fn the_books_add_up_and_everything_ends_once() {
-    every_world(
+fn requests_are_conserved_and_end_once() {
+    check_every_world(
         0..3,
         |_| (),
-        |scene, world| {
+        |scenario, world| {
             let total = world.ledger.total();
-            let sent: u32 = scene.streams.iter().map(|stream| stream.frames).sum();
+            let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
             // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
-            assert!(world.runs > 0 || scene.policy.is_predictive());
-            if scene.policy.drop == DropRule::None {
+            assert!(world.runs > 0 || scenario.policy.is_predictive());
+            if scenario.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
             }
         },
@@ -154,22 +158,22 @@ fn the_books_add_up_and_everything_ends_once() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_through_json() {
-    every_world(
+    check_every_world(
         7..8,
-        |scene| scene.json = true,
-        |scene, world| {
-            let again = World::new(scene.clone()).run();
-            assert!(world.log == again.log, "two runs of one seed differ");
-            assert_eq!(world.ledger.total(), again.ledger.total());
+        |scenario| scenario.json = true,
+        |scenario, world| {
+            let json_round_trip = World::new(scenario.clone()).run();
+            assert!(world.log == json_round_trip.log, "two runs of one seed differ");
+            assert_eq!(world.ledger.total(), json_round_trip.ledger.total());
         },
     );
 }
 
 #[test]
-fn lost_batches_and_lost_slots_leave_nothing_behind() {
-    let shake = |scene: &mut Scene| {
-        scene.failing = 0.05;
-        scene.shaky = Some(scene.slots - 1);
+fn failed_batches_and_lost_slots_leak_no_requests() {
+    let flap_slot = |scenario: &mut Scenario| {
+        scenario.failure_rate = 0.05;
+        scenario.flaky_slot = Some(scenario.slots - 1);
     };
-    every_world(20..21, shake, |_, world| assert!(world.runs > 0));
+    check_every_world(20..21, flap_slot, |_, world| assert!(world.runs > 0));
 }

@@ -11,9 +11,9 @@ struct World {
     seed: u64,
     now: Timestamp,
     /// What each module asks for.
-    asks: BTreeMap<ModuleId, PathRequest>,
+    open_requests: BTreeMap<ModuleId, PathRequest>,
     /// Bookings under way, and how many uses of theirs are over.
-    going: BTreeMap<BookingId, usize>,
+    in_flight: BTreeMap<BookingId, usize>,
     down: Vec<bool>,
     booked: u64,
     lost: u64,
@@ -28,8 +28,8 @@ impl World {
             reservations,
             seed,
             now: at(1),
-            asks: BTreeMap::new(),
-            going: BTreeMap::new(),
+            open_requests: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             booked: 0,
             lost: 0,
         }
@@ -42,7 +42,7 @@ impl World {
             self.check(effect);
         }
         let all: Vec<Vec<PathStage>> = self
-            .going
+            .in_flight
             .keys()
             .filter_map(|id| self.reservations.booked(*id))
             .collect();
@@ -66,26 +66,38 @@ impl World {
                 start,
                 finish,
             } => {
-                let ask = self.asks.remove(&module).expect("only who asks is answered");
-                assert!(finish <= ask.deadline, "seed {seed}: booked too late");
-                assert!(size <= ask.waiting, "seed {seed}: more than there is");
+                let request = self
+                    .open_requests
+                    .remove(&module)
+                    .expect("only who asks is answered");
+                assert!(finish <= request.deadline, "seed {seed}: booked too late");
+                assert!(size <= request.waiting, "seed {seed}: more than there is");
                 let known = &self.spec.cluster.pipelines[pipeline.index()];
                 assert!(size <= known.batch && known.module == module);
                 assert_eq!((start, finish), (path[0].run.from, path.last().unwrap().run.to));
-                for (leg, stage) in path.iter().zip(&known.stages) {
-                    assert!(stage.shares.contains(&leg.share) && !self.down[leg.share.index()]);
-                    assert_eq!(leg.run.length(), stage.profile.duration(size));
+                for (booked, stage) in path.iter().zip(&known.stages) {
+                    assert!(stage.shares.contains(&booked.share) && !self.down[booked.share.index()]);
+                    assert_eq!(booked.run.length(), stage.profile.duration(size));
                 }
                 assert_eq!(self.reservations.booked(booking), Some(path));
-                self.going.insert(booking, 0);
+                self.in_flight.insert(booking, 0);
                 self.booked += 1;
             }
             ReserveEffect::NoPath { module, finish } => {
-                let ask = self.asks.remove(&module).expect("only who asks is answered");
-                assert!(finish > ask.deadline, "seed {seed}: that would have been in time");
+                let request = self
+                    .open_requests
+                    .remove(&module)
+                    .expect("only who asks is answered");
+                assert!(
+                    finish > request.deadline,
+                    "seed {seed}: that would have been in time"
+                );
             }
             ReserveEffect::Lost { booking, .. } => {
-                assert!(self.going.remove(&booking).is_some(), "seed {seed}: lost twice");
+                assert!(
+                    self.in_flight.remove(&booking).is_some(),
+                    "seed {seed}: lost twice"
+                );
                 assert_eq!(self.reservations.booked(booking), None);
                 self.lost += 1;
             }
@@ -93,33 +105,33 @@ impl World {
         }
     }
 
-    fn any(&self, random: &mut Pcg64Mcg) -> Option<BookingId> {
-        let place = random.random_range(0..self.going.len().max(1));
-        self.going.keys().nth(place).copied()
+    fn random_booking(&self, random: &mut Pcg64Mcg) -> Option<BookingId> {
+        let place = random.random_range(0..self.in_flight.len().max(1));
+        self.in_flight.keys().nth(place).copied()
     }
 
     /// The next use of some booking ended lately, sooner or later than was booked.
-    fn used(&mut self, random: &mut Pcg64Mcg) -> Option<ReserveEvent> {
-        let booking = self.any(random)?;
+    fn random_use(&mut self, random: &mut Pcg64Mcg) -> Option<ReserveEvent> {
+        let booking = self.random_booking(random)?;
         if !self.spec.feedback {
-            self.going.remove(&booking);
+            self.in_flight.remove(&booking);
             return Some(ReserveEvent::Finished { booking });
         }
-        let legs = self.reservations.booked(booking)?;
+        let path = self.reservations.booked(booking)?;
         let steps: Vec<(u32, ResourceUse)> = (0..)
-            .zip(&legs)
-            .flat_map(|(stage, leg)| {
-                let sent = leg.transfer.map(|_| (stage, ResourceUse::Transfer));
+            .zip(&path)
+            .flat_map(|(stage, booked)| {
+                let sent = booked.transfer.map(|_| (stage, ResourceUse::Transfer));
                 sent.into_iter().chain([(stage, ResourceUse::Run)])
             })
             .collect();
-        let over = self.going.get_mut(&booking)?;
+        let over = self.in_flight.get_mut(&booking)?;
         // Now and then a report is lost.
         *over += usize::from(random.random_bool(0.1));
         let (stage, used) = *steps.get(*over).or(steps.last())?;
         *over += 1;
         if *over >= steps.len() {
-            self.going.remove(&booking);
+            self.in_flight.remove(&booking);
         }
         let to = self
             .now
@@ -134,7 +146,7 @@ impl World {
         })
     }
 
-    fn event(&mut self, random: &mut Pcg64Mcg) -> Option<ReserveEvent> {
+    fn random_event(&mut self, random: &mut Pcg64Mcg) -> Option<ReserveEvent> {
         let share = ShareId(random.random_range(0..u32::try_from(self.down.len()).unwrap()));
         match random.random_range(0..20) {
             0..9 => {
@@ -142,18 +154,18 @@ impl World {
                 let deadline = self.now + Span::from_micros(random.random_range(0..300));
                 let since = self.now;
                 let waiting = random.random_range(1..6);
-                let ask = PathRequest {
+                let request = PathRequest {
                     deadline,
                     since,
                     waiting,
                 };
-                self.asks.insert(module, ask);
-                Some(ReserveEvent::PathRequested { module, ask })
+                self.open_requests.insert(module, request);
+                Some(ReserveEvent::PathRequested { module, request })
             }
-            9..15 => self.used(random),
+            9..15 => self.random_use(random),
             15 => {
-                let booking = self.any(random)?;
-                self.going.remove(&booking);
+                let booking = self.random_booking(random)?;
+                self.in_flight.remove(&booking);
                 Some(match random.random_range(0..3) {
                     0 => ReserveEvent::Declined { booking },
                     1 => ReserveEvent::Failed { booking },
@@ -170,7 +182,7 @@ impl World {
             }
             18 => {
                 let module = ModuleId(random.random_range(0..2));
-                self.asks.remove(&module);
+                self.open_requests.remove(&module);
                 Some(ReserveEvent::RequestCancelled { module })
             }
             _ => Some(ReserveEvent::Tick),
@@ -179,7 +191,7 @@ impl World {
 }
 
 #[test]
-fn nothing_is_booked_twice() {
+fn no_resource_is_booked_twice() {
     let (mut booked, mut lost) = (0, 0);
     for seed in 0..600 {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
@@ -196,7 +208,7 @@ fn nothing_is_booked_twice() {
         };
         let mut world = World::new(draw, seed, random);
         for _ in 0..150 {
-            let event = world.event(random);
+            let event = world.random_event(random);
             world.step(event.into_iter().collect());
             world.now = world.now + Span::from_micros(random.random_range(0..25));
         }
@@ -209,7 +221,7 @@ fn nothing_is_booked_twice() {
 }
 
 #[test]
-fn the_same_events_are_answered_alike() {
+fn the_same_events_give_the_same_effects() {
     let run = |seed| {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
         let draw = Draw {
@@ -222,7 +234,7 @@ fn the_same_events_are_answered_alike() {
         let mut world = World::new(draw, seed, random);
         let mut log = Vec::new();
         for _ in 0..100 {
-            let events: Vec<_> = world.event(random).into_iter().collect();
+            let events: Vec<_> = world.random_event(random).into_iter().collect();
             let mut twin = world.reservations.clone();
             let mut effects = Vec::new();
             twin.step(events.clone(), world.now, &mut effects);

@@ -9,12 +9,12 @@ pub(crate) struct StarvationReset(Option<Timestamp>);
 
 impl StarvationReset {
     /// So long that is believed.
-    const MOST: Span = Span::from_secs(2);
+    const TIMEOUT: Span = Span::from_secs(2);
 
     /// Somebody was let go because he would not make it; says whether what was measured is to be forgotten.
     pub(crate) fn on_drop(&mut self, now: Timestamp) -> bool {
         let since = *self.0.get_or_insert(now);
-        let enough = now.since(since) >= Self::MOST;
+        let enough = now.since(since) >= Self::TIMEOUT;
         if enough {
             self.0 = None;
         }
