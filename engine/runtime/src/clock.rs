@@ -38,7 +38,7 @@ impl Clock {
 
     /// How long until `at`; none where it is past.
     #[must_use]
-    pub fn until(&self, at: Timestamp) -> Duration {
+    pub fn duration_until(&self, at: Timestamp) -> Duration {
         duration(at.since(self.now()))
     }
 }

@@ -18,7 +18,7 @@ use weir_types::{Span, StreamId, Timestamp};
 /// How often a source that waits for its turn looks whether the run is to stop: thousands that look would take the
 /// machine themselves, so that with so many waiting each looks less often.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-const POLLING_AT_ONCE: usize = 64;
+const WAITERS_PER_INTERVAL: usize = 64;
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Recordings that are opened at once: finding out what is in a file means to decode some of it. Enough to hide the time
@@ -77,7 +77,7 @@ impl DecodePermits {
     }
 
     /// Waits for a turn; `None` when the run stops meanwhile.
-    pub(crate) fn take(&self, stop: &StopFlag) -> Option<DecodePermit<'_>> {
+    pub(crate) fn acquire(&self, stop: &StopFlag) -> Option<DecodePermit<'_>> {
         let (waiter, interval) = {
             let mut turns = self.lock();
             if turns.free > 0 {
@@ -89,7 +89,7 @@ impl DecodePermits {
                 granted: AtomicBool::new(false),
             });
             turns.waiting.push_back(Arc::clone(&waiter));
-            let share = u32::try_from(turns.waiting.len() / POLLING_AT_ONCE).unwrap_or(u32::MAX);
+            let share = u32::try_from(turns.waiting.len() / WAITERS_PER_INTERVAL).unwrap_or(u32::MAX);
             let interval = POLL_INTERVAL.saturating_mul(share.saturating_add(1));
             (waiter, interval.min(MAX_POLL_INTERVAL))
         };
@@ -135,7 +135,7 @@ pub(crate) struct Decoding {
 
 impl Decoding {
     /// On the cores of this machine.
-    pub(crate) fn of_machine() -> Arc<Self> {
+    pub(crate) fn for_machine() -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Arc::new(Self {
             permits: DecodePermits::new(cores),
@@ -157,8 +157,8 @@ impl Decoding {
         lag: Span,
         now: Timestamp,
     ) {
-        let found = self.load().on_frame(stream, processor, interval, lag, now);
-        if let Some(DecodingReport { needed_cores, cores }) = found {
+        let saturated_now = self.load().on_frame(stream, processor, interval, lag, now);
+        if let Some(DecodingReport { needed_cores, cores }) = saturated_now {
             tracing::error!(
                 "decoding alone needs more than this machine has: {needed_cores:.1} of {cores} cores; \
                  frames come late whatever the policy does: take fewer, smaller or slower streams"
@@ -190,7 +190,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let permit = permits.take(&stop).unwrap();
+                        let permit = permits.acquire(&stop).unwrap();
                         most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         std::thread::yield_now();
                         busy.fetch_sub(1, Ordering::SeqCst);
@@ -209,9 +209,9 @@ mod tests {
     fn who_waits_stops_when_asked_and_loses_no_turn() {
         let permits = DecodePermits::new(1);
         let stop = StopFlag::default();
-        let held = permits.take(&stop).unwrap();
+        let held = permits.acquire(&stop).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| permits.take(&stop).is_none());
+            let waiting = scope.spawn(|| permits.acquire(&stop).is_none());
             stop.raise();
             assert!(waiting.join().unwrap());
         });

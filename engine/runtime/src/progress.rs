@@ -25,7 +25,7 @@ pub struct Preparation {
     /// Which of how many, from 1.
     pub number: usize,
     /// How many.
-    pub of: usize,
+    pub total: usize,
     /// The name of that one.
     pub name: String,
 }
@@ -41,7 +41,7 @@ struct Stream {
 
 /// A reading of [`Progress`].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reading {
+pub struct ProgressSnapshot {
     /// What is being prepared; `None` once sources have begun.
     pub preparing: Option<Preparation>,
     /// Frames sent.
@@ -63,7 +63,7 @@ pub struct Reading {
 impl Progress {
     /// What there is to show now.
     #[must_use]
-    pub fn read(&self) -> Reading {
+    pub fn snapshot(&self) -> ProgressSnapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let streams = lock(&self.streams);
         let done = |stream: &Stream| match stream.frames {
@@ -72,8 +72,8 @@ impl Progress {
             Some(frames) if frames > 0 => Some((stream.arrived as f64 / frames as f64).min(1.0)),
             _ => None,
         };
-        let least = |a: Option<f64>, b: Option<f64>| Some(a?.min(b?));
-        Reading {
+        let min = |a: Option<f64>, b: Option<f64>| Some(a?.min(b?));
+        ProgressSnapshot {
             preparing: lock(&self.preparing).clone(),
             arrived: count(&self.arrived),
             delivered: count(&self.delivered),
@@ -81,52 +81,52 @@ impl Progress {
             dropped: count(&self.dropped),
             streams: streams.len(),
             running: streams.iter().filter(|stream| !stream.ended).count(),
-            done: streams.iter().map(done).reduce(least).flatten(),
+            done: streams.iter().map(done).reduce(min).flatten(),
         }
     }
 
-    /// Says what is being prepared: number `number`, from 1, of `of`.
-    pub fn prepares(&self, step: &'static str, number: usize, of: usize, name: &str) {
+    /// Says what is being prepared: number `number`, from 1, of `total`.
+    pub fn set_preparing(&self, step: &'static str, number: usize, total: usize, name: &str) {
         *lock(&self.preparing) = Some(Preparation {
             step,
             number,
-            of,
+            total,
             name: name.to_owned(),
         });
     }
 
     /// Sources begin.
-    pub(crate) fn begins(&self, streams: usize) {
+    pub(crate) fn on_started(&self, streams: usize) {
         *lock(&self.preparing) = None;
         *lock(&self.streams) = vec![Stream::default(); streams];
     }
 
     /// How many frames a stream has in all, where that is known.
-    pub(crate) fn expects(&self, stream: StreamId, frames: Option<u64>) {
+    pub(crate) fn set_expected_frames(&self, stream: StreamId, frames: Option<u64>) {
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.frames = frames;
         }
     }
 
-    pub(crate) fn arrived(&self, stream: StreamId) {
+    pub(crate) fn on_arrived(&self, stream: StreamId) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.arrived += 1;
         }
     }
 
-    pub(crate) fn stream_ended(&self, stream: StreamId) {
+    pub(crate) fn on_stream_ended(&self, stream: StreamId) {
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.ended = true;
         }
     }
 
-    pub(crate) fn came_out(&self, late: bool) {
+    pub(crate) fn on_completed(&self, late: bool) {
         let counter = if late { &self.late } else { &self.delivered };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn dropped(&self) {
+    pub(crate) fn on_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -143,26 +143,26 @@ mod tests {
     #[test]
     fn the_stream_furthest_from_its_end_says_how_far_a_run_is() {
         let progress = Progress::default();
-        progress.prepares("measuring models", 1, 2, "detector");
-        assert_eq!(progress.read().preparing.map(|step| step.number), Some(1));
+        progress.set_preparing("measuring models", 1, 2, "detector");
+        assert_eq!(progress.snapshot().preparing.map(|step| step.number), Some(1));
 
         let [one, other] = [0, 1].map(StreamId);
-        progress.begins(2);
-        progress.expects(one, Some(4));
-        (0..2).for_each(|_| progress.arrived(one));
-        let now = progress.read();
+        progress.on_started(2);
+        progress.set_expected_frames(one, Some(4));
+        (0..2).for_each(|_| progress.on_arrived(one));
+        let now = progress.snapshot();
         assert_eq!(
             (now.preparing, now.streams, now.running, now.done),
             (None, 2, 2, None)
         );
 
-        progress.expects(other, Some(10));
-        progress.arrived(other);
-        assert_eq!(progress.read().done, Some(0.1));
-        progress.stream_ended(other);
-        let now = progress.read();
+        progress.set_expected_frames(other, Some(10));
+        progress.on_arrived(other);
+        assert_eq!(progress.snapshot().done, Some(0.1));
+        progress.on_stream_ended(other);
+        let now = progress.snapshot();
         assert_eq!((now.running, now.done, now.arrived), (1, Some(0.5), 3));
-        (0..9).for_each(|_| progress.arrived(one));
-        assert_eq!(progress.read().done, Some(1.0));
+        (0..9).for_each(|_| progress.on_arrived(one));
+        assert_eq!(progress.snapshot().done, Some(1.0));
     }
 }

@@ -58,13 +58,13 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn create(path: &Path, modules: &[ModuleSpec], slots: &SlotsSpec) -> std::io::Result<Self> {
-        let writer = BufWriter::new(emptied(path)?);
+        let writer = BufWriter::new(open_empty(path)?);
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
             path: Rc::new(path.to_owned()),
             error: Rc::default(),
         };
-        recorder.line(&Header {
+        recorder.write_line(&Header {
             weir_recording: VERSION,
             modules: modules.to_vec(),
             slots: slots.clone(),
@@ -72,14 +72,14 @@ impl Recorder {
         Ok(recorder)
     }
 
-    pub(crate) fn module(
+    pub(crate) fn record_module_step(
         &self,
         id: ModuleId,
         at: Timestamp,
         events: &[ModuleEvent],
         effects: &[ModuleEffect],
     ) {
-        self.line(&Line::Module {
+        self.write_line(&Line::Module {
             id,
             at,
             events: events.to_vec(),
@@ -87,16 +87,21 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn slots(&self, at: Timestamp, events: &[SlotEvent], effects: &[SlotEffect]) {
-        self.line(&Line::Slots {
+    pub(crate) fn record_slots_step(&self, at: Timestamp, events: &[SlotEvent], effects: &[SlotEffect]) {
+        self.write_line(&Line::Slots {
             at,
             events: events.to_vec(),
             effects: effects.to_vec(),
         });
     }
 
-    pub(crate) fn reservations(&self, at: Timestamp, events: &[ReserveEvent], effects: &[ReserveEffect]) {
-        self.line(&Line::Reservations {
+    pub(crate) fn record_reservations_step(
+        &self,
+        at: Timestamp,
+        events: &[ReserveEvent],
+        effects: &[ReserveEffect],
+    ) {
+        self.write_line(&Line::Reservations {
             at,
             events: events.to_vec(),
             effects: effects.to_vec(),
@@ -104,17 +109,17 @@ impl Recorder {
     }
 
     /// A plan comes into force.
-    pub(crate) fn plan(&self, spec: &ReserveSpec) {
-        self.line(&Line::Plan { spec: spec.clone() });
+    pub(crate) fn record_plan(&self, spec: &ReserveSpec) {
+        self.write_line(&Line::Plan { spec: spec.clone() });
     }
 
     /// Writes a line. A disk that is full ends the recording, not the run.
-    fn line(&self, line: &impl Serialize) {
+    fn write_line(&self, line: &impl Serialize) {
         let mut writer = self.writer.borrow_mut();
         let Some(file) = writer.as_mut() else { return };
         let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
-            self.broke_off(&error);
+            self.on_write_error(&error);
             if let Some(broken) = writer.take() {
                 // What the disk did not take must not be tried once more.
                 drop(broken.into_parts());
@@ -122,7 +127,7 @@ impl Recorder {
         }
     }
 
-    fn broke_off(&self, error: &std::io::Error) {
+    fn on_write_error(&self, error: &std::io::Error) {
         let error = format!(
             "cannot record to {}: {}; the recording is not whole",
             self.path.display(),
@@ -138,7 +143,7 @@ impl Recorder {
         if let Some(mut file) = self.writer.borrow_mut().take()
             && let Err(error) = file.flush()
         {
-            self.broke_off(&error);
+            self.on_write_error(&error);
             drop(file.into_parts());
         }
         self.error.borrow().clone()
@@ -147,8 +152,8 @@ impl Recorder {
 
 /// Opens the file of a log, empty and locked for as long as it is open. A log that is there gives way to this one, which
 /// was asked for by name; what is no log does not.
-fn emptied(path: &Path) -> std::io::Result<File> {
-    let refused = |kind, reason: &str| Err(std::io::Error::new(kind, reason.to_owned()));
+fn open_empty(path: &Path) -> std::io::Result<File> {
+    let rejected = |kind, reason: &str| Err(std::io::Error::new(kind, reason.to_owned()));
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return OpenOptions::new().write(true).open(path);
     }
@@ -161,7 +166,7 @@ fn emptied(path: &Path) -> std::io::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return refused(
+            return rejected(
                 ErrorKind::ResourceBusy,
                 "another run is writing it: choose another name",
             );
@@ -170,9 +175,9 @@ fn emptied(path: &Path) -> std::io::Result<File> {
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let mut head = vec![0; BEGINNING.len()];
-    if file.metadata()?.len() > 0 && (file.read_exact(&mut head).is_err() || head != BEGINNING) {
-        return refused(
+    let mut head = vec![0; LOG_PREFIX.len()];
+    if file.metadata()?.len() > 0 && (file.read_exact(&mut head).is_err() || head != LOG_PREFIX) {
+        return rejected(
             ErrorKind::AlreadyExists,
             "it is there already, and no event log: choose another name",
         );
@@ -183,11 +188,11 @@ fn emptied(path: &Path) -> std::io::Result<File> {
 }
 
 /// What every log begins with: the first key of its header.
-const BEGINNING: &[u8] = b"{\"weir_recording\":";
+const LOG_PREFIX: &[u8] = b"{\"weir_recording\":";
 
 /// What a recording showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verified {
+pub struct VerifyReport {
     /// Steps replayed.
     pub steps: u64,
     /// Events in them.
@@ -238,7 +243,7 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// [`VerifyError`], with the first line that differs.
-pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
+pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     let read = |reason: String| VerifyError::Read {
         path: path.to_owned(),
         reason,
@@ -254,12 +259,12 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
             header.weir_recording
         )));
     }
-    let mut policy = Replayed {
+    let mut policy = Replay {
         modules: header.modules.into_iter().map(Module::new).collect(),
         slots: Slots::new(header.slots),
         reservations: None,
     };
-    let mut verified = Verified::default();
+    let mut verified = VerifyReport::default();
     for (number, line) in (2..).zip(lines) {
         let line = line.map_err(|error| read(error.to_string()))?;
         let bad = |reason: String| VerifyError::Line {
@@ -286,13 +291,13 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
 }
 
 /// The state machines of a recording.
-struct Replayed {
+struct Replay {
     modules: Vec<Module>,
     slots: Slots,
     reservations: Option<Reservations>,
 }
 
-impl Replayed {
+impl Replay {
     /// Replays one step: counts of events and effects, or both sides where they differ; `None` for an unknown module.
     fn step(&mut self, line: Line) -> Option<Result<(u64, u64), (String, String)>> {
         match line {

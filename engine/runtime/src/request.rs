@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_flow::{Evidence, Frame};
 use weir_types::{RequestId, StreamId, Timestamp};
 
-use crate::gate::Pass;
+use crate::admission::StreamPermit;
 
 /// One frame on its way through the graph.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Request {
     pub(crate) sent_at: Timestamp,
     pub(crate) droppable: bool,
     /// Its place among the requests of its stream that may be under way; free again when the last user is done.
-    pub(crate) pass: Arc<Pass>,
+    pub(crate) permit: Arc<StreamPermit>,
     ended: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Request {
         frame: Arc<Frame>,
         sent_at: Timestamp,
         droppable: bool,
-        pass: Arc<Pass>,
+        permit: Arc<StreamPermit>,
     ) -> Self {
         Self {
             id,
@@ -36,7 +36,7 @@ impl Request {
             frame,
             sent_at,
             droppable,
-            pass,
+            permit,
             ended: AtomicBool::new(false),
         }
     }
@@ -54,7 +54,7 @@ impl Request {
 
 /// A request with what is known of it on this branch.
 #[derive(Debug, Clone)]
-pub(crate) struct Parcel {
+pub(crate) struct RequestBranch {
     pub(crate) request: Arc<Request>,
     pub(crate) evidence: Evidence,
 }

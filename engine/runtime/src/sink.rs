@@ -12,54 +12,54 @@ use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
 use weir_types::Timestamp;
 
+use crate::admission::StreamPermit;
 use crate::clock::{Clock, duration};
-use crate::gate::Pass;
-use crate::worker::words;
+use crate::panic_message::panic_message;
 
 /// What a sink is given, with what is free again once it was taken.
-struct Freight {
-    what: Said,
+struct SinkItem {
+    payload: Payload,
     /// The place that the request keeps in its stream until the sink has taken it: a sink that is slow holds its sources
     /// back.
-    _pass: Arc<Pass>,
+    _pass: Arc<StreamPermit>,
     /// Counts notices that hold no such place.
-    _loose: Option<Arc<()>>,
+    _unpermitted: Option<Arc<()>>,
 }
 
-enum Said {
+enum Payload {
     Delivery(Arc<Delivery>),
     Notice(Arc<Notice>),
 }
 
 /// What the thread has come to, kept up to date by it.
 #[derive(Default)]
-struct Standing {
+struct SinkProgress {
     report: SinkReport,
     /// All that was taken from the channel and done with.
-    done: u64,
+    processed: u64,
 }
 
 /// How often a closing sink is looked at.
-const LOOK_UP: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The runtime's end of a sink.
-pub(crate) struct SinkLine {
-    sender: Option<Sender<Freight>>,
+pub(crate) struct SinkHandle {
+    sender: Option<Sender<SinkItem>>,
     when_slow: WhenSlow,
     skipped: u64,
     notices_skipped: u64,
     wants_notices: bool,
     /// Its clones are notices under way that no place in a stream holds back.
-    loose: Arc<()>,
-    loose_most: usize,
-    standing: Arc<Mutex<Standing>>,
+    unpermitted: Arc<()>,
+    max_unpermitted: usize,
+    progress: Arc<Mutex<SinkProgress>>,
     thread: Option<JoinHandle<()>>,
     /// When it was closed, and how many deliveries it was done with then.
     closed: Option<(Timestamp, u64)>,
 }
 
 /// How long a sink is waited for that does not go on.
-pub(crate) struct Patience<'a> {
+pub(crate) struct CloseTimeout<'a> {
     pub(crate) clock: Clock,
     /// Nobody is left behind before this is raised.
     pub(crate) stop: &'a StopFlag,
@@ -69,36 +69,40 @@ pub(crate) struct Patience<'a> {
 
 /// How much may wait before a sink.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct QueueLimits {
     /// Requests of all streams that can be under way: a sink that is waited for has room for each of them, so handing over
     /// never blocks.
-    pub(crate) under_way_most: usize,
+    pub(crate) max_in_flight: usize,
     /// Deliveries before a sink that skips, and before any sink notices of frames that never were under way.
-    pub(crate) waiting_most: usize,
+    pub(crate) max_waiting: usize,
 }
 
-impl SinkLine {
+impl SinkHandle {
     /// Starts the thread, which begins with `header`. `stop` is raised when the sink's reader goes away.
     pub(crate) fn start(
         name: &str,
         sink: Box<dyn Sink>,
         when_slow: WhenSlow,
-        room: Room,
+        capacity: QueueLimits,
         header: RunHeader,
         stop: &StopFlag,
     ) -> std::io::Result<Self> {
-        let waiting_most = room.waiting_most.max(1);
-        let room = match when_slow {
-            WhenSlow::Wait => room.under_way_most.max(1),
-            WhenSlow::Skip => waiting_most,
+        let max_waiting = capacity.max_waiting.max(1);
+        let capacity = match when_slow {
+            WhenSlow::Wait => capacity.max_in_flight.max(1),
+            WhenSlow::Skip => max_waiting,
         };
         let wants_notices = sink.wants_notices();
-        let (sender, deliveries) = bounded(if wants_notices { room + waiting_most } else { room });
-        let standing: Arc<Mutex<Standing>> = Arc::default();
+        let (sender, deliveries) = bounded(if wants_notices {
+            capacity + max_waiting
+        } else {
+            capacity
+        });
+        let progress: Arc<Mutex<SinkProgress>> = Arc::default();
         let writer = Writer {
             name: name.to_owned(),
             sink,
-            standing: Arc::clone(&standing),
+            progress: Arc::clone(&progress),
             stop: stop.clone(),
             panicked: false,
             closed: false,
@@ -111,9 +115,9 @@ impl SinkLine {
             skipped: 0,
             notices_skipped: 0,
             wants_notices,
-            loose: Arc::default(),
-            loose_most: waiting_most,
-            standing,
+            unpermitted: Arc::default(),
+            max_unpermitted: max_waiting,
+            progress,
             thread: Some(thread),
             closed: None,
         })
@@ -125,53 +129,59 @@ impl SinkLine {
     }
 
     /// Hands a delivery over.
-    pub(crate) fn take(&mut self, delivery: &Arc<Delivery>, pass: &Arc<Pass>) {
-        if !self.send(Said::Delivery(Arc::clone(delivery)), Some(pass), None) {
+    pub(crate) fn send_delivery(&mut self, delivery: &Arc<Delivery>, permit: &Arc<StreamPermit>) {
+        if !self.send(Payload::Delivery(Arc::clone(delivery)), Some(permit), None) {
             self.skipped += 1;
         }
     }
 
     /// Hands a notice over, with the place of its request where it still has one. One that has none cannot hold its
     /// source back: beyond a bound it is left out and counted.
-    pub(crate) fn take_notice(&mut self, notice: &Arc<Notice>, pass: Option<&Arc<Pass>>) {
-        let pass = pass.filter(|_| self.when_slow == WhenSlow::Wait);
-        let loose = pass.is_none().then(|| Arc::clone(&self.loose));
+    pub(crate) fn send_notice(&mut self, notice: &Arc<Notice>, permit: Option<&Arc<StreamPermit>>) {
+        let permit = permit.filter(|_| self.when_slow == WhenSlow::Wait);
+        let unpermitted = permit.is_none().then(|| Arc::clone(&self.unpermitted));
         // The handle here, and the one that was just made.
-        let is_full = loose.is_some() && Arc::strong_count(&self.loose) > self.loose_most + 2;
-        if is_full || !self.send(Said::Notice(Arc::clone(notice)), pass, loose) {
+        let is_full =
+            unpermitted.is_some() && Arc::strong_count(&self.unpermitted) > self.max_unpermitted + 2;
+        if is_full || !self.send(Payload::Notice(Arc::clone(notice)), permit, unpermitted) {
             self.notices_skipped += 1;
         }
     }
 
-    fn send(&self, what: Said, pass: Option<&Arc<Pass>>, loose: Option<Arc<()>>) -> bool {
+    fn send(
+        &self,
+        payload: Payload,
+        permit: Option<&Arc<StreamPermit>>,
+        unpermitted: Option<Arc<()>>,
+    ) -> bool {
         // Who is not waited for must not hold a source back either.
-        let pass = pass.filter(|_| self.when_slow == WhenSlow::Wait);
-        let freight = Freight {
-            what,
-            _pass: pass.map_or_else(|| Arc::new(Pass::none()), Arc::clone),
-            _loose: loose,
+        let permit = permit.filter(|_| self.when_slow == WhenSlow::Wait);
+        let item = SinkItem {
+            payload,
+            _pass: permit.map_or_else(|| Arc::new(StreamPermit::none()), Arc::clone),
+            _unpermitted: unpermitted,
         };
-        let sent = self.sender.as_ref().map(|sender| sender.try_send(freight));
+        let sent = self.sender.as_ref().map(|sender| sender.try_send(item));
         matches!(sent, Some(Ok(())))
     }
 
     /// Closes the channel: all sinks write what they have left side by side, and are waited for from the same moment on.
     pub(crate) fn close(&mut self, now: Timestamp) {
         self.sender = None;
-        self.closed = Some((now, self.done()));
+        self.closed = Some((now, self.processed()));
     }
 
     /// What was taken from the channel and done with.
-    fn done(&self) -> u64 {
-        lock(&self.standing).done
+    fn processed(&self) -> u64 {
+        lock(&self.progress).processed
     }
 
     /// Closes the channel and waits until all is written. A sink that hangs when the run was told to stop is left
     /// behind: its thread ends with the program.
-    pub(crate) fn finish(mut self, patience: &Patience<'_>) -> SinkReport {
+    pub(crate) fn finish(mut self, timeout: &CloseTimeout<'_>) -> SinkReport {
         self.sender = None;
-        let finished = self.wait(patience);
-        let mut report = lock(&self.standing).report.clone();
+        let finished = self.wait(timeout);
+        let mut report = lock(&self.progress).report.clone();
         report.skipped += self.skipped;
         report.notices_lost += self.notices_skipped;
         if !finished {
@@ -181,20 +191,20 @@ impl SinkLine {
         report
     }
 
-    fn wait(&mut self, patience: &Patience<'_>) -> bool {
+    fn wait(&mut self, timeout: &CloseTimeout<'_>) -> bool {
         let Some(thread) = self.thread.take() else {
             return true;
         };
-        let (mut since, mut seen) = self.closed.unwrap_or((patience.clock.now(), 0));
+        let (mut since, mut seen) = self.closed.unwrap_or((timeout.clock.now(), 0));
         while !thread.is_finished() {
-            let done = self.done();
-            let now = patience.clock.now();
-            if done != seen || !patience.stop.raised() {
-                (seen, since) = (done, now);
-            } else if duration(now.since(since)) >= patience.grace {
+            let processed = self.processed();
+            let now = timeout.clock.now();
+            if processed != seen || !timeout.stop.raised() {
+                (seen, since) = (processed, now);
+            } else if duration(now.since(since)) >= timeout.grace {
                 return false;
             }
-            std::thread::sleep(LOOK_UP);
+            std::thread::sleep(POLL_INTERVAL);
         }
         // The thread catches what the sink panics about.
         let _ = thread.join();
@@ -202,15 +212,15 @@ impl SinkLine {
     }
 }
 
-fn lock(standing: &Mutex<Standing>) -> MutexGuard<'_, Standing> {
-    standing.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(progress: &Mutex<SinkProgress>) -> MutexGuard<'_, SinkProgress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sink on its thread.
 struct Writer {
     name: String,
     sink: Box<dyn Sink>,
-    standing: Arc<Mutex<Standing>>,
+    progress: Arc<Mutex<SinkProgress>>,
     stop: StopFlag,
     /// Who panicked once is given nothing more.
     panicked: bool,
@@ -219,26 +229,26 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(mut self, header: &RunHeader, freights: &Receiver<Freight>) {
+    fn write(mut self, header: &RunHeader, items: &Receiver<SinkItem>) {
         self.attempt(|sink| sink.begin(header));
-        for freight in freights {
+        for item in items {
             let written = !self.panicked
                 && !self.closed
-                && self.attempt(|sink| match &freight.what {
-                    Said::Delivery(delivery) => sink.accept(delivery),
-                    Said::Notice(notice) => sink.notice(notice),
+                && self.attempt(|sink| match &item.payload {
+                    Payload::Delivery(delivery) => sink.accept(delivery),
+                    Payload::Notice(notice) => sink.notice(notice),
                 });
-            let mut standing = lock(&self.standing);
-            standing.done += 1;
-            let report = &mut standing.report;
-            match (&freight.what, written) {
-                (Said::Delivery(_), true) => report.written += 1,
-                (Said::Delivery(_), false) => report.lost += 1,
-                (Said::Notice(_), true) => {}
-                (Said::Notice(_), false) => report.notices_lost += 1,
+            let mut progress = lock(&self.progress);
+            progress.processed += 1;
+            let report = &mut progress.report;
+            match (&item.payload, written) {
+                (Payload::Delivery(_), true) => report.written += 1,
+                (Payload::Delivery(_), false) => report.lost += 1,
+                (Payload::Notice(_), true) => {}
+                (Payload::Notice(_), false) => report.notices_lost += 1,
             }
-            drop(standing);
-            drop(freight);
+            drop(progress);
+            drop(item);
         }
         // What a sink that panicked has written so far is worth completing.
         self.attempt(|sink| sink.finish());
@@ -254,22 +264,22 @@ impl Writer {
                 // Nobody waits for the rest of the run.
                 self.closed = true;
                 self.stop.raise();
-                lock(&self.standing).report.closed = true;
+                lock(&self.progress).report.closed = true;
                 return false;
             }
             Ok(Err(error)) => error.to_string(),
             Err(panic) => {
                 self.panicked = true;
-                format!("the sink panicked: {}", words(panic.as_ref()))
+                format!("the sink panicked: {}", panic_message(panic.as_ref()))
             }
         };
-        let mut standing = lock(&self.standing);
-        if standing.report.error.is_none() {
+        let mut progress = lock(&self.progress);
+        if progress.report.error.is_none() {
             tracing::warn!(
                 sink = self.name,
                 "{error}; the run goes on without what this sink cannot write"
             );
-            standing.report.error = Some(error);
+            progress.report.error = Some(error);
         }
         false
     }

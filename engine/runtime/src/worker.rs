@@ -24,7 +24,7 @@ pub(crate) struct Job {
 
 /// A batch that came back.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct BatchResult {
     pub(crate) slot: SlotId,
     pub(crate) module: ModuleId,
     pub(crate) batch: BatchId,
@@ -45,11 +45,11 @@ pub(crate) struct StepTimes {
 }
 
 /// Whom a worker answers: called on its thread.
-pub(crate) type Answer = Box<dyn Fn(Ran) + Send>;
+pub(crate) type BatchDoneSender = Box<dyn Fn(BatchResult) + Send>;
 
 /// A model as a worker sees it.
 #[derive(Clone)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedModel {
     pub(crate) model: usize,
     pub(crate) name: String,
     pub(crate) device: DeviceKind,
@@ -60,7 +60,7 @@ pub(crate) struct Placed {
 pub(crate) struct Worker {
     slot: SlotId,
     clock: Clock,
-    sessions: BTreeMap<usize, (Placed, Option<Box<dyn Session>>)>,
+    sessions: BTreeMap<usize, (PlacedModel, Option<Box<dyn Session>>)>,
 }
 
 /// The other end of a worker.
@@ -71,7 +71,7 @@ pub(crate) struct WorkerHandle {
 
 impl Worker {
     /// Opens a session of every model that is placed on `slot`.
-    pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<Placed>) -> Result<Self, SessionError> {
+    pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<PlacedModel>) -> Result<Self, SessionError> {
         let mut sessions = BTreeMap::new();
         for placed in placed {
             let session = placed.opener.open(placed.device)?;
@@ -101,16 +101,16 @@ impl Worker {
     }
 
     /// Lets it work on a thread of its own until its channel closes.
-    pub(crate) fn start(mut self, answer: Answer) -> std::io::Result<WorkerHandle> {
+    pub(crate) fn start(mut self, on_done: BatchDoneSender) -> std::io::Result<WorkerHandle> {
         let (jobs, queue) = bounded(1);
         let name = format!("weir-slot-{}", self.slot.0);
         let thread = std::thread::Builder::new()
             .name(name)
-            .spawn(move || self.work(&queue, &answer))?;
+            .spawn(move || self.serve(&queue, &on_done))?;
         Ok(WorkerHandle { jobs, thread })
     }
 
-    fn work(&mut self, queue: &Receiver<Job>, answer: &Answer) {
+    fn serve(&mut self, queue: &Receiver<Job>, on_done: &BatchDoneSender) {
         for job in queue {
             let began = self.clock.now();
             let mut steps = StepTimes::default();
@@ -129,7 +129,7 @@ impl Worker {
                 // built now is tried again then, and told then.
                 let _ = self.session(model);
             }
-            answer(Ran {
+            on_done(BatchResult {
                 slot: self.slot,
                 module,
                 batch,
@@ -145,7 +145,7 @@ impl Worker {
         let clock = self.clock;
         let session = self.session(job.model)?;
         let mut last = clock.now();
-        let mut lap = |step| {
+        let mut on_step = |step| {
             let now = clock.now();
             let span = now.since(last);
             last = now;
@@ -155,7 +155,7 @@ impl Worker {
                 Step::Decoded => steps.decoded += span,
             }
         };
-        let ran = catch_unwind(AssertUnwindSafe(|| session.run(&job.items, &mut lap)));
+        let ran = catch_unwind(AssertUnwindSafe(|| session.run(&job.items, &mut on_step)));
         let reason = match ran {
             Ok(Ok(inferences)) if inferences.len() == job.items.len() => return Ok(inferences),
             Ok(Ok(inferences)) => {
@@ -166,7 +166,7 @@ impl Worker {
                 )
             }
             Ok(Err(error)) => error.to_string(),
-            Err(panic) => format!("the session panicked: {}", words(panic.as_ref())),
+            Err(panic) => format!("the session panicked: {}", panic_message(panic.as_ref())),
         };
         self.discard(job.model);
         Err(reason)
@@ -180,11 +180,11 @@ impl Worker {
             .ok_or("the model is not placed on this slot")?;
         if session.is_none() {
             let opened = catch_unwind(AssertUnwindSafe(|| placed.opener.open(placed.device)));
-            let fresh = opened
-                .map_err(|panic| words(panic.as_ref()))?
+            let session_built = opened
+                .map_err(|panic| panic_message(panic.as_ref()))?
                 .map_err(|error| error.to_string())?;
             tracing::info!(slot = self.slot.0, model = %placed.name, "session built anew");
-            *session = Some(fresh);
+            *session = Some(session_built);
         }
         session.as_mut().ok_or_else(|| "no session".to_owned())
     }
@@ -199,7 +199,7 @@ impl Worker {
 }
 
 /// What a panic said.
-pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())

@@ -9,12 +9,12 @@ use weir_flow::{Batching, DeviceKind, Inference, Item, Model, Session, SessionEr
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
-use crate::worker::{Job, Placed, Ran, Worker, WorkerHandle};
+use crate::worker::{BatchResult, Job, PlacedModel, Worker, WorkerHandle};
 
 /// Takes no time.
-struct Nothing;
+struct EmptyModel;
 
-impl Model for Nothing {
+impl Model for EmptyModel {
     fn batching(&self) -> Batching {
         Batching {
             max: None,
@@ -27,8 +27,12 @@ impl Model for Nothing {
     }
 }
 
-impl Session for Nothing {
-    fn run(&mut self, _items: &[Item], _lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+impl Session for EmptyModel {
+    fn run(
+        &mut self,
+        _items: &[Item],
+        _on_step: &mut dyn FnMut(Step),
+    ) -> Result<Vec<Inference>, SessionError> {
         Ok(Vec::new())
     }
 
@@ -39,18 +43,18 @@ impl Session for Nothing {
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Back;
+struct Returned;
 
 /// Sends an empty batch to its worker, and the next when it is back.
-struct Player {
+struct PingActor {
     jobs: Sender<Job>,
     rounds: u64,
     clock: Clock,
     done: Option<oneshot::Sender<Span>>,
 }
 
-impl Player {
-    fn serve(&self) {
+impl PingActor {
+    fn send(&self) {
         let job = Job {
             module: ModuleId(0),
             model: 0,
@@ -62,21 +66,21 @@ impl Player {
     }
 }
 
-impl Actor for Player {
+impl Actor for PingActor {
     type Context = Context<Self>;
 
     fn started(&mut self, _context: &mut Self::Context) {
-        self.serve();
+        self.send();
     }
 }
 
-impl Handler<Back> for Player {
+impl Handler<Returned> for PingActor {
     type Result = ();
 
-    fn handle(&mut self, _: Back, _context: &mut Self::Context) {
+    fn handle(&mut self, _: Returned, _context: &mut Self::Context) {
         self.rounds -= 1;
         if self.rounds > 0 {
-            self.serve();
+            self.send();
         } else if let Some(done) = self.done.take() {
             let _ = done.send(self.clock.now().since(weir_types::Timestamp::ZERO));
         }
@@ -87,23 +91,24 @@ impl Handler<Back> for Player {
 ///
 /// # Errors
 /// Where the machine gives no thread.
-pub fn hop(rounds: u64) -> std::io::Result<Span> {
+pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
     let clock = Clock::start();
-    let opener: Arc<dyn Model> = Arc::new(Nothing);
-    let placed = Placed {
+    let opener: Arc<dyn Model> = Arc::new(EmptyModel);
+    let placed = PlacedModel {
         model: 0,
         name: "nothing".to_owned(),
         device: DeviceKind::Cpu,
         opener,
     };
     let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
-    let back: Arc<std::sync::OnceLock<actix::Addr<Player>>> = Arc::default();
-    let answer = Arc::clone(&back);
-    let WorkerHandle { jobs, thread } = worker.start(Box::new(move |_: Ran| answer.wait().do_send(Back)))?;
+    let back: Arc<std::sync::OnceLock<actix::Addr<PingActor>>> = Arc::default();
+    let on_done = Arc::clone(&back);
+    let WorkerHandle { jobs, thread } =
+        worker.start(Box::new(move |_: BatchResult| on_done.wait().do_send(Returned)))?;
     let system = System::new();
-    let took = system.block_on(async {
-        let (done, took) = oneshot::channel();
-        let player = Player {
+    let round_trips = system.block_on(async {
+        let (done, round_trips) = oneshot::channel();
+        let player = PingActor {
             jobs,
             rounds: rounds.max(1),
             clock: Clock::start(),
@@ -111,11 +116,11 @@ pub fn hop(rounds: u64) -> std::io::Result<Span> {
         }
         .start();
         let _ = back.set(player);
-        took.await
+        round_trips.await
     });
     drop(system);
     thread
         .join()
         .map_err(|_| std::io::Error::other("the worker panicked"))?;
-    Ok(took.map_err(std::io::Error::other)? / (2 * rounds.max(1)))
+    Ok(round_trips.map_err(std::io::Error::other)? / (2 * rounds.max(1)))
 }
