@@ -1,4 +1,4 @@
-//! Where frames become requests: the places of a stream, and the bytes that its decoded frames may take.
+//! Where frames become requests: the permits of a stream, and the bytes that its decoded frames may take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,29 +10,27 @@ use weir_types::{DropReason, Timestamp};
 
 use crate::clock::Clock;
 
-/// How often a source that is held back looks whether the run is to stop.
+/// Time between two tries of a source under backpressure.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The bytes that decoded frames of one stream may take together: its share of the bound of all.
+/// The bytes that decoded frames of one stream may take together: its share of the bound of all streams.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
-    bytes: u64,
+    max_bytes: u64,
     used_bytes: AtomicU64,
 }
 
 impl MemoryBudget {
-    pub(crate) fn new(bytes: u64) -> Arc<Self> {
+    pub(crate) fn new(max_bytes: u64) -> Arc<Self> {
         Arc::new(Self {
-            bytes,
+            max_bytes,
             used_bytes: AtomicU64::new(0),
         })
     }
 
-    /// Takes `bytes` if they can be had. A frame larger than the bound is let in when nothing else is.
+    /// Takes `bytes` where they are free. A frame larger than the budget is admitted when no other is held.
     pub(crate) fn acquire(self: &Arc<Self>, bytes: u64) -> Option<MemoryPermit> {
-        let fits = |used_bytes: u64| {
-            (used_bytes == 0 || used_bytes + bytes <= self.bytes).then_some(used_bytes + bytes)
-        };
+        let fits = |used: u64| (used == 0 || used + bytes <= self.max_bytes).then_some(used + bytes);
         self.used_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .ok()?;
@@ -47,7 +45,7 @@ impl MemoryBudget {
     }
 }
 
-/// Bytes that are given back when it is dropped.
+/// Bytes that are free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryPermit {
     memory: Arc<MemoryBudget>,
@@ -60,7 +58,7 @@ impl Drop for MemoryPermit {
     }
 }
 
-/// The gate of one stream, passed by its decoding thread and given back to by whoever ends a request.
+/// Admits the frames of one stream: asked by its decoding thread; permits return from wherever a request ends.
 #[derive(Debug)]
 pub(crate) struct StreamAdmission {
     limit: Mutex<ConcurrencyLimit>,
@@ -69,25 +67,26 @@ pub(crate) struct StreamAdmission {
     clock: Clock,
 }
 
-/// A place among the requests of a stream; free again when it is dropped.
+/// A place among the requests of a stream in flight; free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
-    limit: Option<(Arc<StreamAdmission>, Timestamp)>,
+    /// The stream, and when the frame was admitted.
+    admitted: Option<(Arc<StreamAdmission>, Timestamp)>,
 }
 
 impl StreamPermit {
-    /// The pass of a frame that never got in.
-    pub(crate) fn none() -> Self {
-        Self { limit: None }
+    /// Of a frame that was never admitted.
+    pub(crate) fn empty() -> Self {
+        Self { admitted: None }
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        if let Some((limit, entered)) = &self.limit {
-            let held = limit.clock.now().since(*entered);
-            limit.lock().on_ended(held);
-            limit.released.notify_one();
+        if let Some((stream, admitted_at)) = &self.admitted {
+            let held = stream.clock.now().since(*admitted_at);
+            stream.lock().on_ended(held);
+            stream.released.notify_one();
         }
     }
 }
@@ -102,7 +101,6 @@ impl StreamAdmission {
         })
     }
 
-    /// Bytes that frames of the stream take now.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.memory.used_bytes()
     }
@@ -111,8 +109,7 @@ impl StreamAdmission {
         self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a frame of `bytes` to be let in; blocks while the stream is to be held back. `None` when the run stops
-    /// meanwhile.
+    /// Admits a frame of `bytes`; blocks while the stream is under backpressure. `None` when the run stops meanwhile.
     pub(crate) fn admit(
         self: &Arc<Self>,
         bytes: u64,
@@ -125,7 +122,7 @@ impl StreamAdmission {
                 (Admission::Enter, Some(memory)) => {
                     return Some(Ok((
                         StreamPermit {
-                            limit: Some((Arc::clone(self), self.clock.now())),
+                            admitted: Some((Arc::clone(self), self.clock.now())),
                         },
                         memory,
                     )));
@@ -133,7 +130,7 @@ impl StreamAdmission {
                 (Admission::Drop(reason), _) => return Some(Err(reason)),
                 (Admission::Enter | Admission::Wait, _) if stop.raised() => return None,
                 (Admission::Enter | Admission::Wait, _) => {
-                    // Bytes come back when a frame goes, which signals nobody, hence the time-out.
+                    // Bytes that are freed signal nothing, hence the time-out.
                     let woken = self.released.wait_timeout(limit, POLL_INTERVAL);
                     limit = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -149,39 +146,39 @@ mod tests {
 
     use super::*;
 
-    fn limit(overflow: Overflow, max: u32, memory: &Arc<MemoryBudget>) -> Arc<StreamAdmission> {
+    fn admission(overflow: Overflow, max: u32, memory: &Arc<MemoryBudget>) -> Arc<StreamAdmission> {
         let spec = ConcurrencyLimitSpec {
             overflow,
             initial: max,
-            max: max,
+            max,
             slo: Span::from_millis(400),
         };
         StreamAdmission::new(spec, Arc::clone(memory), Clock::start())
     }
 
     #[test]
-    fn bytes_and_places_come_back() {
+    fn bytes_and_permits_are_free_again_when_dropped() {
         let memory = MemoryBudget::new(100);
-        let limit = limit(Overflow::Drop, 2, &memory);
+        let admission = admission(Overflow::Drop, 2, &memory);
         let stop = StopFlag::default();
-        let first = limit.admit(60, &stop).unwrap();
+        let first = admission.admit(60, &stop).unwrap();
         assert!(first.is_ok());
         assert_eq!(
-            limit.admit(60, &stop).unwrap().err(),
+            admission.admit(60, &stop).unwrap().err(),
             Some(DropReason::MemoryFull)
         );
         drop(first);
         assert_eq!(memory.used_bytes(), 0);
-        let huge = limit.admit(1_000, &stop).unwrap();
-        assert!(huge.is_ok(), "one frame larger than the bound gets in alone");
+        let huge = admission.admit(1_000, &stop).unwrap();
+        assert!(huge.is_ok(), "one frame larger than the budget is admitted alone");
     }
 
     #[test]
-    fn a_held_source_stops_when_asked() {
-        let limit = limit(Overflow::Backpressure, 1, &MemoryBudget::new(100));
+    fn a_source_under_backpressure_stops_when_asked() {
+        let admission = admission(Overflow::Backpressure, 1, &MemoryBudget::new(100));
         let stop = StopFlag::default();
-        let _first = limit.admit(1, &stop).unwrap().unwrap();
+        let _first = admission.admit(1, &stop).unwrap().unwrap();
         stop.raise();
-        assert!(limit.admit(1, &stop).is_none());
+        assert!(admission.admit(1, &stop).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What a run is made from, and how it is to go.
+//! What a run is made from, its options, and why it may not begin.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 
 /// A graph with everything that it names. Tables go by the indices of the graph.
 pub struct Assembly {
-    /// The graph.
+    /// What to run.
     pub graph: Graph,
     /// By source; `None` for `emulated:` ones, which the runtime has itself.
     pub sources: Vec<Option<Box<dyn SourceFactory>>>,
@@ -23,7 +23,7 @@ pub struct Assembly {
     pub models: Vec<Option<Arc<dyn Model>>>,
     /// By module; `None` for those whose model is emulated.
     pub operators: Vec<Option<Arc<dyn Operator>>>,
-    /// By sink.
+    /// By sink: opens it.
     pub sinks: Vec<Box<dyn SinkFactory>>,
     /// Where models are partitioned over workers.
     pub partitioning: Option<Partitioning>,
@@ -50,7 +50,7 @@ pub enum Pace {
     Max,
 }
 
-/// How a run is to go.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// Sources stop after this long.
@@ -121,12 +121,12 @@ pub enum RunError {
     /// The recording could not be begun.
     #[error("cannot record to {path}: {}", weir_files::io_reason(reason))]
     Record {
-        /// The file.
+        /// Where it was to be written.
         path: PathBuf,
-        /// Why not.
+        /// Of the operating system.
         reason: std::io::Error,
     },
-    /// The machine gave no thread, or took one away.
+    /// A thread could not be started.
     #[error("the machine has no thread left: {0}")]
     Thread(#[from] std::io::Error),
     /// It was asked to stop before it began.

@@ -1,6 +1,6 @@
-//! Waiting for what may not come back: work that cannot be interrupted (opening a FIFO, building a session) runs on a
-//! thread of its own, and who waits for it goes on when the run is to stop or a limit is over. The thread is left behind
-//! then and ends with the program.
+//! Bounded waits for work that may hang: work that cannot be interrupted (opening a FIFO, building a session) runs on a
+//! thread of its own, and the wait ends when the run stops or a limit is over. The thread is left behind then and ends
+//! with the program.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use weir_flow::StopFlag;
 
 use crate::clock::{Clock, duration};
 
-/// How often it is looked whether the run is to stop.
+/// Time between two looks whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a wait may be.
+/// How long a wait may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitLimits {
     /// After the run was asked to stop.
     pub(crate) after_stop: Duration,
-    /// In all; `None`: as long as it takes.
+    /// In all; `None`: without a limit.
     pub(crate) total: Option<Duration>,
 }
 
@@ -27,11 +27,11 @@ pub(crate) enum BoundedOutcome<T> {
     Done(T),
     /// The run was asked to stop, and the work did not end.
     Stopped,
-    /// It took too long.
+    /// It took longer than the limit in all.
     TimedOut,
 }
 
-/// Runs `work` on a thread called `name` and waits for it within `limits`. A panic of the work goes on here.
+/// Runs `work` on a thread called `name` and waits for it within `limits`. A panic of the work is resumed here.
 ///
 /// # Errors
 /// Where the machine gives no thread.
@@ -45,7 +45,7 @@ pub(crate) fn run_bounded<T: Send + 'static>(
     let (sender, receiver) = bounded(1);
     let builder = std::thread::Builder::new().name(name.to_owned());
     let thread = builder.spawn(move || {
-        // Nobody listens any more where it took too long.
+        // There is no receiver any more where it took too long.
         let _ = sender.send(work());
     })?;
     let began = clock.now();

@@ -1,5 +1,5 @@
-//! What keeps decoding from taking the machine: a bound on the sources that decode at once, in their turn, and a lower
-//! priority of their threads. And whether decoding alone needs more than there is.
+//! What keeps decoding from taking all cores: a bound on the sources that decode at once, in turns, and a lower priority of
+//! their threads. And whether decoding alone needs more than the machine has.
 //!
 //! Decoding a frame takes a millisecond or ten, and a hundred streams have a hundred threads for it; the thread that
 //! carries control and those that run batches would have one turn in fifty. With as many decoding at once as there are
@@ -15,8 +15,9 @@ use weir_flow::StopFlag;
 use weir_policy::{DecodeLoad, DecodingReport};
 use weir_types::{Span, StreamId, Timestamp};
 
-/// How often a source that waits for its turn looks whether the run is to stop: thousands that look would take the
-/// machine themselves, so that with so many waiting each looks less often.
+/// Time between two looks of a source that waits for its turn whether the run stops: thousands that look would take a core
+/// themselves, so the interval grows by itself with every [`WAITERS_PER_INTERVAL`] that wait, up to
+/// [`MAX_POLL_INTERVAL`].
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const WAITERS_PER_INTERVAL: usize = 64;
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -25,7 +26,7 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// that a disk takes.
 const MAX_OPENING: usize = 16;
 
-/// What is added to the niceness of a source's thread. At 5 it has a third of a worker's share of a contended core:
+/// Added to the niceness of the thread of a source. At 5 it has a third of a worker's share of a contended core:
 /// enough to feed eleven streams of 640 by 360 on each core whose worker is never idle, and control is never late.
 const NICENESS: i32 = 5;
 
@@ -57,12 +58,12 @@ struct Waiter {
     granted: AtomicBool,
 }
 
-/// A turn; the next one's when it is dropped.
+/// A turn; passes to the next in the queue when it is dropped.
 #[derive(Debug)]
 pub(crate) struct DecodePermit<'a>(&'a DecodePermits);
 
 impl DecodePermits {
-    /// So many decode at once.
+    /// `count` sources decode at once, one at least.
     pub(crate) fn new(count: usize) -> Self {
         Self {
             turns: Mutex::new(Turns {
@@ -98,7 +99,7 @@ impl DecodePermits {
                 let mut turns = self.lock();
                 turns.waiting.retain(|other| !Arc::ptr_eq(other, &waiter));
                 drop(turns);
-                // It may have been granted just now; then it is this one's to give back.
+                // Granted just now: then it is returned by dropping it.
                 return if waiter.granted.load(Ordering::Acquire) {
                     Some(DecodePermit(self))
                 } else {
@@ -134,7 +135,7 @@ pub(crate) struct Decoding {
 }
 
 impl Decoding {
-    /// On the cores of this machine.
+    /// With as many turns as this machine has cores.
     pub(crate) fn for_machine() -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Arc::new(Self {
@@ -157,11 +158,11 @@ impl Decoding {
         lag: Span,
         now: Timestamp,
     ) {
-        let saturated_now = self.load().on_frame(stream, processor, interval, lag, now);
-        if let Some(DecodingReport { needed_cores, cores }) = saturated_now {
+        let saturated = self.load().on_frame(stream, processor, interval, lag, now);
+        if let Some(DecodingReport { needed_cores, cores }) = saturated {
             tracing::error!(
                 "decoding alone needs more than this machine has: {needed_cores:.1} of {cores} cores; \
-                 frames come late whatever the policy does: take fewer, smaller or slower streams"
+                 frames are late whatever the policy does: take fewer, smaller or slower streams"
             );
         }
     }
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_bound_have_a_turn_at_once_and_everyone_has_one() {
+    fn no_more_sources_than_turns_decode_at_once_and_each_gets_its_turns() {
         let permits = DecodePermits::new(2);
         let (busy, most, turns) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let stop = StopFlag::default();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_stops_when_asked_and_loses_no_turn() {
+    fn a_waiting_source_stops_when_asked_and_loses_no_turn() {
         let permits = DecodePermits::new(1);
         let stop = StopFlag::default();
         let held = permits.acquire(&stop).unwrap();

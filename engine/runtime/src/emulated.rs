@@ -1,5 +1,5 @@
-//! What exists as a profile only: models that take their declared time and say nothing, and sources that send blank
-//! frames at chosen times. Whole clusters can be exercised with them, without a device.
+//! Emulated models, which take their declared time and find nothing, and emulated sources, which send blank frames at
+//! chosen times. Whole clusters can be tested with them, without a device.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Session for EmulatedSession {
     }
 }
 
-/// Whole frames in, nothing out.
+/// Takes whole frames and finds nothing.
 #[derive(Debug)]
 pub(crate) struct EmulatedOperator;
 
@@ -75,7 +75,7 @@ impl Operator for EmulatedOperator {
     }
 }
 
-/// A source of blank frames; `stream` keeps sources of one uri apart.
+/// A source of blank frames; sources of one URI differ by `index`.
 pub(crate) struct EmulatedSource {
     uri: String,
     stream: EmulatedStream,

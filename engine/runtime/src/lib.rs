@@ -1,7 +1,7 @@
 //! The live engine: actors that carry control, threads that decode, infer and write, and the one real clock.
 //!
-//! It decides nothing: every decision is `weir-policy`'s, and everything that knows codecs or models comes in behind the
-//! traits of `weir-flow`.
+//! It decides nothing: every decision is `weir-policy`'s, and everything that knows codecs or models is behind the traits
+//! of `weir-flow`.
 
 mod actors;
 mod admission;

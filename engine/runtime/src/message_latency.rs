@@ -1,4 +1,4 @@
-//! A probe for the benchmark of overhead: what a message between an actor and a worker costs, by the very same wire.
+//! For the benchmark of overhead: how long a message between an actor and a worker takes, over the same channels.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use weir_types::{BatchId, ModuleId, SlotId, Span};
 use crate::clock::Clock;
 use crate::worker::{BatchResult, Job, PlacedModel, Worker, WorkerHandle};
 
-/// Takes no time.
+/// A model that takes no time.
 struct EmptyModel;
 
 impl Model for EmptyModel {
@@ -45,7 +45,7 @@ impl Session for EmptyModel {
 #[rtype(result = "()")]
 struct Returned;
 
-/// Sends an empty batch to its worker, and the next when it is back.
+/// Sends an empty batch to its worker, and the next when the result has returned.
 struct PingActor {
     jobs: Sender<Job>,
     rounds: u64,
@@ -61,7 +61,7 @@ impl PingActor {
             batch: BatchId(self.rounds),
             items: Vec::new(),
         };
-        // The channel of one is free: the batch before is back.
+        // The channel of one is free: the batch before is done.
         let _ = self.jobs.try_send(job);
     }
 }
@@ -101,21 +101,21 @@ pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
         opener,
     };
     let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
-    let back: Arc<std::sync::OnceLock<actix::Addr<PingActor>>> = Arc::default();
-    let on_done = Arc::clone(&back);
+    let address: Arc<std::sync::OnceLock<actix::Addr<PingActor>>> = Arc::default();
+    let on_done = Arc::clone(&address);
     let WorkerHandle { jobs, thread } =
         worker.start(Box::new(move |_: BatchResult| on_done.wait().do_send(Returned)))?;
     let system = System::new();
     let round_trips = system.block_on(async {
         let (done, round_trips) = oneshot::channel();
-        let player = PingActor {
+        let actor = PingActor {
             jobs,
             rounds: rounds.max(1),
             clock: Clock::start(),
             done: Some(done),
         }
         .start();
-        let _ = back.set(player);
+        let _ = address.set(actor);
         round_trips.await
     });
     drop(system);

@@ -1,11 +1,10 @@
-//! From what modules found to what events show: objects numbered from 0, attributes gathered at the objects they belong
-//! to.
+//! From the outputs of modules to the objects of a delivery: numbered from 0, each with all its attributes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_flow::{Evidence, Labelled, ObjectRef};
 
-/// The objects of those modules that are in `shown`, in the order of modules.
+/// The objects of the modules in `shown`, in the order of modules.
 pub(crate) fn assemble_objects(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<Labelled> = Vec::new();

@@ -1,8 +1,8 @@
-//! What a caught panic said.
+//! The message of a caught panic.
 
 use std::any::Any;
 
-/// The message of a panic payload, as [`std::panic::catch_unwind`] gives it.
+/// `panic` is what [`std::panic::catch_unwind`] gives; "no message" where it holds no text.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

@@ -1,4 +1,4 @@
-//! How far a run is, for whoever shows it: what is still being prepared, then counts and streams.
+//! How far a run is, for display: what is being prepared, then counts and streams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,15 +22,15 @@ pub struct Progress {
 pub struct Preparation {
     /// What is done, such as "opening models".
     pub step: &'static str,
-    /// Which of how many, from 1.
+    /// Number of this one, from 1.
     pub number: usize,
-    /// How many.
+    /// How many there are.
     pub total: usize,
-    /// The name of that one.
+    /// Name of this one.
     pub name: String,
 }
 
-/// One stream's way to its end.
+/// How far one stream is.
 #[derive(Debug, Clone, Default)]
 struct Stream {
     arrived: u64,
@@ -39,18 +39,18 @@ struct Stream {
     ended: bool,
 }
 
-/// A reading of [`Progress`].
+/// [`Progress`] at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProgressSnapshot {
     /// What is being prepared; `None` once sources have begun.
     pub preparing: Option<Preparation>,
-    /// Frames sent.
+    /// Frames that became requests.
     pub arrived: u64,
-    /// Out within the SLO.
+    /// Requests completed within the SLO.
     pub delivered: u64,
-    /// Out after it.
+    /// Requests completed after it.
     pub late: u64,
-    /// Ended before they came out.
+    /// Requests dropped.
     pub dropped: u64,
     /// Streams of the run.
     pub streams: usize,
@@ -61,14 +61,14 @@ pub struct ProgressSnapshot {
 }
 
 impl Progress {
-    /// What there is to show now.
+    /// The state now.
     #[must_use]
     pub fn snapshot(&self) -> ProgressSnapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let streams = lock(&self.streams);
         let done = |stream: &Stream| match stream.frames {
             _ if stream.ended => Some(1.0),
-            // A count that a container only estimates may be exceeded.
+            // A container may only estimate its count of frames, which can be exceeded.
             Some(frames) if frames > 0 => Some((stream.arrived as f64 / frames as f64).min(1.0)),
             _ => None,
         };
@@ -85,7 +85,7 @@ impl Progress {
         }
     }
 
-    /// Says what is being prepared: number `number`, from 1, of `total`.
+    /// Sets what is being prepared: number `number`, from 1, of `total`.
     pub fn set_preparing(&self, step: &'static str, number: usize, total: usize, name: &str) {
         *lock(&self.preparing) = Some(Preparation {
             step,
@@ -95,13 +95,13 @@ impl Progress {
         });
     }
 
-    /// Sources begin.
+    /// Sources begin to send.
     pub(crate) fn on_started(&self, streams: usize) {
         *lock(&self.preparing) = None;
         *lock(&self.streams) = vec![Stream::default(); streams];
     }
 
-    /// How many frames a stream has in all, where that is known.
+    /// Sets how many frames a stream has in all, where that is known.
     pub(crate) fn set_expected_frames(&self, stream: StreamId, frames: Option<u64>) {
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.frames = frames;
@@ -131,7 +131,7 @@ impl Progress {
     }
 }
 
-/// What a thread that panicked left is as good as any other count.
+/// A count is valid at any moment, so also after a panic of its writer.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stream_furthest_from_its_end_says_how_far_a_run_is() {
+    fn progress_of_a_run_is_that_of_the_stream_furthest_from_its_end() {
         let progress = Progress::default();
         progress.set_preparing("measuring models", 1, 2, "detector");
         assert_eq!(progress.snapshot().preparing.map(|step| step.number), Some(1));

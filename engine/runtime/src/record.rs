@@ -1,5 +1,5 @@
-//! The event log of a run: every step of every decision, with what it was told and what it decided, a JSON line each. A
-//! recording can be replayed through the policy, which must decide the same.
+//! The event log of a run: every step of the policy with its events and effects, a JSON line each. A recording can be
+//! replayed through the policy, which must decide the same.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -41,7 +41,7 @@ enum Line {
         events: Vec<ReserveEvent>,
         effects: Vec<ReserveEffect>,
     },
-    /// From here on the reservations are these, with nothing booked.
+    /// A plan comes into force: from here on the reservations are made from `spec`, with nothing booked.
     Plan { spec: ReserveSpec },
 }
 
@@ -108,7 +108,7 @@ impl Recorder {
         });
     }
 
-    /// A plan comes into force.
+    /// Records that a plan comes into force.
     pub(crate) fn record_plan(&self, spec: &ReserveSpec) {
         self.write_line(&Line::Plan { spec: spec.clone() });
     }
@@ -129,16 +129,16 @@ impl Recorder {
 
     fn on_write_error(&self, error: &std::io::Error) {
         let error = format!(
-            "cannot record to {}: {}; the recording is not whole",
+            "cannot record to {}: {}; the recording is incomplete",
             self.path.display(),
             weir_files::io_reason(error)
         );
-        // The report has it, and what ends the run says it.
+        // Debug only: it is in the report, and shown where the run ends.
         tracing::debug!("{error}");
         self.error.borrow_mut().get_or_insert(error);
     }
 
-    /// Completes it; gives the first error where it is not whole.
+    /// Completes it; gives the first error where it is incomplete.
     pub(crate) fn finish(&self) -> Option<String> {
         if let Some(mut file) = self.writer.borrow_mut().take()
             && let Err(error) = file.flush()
@@ -150,8 +150,8 @@ impl Recorder {
     }
 }
 
-/// Opens the file of a log, empty and locked for as long as it is open. A log that is there gives way to this one, which
-/// was asked for by name; what is no log does not.
+/// Opens the file of a log, empty and locked for as long as it is open. An older log is overwritten; a file that is no log
+/// is not.
 fn open_empty(path: &Path) -> std::io::Result<File> {
     let rejected = |kind, reason: &str| Err(std::io::Error::new(kind, reason.to_owned()));
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
@@ -179,7 +179,7 @@ fn open_empty(path: &Path) -> std::io::Result<File> {
     if file.metadata()?.len() > 0 && (file.read_exact(&mut head).is_err() || head != LOG_PREFIX) {
         return rejected(
             ErrorKind::AlreadyExists,
-            "it is there already, and no event log: choose another name",
+            "it exists already, and is no event log: choose another name",
         );
     }
     file.set_len(0)?;
@@ -187,17 +187,17 @@ fn open_empty(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// What every log begins with: the first key of its header.
+/// The beginning of every log: the first key of its header.
 const LOG_PREFIX: &[u8] = b"{\"weir_recording\":";
 
-/// What a recording showed.
+/// What was replayed of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VerifyReport {
     /// Steps replayed.
     pub steps: u64,
     /// Events in them.
     pub events: u64,
-    /// Effects decided, all as recorded.
+    /// Effects, all as recorded.
     pub effects: u64,
 }
 
@@ -209,25 +209,25 @@ pub enum VerifyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Of the operating system or the parser.
         reason: String,
     },
-    /// A line is no step.
-    #[error("{path}:{line}: no step of a recording: {reason}")]
+    /// A line that is not a step.
+    #[error("{path}:{line}: not a step of a recording: {reason}")]
     Line {
         /// The file.
         path: PathBuf,
-        /// The line.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why not.
+        /// Of the operating system or the parser.
         reason: String,
     },
-    /// The policy decides otherwise now.
-    #[error("{path}:{line}: the policy decided otherwise: recorded {recorded}, now {now}")]
+    /// The policy decides differently now.
+    #[error("{path}:{line}: the policy decided differently: recorded {recorded}, now {now}")]
     Differs {
         /// The file.
         path: PathBuf,
-        /// The line.
+        /// Number of the line, from 1.
         line: usize,
         /// Effects of the recording.
         recorded: String,
@@ -236,7 +236,7 @@ pub enum VerifyError {
     },
 }
 
-/// A step's events and effects are some kilobytes; a line that is longer is none of a recording.
+/// The events and effects of a step take some kilobytes; a longer line is not from a recording.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Replays a recording through the policy; every step must have exactly the recorded effects.

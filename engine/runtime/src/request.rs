@@ -1,4 +1,4 @@
-//! A request on its way, and the parcels that carry it from vertex to vertex.
+//! A request in flight, and its branches through the graph.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use weir_types::{RequestId, StreamId, Timestamp};
 
 use crate::admission::StreamPermit;
 
-/// One frame on its way through the graph.
+/// One frame in flight.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: RequestId,
@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub(crate) frame: Arc<Frame>,
     pub(crate) sent_at: Timestamp,
     pub(crate) droppable: bool,
-    /// Its place among the requests of its stream that may be under way; free again when the last user is done.
+    /// Its place among the requests of its stream in flight; free again when the last user drops it.
     pub(crate) permit: Arc<StreamPermit>,
     ended: AtomicBool,
 }
@@ -41,18 +41,18 @@ impl Request {
         }
     }
 
-    /// Ends it; says whether it had not ended before.
+    /// Ends it; `false` where it had ended before.
     pub(crate) fn end(&self) -> bool {
         !self.ended.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it ended: its parcels need not go on.
+    /// Whether it has ended: its branches stop where they are.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 }
 
-/// A request with what is known of it on this branch.
+/// A request on one branch, with the outputs of the modules of that branch.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestBranch {
     pub(crate) request: Arc<Request>,

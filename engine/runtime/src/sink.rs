@@ -1,5 +1,5 @@
-//! A sink's thread: takes deliveries from a bounded channel, counts what is written and what is lost, and completes the
-//! sink when the channel closes.
+//! The thread of a sink: takes deliveries from a bounded channel, counts what is written and what is lost, and completes
+//! the sink when the channel closes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,12 @@ use crate::admission::StreamPermit;
 use crate::clock::{Clock, duration};
 use crate::panic_message::panic_message;
 
-/// What a sink is given, with what is free again once it was taken.
+/// What is sent to a sink, with what is free again once the sink has taken it.
 struct SinkItem {
     payload: Payload,
-    /// The place that the request keeps in its stream until the sink has taken it: a sink that is slow holds its sources
-    /// back.
-    _pass: Arc<StreamPermit>,
-    /// Counts notices that hold no such place.
+    /// The request keeps it until the sink has taken this: a slow sink puts its sources under backpressure.
+    _permit: Arc<StreamPermit>,
+    /// Counts notices that hold no permit.
     _unpermitted: Option<Arc<()>>,
 }
 
@@ -31,65 +30,65 @@ enum Payload {
     Notice(Arc<Notice>),
 }
 
-/// What the thread has come to, kept up to date by it.
+/// What the thread has done so far.
 #[derive(Default)]
 struct SinkProgress {
     report: SinkReport,
-    /// All that was taken from the channel and done with.
+    /// Items that were taken from the channel, written or not.
     processed: u64,
 }
 
-/// How often a closing sink is looked at.
+/// Time between two looks at a closing sink.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The runtime's end of a sink.
+/// Sends to a sink, and closes it.
 pub(crate) struct SinkHandle {
     sender: Option<Sender<SinkItem>>,
     when_slow: WhenSlow,
     skipped: u64,
     notices_skipped: u64,
     wants_notices: bool,
-    /// Its clones are notices under way that no place in a stream holds back.
+    /// Its clones are notices in flight that hold no permit.
     unpermitted: Arc<()>,
     max_unpermitted: usize,
     progress: Arc<Mutex<SinkProgress>>,
     thread: Option<JoinHandle<()>>,
-    /// When it was closed, and how many deliveries it was done with then.
+    /// When it was closed, and how many items it had processed then.
     closed: Option<(Timestamp, u64)>,
 }
 
-/// How long a sink is waited for that does not go on.
+/// How long a closing sink that makes no progress is waited for.
 pub(crate) struct CloseTimeout<'a> {
     pub(crate) clock: Clock,
-    /// Nobody is left behind before this is raised.
+    /// No sink is left behind before this is raised.
     pub(crate) stop: &'a StopFlag,
-    /// Without any progress.
+    /// Time without progress.
     pub(crate) grace: Duration,
 }
 
-/// How much may wait before a sink.
+/// How much may wait for a sink.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueLimits {
-    /// Requests of all streams that can be under way: a sink that is waited for has room for each of them, so handing over
+    /// Requests of all streams that can be in flight: the queue of a sink that is waited for holds each of them, so sending
     /// never blocks.
     pub(crate) max_in_flight: usize,
-    /// Deliveries before a sink that skips, and before any sink notices of frames that never were under way.
+    /// Deliveries to a sink that skips, and to any sink notices of frames that were never admitted.
     pub(crate) max_waiting: usize,
 }
 
 impl SinkHandle {
-    /// Starts the thread, which begins with `header`. `stop` is raised when the sink's reader goes away.
+    /// Starts the thread, which begins with `header`. `stop` is raised when the reader of the sink closes.
     pub(crate) fn start(
         name: &str,
         sink: Box<dyn Sink>,
         when_slow: WhenSlow,
-        capacity: QueueLimits,
+        limits: QueueLimits,
         header: RunHeader,
         stop: &StopFlag,
     ) -> std::io::Result<Self> {
-        let max_waiting = capacity.max_waiting.max(1);
+        let max_waiting = limits.max_waiting.max(1);
         let capacity = match when_slow {
-            WhenSlow::Wait => capacity.max_in_flight.max(1),
+            WhenSlow::Wait => limits.max_in_flight.max(1),
             WhenSlow::Skip => max_waiting,
         };
         let wants_notices = sink.wants_notices();
@@ -123,20 +122,20 @@ impl SinkHandle {
         })
     }
 
-    /// Whether it is to be given notices.
+    /// Whether the sink takes notices.
     pub(crate) fn wants_notices(&self) -> bool {
         self.wants_notices
     }
 
-    /// Hands a delivery over.
+    /// Sends a delivery, or counts it as skipped where the queue is full.
     pub(crate) fn send_delivery(&mut self, delivery: &Arc<Delivery>, permit: &Arc<StreamPermit>) {
         if !self.send(Payload::Delivery(Arc::clone(delivery)), Some(permit), None) {
             self.skipped += 1;
         }
     }
 
-    /// Hands a notice over, with the place of its request where it still has one. One that has none cannot hold its
-    /// source back: beyond a bound it is left out and counted.
+    /// Sends a notice, with the permit of its request where it still has one. Without one it causes no backpressure: beyond
+    /// a bound it is skipped and counted.
     pub(crate) fn send_notice(&mut self, notice: &Arc<Notice>, permit: Option<&Arc<StreamPermit>>) {
         let permit = permit.filter(|_| self.when_slow == WhenSlow::Wait);
         let unpermitted = permit.is_none().then(|| Arc::clone(&self.unpermitted));
@@ -154,30 +153,29 @@ impl SinkHandle {
         permit: Option<&Arc<StreamPermit>>,
         unpermitted: Option<Arc<()>>,
     ) -> bool {
-        // Who is not waited for must not hold a source back either.
+        // A sink that is not waited for must cause no backpressure either.
         let permit = permit.filter(|_| self.when_slow == WhenSlow::Wait);
         let item = SinkItem {
             payload,
-            _pass: permit.map_or_else(|| Arc::new(StreamPermit::none()), Arc::clone),
+            _permit: permit.map_or_else(|| Arc::new(StreamPermit::empty()), Arc::clone),
             _unpermitted: unpermitted,
         };
         let sent = self.sender.as_ref().map(|sender| sender.try_send(item));
         matches!(sent, Some(Ok(())))
     }
 
-    /// Closes the channel: all sinks write what they have left side by side, and are waited for from the same moment on.
+    /// Closes the channel: all sinks write what is queued side by side, and are waited for from the same moment on.
     pub(crate) fn close(&mut self, now: Timestamp) {
         self.sender = None;
         self.closed = Some((now, self.processed()));
     }
 
-    /// What was taken from the channel and done with.
     fn processed(&self) -> u64 {
         lock(&self.progress).processed
     }
 
-    /// Closes the channel and waits until all is written. A sink that hangs when the run was told to stop is left
-    /// behind: its thread ends with the program.
+    /// Closes the channel and waits until all is written. A sink that hangs after the run was asked to stop is left behind:
+    /// its thread ends with the program.
     pub(crate) fn finish(mut self, timeout: &CloseTimeout<'_>) -> SinkReport {
         self.sender = None;
         let finished = self.wait(timeout);
@@ -222,9 +220,9 @@ struct Writer {
     sink: Box<dyn Sink>,
     progress: Arc<Mutex<SinkProgress>>,
     stop: StopFlag,
-    /// Who panicked once is given nothing more.
+    /// A sink that panicked once is given nothing more.
     panicked: bool,
-    /// Its reader went away.
+    /// Its reader closed.
     closed: bool,
 }
 
@@ -256,12 +254,12 @@ impl Writer {
         let _ = catch_unwind(AssertUnwindSafe(move || drop(sink)));
     }
 
-    /// Whether it went well; what did not is noted.
+    /// Calls the sink; `false` where that fails. The first error is logged and kept.
     fn attempt(&mut self, act: impl FnOnce(&mut dyn Sink) -> Result<(), SinkError>) -> bool {
         let error = match catch_unwind(AssertUnwindSafe(|| act(self.sink.as_mut()))) {
             Ok(Ok(())) => return true,
             Ok(Err(_)) if self.sink.is_reader_gone() => {
-                // Nobody waits for the rest of the run.
+                // The rest of the run has no reader.
                 self.closed = true;
                 self.stop.raise();
                 lock(&self.progress).report.closed = true;

@@ -11,7 +11,7 @@ use crate::emulated::EmulatedSource;
 /// together.
 const MAX_IN_FLIGHT_LIVE: u32 = 256;
 
-/// The least of one lossless stream: results wait for their turn and for the sinks.
+/// The lower bound for one lossless stream: results wait for their turn and for the sinks.
 const MIN_IN_FLIGHT_LOSSLESS: u32 = 4;
 
 /// What a source thread is made from.
@@ -67,7 +67,7 @@ pub(crate) fn check_sources(streams: &[StreamSetup], stop: &StopFlag) -> Result<
     for stream in streams {
         match stream.factory.prove(stop) {
             Ok(()) => return Ok(()),
-            // A source that is stopped while it opens says so as an error.
+            // A source that is stopped while it opens returns an error.
             Err(_) if stop.raised() => return Ok(()),
             Err(error) => first = first.or(Some(error)),
         }

@@ -1,14 +1,14 @@
-//! What the outside may watch: every metric's name, in one place.
+//! Metrics: every name in one place.
 
 use weir_policy::ModuleState;
 use weir_types::Span;
 
 use crate::worker::StepTimes;
 
-/// How often modules and slots look at the time passing.
+/// How often module, slot and reservation actors get a tick.
 pub(crate) const TICK_INTERVAL: Span = Span::from_millis(200);
 
-/// Target of log lines that say that what a model gives looks wrong: whoever starts a program shows them.
+/// Target of log lines that warn of implausible outputs of a model: programs show them by default.
 pub(crate) const OUTPUTS_TARGET: &str = "weir::outputs";
 
 const BATCH_SECONDS: &str = "weir_batch_seconds";

@@ -10,7 +10,7 @@ use weir_partition::Event;
 #[rtype(result = "()")]
 pub(crate) struct WorkerEvent(pub(crate) Event);
 
-/// The way from the client's threads to the actor.
+/// From the threads of the client to the actor.
 #[derive(Clone, Default)]
 pub(crate) struct EventRelay(Arc<Mutex<State>>);
 
@@ -21,13 +21,13 @@ struct State {
 }
 
 impl EventRelay {
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with_state<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Passes an event on; called on threads of the client.
     pub(crate) fn publish(&self, event: Event) {
-        self.with(|state| match &state.receiver {
+        self.with_state(|state| match &state.receiver {
             Some(receiver) => receiver.do_send(WorkerEvent(event)),
             None => state.buffered.push(event),
         });
@@ -35,12 +35,12 @@ impl EventRelay {
 
     /// Takes the events that arrived while there is no receiver.
     pub(crate) fn take_buffered(&self) -> Vec<Event> {
-        self.with(|state| std::mem::take(&mut state.buffered))
+        self.with_state(|state| std::mem::take(&mut state.buffered))
     }
 
     /// Passes what is buffered, and all later events, to `receiver`.
     pub(crate) fn connect(&self, receiver: Recipient<WorkerEvent>) {
-        self.with(|state| {
+        self.with_state(|state| {
             for event in state.buffered.drain(..) {
                 receiver.do_send(WorkerEvent(event));
             }

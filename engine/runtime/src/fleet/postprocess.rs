@@ -84,7 +84,7 @@ fn decode(prepost: &mut dyn Ends, finished: &FinishedBatch) -> Result<Vec<Infere
         Ok(Ok(inferences)) if inferences.len() == finished.items.len() => Ok(inferences),
         Ok(Ok(inferences)) => {
             let (count, items) = (inferences.len(), finished.items.len());
-            Err(format!("{count} inferences came back for {items} items"))
+            Err(format!("{count} inferences for {items} items"))
         }
         Ok(Err(error)) => Err(error.to_string()),
         Err(panic) => Err(format!("decoding panicked: {}", panic_message(panic.as_ref()))),

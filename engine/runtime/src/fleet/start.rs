@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The workers of a run.
 pub(crate) struct Fleet {
     pub(crate) client: Arc<Client>,
-    /// Workers that are up, with what they said of themselves.
+    /// Workers that are up, as they described themselves.
     pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
     /// They stop when this is dropped.
     _local_workers: Vec<Worker>,
@@ -208,7 +208,7 @@ fn wait_until_ready(
     }
 }
 
-/// Checks that a worker is what the graph says of it.
+/// Checks a worker against what the graph declares.
 fn check_worker(node: &WorkerNode, shares: u32, info: &WorkerInfo) -> Result<(), RunError> {
     let name = &node.name;
     if info.class != node.class {

@@ -76,7 +76,7 @@ impl SourceThread {
         played
     }
 
-    /// Where only the open stream can tell, what is to be read live counts as a camera.
+    /// Where that is known only of the open stream, what is to be read live counts as a camera.
     fn is_camera(&self, playback: &Playback) -> bool {
         playback.endless.unwrap_or(self.droppable && !self.repeat)
     }

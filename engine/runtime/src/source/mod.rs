@@ -66,7 +66,7 @@ struct Playback {
     frames: u64,
     /// The index of the frame that the open source calls 0.
     first_index: u64,
-    /// The least index of the next frame.
+    /// The lowest index that the next frame may have.
     next_index: u64,
     /// By how much the index of the last frame exceeded that of the one before: more than 1 where the source leaves some out.
     steps: u64,
@@ -124,7 +124,7 @@ impl SourceThread {
         };
         // The end of a stream must be reported whatever happens, or the run would wait for it.
         let error = match catch_unwind(AssertUnwindSafe(|| self.connect(&mut playback))) {
-            // A source that is stopped while it opens says so as an error.
+            // A source that is stopped while it opens returns an error.
             Ok(Err(_)) if self.stop.raised() => None,
             Ok(Ok(())) if playback.frames == 0 && !self.stop.raised() => Some(format!(
                 "stream {} gave no frame: check what its source names",
@@ -139,7 +139,7 @@ impl SourceThread {
             )),
         };
         if let Some(error) = &error {
-            // The report has it, and what ends the run says it.
+            // Debug only: it is in the report, and shown where the run ends.
             tracing::debug!(stream = %self.name, "{error}");
         }
         self.decoding.on_ended(self.stream);

@@ -55,7 +55,7 @@ impl SharedSilenceWatch {
 pub(super) fn silence_reason(silence: Silence) -> String {
     match silence {
         Silence::NotOpened(limit) => format!("it did not open within {limit}"),
-        Silence::NoData(limit) => format!("silent: nothing came for {limit}"),
+        Silence::NoData(limit) => format!("silent: no data for {limit}"),
         Silence::Undecoded(limit) => format!("no picture could be decoded for {limit}"),
     }
 }
