@@ -441,7 +441,7 @@ fn a_sink_that_hangs_in_opening_is_an_error() {
         ..Parts::default()
     };
     let options = RunOptions {
-        sink_opening: Duration::from_millis(50),
+        sink_open_timeout: Duration::from_millis(50),
         ..at_once()
     };
     let assembly = assemble(graph(GRAPH, &catalog()), parts);

@@ -125,7 +125,7 @@ fn a_run_that_is_stopped_accounts_for_every_request() {
     let progress = std::sync::Arc::clone(&options.progress);
     let stopper = stop.clone();
     let watcher = std::thread::spawn(move || {
-        while progress.read().delivered < 20 {
+        while progress.snapshot().delivered < 20 {
             std::thread::yield_now();
         }
         stopper.raise();

@@ -21,7 +21,7 @@ use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
 use weir_policy::Report;
-use weir_runtime::{Assembly, Clock, RunOptions, Spread, verify};
+use weir_runtime::{Assembly, Clock, Partitioning, RunOptions, verify};
 
 const BLOCKS: usize = 4;
 
@@ -285,11 +285,11 @@ fn run_camera(
         models: vec![Some(Arc::new(Absent))],
         operators: vec![Some(Arc::new(Frames))],
         sinks: vec![Box::new(Watch(seen))],
-        spread: Some(Spread {
+        partitioning: Some(Partitioning {
             plan,
-            divided: vec![Some(Arc::new(Adder))],
+            models: vec![Some(Arc::new(Adder))],
             loader: Some(loader),
-            next,
+            next_plan: next,
         }),
     };
     let options = RunOptions {

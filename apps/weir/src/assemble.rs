@@ -8,7 +8,7 @@ use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNod
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
 use weir_planner::Plan;
-use weir_runtime::{Assembly, Progress, Spread};
+use weir_runtime::{Assembly, Partitioning, Progress};
 
 use crate::error::{Collected, UserError};
 use crate::plans;
@@ -64,7 +64,7 @@ pub(crate) fn assemble_showing(
     };
     let models = graph.models();
     let open = |(number, node): (usize, &ModelNode)| {
-        progress.prepares("opening models", number, models.len(), &node.name);
+        progress.set_preparing("opening models", number, models.len(), &node.name);
         errors.take(onnx(node, &graph, zoo, dump))
     };
     let loaded: Option<Vec<Option<Arc<OnnxModel>>>> =
@@ -73,7 +73,7 @@ pub(crate) fn assemble_showing(
         errors.finish()?;
         return Err(anyhow::anyhow!("a part of the graph is missing"));
     };
-    let spread = spread(&graph, &loaded)?;
+    let partitioning = partitioning(&graph, &loaded)?;
     let models: Vec<Option<Arc<dyn Model>>> = loaded
         .into_iter()
         .map(|model| model.map(|model| model as Arc<dyn Model>))
@@ -89,7 +89,7 @@ pub(crate) fn assemble_showing(
         models,
         operators,
         sinks,
-        spread,
+        partitioning,
         graph,
     })
 }
@@ -105,7 +105,7 @@ fn is_emulated(node: &ModelNode, graph: &Graph) -> bool {
 }
 
 /// Models that have a plan, cut as it says.
-fn spread(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Option<Spread>> {
+fn partitioning(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Option<Partitioning>> {
     let Some(plan) = graph.plan() else {
         return Ok(None);
     };
@@ -116,11 +116,11 @@ fn spread(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Op
         divided.push(cut);
     }
     let path = graph.models().iter().find_map(|model| model.plan.clone());
-    Ok(Some(Spread {
+    Ok(Some(Partitioning {
         plan: plan.clone(),
-        divided,
+        models: divided,
         loader: Some(Arc::new(OnnxParts::default())),
-        next: path.map(plans::watch),
+        next_plan: path.map(plans::watch),
     }))
 }
 

@@ -245,7 +245,7 @@ fn run(
             Speed::Max => Pace::Max,
         },
         memory_bytes: settings.frame_memory.0,
-        sink_waiting_most: settings.sink_events.0,
+        max_sink_waiting: settings.sink_events.0,
         record: options.course.record.clone(),
         progress,
         ..RunOptions::default()
@@ -312,7 +312,7 @@ fn failures(report: &Report) -> Vec<String> {
 /// What the user can mend, as such.
 fn mendable(error: RunError) -> anyhow::Error {
     match error {
-        RunError::Thread(_) | RunError::BrokeOff(_) => error.into(),
+        RunError::Thread(_) | RunError::EngineFailed(_) => error.into(),
         error => UserError::new(error.to_string()).into(),
     }
 }

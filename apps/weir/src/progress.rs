@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_flow::StopFlag;
-use weir_runtime::{Clock, Progress, Reading};
+use weir_runtime::{Clock, Progress, ProgressSnapshot};
 use weir_types::{Span, Timestamp};
 
 use crate::{output, printable};
@@ -67,7 +67,7 @@ impl RunLine {
             let clock = Clock::start();
             let mut pace = Pacing::new(duration);
             while !stopped.raised() {
-                let now = progress.read();
+                let now = progress.snapshot();
                 shown.set_message(line(&now, &pace.look(&now, clock.now())));
                 std::thread::sleep(REDRAW_INTERVAL);
             }
@@ -114,7 +114,7 @@ impl Pacing {
         }
     }
 
-    fn look(&mut self, reading: &Reading, now: Timestamp) -> Outlook {
+    fn look(&mut self, reading: &ProgressSnapshot, now: Timestamp) -> Outlook {
         if reading.streams == 0 {
             return Outlook::default();
         }
@@ -143,10 +143,10 @@ impl Pacing {
 }
 
 /// The line.
-fn line(now: &Reading, outlook: &Outlook) -> String {
+fn line(now: &ProgressSnapshot, outlook: &Outlook) -> String {
     if let Some(step) = &now.preparing {
         let name = printable::line(&step.name);
-        return format!("{} {}/{}: {name}", step.step, step.number, step.of);
+        return format!("{} {}/{}: {name}", step.step, step.number, step.total);
     }
     if now.streams == 0 {
         return "preparing".to_owned();
@@ -177,7 +177,7 @@ mod tests {
     fn the_line_says_streams_rate_what_is_dropped_and_the_time_left() {
         let mut pacing = Pacing::new(None);
         let at = |seconds: u64| Timestamp::ZERO + Span::from_secs(seconds);
-        let reading = |delivered: u64, done: Option<f64>| Reading {
+        let reading = |delivered: u64, done: Option<f64>| ProgressSnapshot {
             arrived: delivered + 10,
             delivered,
             late: 4,
@@ -185,7 +185,7 @@ mod tests {
             streams: 3,
             running: 2,
             done,
-            ..Reading::default()
+            ..ProgressSnapshot::default()
         };
         pacing.look(&reading(0, Some(0.0)), at(0));
         let outlook = pacing.look(&reading(90, Some(0.25)), at(30));
@@ -208,12 +208,12 @@ mod tests {
         let preparing = Some(Preparation {
             step: "opening models",
             number: 2,
-            of: 5,
+            total: 5,
             name: "det\u{1b}[31mector".to_owned(),
         });
-        let now = Reading {
+        let now = ProgressSnapshot {
             preparing,
-            ..Reading::default()
+            ..ProgressSnapshot::default()
         };
         assert_eq!(
             line(&now, &Outlook::default()),

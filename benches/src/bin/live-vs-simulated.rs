@@ -130,7 +130,7 @@ fn simulated(world: &WorldSpec, arrivals: Vec<Timestamp>) -> Report {
 
 fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
     let assembly = Assembly {
-        spread: None,
+        partitioning: None,
         sources: graph.sources().iter().map(|_| None).collect(),
         models: graph.models().iter().map(|_| None).collect(),
         operators: graph.modules().iter().map(|_| None).collect(),

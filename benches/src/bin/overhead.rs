@@ -69,7 +69,7 @@ fn decisions() -> anyhow::Result<()> {
     );
     println!(
         "one hop between an actor and a worker: {:.2} us",
-        weir_runtime::hop(20_000)?.micros() as f64
+        weir_runtime::measure_message_latency(20_000)?.micros() as f64
     );
     println!("four modules of four workers each, 1.2 of capacity, PARD:");
     for (queueing, told) in [
@@ -215,7 +215,7 @@ fn engine(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<f64> {
     })?;
     let sources = (0..STREAMS).map(|_| Some(source(&clip.to_string_lossy(), SourceOptions::default())));
     let assembly = Assembly {
-        spread: None,
+        partitioning: None,
         sources: sources.collect(),
         models: vec![Some(Arc::clone(model))],
         operators: vec![Some(operator)],

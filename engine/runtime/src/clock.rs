@@ -1,4 +1,4 @@
-//! The one real clock of a run, and beside it what the time is for people. Everything else is told the time.
+//! The one real clock of a run, and the wall clock. Everything else takes the time as an argument.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,8 +26,8 @@ impl Clock {
         Timestamp::from_micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// The moment `at` as people tell it: milliseconds since 1970 (UTC). Nothing is decided by it: the machine's time may be
-    /// set while a run goes on, and what is told afterwards is by the time that was set.
+    /// The moment `at` by the wall clock: milliseconds since 1970 (UTC). Nothing is decided by it: the wall clock may be set
+    /// while a run goes on, and later answers are by the time that was set.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn utc_ms(&self, at: Timestamp) -> u64 {
@@ -36,21 +36,21 @@ impl Clock {
         u64::try_from(present.saturating_sub(past).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// How long until `at`; none where it is past.
+    /// Time until `at`; zero where it is past.
     #[must_use]
-    pub fn until(&self, at: Timestamp) -> Duration {
+    pub fn duration_until(&self, at: Timestamp) -> Duration {
         duration(at.since(self.now()))
     }
 }
 
-/// Processor time that the calling thread has taken.
+/// Processor time of the calling thread.
 pub(crate) fn thread_time() -> Span {
     let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = Span::from_secs(u64::try_from(taken.tv_sec).unwrap_or(0));
     seconds + Span::from_micros(u64::try_from(taken.tv_nsec).unwrap_or(0) / 1_000)
 }
 
-/// A span as the standard library has it.
+/// A span as a type of the standard library.
 pub(crate) fn duration(span: Span) -> Duration {
     Duration::from_micros(span.micros())
 }

@@ -1,5 +1,5 @@
-//! What keeps decoding from taking the machine: a bound on the sources that decode at once, in their turn, and a lower
-//! priority of their threads. And whether decoding alone needs more than there is.
+//! What keeps decoding from taking all cores: a bound on the sources that decode at once, in turns, and a lower priority of
+//! their threads. And whether decoding alone needs more than the machine has.
 //!
 //! Decoding a frame takes a millisecond or ten, and a hundred streams have a hundred threads for it; the thread that
 //! carries control and those that run batches would have one turn in fifty. With as many decoding at once as there are
@@ -15,17 +15,18 @@ use weir_flow::StopFlag;
 use weir_policy::{DecodeLoad, DecodingReport};
 use weir_types::{Span, StreamId, Timestamp};
 
-/// How often a source that waits for its turn looks whether the run is to stop: thousands that look would take the
-/// machine themselves, so that with so many waiting each looks less often.
+/// Time between two looks of a source that waits for its turn whether the run stops: thousands that look would take a core
+/// themselves, so the interval grows by itself with every [`WAITERS_PER_INTERVAL`] that wait, up to
+/// [`MAX_POLL_INTERVAL`].
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-const POLLING_AT_ONCE: usize = 64;
+const WAITERS_PER_INTERVAL: usize = 64;
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Recordings that are opened at once: finding out what is in a file means to decode some of it. Enough to hide the time
 /// that a disk takes.
 const MAX_OPENING: usize = 16;
 
-/// What is added to the niceness of a source's thread. At 5 it has a third of a worker's share of a contended core:
+/// Added to the niceness of the thread of a source. At 5 it has a third of a worker's share of a contended core:
 /// enough to feed eleven streams of 640 by 360 on each core whose worker is never idle, and control is never late.
 const NICENESS: i32 = 5;
 
@@ -57,12 +58,12 @@ struct Waiter {
     granted: AtomicBool,
 }
 
-/// A turn; the next one's when it is dropped.
+/// A turn; passes to the next in the queue when it is dropped.
 #[derive(Debug)]
 pub(crate) struct DecodePermit<'a>(&'a DecodePermits);
 
 impl DecodePermits {
-    /// So many decode at once.
+    /// `count` sources decode at once, one at least.
     pub(crate) fn new(count: usize) -> Self {
         Self {
             turns: Mutex::new(Turns {
@@ -77,7 +78,7 @@ impl DecodePermits {
     }
 
     /// Waits for a turn; `None` when the run stops meanwhile.
-    pub(crate) fn take(&self, stop: &StopFlag) -> Option<DecodePermit<'_>> {
+    pub(crate) fn acquire(&self, stop: &StopFlag) -> Option<DecodePermit<'_>> {
         let (waiter, interval) = {
             let mut turns = self.lock();
             if turns.free > 0 {
@@ -89,7 +90,7 @@ impl DecodePermits {
                 granted: AtomicBool::new(false),
             });
             turns.waiting.push_back(Arc::clone(&waiter));
-            let share = u32::try_from(turns.waiting.len() / POLLING_AT_ONCE).unwrap_or(u32::MAX);
+            let share = u32::try_from(turns.waiting.len() / WAITERS_PER_INTERVAL).unwrap_or(u32::MAX);
             let interval = POLL_INTERVAL.saturating_mul(share.saturating_add(1));
             (waiter, interval.min(MAX_POLL_INTERVAL))
         };
@@ -98,7 +99,7 @@ impl DecodePermits {
                 let mut turns = self.lock();
                 turns.waiting.retain(|other| !Arc::ptr_eq(other, &waiter));
                 drop(turns);
-                // It may have been granted just now; then it is this one's to give back.
+                // Granted just now: then it is returned by dropping it.
                 return if waiter.granted.load(Ordering::Acquire) {
                     Some(DecodePermit(self))
                 } else {
@@ -134,8 +135,8 @@ pub(crate) struct Decoding {
 }
 
 impl Decoding {
-    /// On the cores of this machine.
-    pub(crate) fn of_machine() -> Arc<Self> {
+    /// With as many turns as this machine has cores.
+    pub(crate) fn for_machine() -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Arc::new(Self {
             permits: DecodePermits::new(cores),
@@ -157,11 +158,11 @@ impl Decoding {
         lag: Span,
         now: Timestamp,
     ) {
-        let found = self.load().on_frame(stream, processor, interval, lag, now);
-        if let Some(DecodingReport { needed_cores, cores }) = found {
+        let saturated = self.load().on_frame(stream, processor, interval, lag, now);
+        if let Some(DecodingReport { needed_cores, cores }) = saturated {
             tracing::error!(
                 "decoding alone needs more than this machine has: {needed_cores:.1} of {cores} cores; \
-                 frames come late whatever the policy does: take fewer, smaller or slower streams"
+                 frames are late whatever the policy does: take fewer, smaller or slower streams"
             );
         }
     }
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_bound_have_a_turn_at_once_and_everyone_has_one() {
+    fn no_more_sources_than_turns_decode_at_once_and_each_gets_its_turns() {
         let permits = DecodePermits::new(2);
         let (busy, most, turns) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let stop = StopFlag::default();
@@ -190,7 +191,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let permit = permits.take(&stop).unwrap();
+                        let permit = permits.acquire(&stop).unwrap();
                         most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         std::thread::yield_now();
                         busy.fetch_sub(1, Ordering::SeqCst);
@@ -206,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_stops_when_asked_and_loses_no_turn() {
+    fn a_waiting_source_stops_when_asked_and_loses_no_turn() {
         let permits = DecodePermits::new(1);
         let stop = StopFlag::default();
-        let held = permits.take(&stop).unwrap();
+        let held = permits.acquire(&stop).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| permits.take(&stop).is_none());
+            let waiting = scope.spawn(|| permits.acquire(&stop).is_none());
             stop.raise();
             assert!(waiting.join().unwrap());
         });

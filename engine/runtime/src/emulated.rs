@@ -1,5 +1,5 @@
-//! What exists as a profile only: models that take their declared time and say nothing, and sources that send blank
-//! frames at chosen times. Whole clusters can be exercised with them, without a device.
+//! Emulated models, which take their declared time and find nothing, and emulated sources, which send blank frames at
+//! chosen times. Whole clusters can be tested with them, without a device.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Model for EmulatedModel {
         Ok(Box::new(EmulatedSession {
             profile: self.profile.clone(),
             clock: Clock::start(),
-            owed: SleepCompensator::default(),
+            compensator: SleepCompensator::default(),
         }))
     }
 }
@@ -39,16 +39,16 @@ impl Model for EmulatedModel {
 struct EmulatedSession {
     profile: Profile,
     clock: Clock,
-    owed: SleepCompensator,
+    compensator: SleepCompensator,
 }
 
 impl Session for EmulatedSession {
-    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
         let size = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let (declared, began) = (self.profile.duration(size), self.clock.now());
-        std::thread::sleep(duration(self.owed.sleep_duration(declared)));
-        self.owed.on_slept(declared, self.clock.now().since(began));
-        lap(Step::Inferred);
+        std::thread::sleep(duration(self.compensator.sleep_duration(declared)));
+        self.compensator.on_slept(declared, self.clock.now().since(began));
+        on_step(Step::Inferred);
         Ok(vec![Inference::default(); items.len()])
     }
 
@@ -57,7 +57,7 @@ impl Session for EmulatedSession {
     }
 }
 
-/// Whole frames in, nothing out.
+/// Takes whole frames and finds nothing.
 #[derive(Debug)]
 pub(crate) struct EmulatedOperator;
 
@@ -75,22 +75,22 @@ impl Operator for EmulatedOperator {
     }
 }
 
-/// A source of blank frames; `stream` keeps sources of one uri apart.
+/// A source of blank frames; sources of one URI differ by `index`.
 pub(crate) struct EmulatedSource {
     uri: String,
-    of: EmulatedStream,
-    stream: u64,
+    stream: EmulatedStream,
+    index: u64,
 }
 
 impl EmulatedSource {
-    pub(crate) fn parse(uri: &str, stream: u64) -> Result<Self, SourceError> {
-        let of = EmulatedStream::parse(uri).map_err(|bad| unopened(uri, &bad))?;
+    pub(crate) fn parse(uri: &str, index: u64) -> Result<Self, SourceError> {
+        let stream = EmulatedStream::parse(uri).map_err(|bad| open_error(uri, &bad))?;
         let uri = uri.to_owned();
-        Ok(Self { uri, of, stream })
+        Ok(Self { uri, stream, index })
     }
 }
 
-fn unopened(uri: &str, reason: &dyn std::error::Error) -> SourceError {
+fn open_error(uri: &str, reason: &dyn std::error::Error) -> SourceError {
     SourceError::Open {
         uri: uri.to_owned(),
         reason: reason.to_string(),
@@ -99,7 +99,7 @@ fn unopened(uri: &str, reason: &dyn std::error::Error) -> SourceError {
 
 impl SourceFactory for EmulatedSource {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        let (width, height) = self.of.size;
+        let (width, height) = self.stream.size;
         let pixels = width as usize * height as usize;
         let image = Image {
             width,
@@ -111,9 +111,9 @@ impl SourceFactory for EmulatedSource {
                 planes: vec![(vec![128; pixels], width as usize)],
             }),
         };
-        let arrivals = self.of.arrivals(self.stream);
-        let arrivals = arrivals.map_err(|error| unopened(&self.uri, &error))?;
-        let fps = match self.of.load {
+        let arrivals = self.stream.arrivals(self.index);
+        let arrivals = arrivals.map_err(|error| open_error(&self.uri, &error))?;
+        let fps = match self.stream.load {
             Load::Constant { rate } => Some(rate),
             Load::Trace { rate, .. } => rate,
         };
@@ -122,7 +122,7 @@ impl SourceFactory for EmulatedSource {
                 width,
                 height,
                 fps,
-                frames: self.of.frames,
+                frames: self.stream.frames,
                 live: false,
                 stamped: false,
             },

@@ -1,34 +1,39 @@
 //! The live engine: actors that carry control, threads that decode, infer and write, and the one real clock.
 //!
-//! It decides nothing: every decision is `weir-policy`'s, and everything that knows codecs or models comes in behind the
-//! traits of `weir-flow`.
+//! It decides nothing: every decision is `weir-policy`'s, and everything that knows codecs or models is behind the traits
+//! of `weir-flow`.
 
 mod actors;
+mod admission;
 mod assembly;
-mod attend;
+mod bounded_wait;
 mod clock;
 mod decoding;
 mod emulated;
 mod engine;
 mod fleet;
-mod gate;
-mod label;
-mod layout;
-mod probe;
+mod message_latency;
+mod objects;
+mod panic_message;
+mod policy_specs;
+mod profiles;
 mod progress;
 mod record;
 mod request;
+mod routes;
 mod run;
 mod sink;
+mod slot_layout;
 mod source;
+mod stream_setup;
 mod telemetry;
 mod timer;
 mod worker;
 
-pub use assembly::{Assembly, Pace, RunError, RunOptions, Spread};
+pub use assembly::{Assembly, Pace, Partitioning, RunError, RunOptions};
 pub use clock::Clock;
-pub use layout::{Measured, measure};
-pub use probe::hop;
-pub use progress::{Preparation, Progress, Reading};
-pub use record::{Verified, VerifyError, verify};
+pub use message_latency::measure_message_latency;
+pub use profiles::{MeasuredProfile, measure_profile};
+pub use progress::{Preparation, Progress, ProgressSnapshot};
+pub use record::{VerifyError, VerifyReport, verify};
 pub use run::run;

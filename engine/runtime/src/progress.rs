@@ -1,4 +1,4 @@
-//! How far a run is, for whoever shows it: what is still being prepared, then counts and streams.
+//! How far a run is, for display: what is being prepared, then counts and streams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,15 +22,15 @@ pub struct Progress {
 pub struct Preparation {
     /// What is done, such as "opening models".
     pub step: &'static str,
-    /// Which of how many, from 1.
+    /// Number of this one, from 1.
     pub number: usize,
-    /// How many.
-    pub of: usize,
-    /// The name of that one.
+    /// How many there are.
+    pub total: usize,
+    /// Name of this one.
     pub name: String,
 }
 
-/// One stream's way to its end.
+/// How far one stream is.
 #[derive(Debug, Clone, Default)]
 struct Stream {
     arrived: u64,
@@ -39,18 +39,18 @@ struct Stream {
     ended: bool,
 }
 
-/// A reading of [`Progress`].
+/// [`Progress`] at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reading {
+pub struct ProgressSnapshot {
     /// What is being prepared; `None` once sources have begun.
     pub preparing: Option<Preparation>,
-    /// Frames sent.
+    /// Frames that became requests.
     pub arrived: u64,
-    /// Out within the SLO.
+    /// Requests completed within the SLO.
     pub delivered: u64,
-    /// Out after it.
+    /// Requests completed after it.
     pub late: u64,
-    /// Ended before they came out.
+    /// Requests dropped.
     pub dropped: u64,
     /// Streams of the run.
     pub streams: usize,
@@ -61,19 +61,19 @@ pub struct Reading {
 }
 
 impl Progress {
-    /// What there is to show now.
+    /// The state now.
     #[must_use]
-    pub fn read(&self) -> Reading {
+    pub fn snapshot(&self) -> ProgressSnapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let streams = lock(&self.streams);
         let done = |stream: &Stream| match stream.frames {
             _ if stream.ended => Some(1.0),
-            // A count that a container only estimates may be exceeded.
+            // A container may only estimate its count of frames, which can be exceeded.
             Some(frames) if frames > 0 => Some((stream.arrived as f64 / frames as f64).min(1.0)),
             _ => None,
         };
-        let least = |a: Option<f64>, b: Option<f64>| Some(a?.min(b?));
-        Reading {
+        let min = |a: Option<f64>, b: Option<f64>| Some(a?.min(b?));
+        ProgressSnapshot {
             preparing: lock(&self.preparing).clone(),
             arrived: count(&self.arrived),
             delivered: count(&self.delivered),
@@ -81,57 +81,57 @@ impl Progress {
             dropped: count(&self.dropped),
             streams: streams.len(),
             running: streams.iter().filter(|stream| !stream.ended).count(),
-            done: streams.iter().map(done).reduce(least).flatten(),
+            done: streams.iter().map(done).reduce(min).flatten(),
         }
     }
 
-    /// Says what is being prepared: number `number`, from 1, of `of`.
-    pub fn prepares(&self, step: &'static str, number: usize, of: usize, name: &str) {
+    /// Sets what is being prepared: number `number`, from 1, of `total`.
+    pub fn set_preparing(&self, step: &'static str, number: usize, total: usize, name: &str) {
         *lock(&self.preparing) = Some(Preparation {
             step,
             number,
-            of,
+            total,
             name: name.to_owned(),
         });
     }
 
-    /// Sources begin.
-    pub(crate) fn begins(&self, streams: usize) {
+    /// Sources begin to send.
+    pub(crate) fn on_started(&self, streams: usize) {
         *lock(&self.preparing) = None;
         *lock(&self.streams) = vec![Stream::default(); streams];
     }
 
-    /// How many frames a stream has in all, where that is known.
-    pub(crate) fn expects(&self, stream: StreamId, frames: Option<u64>) {
+    /// Sets how many frames a stream has in all, where that is known.
+    pub(crate) fn set_expected_frames(&self, stream: StreamId, frames: Option<u64>) {
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.frames = frames;
         }
     }
 
-    pub(crate) fn arrived(&self, stream: StreamId) {
+    pub(crate) fn on_arrived(&self, stream: StreamId) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.arrived += 1;
         }
     }
 
-    pub(crate) fn stream_ended(&self, stream: StreamId) {
+    pub(crate) fn on_stream_ended(&self, stream: StreamId) {
         if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
             stream.ended = true;
         }
     }
 
-    pub(crate) fn came_out(&self, late: bool) {
+    pub(crate) fn on_completed(&self, late: bool) {
         let counter = if late { &self.late } else { &self.delivered };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn dropped(&self) {
+    pub(crate) fn on_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// What a thread that panicked left is as good as any other count.
+/// A count is valid at any moment, so also after a panic of its writer.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -141,28 +141,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stream_furthest_from_its_end_says_how_far_a_run_is() {
+    fn progress_of_a_run_is_that_of_the_stream_furthest_from_its_end() {
         let progress = Progress::default();
-        progress.prepares("measuring models", 1, 2, "detector");
-        assert_eq!(progress.read().preparing.map(|step| step.number), Some(1));
+        progress.set_preparing("measuring models", 1, 2, "detector");
+        assert_eq!(progress.snapshot().preparing.map(|step| step.number), Some(1));
 
         let [one, other] = [0, 1].map(StreamId);
-        progress.begins(2);
-        progress.expects(one, Some(4));
-        (0..2).for_each(|_| progress.arrived(one));
-        let now = progress.read();
+        progress.on_started(2);
+        progress.set_expected_frames(one, Some(4));
+        (0..2).for_each(|_| progress.on_arrived(one));
+        let now = progress.snapshot();
         assert_eq!(
             (now.preparing, now.streams, now.running, now.done),
             (None, 2, 2, None)
         );
 
-        progress.expects(other, Some(10));
-        progress.arrived(other);
-        assert_eq!(progress.read().done, Some(0.1));
-        progress.stream_ended(other);
-        let now = progress.read();
+        progress.set_expected_frames(other, Some(10));
+        progress.on_arrived(other);
+        assert_eq!(progress.snapshot().done, Some(0.1));
+        progress.on_stream_ended(other);
+        let now = progress.snapshot();
         assert_eq!((now.running, now.done, now.arrived), (1, Some(0.5), 3));
-        (0..9).for_each(|_| progress.arrived(one));
-        assert_eq!(progress.read().done, Some(1.0));
+        (0..9).for_each(|_| progress.on_arrived(one));
+        assert_eq!(progress.snapshot().done, Some(1.0));
     }
 }

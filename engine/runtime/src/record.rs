@@ -1,5 +1,5 @@
-//! The event log of a run: every step of every decision, with what it was told and what it decided, a JSON line each. A
-//! recording can be replayed through the policy, which must decide the same.
+//! The event log of a run: every step of the policy with its events and effects, a JSON line each. A recording can be
+//! replayed through the policy, which must decide the same.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -41,7 +41,7 @@ enum Line {
         events: Vec<ReserveEvent>,
         effects: Vec<ReserveEffect>,
     },
-    /// From here on the reservations are these, with nothing booked.
+    /// A plan comes into force: from here on the reservations are made from `spec`, with nothing booked.
     Plan { spec: ReserveSpec },
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn create(path: &Path, modules: &[ModuleSpec], slots: &SlotsSpec) -> std::io::Result<Self> {
-        let writer = BufWriter::new(emptied(path)?);
+        let writer = BufWriter::new(open_empty(path)?);
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
             path: Rc::new(path.to_owned()),
             error: Rc::default(),
         };
-        recorder.line(&Header {
+        recorder.write_line(&Header {
             weir_recording: VERSION,
             modules: modules.to_vec(),
             slots: slots.clone(),
@@ -72,14 +72,14 @@ impl Recorder {
         Ok(recorder)
     }
 
-    pub(crate) fn module(
+    pub(crate) fn record_module_step(
         &self,
         id: ModuleId,
         at: Timestamp,
         events: &[ModuleEvent],
         effects: &[ModuleEffect],
     ) {
-        self.line(&Line::Module {
+        self.write_line(&Line::Module {
             id,
             at,
             events: events.to_vec(),
@@ -87,34 +87,39 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn slots(&self, at: Timestamp, events: &[SlotEvent], effects: &[SlotEffect]) {
-        self.line(&Line::Slots {
+    pub(crate) fn record_slots_step(&self, at: Timestamp, events: &[SlotEvent], effects: &[SlotEffect]) {
+        self.write_line(&Line::Slots {
             at,
             events: events.to_vec(),
             effects: effects.to_vec(),
         });
     }
 
-    pub(crate) fn reservations(&self, at: Timestamp, events: &[ReserveEvent], effects: &[ReserveEffect]) {
-        self.line(&Line::Reservations {
+    pub(crate) fn record_reservations_step(
+        &self,
+        at: Timestamp,
+        events: &[ReserveEvent],
+        effects: &[ReserveEffect],
+    ) {
+        self.write_line(&Line::Reservations {
             at,
             events: events.to_vec(),
             effects: effects.to_vec(),
         });
     }
 
-    /// A plan comes into force.
-    pub(crate) fn plan(&self, spec: &ReserveSpec) {
-        self.line(&Line::Plan { spec: spec.clone() });
+    /// Records that a plan comes into force.
+    pub(crate) fn record_plan(&self, spec: &ReserveSpec) {
+        self.write_line(&Line::Plan { spec: spec.clone() });
     }
 
     /// Writes a line. A disk that is full ends the recording, not the run.
-    fn line(&self, line: &impl Serialize) {
+    fn write_line(&self, line: &impl Serialize) {
         let mut writer = self.writer.borrow_mut();
         let Some(file) = writer.as_mut() else { return };
         let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
-            self.broke_off(&error);
+            self.on_write_error(&error);
             if let Some(broken) = writer.take() {
                 // What the disk did not take must not be tried once more.
                 drop(broken.into_parts());
@@ -122,33 +127,33 @@ impl Recorder {
         }
     }
 
-    fn broke_off(&self, error: &std::io::Error) {
+    fn on_write_error(&self, error: &std::io::Error) {
         let error = format!(
-            "cannot record to {}: {}; the recording is not whole",
+            "cannot record to {}: {}; the recording is incomplete",
             self.path.display(),
             weir_files::io_reason(error)
         );
-        // The report has it, and what ends the run says it.
+        // Debug only: it is in the report, and shown where the run ends.
         tracing::debug!("{error}");
         self.error.borrow_mut().get_or_insert(error);
     }
 
-    /// Completes it; gives the first error where it is not whole.
+    /// Completes it; gives the first error where it is incomplete.
     pub(crate) fn finish(&self) -> Option<String> {
         if let Some(mut file) = self.writer.borrow_mut().take()
             && let Err(error) = file.flush()
         {
-            self.broke_off(&error);
+            self.on_write_error(&error);
             drop(file.into_parts());
         }
         self.error.borrow().clone()
     }
 }
 
-/// Opens the file of a log, empty and locked for as long as it is open. A log that is there gives way to this one, which
-/// was asked for by name; what is no log does not.
-fn emptied(path: &Path) -> std::io::Result<File> {
-    let refused = |kind, reason: &str| Err(std::io::Error::new(kind, reason.to_owned()));
+/// Opens the file of a log, empty and locked for as long as it is open. An older log is overwritten; a file that is no log
+/// is not.
+fn open_empty(path: &Path) -> std::io::Result<File> {
+    let rejected = |kind, reason: &str| Err(std::io::Error::new(kind, reason.to_owned()));
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return OpenOptions::new().write(true).open(path);
     }
@@ -161,7 +166,7 @@ fn emptied(path: &Path) -> std::io::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return refused(
+            return rejected(
                 ErrorKind::ResourceBusy,
                 "another run is writing it: choose another name",
             );
@@ -170,11 +175,11 @@ fn emptied(path: &Path) -> std::io::Result<File> {
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let mut head = vec![0; BEGINNING.len()];
-    if file.metadata()?.len() > 0 && (file.read_exact(&mut head).is_err() || head != BEGINNING) {
-        return refused(
+    let mut head = vec![0; LOG_PREFIX.len()];
+    if file.metadata()?.len() > 0 && (file.read_exact(&mut head).is_err() || head != LOG_PREFIX) {
+        return rejected(
             ErrorKind::AlreadyExists,
-            "it is there already, and no event log: choose another name",
+            "it exists already, and is no event log: choose another name",
         );
     }
     file.set_len(0)?;
@@ -182,17 +187,17 @@ fn emptied(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// What every log begins with: the first key of its header.
-const BEGINNING: &[u8] = b"{\"weir_recording\":";
+/// The beginning of every log: the first key of its header.
+const LOG_PREFIX: &[u8] = b"{\"weir_recording\":";
 
-/// What a recording showed.
+/// What was replayed of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verified {
+pub struct VerifyReport {
     /// Steps replayed.
     pub steps: u64,
     /// Events in them.
     pub events: u64,
-    /// Effects decided, all as recorded.
+    /// Effects, all as recorded.
     pub effects: u64,
 }
 
@@ -204,25 +209,25 @@ pub enum VerifyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Of the operating system or the parser.
         reason: String,
     },
-    /// A line is no step.
-    #[error("{path}:{line}: no step of a recording: {reason}")]
+    /// A line that is not a step.
+    #[error("{path}:{line}: not a step of a recording: {reason}")]
     Line {
         /// The file.
         path: PathBuf,
-        /// The line.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why not.
+        /// Of the operating system or the parser.
         reason: String,
     },
-    /// The policy decides otherwise now.
-    #[error("{path}:{line}: the policy decided otherwise: recorded {recorded}, now {now}")]
+    /// The policy decides differently now.
+    #[error("{path}:{line}: the policy decided differently: recorded {recorded}, now {now}")]
     Differs {
         /// The file.
         path: PathBuf,
-        /// The line.
+        /// Number of the line, from 1.
         line: usize,
         /// Effects of the recording.
         recorded: String,
@@ -231,14 +236,14 @@ pub enum VerifyError {
     },
 }
 
-/// A step's events and effects are some kilobytes; a line that is longer is none of a recording.
+/// The events and effects of a step take some kilobytes; a longer line is not from a recording.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Replays a recording through the policy; every step must have exactly the recorded effects.
 ///
 /// # Errors
 /// [`VerifyError`], with the first line that differs.
-pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
+pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     let read = |reason: String| VerifyError::Read {
         path: path.to_owned(),
         reason,
@@ -254,12 +259,12 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
             header.weir_recording
         )));
     }
-    let mut policy = Replayed {
+    let mut policy = Replay {
         modules: header.modules.into_iter().map(Module::new).collect(),
         slots: Slots::new(header.slots),
         reservations: None,
     };
-    let mut verified = Verified::default();
+    let mut verified = VerifyReport::default();
     for (number, line) in (2..).zip(lines) {
         let line = line.map_err(|error| read(error.to_string()))?;
         let bad = |reason: String| VerifyError::Line {
@@ -286,13 +291,13 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
 }
 
 /// The state machines of a recording.
-struct Replayed {
+struct Replay {
     modules: Vec<Module>,
     slots: Slots,
     reservations: Option<Reservations>,
 }
 
-impl Replayed {
+impl Replay {
     /// Replays one step: counts of events and effects, or both sides where they differ; `None` for an unknown module.
     fn step(&mut self, line: Line) -> Option<Result<(u64, u64), (String, String)>> {
         match line {

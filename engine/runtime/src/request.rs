@@ -1,4 +1,4 @@
-//! A request on its way, and the parcels that carry it from vertex to vertex.
+//! A request in flight, and its branches through the graph.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_flow::{Evidence, Frame};
 use weir_types::{RequestId, StreamId, Timestamp};
 
-use crate::gate::Pass;
+use crate::admission::StreamPermit;
 
-/// One frame on its way through the graph.
+/// One frame in flight.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: RequestId,
@@ -16,8 +16,8 @@ pub(crate) struct Request {
     pub(crate) frame: Arc<Frame>,
     pub(crate) sent_at: Timestamp,
     pub(crate) droppable: bool,
-    /// Its place among the requests of its stream that may be under way; free again when the last user is done.
-    pub(crate) pass: Arc<Pass>,
+    /// Its place among the requests of its stream in flight; free again when the last user drops it.
+    pub(crate) permit: Arc<StreamPermit>,
     ended: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Request {
         frame: Arc<Frame>,
         sent_at: Timestamp,
         droppable: bool,
-        pass: Arc<Pass>,
+        permit: Arc<StreamPermit>,
     ) -> Self {
         Self {
             id,
@@ -36,25 +36,25 @@ impl Request {
             frame,
             sent_at,
             droppable,
-            pass,
+            permit,
             ended: AtomicBool::new(false),
         }
     }
 
-    /// Ends it; says whether it had not ended before.
+    /// Ends it; `false` where it had ended before.
     pub(crate) fn end(&self) -> bool {
         !self.ended.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it ended: its parcels need not go on.
+    /// Whether it has ended: its branches stop where they are.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 }
 
-/// A request with what is known of it on this branch.
+/// A request on one branch, with the outputs of the modules of that branch.
 #[derive(Debug, Clone)]
-pub(crate) struct Parcel {
+pub(crate) struct RequestBranch {
     pub(crate) request: Arc<Request>,
     pub(crate) evidence: Evidence,
 }

@@ -1,5 +1,5 @@
-//! A sink's thread: takes deliveries from a bounded channel, counts what is written and what is lost, and completes the
-//! sink when the channel closes.
+//! The thread of a sink: takes deliveries from a bounded channel, counts what is written and what is lost, and completes
+//! the sink when the channel closes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,93 +12,96 @@ use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
 use weir_types::Timestamp;
 
+use crate::admission::StreamPermit;
 use crate::clock::{Clock, duration};
-use crate::gate::Pass;
-use crate::worker::words;
+use crate::panic_message::panic_message;
 
-/// What a sink is given, with what is free again once it was taken.
-struct Freight {
-    what: Said,
-    /// The place that the request keeps in its stream until the sink has taken it: a sink that is slow holds its sources
-    /// back.
-    _pass: Arc<Pass>,
-    /// Counts notices that hold no such place.
-    _loose: Option<Arc<()>>,
+/// What is sent to a sink, with what is free again once the sink has taken it.
+struct SinkItem {
+    payload: Payload,
+    /// The request keeps it until the sink has taken this: a slow sink puts its sources under backpressure.
+    _permit: Arc<StreamPermit>,
+    /// Counts notices that hold no permit.
+    _unpermitted: Option<Arc<()>>,
 }
 
-enum Said {
+enum Payload {
     Delivery(Arc<Delivery>),
     Notice(Arc<Notice>),
 }
 
-/// What the thread has come to, kept up to date by it.
+/// What the thread has done so far.
 #[derive(Default)]
-struct Standing {
+struct SinkProgress {
     report: SinkReport,
-    /// All that was taken from the channel and done with.
-    done: u64,
+    /// Items that were taken from the channel, written or not.
+    processed: u64,
 }
 
-/// How often a closing sink is looked at.
-const LOOK_UP: Duration = Duration::from_millis(5);
+/// Time between two looks at a closing sink.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The runtime's end of a sink.
-pub(crate) struct SinkLine {
-    sender: Option<Sender<Freight>>,
+/// Sends to a sink, and closes it.
+pub(crate) struct SinkHandle {
+    sender: Option<Sender<SinkItem>>,
     when_slow: WhenSlow,
     skipped: u64,
     notices_skipped: u64,
     wants_notices: bool,
-    /// Its clones are notices under way that no place in a stream holds back.
-    loose: Arc<()>,
-    loose_most: usize,
-    standing: Arc<Mutex<Standing>>,
+    /// Its clones are notices in flight that hold no permit.
+    unpermitted: Arc<()>,
+    max_unpermitted: usize,
+    progress: Arc<Mutex<SinkProgress>>,
     thread: Option<JoinHandle<()>>,
-    /// When it was closed, and how many deliveries it was done with then.
+    /// When it was closed, and how many items it had processed then.
     closed: Option<(Timestamp, u64)>,
 }
 
-/// How long a sink is waited for that does not go on.
-pub(crate) struct Patience<'a> {
+/// How long a closing sink that makes no progress is waited for.
+pub(crate) struct CloseTimeout<'a> {
     pub(crate) clock: Clock,
-    /// Nobody is left behind before this is raised.
+    /// No sink is left behind before this is raised.
     pub(crate) stop: &'a StopFlag,
-    /// Without any progress.
+    /// Time without progress.
     pub(crate) grace: Duration,
 }
 
-/// How much may wait before a sink.
+/// How much may wait for a sink.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
-    /// Requests of all streams that can be under way: a sink that is waited for has room for each of them, so handing over
+pub(crate) struct QueueLimits {
+    /// Requests of all streams that can be in flight: the queue of a sink that is waited for holds each of them, so sending
     /// never blocks.
-    pub(crate) under_way_most: usize,
-    /// Deliveries before a sink that skips, and before any sink notices of frames that never were under way.
-    pub(crate) waiting_most: usize,
+    pub(crate) max_in_flight: usize,
+    /// Deliveries to a sink that skips, and to any sink notices of frames that were never admitted.
+    pub(crate) max_waiting: usize,
 }
 
-impl SinkLine {
-    /// Starts the thread, which begins with `header`. `stop` is raised when the sink's reader goes away.
+impl SinkHandle {
+    /// Starts the thread, which begins with `header`. `stop` is raised when the reader of the sink closes.
     pub(crate) fn start(
         name: &str,
         sink: Box<dyn Sink>,
         when_slow: WhenSlow,
-        room: Room,
+        limits: QueueLimits,
         header: RunHeader,
         stop: &StopFlag,
     ) -> std::io::Result<Self> {
-        let waiting_most = room.waiting_most.max(1);
-        let room = match when_slow {
-            WhenSlow::Wait => room.under_way_most.max(1),
-            WhenSlow::Skip => waiting_most,
+        let max_waiting = limits.max_waiting.max(1);
+        let capacity = match when_slow {
+            WhenSlow::Wait => limits.max_in_flight.max(1),
+            WhenSlow::Skip => max_waiting,
         };
         let wants_notices = sink.wants_notices();
-        let (sender, deliveries) = bounded(if wants_notices { room + waiting_most } else { room });
-        let standing: Arc<Mutex<Standing>> = Arc::default();
+        let (sender, deliveries) = bounded(if wants_notices {
+            capacity + max_waiting
+        } else {
+            capacity
+        });
+        let progress: Arc<Mutex<SinkProgress>> = Arc::default();
         let writer = Writer {
             name: name.to_owned(),
             sink,
-            standing: Arc::clone(&standing),
+            progress: Arc::clone(&progress),
             stop: stop.clone(),
             panicked: false,
             closed: false,
@@ -111,67 +114,72 @@ impl SinkLine {
             skipped: 0,
             notices_skipped: 0,
             wants_notices,
-            loose: Arc::default(),
-            loose_most: waiting_most,
-            standing,
+            unpermitted: Arc::default(),
+            max_unpermitted: max_waiting,
+            progress,
             thread: Some(thread),
             closed: None,
         })
     }
 
-    /// Whether it is to be given notices.
+    /// Whether the sink takes notices.
     pub(crate) fn wants_notices(&self) -> bool {
         self.wants_notices
     }
 
-    /// Hands a delivery over.
-    pub(crate) fn take(&mut self, delivery: &Arc<Delivery>, pass: &Arc<Pass>) {
-        if !self.send(Said::Delivery(Arc::clone(delivery)), Some(pass), None) {
+    /// Sends a delivery, or counts it as skipped where the queue is full.
+    pub(crate) fn send_delivery(&mut self, delivery: &Arc<Delivery>, permit: &Arc<StreamPermit>) {
+        if !self.send(Payload::Delivery(Arc::clone(delivery)), Some(permit), None) {
             self.skipped += 1;
         }
     }
 
-    /// Hands a notice over, with the place of its request where it still has one. One that has none cannot hold its
-    /// source back: beyond a bound it is left out and counted.
-    pub(crate) fn take_notice(&mut self, notice: &Arc<Notice>, pass: Option<&Arc<Pass>>) {
-        let pass = pass.filter(|_| self.when_slow == WhenSlow::Wait);
-        let loose = pass.is_none().then(|| Arc::clone(&self.loose));
+    /// Sends a notice, with the permit of its request where it still has one. Without one it causes no backpressure: beyond
+    /// a bound it is skipped and counted.
+    pub(crate) fn send_notice(&mut self, notice: &Arc<Notice>, permit: Option<&Arc<StreamPermit>>) {
+        let permit = permit.filter(|_| self.when_slow == WhenSlow::Wait);
+        let unpermitted = permit.is_none().then(|| Arc::clone(&self.unpermitted));
         // The handle here, and the one that was just made.
-        let is_full = loose.is_some() && Arc::strong_count(&self.loose) > self.loose_most + 2;
-        if is_full || !self.send(Said::Notice(Arc::clone(notice)), pass, loose) {
+        let is_full =
+            unpermitted.is_some() && Arc::strong_count(&self.unpermitted) > self.max_unpermitted + 2;
+        if is_full || !self.send(Payload::Notice(Arc::clone(notice)), permit, unpermitted) {
             self.notices_skipped += 1;
         }
     }
 
-    fn send(&self, what: Said, pass: Option<&Arc<Pass>>, loose: Option<Arc<()>>) -> bool {
-        // Who is not waited for must not hold a source back either.
-        let pass = pass.filter(|_| self.when_slow == WhenSlow::Wait);
-        let freight = Freight {
-            what,
-            _pass: pass.map_or_else(|| Arc::new(Pass::none()), Arc::clone),
-            _loose: loose,
+    fn send(
+        &self,
+        payload: Payload,
+        permit: Option<&Arc<StreamPermit>>,
+        unpermitted: Option<Arc<()>>,
+    ) -> bool {
+        // A sink that is not waited for must cause no backpressure either.
+        let permit = permit.filter(|_| self.when_slow == WhenSlow::Wait);
+        let item = SinkItem {
+            payload,
+            _permit: permit.map_or_else(|| Arc::new(StreamPermit::empty()), Arc::clone),
+            _unpermitted: unpermitted,
         };
-        let sent = self.sender.as_ref().map(|sender| sender.try_send(freight));
+        let sent = self.sender.as_ref().map(|sender| sender.try_send(item));
         matches!(sent, Some(Ok(())))
     }
 
-    /// Closes the channel: all sinks write what they have left side by side, and are waited for from the same moment on.
+    /// Closes the channel: all sinks write what is queued side by side, and are waited for from the same moment on.
     pub(crate) fn close(&mut self, now: Timestamp) {
         self.sender = None;
-        self.closed = Some((now, self.done()));
+        self.closed = Some((now, self.processed()));
     }
 
-    /// What was taken from the channel and done with.
-    fn done(&self) -> u64 {
-        lock(&self.standing).done
+    fn processed(&self) -> u64 {
+        lock(&self.progress).processed
     }
 
-    /// Closes the channel and waits until all is written. A sink that hangs when the run was told to stop is left
-    /// behind: its thread ends with the program.
-    pub(crate) fn finish(mut self, patience: &Patience<'_>) -> SinkReport {
+    /// Closes the channel and waits until all is written. A sink that hangs after the run was asked to stop is left behind:
+    /// its thread ends with the program.
+    pub(crate) fn finish(mut self, timeout: &CloseTimeout<'_>) -> SinkReport {
         self.sender = None;
-        let finished = self.wait(patience);
-        let mut report = lock(&self.standing).report.clone();
+        let finished = self.wait(timeout);
+        let mut report = lock(&self.progress).report.clone();
         report.skipped += self.skipped;
         report.notices_lost += self.notices_skipped;
         if !finished {
@@ -181,20 +189,20 @@ impl SinkLine {
         report
     }
 
-    fn wait(&mut self, patience: &Patience<'_>) -> bool {
+    fn wait(&mut self, timeout: &CloseTimeout<'_>) -> bool {
         let Some(thread) = self.thread.take() else {
             return true;
         };
-        let (mut since, mut seen) = self.closed.unwrap_or((patience.clock.now(), 0));
+        let (mut since, mut seen) = self.closed.unwrap_or((timeout.clock.now(), 0));
         while !thread.is_finished() {
-            let done = self.done();
-            let now = patience.clock.now();
-            if done != seen || !patience.stop.raised() {
-                (seen, since) = (done, now);
-            } else if duration(now.since(since)) >= patience.grace {
+            let processed = self.processed();
+            let now = timeout.clock.now();
+            if processed != seen || !timeout.stop.raised() {
+                (seen, since) = (processed, now);
+            } else if duration(now.since(since)) >= timeout.grace {
                 return false;
             }
-            std::thread::sleep(LOOK_UP);
+            std::thread::sleep(POLL_INTERVAL);
         }
         // The thread catches what the sink panics about.
         let _ = thread.join();
@@ -202,43 +210,43 @@ impl SinkLine {
     }
 }
 
-fn lock(standing: &Mutex<Standing>) -> MutexGuard<'_, Standing> {
-    standing.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(progress: &Mutex<SinkProgress>) -> MutexGuard<'_, SinkProgress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sink on its thread.
 struct Writer {
     name: String,
     sink: Box<dyn Sink>,
-    standing: Arc<Mutex<Standing>>,
+    progress: Arc<Mutex<SinkProgress>>,
     stop: StopFlag,
-    /// Who panicked once is given nothing more.
+    /// A sink that panicked once is given nothing more.
     panicked: bool,
-    /// Its reader went away.
+    /// Its reader closed.
     closed: bool,
 }
 
 impl Writer {
-    fn write(mut self, header: &RunHeader, freights: &Receiver<Freight>) {
+    fn write(mut self, header: &RunHeader, items: &Receiver<SinkItem>) {
         self.attempt(|sink| sink.begin(header));
-        for freight in freights {
+        for item in items {
             let written = !self.panicked
                 && !self.closed
-                && self.attempt(|sink| match &freight.what {
-                    Said::Delivery(delivery) => sink.accept(delivery),
-                    Said::Notice(notice) => sink.notice(notice),
+                && self.attempt(|sink| match &item.payload {
+                    Payload::Delivery(delivery) => sink.accept(delivery),
+                    Payload::Notice(notice) => sink.notice(notice),
                 });
-            let mut standing = lock(&self.standing);
-            standing.done += 1;
-            let report = &mut standing.report;
-            match (&freight.what, written) {
-                (Said::Delivery(_), true) => report.written += 1,
-                (Said::Delivery(_), false) => report.lost += 1,
-                (Said::Notice(_), true) => {}
-                (Said::Notice(_), false) => report.notices_lost += 1,
+            let mut progress = lock(&self.progress);
+            progress.processed += 1;
+            let report = &mut progress.report;
+            match (&item.payload, written) {
+                (Payload::Delivery(_), true) => report.written += 1,
+                (Payload::Delivery(_), false) => report.lost += 1,
+                (Payload::Notice(_), true) => {}
+                (Payload::Notice(_), false) => report.notices_lost += 1,
             }
-            drop(standing);
-            drop(freight);
+            drop(progress);
+            drop(item);
         }
         // What a sink that panicked has written so far is worth completing.
         self.attempt(|sink| sink.finish());
@@ -246,30 +254,30 @@ impl Writer {
         let _ = catch_unwind(AssertUnwindSafe(move || drop(sink)));
     }
 
-    /// Whether it went well; what did not is noted.
+    /// Calls the sink; `false` where that fails. The first error is logged and kept.
     fn attempt(&mut self, act: impl FnOnce(&mut dyn Sink) -> Result<(), SinkError>) -> bool {
         let error = match catch_unwind(AssertUnwindSafe(|| act(self.sink.as_mut()))) {
             Ok(Ok(())) => return true,
             Ok(Err(_)) if self.sink.is_reader_gone() => {
-                // Nobody waits for the rest of the run.
+                // The rest of the run has no reader.
                 self.closed = true;
                 self.stop.raise();
-                lock(&self.standing).report.closed = true;
+                lock(&self.progress).report.closed = true;
                 return false;
             }
             Ok(Err(error)) => error.to_string(),
             Err(panic) => {
                 self.panicked = true;
-                format!("the sink panicked: {}", words(panic.as_ref()))
+                format!("the sink panicked: {}", panic_message(panic.as_ref()))
             }
         };
-        let mut standing = lock(&self.standing);
-        if standing.report.error.is_none() {
+        let mut progress = lock(&self.progress);
+        if progress.report.error.is_none() {
             tracing::warn!(
                 sink = self.name,
                 "{error}; the run goes on without what this sink cannot write"
             );
-            standing.report.error = Some(error);
+            progress.report.error = Some(error);
         }
         false
     }

@@ -1,15 +1,15 @@
-//! What the outside may watch: every metric's name, in one place.
+//! Metrics: every name in one place.
 
 use weir_policy::ModuleState;
 use weir_types::Span;
 
 use crate::worker::StepTimes;
 
-/// How often modules and slots look at the time passing.
-pub(crate) const TICK: Span = Span::from_millis(200);
+/// How often module, slot and reservation actors get a tick.
+pub(crate) const TICK_INTERVAL: Span = Span::from_millis(200);
 
-/// Target of log lines that say that what a model gives looks wrong: whoever starts a program shows them.
-pub(crate) const OUTPUTS: &str = "weir::outputs";
+/// Target of log lines that warn of implausible outputs of a model: programs show them by default.
+pub(crate) const OUTPUTS_TARGET: &str = "weir::outputs";
 
 const BATCH_SECONDS: &str = "weir_batch_seconds";
 const STEP_SECONDS: &str = "weir_batch_step_seconds";
@@ -21,7 +21,7 @@ const LATENCY_SECONDS: &str = "weir_request_seconds";
 const BATCHES_LOST: &str = "weir_batches_lost_total";
 const FRAME_BYTES: &str = "weir_frame_bytes";
 
-pub(crate) fn batch(module: &str, took: Span, steps: &StepTimes) {
+pub(crate) fn record_batch(module: &str, took: Span, steps: &StepTimes) {
     metrics::histogram!(BATCH_SECONDS, "module" => module.to_owned()).record(took.as_secs_f64());
     let steps = [
         ("prepare", steps.prepared),
@@ -34,23 +34,23 @@ pub(crate) fn batch(module: &str, took: Span, steps: &StepTimes) {
     }
 }
 
-pub(crate) fn module_state(module: &str, state: &ModuleState) {
+pub(crate) fn record_module_state(module: &str, state: &ModuleState) {
     metrics::gauge!(QUEUE_SECONDS, "module" => module.to_owned()).set(state.queueing_delay.as_secs_f64());
     metrics::gauge!(INPUT_ITEMS, "module" => module.to_owned()).set(state.input_rate);
     metrics::gauge!(THROUGHPUT_ITEMS, "module" => module.to_owned()).set(state.throughput);
 }
 
-pub(crate) fn request_ended(stream: &str, outcome: &'static str, latency: Option<Span>) {
+pub(crate) fn record_request_ended(stream: &str, outcome: &'static str, latency: Option<Span>) {
     metrics::counter!(REQUESTS, "stream" => stream.to_owned(), "outcome" => outcome).increment(1);
     if let Some(latency) = latency {
         metrics::histogram!(LATENCY_SECONDS, "stream" => stream.to_owned()).record(latency.as_secs_f64());
     }
 }
 
-pub(crate) fn batch_lost(module: &str) {
+pub(crate) fn record_batch_lost(module: &str) {
     metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(1);
 }
 
-pub(crate) fn frame_bytes(stream: &str, bytes: u64) {
+pub(crate) fn record_frame_bytes(stream: &str, bytes: u64) {
     metrics::gauge!(FRAME_BYTES, "stream" => stream.to_owned()).set(bytes as f64);
 }

@@ -1,5 +1,5 @@
-//! The end of a run by time or by being asked to, on a thread of its own: whatever else the machine is busy with, sources
-//! are stopped when the time is up, and what has not come out when the grace is over is given up.
+//! Ends a run by time or on request, from a thread of its own: whatever else keeps the machine busy, sources are stopped when
+//! the time is up, and requests in flight are dropped when the grace is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use weir_flow::StopFlag;
 
 use crate::clock::{Clock, duration};
 
-/// How often it looks.
+/// Time between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The thread.
+/// The thread that ends a run.
 pub(crate) struct RunTimer {
     ended: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -55,7 +55,7 @@ impl RunTimer {
         Ok(Self { ended, thread })
     }
 
-    /// The run is over.
+    /// Ends the thread: the run is over.
     pub(crate) fn end(self) {
         self.ended.store(true, Ordering::Relaxed);
         if self.thread.join().is_err() {

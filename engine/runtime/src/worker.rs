@@ -1,6 +1,6 @@
-//! A worker: the thread that owns a slot and the sessions placed on it. It runs one batch at a time, handed over a
-//! channel of one, and answers with the measured time. A panic or an error of a batch costs that batch; the session is
-//! built anew.
+//! A worker: the thread that owns a slot and the sessions placed on it. It runs one batch at a time, sent over a channel of
+//! one, and reports the result and the measured time. A panic or an error of a batch loses that batch; the session is
+//! built again.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,8 +12,9 @@ use weir_flow::{DeviceKind, Inference, Item, Model, Session, SessionError, Step}
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
+use crate::panic_message::panic_message;
 
-/// One batch to run.
+/// A batch to run.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) module: ModuleId,
@@ -22,13 +23,13 @@ pub(crate) struct Job {
     pub(crate) items: Vec<Item>,
 }
 
-/// A batch that came back.
+/// How a batch ended.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct BatchResult {
     pub(crate) slot: SlotId,
     pub(crate) module: ModuleId,
     pub(crate) batch: BatchId,
-    /// How long it had the slot, from being taken up to its decoded outputs.
+    /// How long it had the slot, until its outputs were decoded.
     pub(crate) took: Span,
     pub(crate) steps: StepTimes,
     /// Whether it was lost with a partition worker, and may run again.
@@ -44,26 +45,26 @@ pub(crate) struct StepTimes {
     pub(crate) decoded: Span,
 }
 
-/// Whom a worker answers: called on its thread.
-pub(crate) type Answer = Box<dyn Fn(Ran) + Send>;
+/// Sends a result to its module; called on the thread of the worker.
+pub(crate) type BatchDoneSender = Box<dyn Fn(BatchResult) + Send>;
 
 /// A model as a worker sees it.
 #[derive(Clone)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedModel {
     pub(crate) model: usize,
     pub(crate) name: String,
     pub(crate) device: DeviceKind,
     pub(crate) opener: Arc<dyn Model>,
 }
 
-/// A worker before it begins to answer: its sessions are open.
+/// A worker before its thread starts: its sessions are open.
 pub(crate) struct Worker {
     slot: SlotId,
     clock: Clock,
-    sessions: BTreeMap<usize, (Placed, Option<Box<dyn Session>>)>,
+    sessions: BTreeMap<usize, (PlacedModel, Option<Box<dyn Session>>)>,
 }
 
-/// The other end of a worker.
+/// A worker on its thread.
 pub(crate) struct WorkerHandle {
     pub(crate) jobs: Sender<Job>,
     pub(crate) thread: JoinHandle<()>,
@@ -71,7 +72,7 @@ pub(crate) struct WorkerHandle {
 
 impl Worker {
     /// Opens a session of every model that is placed on `slot`.
-    pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<Placed>) -> Result<Self, SessionError> {
+    pub(crate) fn open(slot: SlotId, clock: Clock, placed: Vec<PlacedModel>) -> Result<Self, SessionError> {
         let mut sessions = BTreeMap::new();
         for placed in placed {
             let session = placed.opener.open(placed.device)?;
@@ -100,22 +101,22 @@ impl Worker {
         Ok(times[times.len() / 2])
     }
 
-    /// Lets it work on a thread of its own until its channel closes.
-    pub(crate) fn start(mut self, answer: Answer) -> std::io::Result<WorkerHandle> {
+    /// Runs jobs on a thread of its own until the channel closes.
+    pub(crate) fn start(mut self, on_done: BatchDoneSender) -> std::io::Result<WorkerHandle> {
         let (jobs, queue) = bounded(1);
         let name = format!("weir-slot-{}", self.slot.0);
         let thread = std::thread::Builder::new()
             .name(name)
-            .spawn(move || self.work(&queue, &answer))?;
+            .spawn(move || self.serve(&queue, &on_done))?;
         Ok(WorkerHandle { jobs, thread })
     }
 
-    fn work(&mut self, queue: &Receiver<Job>, answer: &Answer) {
+    fn serve(&mut self, queue: &Receiver<Job>, on_done: &BatchDoneSender) {
         for job in queue {
             let began = self.clock.now();
             let mut steps = StepTimes::default();
             let result = self.run(&job, &mut steps);
-            // Items hold frames: let go of them before anybody is told that the batch is done.
+            // Items hold frames: dropped before the result is sent.
             let Job {
                 module,
                 model,
@@ -125,11 +126,11 @@ impl Worker {
             drop(items);
             let took = self.clock.now().since(began);
             if result.is_err() {
-                // While the slot still counts as busy, so that the next batch does not wait for it. What cannot be
-                // built now is tried again then, and told then.
+                // While the slot still counts as busy, so that the next batch does not wait for it. A session that
+                // cannot be built now is tried again with the next batch, which reports the error.
                 let _ = self.session(model);
             }
-            answer(Ran {
+            on_done(BatchResult {
                 slot: self.slot,
                 module,
                 batch,
@@ -145,7 +146,7 @@ impl Worker {
         let clock = self.clock;
         let session = self.session(job.model)?;
         let mut last = clock.now();
-        let mut lap = |step| {
+        let mut on_step = |step| {
             let now = clock.now();
             let span = now.since(last);
             last = now;
@@ -155,24 +156,20 @@ impl Worker {
                 Step::Decoded => steps.decoded += span,
             }
         };
-        let ran = catch_unwind(AssertUnwindSafe(|| session.run(&job.items, &mut lap)));
+        let ran = catch_unwind(AssertUnwindSafe(|| session.run(&job.items, &mut on_step)));
         let reason = match ran {
             Ok(Ok(inferences)) if inferences.len() == job.items.len() => return Ok(inferences),
             Ok(Ok(inferences)) => {
-                format!(
-                    "{} inferences came back for {} items",
-                    inferences.len(),
-                    job.items.len()
-                )
+                format!("{} inferences for {} items", inferences.len(), job.items.len())
             }
             Ok(Err(error)) => error.to_string(),
-            Err(panic) => format!("the session panicked: {}", words(panic.as_ref())),
+            Err(panic) => format!("the session panicked: {}", panic_message(panic.as_ref())),
         };
         self.discard(job.model);
         Err(reason)
     }
 
-    /// The session of `model`, built anew where the last batch cost it.
+    /// The session of `model`, built again where the last batch discarded it.
     fn session(&mut self, model: usize) -> Result<&mut Box<dyn Session>, String> {
         let (placed, session) = self
             .sessions
@@ -180,11 +177,11 @@ impl Worker {
             .ok_or("the model is not placed on this slot")?;
         if session.is_none() {
             let opened = catch_unwind(AssertUnwindSafe(|| placed.opener.open(placed.device)));
-            let fresh = opened
-                .map_err(|panic| words(panic.as_ref()))?
+            let rebuilt = opened
+                .map_err(|panic| panic_message(panic.as_ref()))?
                 .map_err(|error| error.to_string())?;
-            tracing::info!(slot = self.slot.0, model = %placed.name, "session built anew");
-            *session = Some(fresh);
+            tracing::info!(slot = self.slot.0, model = %placed.name, "session built again");
+            *session = Some(rebuilt);
         }
         session.as_mut().ok_or_else(|| "no session".to_owned())
     }
@@ -196,11 +193,4 @@ impl Worker {
             let _ = catch_unwind(AssertUnwindSafe(move || drop(broken)));
         }
     }
-}
-
-/// What a panic said.
-pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
 }

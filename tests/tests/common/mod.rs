@@ -47,7 +47,7 @@ pub(crate) fn assemble(graph: Graph, mut parts: Parts) -> Assembly {
         Some(parts.swap_remove(at).1)
     }
     Assembly {
-        spread: None,
+        partitioning: None,
         sources: graph
             .sources()
             .iter()

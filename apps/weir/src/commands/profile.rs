@@ -12,7 +12,7 @@ use comfy_table::CellAlignment;
 use weir_flow::{DeviceKind, Model};
 use weir_graph::DeviceClass;
 use weir_operators::LoadRequest;
-use weir_runtime::{Measured, measure};
+use weir_runtime::{MeasuredProfile, measure_profile};
 use weir_types::Span;
 
 use crate::args::Profile;
@@ -63,7 +63,7 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         .skip(1)
         .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     for subject in &subjects {
-        let measured = measure(&subject.model, subject.device, &subject.batches, RUNS)
+        let measured = measure_profile(&subject.model, subject.device, &subject.batches, RUNS)
             .map_err(|error| UserError::new(error.to_string()))?;
         for (size, span) in &measured.points {
             let ms = span.micros() as f64 / 1e3;
@@ -168,7 +168,7 @@ fn sizes(asked: &[u32], default: &[u32]) -> Vec<u32> {
 }
 
 /// Writes what the key `profile` of a model reads.
-fn write(path: &Path, name: &str, measured: &Measured) -> anyhow::Result<()> {
+fn write(path: &Path, name: &str, measured: &MeasuredProfile) -> anyhow::Result<()> {
     let mut text =
         format!("# {name}, measured by weir profile: batch size and median duration.\n\n[durations]\n");
     for (size, span) in &measured.points {

@@ -1,147 +1,69 @@
-//! The egress: where requests end. It keeps the ledger, lets results of a stream leave in frame order, and hands
+//! The egress: where requests end. It keeps the ledger, releases the results of a stream in frame order, and passes
 //! deliveries to the sinks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler, Message};
+use actix::{Actor, Context, Handler};
 use tokio::sync::oneshot;
 use weir_flow::{Delivery, Notice, SourceCounts, StreamState};
-use weir_policy::{HealthTracker, Join, Ledger, ModuleStats, Outcome, ReorderBuffer, RunStats, StreamHealth};
-use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId, Timestamp};
+use weir_policy::{HealthTracker, Join, Ledger, Outcome, ReorderBuffer, RunStats, StreamHealth};
+use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
+use super::messages::{
+    Abandon, Arrived, Completed, Dropped, FrameInfo, Spent, StatsReported, StreamEnded, StreamStateChanged,
+};
+use crate::admission::StreamPermit;
 use crate::clock::Clock;
-use crate::gate::Pass;
-use crate::label::label;
-use crate::layout::Shown;
+use crate::objects::assemble_objects;
 use crate::progress::Progress;
-use crate::request::{Parcel, Request};
-use crate::sink;
-use crate::source::Refusal;
+use crate::request::RequestBranch;
+use crate::routes::SinkView;
+use crate::sink::SinkHandle;
 use crate::telemetry;
 
-/// A request was sent.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Opened {
-    pub(crate) request: RequestId,
-    pub(crate) stream: StreamId,
-    pub(crate) frame: FrameInfo,
-    /// Why it ends at once, where the gate did not let it in.
-    pub(crate) refused: Option<(DropReason, Refusal)>,
-}
-
-/// What is said of a frame that is not delivered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FrameInfo {
-    /// Its number.
-    pub(crate) index: u64,
-    /// Its media time in milliseconds.
-    pub(crate) pts_ms: f64,
-    /// When it arrived.
-    pub(crate) sent_at: Timestamp,
-}
-
-/// A parcel came out of a last module.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Completed(pub(crate) Parcel);
-
-/// A request was let go.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Dropped {
-    pub(crate) request: Arc<Request>,
-    pub(crate) module: Option<ModuleId>,
-    pub(crate) reason: DropReason,
-}
-
-/// Device time went into a request.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Spent {
-    pub(crate) request: RequestId,
-    pub(crate) module: ModuleId,
-    pub(crate) span: Span,
-}
-
-/// A stream is in another state now, or is down for another reason.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct StreamStateChanged {
-    pub(crate) stream: StreamId,
-    pub(crate) state: StreamState,
-    /// Since when: of a stream that is down, when its last frame came.
-    pub(crate) since: Timestamp,
-    /// Whether it is down though it was connected: it sent nothing.
-    pub(crate) silent: bool,
-}
-
-/// A stream sends no more.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct StreamEnded {
-    pub(crate) stream: StreamId,
-    pub(crate) counts: SourceCounts,
-    /// Frames that were older than the SLO when they came.
-    pub(crate) stale: u64,
-    pub(crate) error: Option<String>,
-}
-
-/// What is still under way is given up, and who still sends is not waited for.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Abandon;
-
-/// What a module counted, at the end.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Tallied {
-    pub(crate) module: ModuleId,
-    pub(crate) tally: Box<ModuleStats>,
-}
-
-/// Why a frame of a live stream is not delivered that came out after its deadline; other reasons are those of drops.
+/// Why a frame of a live stream is not delivered that was complete after its deadline; other reasons are those of drops.
 const LATE: &str = "late";
 
-/// A sink with what it shows.
-pub(crate) struct SinkLine {
-    pub(crate) line: sink::SinkLine,
-    pub(crate) shown: Shown,
+/// A sink, and what it shows.
+pub(crate) struct SinkRoute {
+    pub(crate) handle: SinkHandle,
+    pub(crate) view: SinkView,
 }
 
 /// How a stream ended.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StreamEnd {
+pub(crate) struct StreamSummary {
     pub(crate) counts: SourceCounts,
     pub(crate) stale: u64,
     pub(crate) error: Option<String>,
     pub(crate) health: StreamHealth,
 }
 
-/// All that the egress knows when the run is over.
+/// What the egress knows when the run is over.
 pub(crate) struct RunEnded {
     pub(crate) ledger: Ledger,
-    pub(crate) tally: RunStats,
-    pub(crate) streams: BTreeMap<StreamId, StreamEnd>,
-    pub(crate) sinks: Vec<sink::SinkLine>,
+    pub(crate) stats: RunStats,
+    pub(crate) streams: BTreeMap<StreamId, StreamSummary>,
+    pub(crate) sinks: Vec<SinkHandle>,
 }
 
 /// What the egress is made from.
 pub(crate) struct EgressSetup {
     pub(crate) clock: Clock,
     pub(crate) slo: Span,
+    /// Names of streams, by id.
     pub(crate) streams: Vec<Arc<str>>,
     /// Names of modules, by id.
     pub(crate) module_names: Vec<Arc<str>>,
-    /// How many last modules a request of each stream comes out of.
-    pub(crate) parts: Vec<u32>,
+    /// By stream: how many modules are the last of a branch.
+    pub(crate) exits: Vec<u32>,
     pub(crate) modules: usize,
-    pub(crate) sinks: Vec<SinkLine>,
+    pub(crate) sinks: Vec<SinkRoute>,
     pub(crate) progress: Arc<Progress>,
-    /// Told once when all streams have ended and nothing is under way.
+    /// Signalled once, when all streams have ended and nothing is in flight.
     pub(crate) idle: oneshot::Sender<()>,
-    /// Told once when all modules have told their tallies.
+    /// Sent once, when all modules have reported their counts.
     pub(crate) ended: oneshot::Sender<RunEnded>,
 }
 
@@ -150,25 +72,25 @@ pub(crate) struct Egress {
     slo: Span,
     names: Vec<Arc<str>>,
     module_names: Vec<Arc<str>>,
-    parts: Vec<u32>,
+    exits: Vec<u32>,
     modules: usize,
-    sinks: Vec<SinkLine>,
+    sinks: Vec<SinkRoute>,
     progress: Arc<Progress>,
     idle: Option<oneshot::Sender<()>>,
     ended: Option<oneshot::Sender<RunEnded>>,
     ledger: Ledger,
-    tally: RunStats,
-    join: Join<Parcel>,
-    release: ReorderBuffer<Parcel>,
-    stream_ends: BTreeMap<StreamId, StreamEnd>,
+    stats: RunStats,
+    join: Join<RequestBranch>,
+    reorder: ReorderBuffer<RequestBranch>,
+    stream_ends: BTreeMap<StreamId, StreamSummary>,
     health: Vec<HealthTracker>,
-    /// Whether it was said that no stream delivers.
-    said_all_down: bool,
+    /// Whether it was logged that no stream delivers.
+    all_down_logged: bool,
     /// Whether any sink is to be given notices.
     wants_notices: bool,
     /// Frames of requests in flight, where notices are wanted.
     frames: BTreeMap<RequestId, FrameInfo>,
-    /// The last state that was said of each stream.
+    /// The last state of each stream that sinks were notified of.
     states: BTreeMap<StreamId, StreamState>,
 }
 
@@ -180,28 +102,28 @@ impl Egress {
             slo: setup.slo,
             names: setup.streams,
             module_names: setup.module_names,
-            parts: setup.parts,
+            exits: setup.exits,
             modules: setup.modules,
-            wants_notices: setup.sinks.iter().any(|sink| sink.line.wants_notices()),
+            wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
             progress: setup.progress,
             idle: Some(setup.idle),
             ended: Some(setup.ended),
             ledger: Ledger::default(),
-            tally: RunStats::default(),
+            stats: RunStats::default(),
             join: Join::default(),
-            release: ReorderBuffer::default(),
+            reorder: ReorderBuffer::default(),
             stream_ends: BTreeMap::new(),
             health,
-            said_all_down: false,
+            all_down_logged: false,
             frames: BTreeMap::new(),
             states: BTreeMap::new(),
         }
     }
 
-    /// Ends a request that came out: in time or late, by the moment of coming out.
-    fn came_out(&mut self, parcel: Parcel) {
-        let request = &parcel.request;
+    /// Ends a request that is complete: in time or late, by now.
+    fn on_completed(&mut self, branch: RequestBranch) {
+        let request = &branch.request;
         if !request.end() {
             return;
         }
@@ -212,83 +134,83 @@ impl Egress {
         if !self.ledger.on_ended(id, outcome) {
             return;
         }
-        self.tally.on_completed(stream, latency);
-        self.progress.came_out(late);
-        telemetry::request_ended(
+        self.stats.on_completed(stream, latency);
+        self.progress.on_completed(late);
+        telemetry::record_request_ended(
             self.name(stream),
             if late { "late" } else { "delivered" },
             Some(latency),
         );
         // A live stream has no use for what is late; an archive wants every frame.
-        let shown = !late || !request.droppable;
+        let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
-        if !shown && let Some(frame) = frame {
-            self.frame_notice(stream, frame, None, LATE, Some(&request.pass));
+        if !is_shown && let Some(frame) = frame {
+            self.send_frame_notice(stream, frame, None, LATE, Some(&request.permit));
         }
-        self.leave(id, stream, shown.then_some(parcel));
+        self.release(id, stream, is_shown.then_some(branch));
     }
 
-    /// A request has ended, with a result or with nothing: what waited for it leaves.
-    fn leave(&mut self, request: RequestId, stream: StreamId, result: Option<Parcel>) {
-        for parcel in self.release.on_ended(stream, request, result) {
-            self.deliver(parcel);
+    /// A request ended, with a result or without: delivers the results that waited for it.
+    fn release(&mut self, request: RequestId, stream: StreamId, result: Option<RequestBranch>) {
+        for branch in self.reorder.on_ended(stream, request, result) {
+            self.deliver(branch);
         }
-        self.look_whether_idle();
+        self.signal_if_idle();
     }
 
-    fn deliver(&mut self, Parcel { request, evidence }: Parcel) {
+    fn deliver(&mut self, RequestBranch { request, evidence }: RequestBranch) {
         let latency = self.clock.now().since(request.sent_at);
-        let mut made: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
-        let of_stream = |sink: &&mut SinkLine| sink.shown.streams.contains(&request.stream.0);
+        let mut deliveries: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
+        let of_stream = |sink: &&mut SinkRoute| sink.view.streams.contains(&request.stream.0);
         for sink in self.sinks.iter_mut().filter(of_stream) {
-            let known = made
+            let existing = deliveries
                 .iter()
-                .find(|(shown, _)| *shown == sink.shown.modules)
+                .find(|(view, _)| *view == sink.view.modules)
                 .map(|(_, delivery)| Arc::clone(delivery));
-            let delivery = known.unwrap_or_else(|| {
+            let delivery = existing.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
                     stream: Arc::clone(&self.names[request.stream.index()]),
                     frame: Arc::clone(&request.frame),
                     time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
                     late: latency > self.slo,
-                    objects: label(&evidence, &sink.shown.modules),
+                    objects: assemble_objects(&evidence, &sink.view.modules),
                 });
-                made.push((sink.shown.modules.clone(), Arc::clone(&delivery)));
+                deliveries.push((sink.view.modules.clone(), Arc::clone(&delivery)));
                 delivery
             });
-            sink.line.take(&delivery, &request.pass);
+            sink.handle.send_delivery(&delivery, &request.permit);
         }
     }
 
-    fn dropped(
+    fn on_dropped(
         &mut self,
         request: RequestId,
         stream: StreamId,
         module: Option<ModuleId>,
         reason: DropReason,
-        pass: Option<&Arc<Pass>>,
+        permit: Option<&Arc<StreamPermit>>,
     ) {
         self.join.cancel(request);
         if !self.ledger.on_ended(request, Outcome::Dropped(module, reason)) {
             return;
         }
         if let Some(frame) = self.frames.remove(&request) {
-            self.frame_notice(stream, frame, module, reason.name(), pass);
+            self.send_frame_notice(stream, frame, module, reason.name(), permit);
         }
-        self.progress.dropped();
-        telemetry::request_ended(self.name(stream), reason.name(), None);
-        self.leave(request, stream, None);
+        self.progress.on_dropped();
+        telemetry::record_request_ended(self.name(stream), reason.name(), None);
+        self.release(request, stream, None);
     }
 
-    /// Says that a frame will not be delivered.
-    fn frame_notice(
+    /// Notifies sinks of a frame that is not delivered.
+    fn send_frame_notice(
         &mut self,
         stream: StreamId,
         frame: FrameInfo,
         module: Option<ModuleId>,
         reason: &'static str,
-        pass: Option<&Arc<Pass>>,
+        permit: Option<&Arc<StreamPermit>>,
     ) {
         let notice = Notice::Dropped {
             stream: self.name(stream).into(),
@@ -298,11 +220,11 @@ impl Egress {
             module: module.and_then(|module| self.module_names.get(module.index()).cloned()),
             reason,
         };
-        self.notice(stream, notice, pass);
+        self.send_notice(stream, notice, permit);
     }
 
-    /// Says that a stream is in another state, once.
-    fn stream_state(&mut self, stream: StreamId, state: StreamState) {
+    /// Notifies sinks of another state of a stream, once.
+    fn publish_stream_state(&mut self, stream: StreamId, state: StreamState) {
         if !self.wants_notices || self.states.get(&stream) == Some(&state) {
             return;
         }
@@ -312,15 +234,15 @@ impl Egress {
             state,
             time_ms: self.clock.utc_ms(self.clock.now()),
         };
-        self.notice(stream, notice, None);
+        self.send_notice(stream, notice, None);
     }
 
-    fn notice(&mut self, stream: StreamId, notice: Notice, pass: Option<&Arc<Pass>>) {
+    fn send_notice(&mut self, stream: StreamId, notice: Notice, permit: Option<&Arc<StreamPermit>>) {
         let notice = Arc::new(notice);
-        let wanting =
-            |sink: &&mut SinkLine| sink.line.wants_notices() && sink.shown.streams.contains(&stream.0);
-        for sink in self.sinks.iter_mut().filter(wanting) {
-            sink.line.take_notice(&notice, pass);
+        let wants =
+            |sink: &&mut SinkRoute| sink.handle.wants_notices() && sink.view.streams.contains(&stream.0);
+        for sink in self.sinks.iter_mut().filter(wants) {
+            sink.handle.send_notice(&notice, permit);
         }
     }
 
@@ -328,13 +250,13 @@ impl Egress {
         self.names.get(stream.index()).map_or("?", |name| name)
     }
 
-    fn look_whether_idle(&mut self) {
+    fn signal_if_idle(&mut self) {
         let all_ended = self.stream_ends.len() == self.names.len();
         if all_ended
             && self.ledger.total().in_flight == 0
             && let Some(idle) = self.idle.take()
         {
-            // Nobody listens where the run was abandoned meanwhile.
+            // There is no receiver where the run failed meanwhile.
             let _ = idle.send(());
         }
     }
@@ -344,24 +266,24 @@ impl Actor for Egress {
     type Context = Context<Self>;
 }
 
-impl Handler<Opened> for Egress {
+impl Handler<Arrived> for Egress {
     type Result = ();
 
-    fn handle(&mut self, opened: Opened, _context: &mut Self::Context) {
-        let Opened {
+    fn handle(&mut self, arrived: Arrived, _context: &mut Self::Context) {
+        let Arrived {
             request,
             stream,
             frame,
-            refused,
-        } = opened;
+            rejected,
+        } = arrived;
         if self.wants_notices {
             self.frames.insert(request, frame);
         }
         self.ledger.on_arrived(request, stream);
-        self.release.on_sent(stream, request);
-        self.progress.arrived(stream);
-        if let Some((reason, _)) = refused {
-            self.dropped(request, stream, None, reason, None);
+        self.reorder.on_sent(stream, request);
+        self.progress.on_arrived(stream);
+        if let Some((reason, _)) = rejected {
+            self.on_dropped(request, stream, None, reason, None);
         }
     }
 }
@@ -369,21 +291,21 @@ impl Handler<Opened> for Egress {
 impl Handler<Completed> for Egress {
     type Result = ();
 
-    fn handle(&mut self, Completed(parcel): Completed, _context: &mut Self::Context) {
-        if parcel.request.has_ended() {
+    fn handle(&mut self, Completed(branch): Completed, _context: &mut Self::Context) {
+        if branch.request.has_ended() {
             return;
         }
-        let of = self
-            .parts
-            .get(parcel.request.stream.index())
+        let exits = self
+            .exits
+            .get(branch.request.stream.index())
             .copied()
             .unwrap_or(1);
-        let request = parcel.request.id;
-        let whole = self.join.on_branch(request, of, parcel, |whole, part| {
-            whole.evidence.merge(&part.evidence)
+        let request = branch.request.id;
+        let joined = self.join.on_branch(request, exits, branch, |joined, branch| {
+            joined.evidence.merge(&branch.evidence)
         });
-        if let Some(parcel) = whole {
-            self.came_out(parcel);
+        if let Some(branch) = joined {
+            self.on_completed(branch);
         }
     }
 }
@@ -397,7 +319,7 @@ impl Handler<Dropped> for Egress {
             module,
             reason,
         } = dropped;
-        self.dropped(request.id, request.stream, module, reason, Some(&request.pass));
+        self.on_dropped(request.id, request.stream, module, reason, Some(&request.permit));
     }
 }
 
@@ -429,13 +351,13 @@ impl Handler<StreamStateChanged> for Egress {
             StreamState::Down { reason } => health.on_down(reason, changed.silent, changed.since),
             StreamState::Ended { .. } => health.on_ended(),
         }
-        if !self.said_all_down && self.health.iter().all(HealthTracker::is_down) {
-            self.said_all_down = true;
+        if !self.all_down_logged && self.health.iter().all(HealthTracker::is_down) {
+            self.all_down_logged = true;
             tracing::error!(
                 "no source delivers; they are tried again until the run is stopped or its duration is over"
             );
         }
-        self.stream_state(changed.stream, changed.state);
+        self.publish_stream_state(changed.stream, changed.state);
     }
 }
 
@@ -449,18 +371,18 @@ impl Handler<StreamEnded> for Egress {
             stale,
             error,
         } = ended;
-        self.progress.stream_ended(stream);
+        self.progress.on_stream_ended(stream);
         if !matches!(self.states.get(&stream), Some(StreamState::Ended { .. })) {
-            self.stream_state(stream, StreamState::Ended { error: error.clone() });
+            self.publish_stream_state(stream, StreamState::Ended { error: error.clone() });
         }
-        let end = StreamEnd {
+        let end = StreamSummary {
             counts,
             stale,
             error,
             health: StreamHealth::default(),
         };
         self.stream_ends.insert(stream, end);
-        self.look_whether_idle();
+        self.signal_if_idle();
     }
 }
 
@@ -469,30 +391,30 @@ impl Handler<Abandon> for Egress {
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
         for (request, stream) in self.ledger.open_requests() {
-            self.dropped(request, stream, None, DropReason::Stopped, None);
+            self.on_dropped(request, stream, None, DropReason::Stopped, None);
         }
         for stream in (0..self.names.len() as u32).map(StreamId) {
-            self.stream_ends.entry(stream).or_insert_with(|| StreamEnd {
+            self.stream_ends.entry(stream).or_insert_with(|| StreamSummary {
                 error: Some("its source did not stop when it was asked to".to_owned()),
-                ..StreamEnd::default()
+                ..StreamSummary::default()
             });
         }
-        self.look_whether_idle();
+        self.signal_if_idle();
     }
 }
 
-impl Handler<Tallied> for Egress {
+impl Handler<StatsReported> for Egress {
     type Result = ();
 
-    fn handle(&mut self, Tallied { module, tally }: Tallied, _context: &mut Self::Context) {
-        self.tally.modules.insert(module, *tally);
-        if self.tally.modules.len() < self.modules {
+    fn handle(&mut self, StatsReported { module, stats }: StatsReported, _context: &mut Self::Context) {
+        self.stats.modules.insert(module, *stats);
+        if self.stats.modules.len() < self.modules {
             return;
         }
         if let Some(ended) = self.ended.take() {
             let sinks = std::mem::take(&mut self.sinks)
                 .into_iter()
-                .map(|sink| sink.line)
+                .map(|sink| sink.handle)
                 .collect();
             let now = self.clock.now();
             let mut streams = std::mem::take(&mut self.stream_ends);
@@ -507,7 +429,7 @@ impl Handler<Tallied> for Egress {
             }
             let _ = ended.send(RunEnded {
                 ledger: std::mem::take(&mut self.ledger),
-                tally: std::mem::take(&mut self.tally),
+                stats: std::mem::take(&mut self.stats),
                 streams,
                 sinks,
             });

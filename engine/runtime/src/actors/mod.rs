@@ -1,22 +1,24 @@
-//! The actors that carry control. All live on one thread, so what they tell each other arrives in the order of telling;
-//! frames are decoded, models run and files written on threads of their own, which tell these actors facts.
+//! The actors that carry control. All live on one thread, so messages between them arrive in the order of sending; frames
+//! are decoded, models run and files written on threads of their own, which send these actors events.
 //!
-//! An actix mailbox is a FIFO whose bound is soft: it is only the wire. What bounds it is the number of requests under
-//! way (see `gate`), since every message is about one of them, about a batch on a slot, or a tick.
+//! An actix mailbox is a FIFO whose bound is soft: it only transports. What bounds it is the number of requests in flight
+//! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.
 
 #[cfg(test)]
 mod burst;
 mod egress;
+mod messages;
 mod module;
 mod reservations;
 mod slots;
 mod supervisor;
 
-pub(crate) use egress::{
-    Abandon, Completed, Egress, EgressSetup, FrameInfo, Opened, RunEnded, SinkLine, StreamEnded,
-    StreamStateChanged,
+pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
+pub(crate) use messages::{
+    Abandon, Arrived, BatchDone, Completed, ConnectModules, Deliver, FrameInfo, ModuleRef,
+    ReportReservations, ReportStats, StreamEnded, StreamStateChanged, SwitchPlan,
 };
-pub(crate) use module::{BatchBack, Deliver, Laid, ModuleActor, ModuleSetup, TellTally, Wire};
-pub(crate) use reservations::{Replan, ReservationActor, ReservationSetup, TellReservations, Told, spec_of};
-pub(crate) use slots::{Modules, SlotActor};
+pub(crate) use module::{ActorRefs, Connect, ModuleActor, ModuleSetup};
+pub(crate) use reservations::{ReservationActor, ReservationSetup};
+pub(crate) use slots::SlotActor;
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

@@ -1,36 +1,26 @@
-//! The reservation actor: drives the policy's `Slots` with what modules tell it, and tells them what it grants.
+//! The slot actor: passes what modules bid to the policy's arbiter `Slots`, and what it grants back to them.
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use actix::{Actor, AsyncContext, Context, Handler, Message};
 use weir_policy::{ModuleEvent, SlotEffect, SlotEvent, Slots};
 
-use super::module::{Fact, ModuleActor};
+use super::messages::{ArbiterEvent, ConnectModules, ModuleRef, PolicyEvent};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
-use crate::telemetry::TICK;
+use crate::telemetry::TICK_INTERVAL;
 
-/// A fact for the arbiter.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct SlotFact(pub(crate) SlotEvent);
-
-/// Sent by the actor to itself: all facts of a burst are in.
+/// Sent by the actor to itself: all events of a burst are in.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Decide;
-
-/// The modules are there: their addresses, by id.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Modules(pub(crate) Vec<Addr<ModuleActor>>);
 
 pub(crate) struct SlotActor {
     slots: Slots,
     clock: Clock,
     recorder: Option<Recorder>,
-    modules: Vec<Addr<ModuleActor>>,
-    facts: Vec<SlotEvent>,
+    modules: Vec<ModuleRef>,
+    events: Vec<SlotEvent>,
     effects: Vec<SlotEffect>,
-    deciding: bool,
+    decide_pending: bool,
 }
 
 impl SlotActor {
@@ -40,49 +30,49 @@ impl SlotActor {
             clock,
             recorder,
             modules: Vec::new(),
-            facts: Vec::new(),
+            events: Vec::new(),
             effects: Vec::new(),
-            deciding: false,
+            decide_pending: false,
         }
     }
 
-    fn fact(&mut self, fact: SlotEvent, context: &mut Context<Self>) {
-        self.facts.push(fact);
-        if !self.deciding {
-            self.deciding = true;
+    fn on_event(&mut self, event: SlotEvent, context: &mut Context<Self>) {
+        self.events.push(event);
+        if !self.decide_pending {
+            self.decide_pending = true;
             context.notify(Decide);
         }
     }
 
     fn decide(&mut self) {
-        self.deciding = false;
+        self.decide_pending = false;
         let now = self.clock.now();
-        let facts = std::mem::take(&mut self.facts);
-        self.tell_owners(&facts);
-        self.slots.step(facts.iter().copied(), now, &mut self.effects);
+        let events = std::mem::take(&mut self.events);
+        self.notify_modules(&events);
+        self.slots.step(events.iter().copied(), now, &mut self.effects);
         if let Some(recorder) = &self.recorder {
-            recorder.slots(now, &facts, &self.effects);
+            recorder.record_slots_step(now, &events, &self.effects);
         }
         for effect in self.effects.drain(..) {
             let (module, event) = ModuleEvent::from_slots(effect);
-            if let Some(address) = self.modules.get(module.index()) {
-                address.do_send(Fact(event));
+            if let Some(module) = self.modules.get(module.index()) {
+                module.events.do_send(PolicyEvent(event));
             }
         }
     }
 }
 
 impl SlotActor {
-    /// Modules with a pool of their own ask for nothing, so they are told themselves which of their slots are there.
-    fn tell_owners(&self, facts: &[SlotEvent]) {
-        for fact in facts {
-            let event = match *fact {
+    /// Modules that own their slots never bid, so they are informed of slots that go down and up themselves.
+    fn notify_modules(&self, events: &[SlotEvent]) {
+        for event in events {
+            let event = match *event {
                 SlotEvent::Down { slot } => ModuleEvent::SlotDown { slot },
                 SlotEvent::Up { slot } => ModuleEvent::SlotUp { slot },
                 _ => continue,
             };
             for module in &self.modules {
-                module.do_send(Fact(event.clone()));
+                module.events.do_send(PolicyEvent(event.clone()));
             }
         }
     }
@@ -92,17 +82,17 @@ impl Actor for SlotActor {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        context.run_interval(duration(TICK), |actor, context| {
-            actor.fact(SlotEvent::Tick, context)
+        context.run_interval(duration(TICK_INTERVAL), |actor, context| {
+            actor.on_event(SlotEvent::Tick, context)
         });
     }
 }
 
-impl Handler<SlotFact> for SlotActor {
+impl Handler<ArbiterEvent> for SlotActor {
     type Result = ();
 
-    fn handle(&mut self, fact: SlotFact, context: &mut Self::Context) {
-        self.fact(fact.0, context);
+    fn handle(&mut self, ArbiterEvent(event): ArbiterEvent, context: &mut Self::Context) {
+        self.on_event(event, context);
     }
 }
 
@@ -114,10 +104,10 @@ impl Handler<Decide> for SlotActor {
     }
 }
 
-impl Handler<Modules> for SlotActor {
+impl Handler<ConnectModules> for SlotActor {
     type Result = ();
 
-    fn handle(&mut self, modules: Modules, _context: &mut Self::Context) {
-        self.modules = modules.0;
+    fn handle(&mut self, ConnectModules(modules): ConnectModules, _context: &mut Self::Context) {
+        self.modules = modules;
     }
 }

@@ -1,20 +1,24 @@
-//! Models that are cut: the partition workers, which part goes where, and the threads at a model's two ends.
+//! Partitioned models: their partition workers, the plan in force, and the threads before the first and after the last
+//! partition of a model.
 //!
 //! ```text
-//! module actor ──Dispatch──► reservation actor ──► front: prepare ──► client ──► workers
-//!      ▲                          ▲   │                                             │
-//!      └────────── back: decode ◄─┼───┘◄──────────── Used, Done, Failed ────────────┘
+//! module actor ──Dispatch──► reservation actor ──► preprocess ──► client ──► workers
+//!      ▲                          ▲   │                                        │
+//!      └───────── postprocess ◄───┼───┘◄───────── Used, Done, Failed ──────────┘
 //! ```
 
-mod back;
-mod front;
-mod layout;
-mod parts;
-mod post;
+mod active_plan;
+mod event_relay;
+mod partitions;
+mod postprocess;
+mod preprocess;
+mod setup;
+mod share_assignment;
 mod start;
 
-pub(crate) use back::{Back, Through};
-pub(crate) use front::{Front, Going};
-pub(crate) use layout::Lanes;
-pub(crate) use post::Post;
-pub(crate) use start::{Fleet, Planned};
+pub(crate) use active_plan::ActivePlan;
+pub(crate) use event_relay::WorkerEvent;
+pub(crate) use postprocess::{FinishedBatch, Postprocessor};
+pub(crate) use preprocess::{OutboundBatch, Preprocessor};
+pub(crate) use setup::PartitionSetup;
+pub(crate) use share_assignment::{MAX_PIPELINE_SLOTS, PipelineSlots};

@@ -1,131 +1,51 @@
-//! The beginning of a run on partition workers: those of this process are started, all are called, and every part is
-//! loaded before the first frame comes.
+//! The start of a run on partition workers: those of this process are started, all are connected, and every partition is
+//! loaded before the first frame arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_flow::{DeviceKind, Divided, PartLoader, StopFlag};
+use weir_flow::{DeviceKind, PartLoader, StopFlag};
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::wire::{Address, PartId};
 use weir_partition::{
     Client, ClientOptions, Emulation, Event, Hops, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
 };
-use weir_planner::{ModelPlan, Plan};
-use weir_types::ShareId;
-use weir_types::{ModuleId, Span};
+use weir_types::Span;
 
-use super::Post;
-use super::layout::{Lanes, Seats, lanes};
-use super::parts::Parts;
+use super::active_plan::ActivePlan;
+use super::event_relay::EventRelay;
 use crate::assembly::RunError;
 use crate::clock::{Clock, duration};
 
-/// How long workers may take to be there with all their parts.
-const PATIENCE: Span = Span::from_secs(30);
+/// How long workers may take to be up with all their partitions loaded.
+const START_TIMEOUT: Span = Span::from_secs(30);
 
-/// How long a worker that does not answer is waited for, where the others would do.
-const ABSENCE: Span = Span::from_secs(3);
+/// How long a worker that does not answer is waited for where the others suffice.
+const ABSENT_TIMEOUT: Span = Span::from_secs(3);
 
-/// How often it is looked whether they are.
-const LOOK_UP: Duration = Duration::from_millis(10);
-
-/// A plan with what it needs of the models.
-#[derive(Clone)]
-pub(crate) struct Planned {
-    /// Plans of a run are numbered from 1.
-    pub(crate) number: u64,
-    pub(crate) plan: Plan,
-    /// The planned model of each module that has one.
-    pub(crate) modules: Vec<(ModuleId, String)>,
-    pub(crate) models: BTreeMap<ModuleId, Arc<dyn Divided>>,
-    pub(crate) seats: Seats,
-    pub(crate) parts: Parts,
-}
-
-impl Planned {
-    /// Lays out `plan` on the workers of `graph` and cuts the models; parts are numbered from `first` on.
-    pub(crate) fn new(
-        graph: &Graph,
-        plan: Plan,
-        modules: Vec<(ModuleId, String)>,
-        models: BTreeMap<ModuleId, Arc<dyn Divided>>,
-        (number, first): (u64, u32),
-    ) -> Result<Self, String> {
-        let seats = Seats::of(graph, &plan, &modules)?;
-        let emulated: Vec<bool> = graph.workers().iter().map(|worker| worker.emulated).collect();
-        let parts =
-            Parts::cut(&seats, &models, &emulated, (number, first)).map_err(|error| error.to_string())?;
-        Ok(Self {
-            number,
-            plan,
-            modules,
-            models,
-            seats,
-            parts,
-        })
-    }
-
-    /// The same models by another plan.
-    pub(crate) fn replanned(&self, graph: &Graph, plan: Plan) -> Result<Self, String> {
-        let next = (self.number + 1, self.parts.next());
-        Self::new(graph, plan, self.modules.clone(), self.models.clone(), next)
-    }
-
-    /// Whether every stage has a worker that is there; the first that has none where not.
-    pub(crate) fn covered(&self, up: &BTreeMap<WorkerId, WorkerInfo>) -> Result<(), String> {
-        for stage in self
-            .seats
-            .cluster
-            .pipelines
-            .iter()
-            .flat_map(|pipeline| &pipeline.stages)
-        {
-            let there = |share: &ShareId| up.contains_key(&self.seats.seats[share.index()].0);
-            if !stage.shares.iter().any(there) {
-                return Err(format!(
-                    "the stage of blocks {}..{}",
-                    stage.blocks.0, stage.blocks.1
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn model(&self, module: ModuleId) -> Option<&ModelPlan> {
-        let (_, name) = self.modules.iter().find(|(id, _)| *id == module)?;
-        self.plan
-            .solution
-            .models
-            .iter()
-            .find(|model| model.model == *name)
-    }
-
-    /// What a module reckons with; `None` for a module whose model is whole.
-    pub(crate) fn lanes(&self, module: ModuleId) -> Option<Lanes> {
-        lanes(&self.seats, module, self.model(module)?)
-    }
-}
+/// Time between two looks at what they reported.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The workers of a run.
 pub(crate) struct Fleet {
     pub(crate) client: Arc<Client>,
-    /// Those that are there, as they introduced themselves.
-    pub(crate) up: BTreeMap<WorkerId, WorkerInfo>,
-    /// Held for as long as the run lasts.
-    _locals: Vec<Worker>,
+    /// Workers that are up, as they described themselves.
+    pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
+    /// They stop when this is dropped.
+    _local_workers: Vec<Worker>,
 }
 
 impl Fleet {
-    /// Starts and calls all workers and has the parts of `planned` loaded. A worker that does not answer is left to come
-    /// later, where every stage has another.
+    /// Starts and connects all workers and has the partitions of `active` loaded. A worker that does not answer may come up
+    /// later where every stage has another one.
     pub(crate) fn start(
         graph: &Graph,
-        planned: &Planned,
+        active: &ActivePlan,
         loader: Option<&Arc<dyn PartLoader>>,
         clock: Clock,
-        post: &Post,
+        relay: &EventRelay,
         stop: &StopFlag,
     ) -> Result<Self, RunError> {
         let now: Now = Arc::new(move || clock.now());
@@ -134,32 +54,36 @@ impl Fleet {
             locals: locals.clone(),
             ..ClientOptions::default()
         };
-        let told = post.clone();
-        let client = Client::start(options, Arc::clone(&now), Box::new(move |event| told.tell(event)))?;
-        let mut here = Vec::new();
+        let events = relay.clone();
+        let client = Client::start(
+            options,
+            Arc::clone(&now),
+            Box::new(move |event| events.publish(event)),
+        )?;
+        let mut local_workers = Vec::new();
         for (at, node) in graph.workers().iter().enumerate() {
             let id = WorkerId(at as u32);
-            // One that has nothing to do yet may be wanted by another plan.
-            let shares = planned.seats.shares_of(id).max(1);
+            // A worker without a share in this plan may have one in the next.
+            let shares = active.assignment.share_count(id).max(1);
             let address = match &node.address {
                 Some(address) => Address::Tcp(resolve(node, address)?),
                 None => {
-                    let worker = local(node, shares, loader, &locals, &now)?;
+                    let worker = start_local(node, shares, loader, &locals, &now)?;
                     let address = worker.address();
-                    here.push(worker);
+                    local_workers.push(worker);
                     address
                 }
             };
-            for (_, load) in planned.parts.loads.iter().filter(|(worker, _)| *worker == id) {
+            for (_, load) in active.partitions.loads.iter().filter(|(worker, _)| *worker == id) {
                 client.load(id, load.clone());
             }
             client.add(id, address)?;
         }
-        let up = wait(graph, planned, clock, post, stop)?;
+        let available = wait_until_ready(graph, active, clock, relay, stop)?;
         Ok(Self {
             client: Arc::new(client),
-            up,
-            _locals: here,
+            available,
+            _local_workers: local_workers,
         })
     }
 }
@@ -180,7 +104,7 @@ fn resolve(node: &WorkerNode, address: &str) -> Result<std::net::SocketAddr, Run
     )))
 }
 
-fn local(
+fn start_local(
     node: &WorkerNode,
     shares: u32,
     loader: Option<&Arc<dyn PartLoader>>,
@@ -190,7 +114,7 @@ fn local(
     let name = &node.name;
     let loader = loader.ok_or_else(|| {
         RunError::Workers(format!(
-            "worker \"{name}\" is of this process, which cannot run parts of models"
+            "worker \"{name}\" is of this process, which cannot run partitions of models"
         ))
     })?;
     let options = WorkerOptions {
@@ -210,37 +134,37 @@ fn local(
     worker.map_err(|error| RunError::Workers(format!("worker \"{name}\": {error}")))
 }
 
-/// Waits until all are there with their parts, or enough of them after a while.
-fn wait(
+/// Waits until all workers are up with their partitions, or enough of them after [`ABSENT_TIMEOUT`].
+fn wait_until_ready(
     graph: &Graph,
-    planned: &Planned,
+    active: &ActivePlan,
     clock: Clock,
-    post: &Post,
+    relay: &EventRelay,
     stop: &StopFlag,
 ) -> Result<BTreeMap<WorkerId, WorkerInfo>, RunError> {
     let began = clock.now();
-    let mut missing: BTreeSet<(WorkerId, PartId)> = planned
-        .parts
+    let mut missing: BTreeSet<(WorkerId, PartId)> = active
+        .partitions
         .loads
         .iter()
         .map(|(worker, load)| (*worker, load.part))
         .collect();
-    let mut up = BTreeMap::new();
+    let mut available = BTreeMap::new();
     let name = |worker: WorkerId| graph.workers()[worker.0 as usize].name.as_str();
     loop {
-        for event in post.early() {
+        for event in relay.take_buffered() {
             match event {
                 Event::Up { worker, info } => {
-                    check(
+                    check_worker(
                         &graph.workers()[worker.0 as usize],
-                        planned.seats.shares_of(worker),
+                        active.assignment.share_count(worker),
                         &info,
                     )?;
-                    up.insert(worker, info);
+                    available.insert(worker, info);
                 }
                 Event::Down { worker, reason } => {
                     tracing::warn!(worker = name(worker), "worker lost: {reason}");
-                    up.remove(&worker);
+                    available.remove(&worker);
                 }
                 Event::Loaded { worker, part, .. } => {
                     missing.remove(&(worker, part));
@@ -248,7 +172,7 @@ fn wait(
                 Event::NotLoaded { worker, reason, .. } => {
                     let worker = name(worker);
                     return Err(RunError::Workers(format!(
-                        "worker \"{worker}\" cannot load its part: {reason}"
+                        "worker \"{worker}\" cannot load its partition: {reason}"
                     )));
                 }
                 _ => {}
@@ -257,15 +181,15 @@ fn wait(
         let absent: BTreeSet<WorkerId> = missing
             .iter()
             .map(|(worker, _)| *worker)
-            .filter(|worker| !up.contains_key(worker))
+            .filter(|worker| !available.contains_key(worker))
             .collect();
         if missing.iter().all(|(worker, _)| absent.contains(worker)) {
             if absent.is_empty() {
-                return Ok(up);
+                return Ok(available);
             }
             let waited = clock.now().since(began);
-            if waited >= ABSENCE {
-                return planned.covered(&up).map(|()| up).map_err(|stage| {
+            if waited >= ABSENT_TIMEOUT {
+                return active.check_available(&available).map(|()| available).map_err(|stage| {
                     let names: Vec<&str> = absent.iter().map(|worker| name(*worker)).collect();
                     RunError::Workers(format!(
                         "{stage} has no worker: {} did not answer; start weir worker there, or plan without",
@@ -274,18 +198,18 @@ fn wait(
                 });
             }
         }
-        if clock.now().since(began) >= PATIENCE || stop.raised() {
-            let seconds = duration(PATIENCE).as_secs();
+        if clock.now().since(began) >= START_TIMEOUT || stop.raised() {
+            let seconds = duration(START_TIMEOUT).as_secs();
             return Err(RunError::Workers(format!(
                 "the workers were not ready within {seconds} s"
             )));
         }
-        std::thread::sleep(LOOK_UP);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Whether a worker is what the graph says that it is.
-pub(crate) fn check(node: &WorkerNode, shares: u32, info: &WorkerInfo) -> Result<(), RunError> {
+/// Checks a worker against what the graph declares.
+fn check_worker(node: &WorkerNode, shares: u32, info: &WorkerInfo) -> Result<(), RunError> {
     let name = &node.name;
     if info.class != node.class {
         return Err(RunError::Workers(format!(

@@ -1,112 +1,111 @@
-//! Opening a source, and opening it again. A camera has no end: whatever its library calls one is a loss (a killed RTSP
-//! server looks like a regular end), and it is tried again for as long as the run lasts, also where it was never there.
-//! A recording that is not there is an error, one that ends has ended, and one that is looped begins again.
+//! Opening a source, and opening it again. A camera has no end: what its library calls one is a loss (a killed RTSP server
+//! looks like a regular end), and it is tried again for as long as the run lasts, also where it never answered. A
+//! recording that is missing is an error, one that ends has ended, and one that is looped begins again.
 
 use weir_flow::{SourceError, StreamState};
 use weir_policy::{Silence, WaitFor};
 use weir_types::Span;
 
-use super::watch::reason;
-use super::{Position, SourceLine};
+use super::silence::silence_reason;
+use super::{Playback, SourceThread};
 
-/// How often a looped recording that cannot be read is tried again, and how long to wait before each try: doubled from
-/// the first.
-const LOOP_RETRIES: u32 = 6;
-const LOOP_RETRY_FIRST: Span = Span::from_millis(500);
+/// How often a looped recording that cannot be read is tried again; the wait before each try is doubled from the first.
+const MAX_LOOP_RETRIES: u32 = 6;
+const FIRST_LOOP_RETRY_INTERVAL: Span = Span::from_millis(500);
 
-impl SourceLine {
+impl SourceThread {
     /// Plays the source as often as it is to be played.
-    pub(super) fn connect(&self, at: &mut Position) -> Result<(), SourceError> {
+    pub(super) fn connect(&self, playback: &mut Playback) -> Result<(), SourceError> {
         let mut tries = 0;
         loop {
-            let before = at.frames;
-            let ended = self.open_and_play(at);
+            let before = playback.frames;
+            let ended = self.open_and_play(playback);
             if self.stop.raised() {
                 return Ok(());
             }
-            if self.is_camera(at) {
-                self.on_loss(at, ended.err());
+            if self.is_camera(playback) {
+                self.on_loss(playback, ended.err());
                 continue;
             }
-            if at.frames > before {
+            if playback.frames > before {
                 tries = 0;
             }
             let again = match &ended {
-                // What has never given a frame is not there; what has, will perhaps come back.
-                Err(error) if at.frames > 0 && self.repeat => {
+                // What has never given a frame is missing; what has, may be readable again.
+                Err(error) if playback.frames > 0 && self.repeat => {
                     tracing::warn!(stream = %self.name, "{error}; trying again");
                     true
                 }
                 Err(_) => false,
-                Ok(()) => self.repeat && at.frames > 0,
+                Ok(()) => self.repeat && playback.frames > 0,
             };
             if !again {
                 return ended;
             }
-            if at.frames == before {
-                if tries >= LOOP_RETRIES {
+            if playback.frames == before {
+                if tries >= MAX_LOOP_RETRIES {
                     return ended;
                 }
-                self.sleep_until(self.clock.now() + LOOP_RETRY_FIRST * (1 << tries));
+                self.sleep_until(self.clock.now() + FIRST_LOOP_RETRY_INTERVAL * (1 << tries));
                 tries += 1;
             }
         }
     }
 
-    fn open_and_play(&self, at: &mut Position) -> Result<(), SourceError> {
-        let flag = at.watch.flag(&self.stop);
-        at.silence = None;
-        let watch = at.watch.clone();
-        // A recording on a slow disk is waited for; it is the camera that may be silent.
+    fn open_and_play(&self, playback: &mut Playback) -> Result<(), SourceError> {
+        let stop_flag = playback.silence_watch.stop_flag(&self.stop);
+        playback.silence = None;
+        let silence_watch = playback.silence_watch.clone();
+        // A recording on a slow disk is waited for; only a camera can be silent.
         let limit = Some(WaitFor::Opening);
-        let opened = if self.is_camera(at) {
-            watch.within(limit, || self.factory.open(&flag))
+        let opened = if self.is_camera(playback) {
+            silence_watch.run_within(limit, || self.factory.open(&stop_flag))
         } else {
-            let Some(_turn) = self.decoding.openings.take(&self.stop) else {
+            let Some(_turn) = self.decoding.openings.acquire(&self.stop) else {
                 return Ok(());
             };
-            self.factory.open(&flag)
+            self.factory.open(&stop_flag)
         };
-        at.silence = watch.silence();
+        playback.silence = silence_watch.silence();
         let mut source = opened?;
-        let played = self.play(source.as_mut(), at);
-        at.silence = watch.silence();
-        // Taking leave of a server that is gone may take as long as waiting for its frames.
-        let limit = self.is_camera(at).then_some(WaitFor::Frame(Span::ZERO));
-        watch.within(limit, || drop(source));
+        let played = self.play(source.as_mut(), playback);
+        playback.silence = silence_watch.silence();
+        // Closing the connection to a server that is gone may take as long as waiting for its frames.
+        let limit = self.is_camera(playback).then_some(WaitFor::Frame(Span::ZERO));
+        silence_watch.run_within(limit, || drop(source));
         played
     }
 
-    /// Where only the open stream would tell, what is to be read live is taken for a camera.
-    fn is_camera(&self, at: &Position) -> bool {
-        at.endless.unwrap_or(self.droppable && !self.repeat)
+    /// Where that is known only of the open stream, what is to be read live counts as a camera.
+    fn is_camera(&self, playback: &Playback) -> bool {
+        playback.endless.unwrap_or(self.droppable && !self.repeat)
     }
 
-    /// A camera is away: says so, and waits until it is to be tried again.
-    fn on_loss(&self, at: &mut Position, error: Option<SourceError>) {
-        let silence = at.silence.take();
+    /// A camera is down: reports it, and waits until it is to be tried again.
+    fn on_loss(&self, playback: &mut Playback, error: Option<SourceError>) {
+        let silence = playback.silence.take();
         let reason = match (silence, error) {
-            (Some(silence), _) => reason(silence),
+            (Some(silence), _) => silence_reason(silence),
             (None, Some(error)) => error.to_string(),
             (None, None) => "the connection ended".to_owned(),
         };
-        let wait = at.backoff.next_wait();
-        if at.reason.is_none() {
-            at.outages += 1;
-            let words = format!("{reason}; it is tried again until the run ends");
-            // The first outage of a stream is said to whoever watches the run, later ones to whoever reads the log.
-            if at.outages == 1 {
-                tracing::error!(stream = %self.name, "{words}");
+        let wait = playback.backoff.next_wait();
+        if playback.reason.is_none() {
+            playback.outages += 1;
+            let message = format!("{reason}; it is tried again until the run ends");
+            // The first outage of a stream is an error, later ones are warnings.
+            if playback.outages == 1 {
+                tracing::error!(stream = %self.name, "{message}");
             } else {
-                tracing::warn!(stream = %self.name, "{words}");
+                tracing::warn!(stream = %self.name, "{message}");
             }
         } else {
             tracing::debug!(stream = %self.name, "{reason}; next try in {wait}");
         }
-        if at.reason.as_ref() != Some(&reason) {
-            at.reason = Some(reason.clone());
+        if playback.reason.as_ref() != Some(&reason) {
+            playback.reason = Some(reason.clone());
             let silent = matches!(silence, Some(Silence::NoData(_) | Silence::Undecoded(_)));
-            self.report(at, StreamState::Down { reason }, silent);
+            self.report(playback, StreamState::Down { reason }, silent);
         }
         self.sleep_until(self.clock.now() + wait);
     }

@@ -1,13 +1,13 @@
-//! A source's thread: opens the source, keeps the pace of the media, and lets frames in at the gate. It opens the source
-//! again at its end where it is to be looped, and for as long as the run lasts where it is a camera.
+//! The thread of a source: opens the source, keeps the pace of the media, and admits frames as requests. It opens the
+//! source again at its end where that is to be looped, and for as long as the run lasts where it is a camera.
 //!
-//! What it goes by is the policy's: `MediaClock` says when frames are due and how old they are, `SilenceWatch` when a
-//! source is silent, `Backoff` when to try again. [`connect`] opens and opens again, [`play`] reads, waits and sends.
+//! The policy decides: `MediaClock` says when frames are due and how old they are, `SilenceWatch` when a source is silent,
+//! `Backoff` when to try again. [`connect`] opens and opens again, [`play`] reads, waits and sends.
 
 mod connect;
 mod play;
-mod refusals;
-mod watch;
+mod rejections;
+mod silence;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,79 +20,80 @@ use weir_policy::{Backoff, FrameSampler, MediaClock, Silence};
 use weir_types::{Span, StreamId, Timestamp};
 
 use crate::actors::{Egress, ModuleActor, StreamEnded, StreamStateChanged};
+use crate::admission::StreamAdmission;
 use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::decoding::{Decoding, lower_priority};
-use crate::gate::StreamGate;
+use crate::panic_message::panic_message;
 use crate::progress::Progress;
-use crate::worker::words;
-pub(crate) use refusals::{Refusal, Refusals};
-use watch::Watch;
+pub(crate) use rejections::{RejectionLimit, RejectionPermit};
+use silence::SharedSilenceWatch;
 
-/// How long at most the thread sleeps without looking whether it is to stop.
+/// Longest sleep between two looks whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a source's thread works with.
-pub(crate) struct SourceLine {
+/// What the thread of a source works with.
+pub(crate) struct SourceThread {
     pub(crate) stream: StreamId,
     pub(crate) name: String,
     pub(crate) factory: Box<dyn SourceFactory>,
     pub(crate) repeat: bool,
-    /// Frames a second of media time that are taken; `None`: all.
+    /// Frames per second of media time that are taken; `None`: all.
     pub(crate) sample: Option<f64>,
     pub(crate) droppable: bool,
     pub(crate) pace: Pace,
     pub(crate) slo: Span,
-    pub(crate) gate: Arc<StreamGate>,
+    pub(crate) admission: Arc<StreamAdmission>,
     pub(crate) clock: Clock,
     pub(crate) stop: StopFlag,
     pub(crate) decoding: Arc<Decoding>,
-    pub(crate) refusals: Refusals,
+    pub(crate) rejections: RejectionLimit,
     pub(crate) backoff: Backoff,
-    pub(crate) numbers: Arc<AtomicU64>,
+    /// The id of the next request of any stream.
+    pub(crate) next_request: Arc<AtomicU64>,
     pub(crate) egress: Addr<Egress>,
     pub(crate) progress: Arc<Progress>,
-    /// Modules that its frames enter, each with how many parts make a request whole there.
+    /// Modules that its frames enter, each with how many branches make a request complete there.
     pub(crate) entries: Vec<(Addr<ModuleActor>, u32)>,
 }
 
-/// Where a stream stands.
-struct Position {
+/// How far a stream has been played.
+struct Playback {
     media: MediaClock,
-    watch: Watch,
+    silence_watch: SharedSilenceWatch,
     backoff: Backoff,
-    /// Frames that came so far, over all openings.
+    /// Frames that arrived so far, over all openings.
     frames: u64,
-    /// The number that a frame has whose source calls it 0.
+    /// The index of the frame that the open source calls 0.
     first_index: u64,
-    /// The number that comes next.
+    /// The lowest index that the next frame may have.
     next_index: u64,
-    /// How many numbers the last frame was after the one before: more than one where the source leaves some out.
+    /// By how much the index of the last frame exceeded that of the one before: more than 1 where the source leaves some out.
     steps: u64,
-    /// What closed openings counted, and this one so far.
+    /// Counts of earlier openings, and of this one so far.
     closed: SourceCounts,
     counts: SourceCounts,
     sampler: FrameSampler,
     not_sampled: u64,
     /// Discontinuities that the media clock found.
     rebased: u64,
-    /// Frames that were older than the SLO when they came.
+    /// Frames that were older than the SLO when they arrived.
     stale: u64,
-    /// Whether it has no end of its own; `None` while nobody knows.
+    /// Whether it has no end of its own; `None` while that is not known.
     endless: Option<bool>,
-    /// When the last frame came.
+    /// When the last frame arrived.
     last_frame: Timestamp,
-    /// Whether the last state that was reported is that frames come.
+    /// Whether the state that was reported last is that frames arrive.
     running: bool,
-    /// What ended the last opening, where that was silence.
+    /// The silence that ended the last opening, where one did.
     silence: Option<Silence>,
-    /// How often it was away.
+    /// How often it was down.
     outages: u64,
-    /// Why it is away, as reported last.
+    /// Why it is down, as reported last.
     reason: Option<String>,
 }
 
-impl SourceLine {
+impl SourceThread {
     /// Runs until the source ends or the run stops.
     pub(crate) fn run(self) {
         lower_priority();
@@ -100,9 +101,9 @@ impl SourceLine {
             Pace::Times(speed) => Some(speed),
             Pace::Max => None,
         };
-        let mut at = Position {
+        let mut playback = Playback {
             media: MediaClock::new(speed),
-            watch: Watch::new(self.clock),
+            silence_watch: SharedSilenceWatch::new(self.clock),
             backoff: self.backoff.clone(),
             frames: 0,
             first_index: 0,
@@ -121,11 +122,11 @@ impl SourceLine {
             outages: 0,
             reason: None,
         };
-        // The end of a stream must be told whatever happens, or the run would wait for it.
-        let error = match catch_unwind(AssertUnwindSafe(|| self.connect(&mut at))) {
-            // Who is asked to stop while opening says so as an error.
+        // The end of a stream must be reported whatever happens, or the run would wait for it.
+        let error = match catch_unwind(AssertUnwindSafe(|| self.connect(&mut playback))) {
+            // A source that is stopped while it opens returns an error.
             Ok(Err(_)) if self.stop.raised() => None,
-            Ok(Ok(())) if at.frames == 0 && !self.stop.raised() => Some(format!(
+            Ok(Ok(())) if playback.frames == 0 && !self.stop.raised() => Some(format!(
                 "stream {} gave no frame: check what its source names",
                 self.name
             )),
@@ -133,37 +134,37 @@ impl SourceLine {
             Err(panic) => Some(format!(
                 "the source of stream {} panicked after {} frames: {}",
                 self.name,
-                at.frames,
-                words(panic.as_ref())
+                playback.frames,
+                panic_message(panic.as_ref())
             )),
         };
         if let Some(error) = &error {
-            // The report has it, and what ends the run says it.
+            // Debug only: it is in the report, and shown where the run ends.
             tracing::debug!(stream = %self.name, "{error}");
         }
         self.decoding.on_ended(self.stream);
         let stopped = self.stop.raised();
         if !stopped {
-            self.report(&mut at, StreamState::Ended { error: error.clone() }, false);
+            self.report(&mut playback, StreamState::Ended { error: error.clone() }, false);
         }
-        let mut counts = at.closed + at.counts;
-        counts.discontinuities += at.rebased;
-        counts.not_sampled += at.not_sampled;
+        let mut counts = playback.closed + playback.counts;
+        counts.discontinuities += playback.rebased;
+        counts.not_sampled += playback.not_sampled;
         self.egress.do_send(StreamEnded {
             stream: self.stream,
             counts,
-            stale: at.stale,
+            stale: playback.stale,
             error,
         });
     }
 
     /// Reports another state of the stream.
-    fn report(&self, at: &mut Position, state: StreamState, silent: bool) {
-        at.running = state == StreamState::Running;
+    fn report(&self, playback: &mut Playback, state: StreamState, silent: bool) {
+        playback.running = state == StreamState::Running;
         self.egress.do_send(StreamStateChanged {
             stream: self.stream,
             since: match state {
-                StreamState::Down { .. } => at.last_frame,
+                StreamState::Down { .. } => playback.last_frame,
                 StreamState::Running | StreamState::Ended { .. } => self.clock.now(),
             },
             state,
@@ -173,7 +174,7 @@ impl SourceLine {
 
     fn sleep_until(&self, due: Timestamp) {
         while !self.stop.raised() {
-            let left = self.clock.until(due);
+            let left = self.clock.duration_until(due);
             if left.is_zero() {
                 return;
             }

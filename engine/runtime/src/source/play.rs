@@ -1,4 +1,4 @@
-//! Reading a source that is open: each frame has its media time, number and age, waits until it is due, and is sent.
+//! Reading a source that is open: each frame gets its media time, index and age, waits until it is due, and is sent.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,54 +7,57 @@ use weir_flow::{Evidence, Frame, Source, SourceError, StreamState};
 use weir_policy::{FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
-use super::watch::DecodeTurns;
-use super::{Position, SourceLine};
-use crate::actors::{Completed, Deliver, FrameInfo, Opened};
+use super::silence::DecodeTurns;
+use super::{Playback, SourceThread};
+use crate::actors::{Arrived, Completed, Deliver, FrameInfo};
+use crate::admission::StreamPermit;
 use crate::assembly::Pace;
 use crate::clock::thread_time;
-use crate::gate::Pass;
-use crate::request::{Parcel, Request};
+use crate::request::{Request, RequestBranch};
 use crate::telemetry;
 
-impl SourceLine {
+impl SourceThread {
     /// Plays the source once.
-    pub(super) fn play(&self, source: &mut dyn Source, at: &mut Position) -> Result<(), SourceError> {
+    pub(super) fn play(&self, source: &mut dyn Source, playback: &mut Playback) -> Result<(), SourceError> {
         source.limit_decoding(Arc::new(DecodeTurns {
             decoding: Arc::clone(&self.decoding),
-            watch: at.watch.clone(),
+            silence_watch: playback.silence_watch.clone(),
             stop: self.stop.clone(),
         }));
-        at.closed = at.closed + std::mem::take(&mut at.counts);
-        at.first_index = at.next_index;
+        playback.closed = playback.closed + std::mem::take(&mut playback.counts);
+        playback.first_index = playback.next_index;
         let info = source.info();
         let finite = !self.repeat && !info.live;
         let frames = info.frames.filter(|_| finite);
-        self.progress
-            .expects(self.stream, frames.map(|frames| self.sampled(frames, info.fps)));
-        on_facts(source, at);
-        let watch = at.watch.clone();
+        self.progress.set_expected_frames(
+            self.stream,
+            frames.map(|frames| self.sampled_count(frames, info.fps)),
+        );
+        on_source_info(source, playback);
+        let silence_watch = playback.silence_watch.clone();
         let mut first = true;
         while !self.stop.raised() {
             let wait = if first {
                 WaitFor::FirstFrame
             } else {
-                WaitFor::Frame(at.media.interval() * at.steps)
+                WaitFor::Frame(playback.media.interval() * playback.steps)
             };
-            let began = thread_time();
-            let next = watch.within((at.endless == Some(true)).then_some(wait), || source.next());
-            let took = thread_time().saturating_sub(began);
-            at.counts = source.counts();
+            let started = thread_time();
+            let next =
+                silence_watch.run_within((playback.endless == Some(true)).then_some(wait), || source.next());
+            let took = thread_time().saturating_sub(started);
+            playback.counts = source.counts();
             let Some(mut frame) = next? else { break };
             if first {
                 // The rate of some streams is known with their first picture.
-                on_facts(source, at);
+                on_source_info(source, playback);
                 first = false;
             }
-            let time = self.on_frame(&mut frame, at);
-            self.watch_load(&time, took, at);
-            // After the clock and the load, which reckon with every frame that is decoded.
-            if !at.sampler.sample(time.pts_ms) {
-                at.not_sampled += 1;
+            let time = self.on_frame(&mut frame, playback);
+            self.observe_decode_load(&time, took, playback);
+            // After the clock and the load, which count every frame that is decoded.
+            if !playback.sampler.sample(time.pts_ms) {
+                playback.not_sampled += 1;
                 continue;
             }
             if let Some(due) = time.due {
@@ -71,81 +74,81 @@ impl SourceLine {
         Ok(())
     }
 
-    /// How many of so many frames are taken, about.
-    fn sampled(&self, frames: u64, fps: Option<f64>) -> u64 {
+    /// About how many of `frames` are taken.
+    fn sampled_count(&self, frames: u64, fps: Option<f64>) -> u64 {
         match (self.sample, fps) {
             (Some(sample), Some(fps)) if sample < fps => (frames as f64 * sample / fps).ceil() as u64,
             _ => frames,
         }
     }
 
-    /// Gives the frame its number and media time.
-    fn on_frame(&self, frame: &mut Frame, at: &mut Position) -> FrameTime {
+    /// Gives the frame its index and media time.
+    fn on_frame(&self, frame: &mut Frame, playback: &mut Playback) -> FrameTime {
         let now = self.clock.now();
-        let index = (at.first_index + frame.index).max(at.next_index);
-        // Numbers count on over what the source left out.
-        let steps = index - at.next_index + 1;
-        at.steps = steps;
-        let time = at.media.on_frame(frame.pts_ms, steps, now);
-        at.first_index += time.missing;
+        let index = (playback.first_index + frame.index).max(playback.next_index);
+        // Indices count what the source left out.
+        let steps = index - playback.next_index + 1;
+        playback.steps = steps;
+        let time = playback.media.on_frame(frame.pts_ms, steps, now);
+        playback.first_index += time.missing;
         frame.index = index + time.missing;
         frame.pts_ms = time.pts_ms;
-        at.next_index = frame.index + 1;
-        at.frames += 1;
-        at.stale += u64::from(time.age > self.slo);
+        playback.next_index = frame.index + 1;
+        playback.frames += 1;
+        playback.stale += u64::from(time.age > self.slo);
         if time.discontinuity {
-            at.rebased += 1;
-            if at.rebased == 1 {
+            playback.rebased += 1;
+            if playback.rebased == 1 {
                 tracing::warn!(
                     stream = %self.name, frame = frame.index,
                     "its time stamps jump; media time goes on from here, and further jumps are counted"
                 );
             }
         }
-        at.backoff.on_frame();
-        at.last_frame = now;
-        if !at.running {
-            if at.outages > 0 {
-                tracing::info!(stream = %self.name, "frames come again");
+        playback.backoff.on_frame();
+        playback.last_frame = now;
+        if !playback.running {
+            if playback.outages > 0 {
+                tracing::info!(stream = %self.name, "frames arrive again");
             }
-            at.reason = None;
-            self.report(at, StreamState::Running, false);
+            playback.reason = None;
+            self.report(playback, StreamState::Running, false);
         }
         time
     }
 
-    /// Takes note of what decoding took, and of whether it keeps up.
-    fn watch_load(&self, time: &FrameTime, took: Span, at: &Position) {
+    /// Observes the processor time of decoding, and whether it keeps up.
+    fn observe_decode_load(&self, time: &FrameTime, took: Span, playback: &Playback) {
         let now = self.clock.now();
         // Frames that the source left out were decoded, too.
-        let interval = at.media.interval() * at.steps;
+        let interval = playback.media.interval() * playback.steps;
         let (interval, lag) = match (time.due, self.pace) {
             (Some(due), Pace::Times(speed)) => (interval.scale(1.0 / speed), now.since(due)),
-            // What is not paced takes the time that there is, unless it is a camera.
-            _ if at.endless != Some(true) => return,
+            // What is not paced is decoded as fast as can be, unless it is a camera.
+            _ if playback.endless != Some(true) => return,
             _ => (interval, time.age),
         };
-        // Who is held back lags because of that.
+        // A stream under backpressure lags because of that.
         if self.droppable {
             self.decoding.on_frame(self.stream, took, interval, lag, now);
         }
     }
 
-    /// Lets the frame in as a request, or refuses it; says whether to go on.
+    /// Admits the frame as a request, or rejects it; `false` where the run stops.
     fn send(&self, mut frame: Frame, time: &FrameTime) -> bool {
-        let Some(admission) = self.gate.enter(frame.image.bytes(), &self.stop) else {
+        let Some(admitted) = self.admission.admit(frame.image.bytes(), &self.stop) else {
             return false;
         };
-        let refusal = match &admission {
+        let rejection = match &admitted {
             Ok(_) => None,
-            Err(reason) => match self.refusals.take(&self.stop) {
-                Some(refusal) => Some((*reason, refusal)),
+            Err(reason) => match self.rejections.acquire(&self.stop) {
+                Some(rejection) => Some((*reason, rejection)),
                 None => return false,
             },
         };
-        let id = RequestId(self.numbers.fetch_add(1, Ordering::Relaxed));
+        let id = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let sent_at = self.sent_at(time);
-        self.egress.do_send(Opened {
+        self.egress.do_send(Arrived {
             request: id,
             stream: self.stream,
             frame: FrameInfo {
@@ -153,35 +156,35 @@ impl SourceLine {
                 pts_ms: frame.pts_ms,
                 sent_at,
             },
-            refused: refusal,
+            rejected: rejection,
         });
-        let Ok((pass, loan)) = admission else {
+        let Ok((permit, memory)) = admitted else {
             return true;
         };
-        telemetry::frame_bytes(&self.name, self.gate.bytes());
-        frame.reservation = Some(Box::new(loan));
-        let pass: Arc<Pass> = Arc::new(pass);
-        let request = Request::new(id, self.stream, Arc::new(frame), sent_at, self.droppable, pass);
-        let parcel = Parcel {
+        telemetry::record_frame_bytes(&self.name, self.admission.used_bytes());
+        frame.reservation = Some(Box::new(memory));
+        let permit: Arc<StreamPermit> = Arc::new(permit);
+        let request = Request::new(id, self.stream, Arc::new(frame), sent_at, self.droppable, permit);
+        let branch = RequestBranch {
             request: Arc::new(request),
             evidence: Evidence::default(),
         };
         if self.entries.is_empty() {
-            // No module takes these frames: they are out at once.
-            self.egress.do_send(Completed(parcel));
+            // These frames enter no module: they are complete at once.
+            self.egress.do_send(Completed(branch));
             return true;
         }
-        for (module, of) in &self.entries {
+        for (module, branches) in &self.entries {
             module.do_send(Deliver {
-                parcel: parcel.clone(),
-                of: *of,
+                branch: branch.clone(),
+                branches: *branches,
             });
         }
         true
     }
 
-    /// A camera's frame is sent when it is made, however late we are to take it up and however long it was on its way; an
-    /// archive's when it is let in.
+    /// A frame of a camera is sent when it is made, however late it is read and however long it was in transit; one of an
+    /// archive when it is admitted.
     fn sent_at(&self, time: &FrameTime) -> Timestamp {
         let now = self.clock.now();
         if !self.droppable {
@@ -191,10 +194,10 @@ impl SourceLine {
     }
 }
 
-fn on_facts(source: &dyn Source, at: &mut Position) {
+fn on_source_info(source: &dyn Source, playback: &mut Playback) {
     let info = source.info();
-    at.endless = Some(info.live);
-    at.media.on_open(MediaInfo {
+    playback.endless = Some(info.live);
+    playback.media.on_open(MediaInfo {
         live: info.live,
         stamped: info.stamped,
         fps: info.fps,

@@ -1,4 +1,4 @@
-//! Batches on their way: to a worker or to the reservations, and back.
+//! Batches of a module: sent to a worker or to the reservations, and their results.
 
 use actix::{AsyncContext, Context};
 use weir_flow::{Inference, Item};
@@ -6,15 +6,13 @@ use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
 use weir_types::{BatchId, SlotId, Span};
 
-use super::{BatchBack, ModuleActor, Wire};
-use crate::actors::reservations::Dispatch;
-use crate::actors::slots::SlotFact;
-use crate::actors::supervisor::{BatchLost, RequestLost};
+use super::{ActorRefs, ModuleActor};
+use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, Dispatch, RequestLost};
 use crate::telemetry;
-use crate::worker::{Job, Ran};
+use crate::worker::{BatchResult, Job};
 
 impl ModuleActor {
-    /// Hands a batch to the worker of its slot. The channel of one is free: a slot is granted only when it is.
+    /// Sends a batch to the worker of its slot. Its channel of one is free: a slot is granted only when it is.
     pub(super) fn run(
         &mut self,
         slot: SlotId,
@@ -23,7 +21,7 @@ impl ModuleActor {
         context: &mut Context<Self>,
     ) {
         let items = slices.iter().flat_map(|slice| self.items_of(slice)).collect();
-        self.tally.on_run(&slices);
+        self.stats.on_run(&slices);
         let job = Job {
             module: self.setup.id,
             model: self.setup.model,
@@ -37,7 +35,7 @@ impl ModuleActor {
             .is_some_and(|jobs| jobs.try_send(job).is_ok());
         self.running.insert(batch, slices);
         if !sent {
-            let ran = Ran {
+            let result = BatchResult {
                 slot,
                 module: self.setup.id,
                 batch,
@@ -46,22 +44,22 @@ impl ModuleActor {
                 lost: false,
                 result: Err("the worker of the slot is gone".to_owned()),
             };
-            context.notify(BatchBack(ran));
+            context.notify(BatchDone(result));
         }
     }
 
-    /// Hands a batch to the reservations, which know its way.
+    /// Sends a batch to the reservations, which know the path that was booked for it.
     pub(super) fn dispatch(
         &mut self,
         booking: BookingId,
         batch: BatchId,
         slices: Vec<BatchSlice>,
-        wire: &Wire,
+        refs: &ActorRefs,
     ) {
         let items = slices.iter().flat_map(|slice| self.items_of(slice)).collect();
-        self.tally.on_run(&slices);
+        self.stats.on_run(&slices);
         self.running.insert(batch, slices);
-        if let Some(reservations) = &wire.reservations {
+        if let Some(reservations) = &refs.reservations {
             reservations.do_send(Dispatch {
                 module: self.setup.id,
                 booking,
@@ -74,14 +72,14 @@ impl ModuleActor {
     fn items_of(&self, slice: &BatchSlice) -> Vec<Item> {
         let (first, count) = (slice.first as usize, slice.count as usize);
         let items = self
-            .held
+            .pending
             .get(&slice.request)
-            .and_then(|held| held.items.get(first..first + count));
+            .and_then(|pending| pending.items.get(first..first + count));
         items.map(<[Item]>::to_vec).unwrap_or_default()
     }
 
-    pub(super) fn batch_back(&mut self, ran: Ran, context: &mut Context<Self>) {
-        let Ran {
+    pub(super) fn on_batch_done(&mut self, result: BatchResult, context: &mut Context<Self>) {
+        let BatchResult {
             slot,
             module,
             batch,
@@ -89,68 +87,68 @@ impl ModuleActor {
             steps,
             lost,
             result,
-        } = ran;
+        } = result;
         let Some(slices) = self.running.remove(&batch) else {
             return;
         };
-        self.tally.on_batch_done(took, result.is_err());
-        telemetry::batch(&self.setup.name, took, &steps);
-        let fact = match result {
+        self.stats.on_batch_done(took, result.is_err());
+        telemetry::record_batch(&self.setup.name, took, &steps);
+        let event = match result {
             Ok(inferences) => {
                 self.check_outputs(&inferences);
-                self.keep(&slices, inferences);
+                self.store_inferences(&slices, inferences);
                 ModuleEvent::Finished { batch, took }
             }
             Err(reason) => {
-                self.tell_of_loss(slot, reason);
-                if lost && self.setup.planned {
+                self.report_loss(slot, reason);
+                if lost && self.setup.partitioned {
                     ModuleEvent::Lost { batch, took }
                 } else {
                     ModuleEvent::Failed { batch, took }
                 }
             }
         };
-        self.fact(fact, context);
-        if let Some(wire) = self.wire.as_ref().filter(|_| !self.setup.planned) {
-            wire.slots
-                .do_send(SlotFact(SlotEvent::Finished { module, slot, took }));
+        self.on_event(event, context);
+        if let Some(refs) = self.refs.as_ref().filter(|_| !self.setup.partitioned) {
+            refs.slots
+                .do_send(ArbiterEvent(SlotEvent::Finished { module, slot, took }));
         }
     }
 
     fn check_outputs(&mut self, inferences: &[Inference]) {
-        if !self.setup.infers {
+        if !self.setup.has_model {
             return;
         }
         for warning in self.outputs.on_batch(inferences) {
-            tracing::warn!(target: telemetry::OUTPUTS, "module {}: {warning}", self.setup.name);
-            self.tally.add_warning(warning);
+            tracing::warn!(target: telemetry::OUTPUTS_TARGET, "module {}: {warning}", self.setup.name);
+            self.stats.add_warning(warning);
         }
     }
 
-    /// Puts what was inferred with the requests that are still here.
-    fn keep(&mut self, slices: &[BatchSlice], inferences: Vec<Inference>) {
+    /// Stores inferences with their requests, where these have not ended.
+    fn store_inferences(&mut self, slices: &[BatchSlice], inferences: Vec<Inference>) {
         let mut inferences = inferences.into_iter();
         for slice in slices {
             let own = inferences.by_ref().take(slice.count as usize);
-            let Some(held) = self.held.get_mut(&slice.request) else {
+            let Some(pending) = self.pending.get_mut(&slice.request) else {
                 own.for_each(drop);
                 continue;
             };
             for (place, inference) in (slice.first as usize..).zip(own) {
-                if let Some(slot) = held.inferences.get_mut(place) {
+                if let Some(slot) = pending.inferences.get_mut(place) {
                     *slot = inference;
                 }
             }
         }
     }
 
-    fn tell_of_loss(&self, slot: SlotId, reason: String) {
-        let Some(wire) = &self.wire else { return };
+    fn report_loss(&self, slot: SlotId, reason: String) {
+        let Some(refs) = &self.refs else { return };
         let module = self.setup.name.clone();
-        if self.setup.planned {
-            wire.supervisor.do_send(RequestLost { module, reason });
+        if self.setup.partitioned {
+            refs.supervisor.do_send(RequestLost { module, reason });
         } else {
-            wire.supervisor.do_send(BatchLost { module, slot, reason });
+            refs.supervisor.do_send(BatchLost { module, slot, reason });
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The actor of one module: carries out what the policy's `Module` decides, and holds what the policy only counts,
-//! the parcels, their items and what has come back for them.
+//! The actor of one module: applies what the policy's `Module` decides, and holds what the policy only counts: the
+//! requests, their items and the inferences of these.
 
 mod batches;
-mod carry;
+mod effects;
 mod output_check;
 mod requests;
 
@@ -17,54 +17,32 @@ use weir_types::{BatchId, ModuleId, RequestId, SlotId};
 
 use output_check::OutputCheck;
 
-use super::egress::{Egress, Tallied};
+use super::egress::Egress;
+use super::messages::{BatchDone, Deliver, PolicyEvent, ReportStats, StatsReported};
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
 use super::supervisor::Supervisor;
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
-use crate::request::Parcel;
-use crate::telemetry::TICK;
-use crate::worker::{Job, Ran};
+use crate::request::RequestBranch;
+use crate::telemetry::TICK_INTERVAL;
+use crate::worker::Job;
 
-/// A parcel for a vertex; `of` parts make the request whole there.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Deliver {
-    pub(crate) parcel: Parcel,
-    pub(crate) of: u32,
-}
-
-/// A fact for the policy's module.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Fact(pub(crate) ModuleEvent);
-
-/// A worker answered.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct BatchBack(pub(crate) Ran);
-
-/// The wire is laid: every module has the same.
+/// All actors exist: here are their addresses.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Laid(pub(crate) Arc<Wire>);
+pub(crate) struct Connect(pub(crate) Arc<ActorRefs>);
 
-/// Sent by the actor to itself: all facts of a burst are in.
+/// Sent by the actor to itself: all events of a burst are in.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Decide;
 
-/// The run is over: tell what was counted.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct TellTally;
-
-/// Whom the module tells. Comes once all actors exist.
-pub(crate) struct Wire {
+/// The actors that a module sends to.
+pub(crate) struct ActorRefs {
     pub(crate) modules: Vec<Addr<ModuleActor>>,
     pub(crate) slots: Addr<SlotActor>,
-    /// Only where models are spread over partition workers.
+    /// Only where models are partitioned over workers.
     pub(crate) reservations: Option<Addr<ReservationActor>>,
     pub(crate) egress: Addr<Egress>,
     pub(crate) supervisor: Addr<Supervisor>,
@@ -77,22 +55,22 @@ pub(crate) struct ModuleSetup {
     pub(crate) model: usize,
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) successors: Vec<ModuleId>,
-    /// How many parts make a request of each stream whole, at each module; by stream, then by module.
-    pub(crate) parts: Arc<Vec<Vec<u32>>>,
+    /// By stream, then by module: how many branches make a request complete there.
+    pub(crate) branches: Arc<Vec<Vec<u32>>>,
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
-    /// Whether its model is spread over partition workers.
-    pub(crate) planned: bool,
-    /// Whether a request can be in two modules at once, so that drops must be told.
+    /// Whether its model is partitioned over workers.
+    pub(crate) partitioned: bool,
+    /// Whether a request can be in two modules at once, so that the others must learn of its drop.
     pub(crate) splits: bool,
-    /// Whether its model is one, whose outputs are looked at.
-    pub(crate) infers: bool,
+    /// Whether its model is a real one, whose outputs are checked.
+    pub(crate) has_model: bool,
 }
 
-/// A request in this module.
-struct Held {
-    parcel: Parcel,
+/// A request in this module, with an inference for each item.
+struct PendingRequest {
+    branch: RequestBranch,
     items: Vec<Item>,
     inferences: Vec<Inference>,
 }
@@ -100,16 +78,16 @@ struct Held {
 pub(crate) struct ModuleActor {
     setup: ModuleSetup,
     module: Module,
-    wire: Option<Arc<Wire>>,
-    join: Join<Parcel>,
-    held: BTreeMap<RequestId, Held>,
+    refs: Option<Arc<ActorRefs>>,
+    join: Join<RequestBranch>,
+    pending: BTreeMap<RequestId, PendingRequest>,
     running: BTreeMap<BatchId, Vec<BatchSlice>>,
-    tally: ModuleStats,
+    stats: ModuleStats,
     outputs: OutputCheck,
-    facts: Vec<ModuleEvent>,
+    events: Vec<ModuleEvent>,
     effects: Vec<ModuleEffect>,
-    deciding: bool,
-    alarm: Option<SpawnHandle>,
+    decide_pending: bool,
+    timer: Option<SpawnHandle>,
 }
 
 impl ModuleActor {
@@ -117,41 +95,41 @@ impl ModuleActor {
         Self {
             setup,
             module,
-            wire: None,
+            refs: None,
             join: Join::default(),
-            held: BTreeMap::new(),
+            pending: BTreeMap::new(),
             running: BTreeMap::new(),
-            tally: ModuleStats::default(),
+            stats: ModuleStats::default(),
             outputs: OutputCheck::default(),
-            facts: Vec::new(),
+            events: Vec::new(),
             effects: Vec::new(),
-            deciding: false,
-            alarm: None,
+            decide_pending: false,
+            timer: None,
         }
     }
 
-    fn fact(&mut self, fact: ModuleEvent, context: &mut Context<Self>) {
-        self.facts.push(fact);
-        if !self.deciding {
-            self.deciding = true;
+    fn on_event(&mut self, event: ModuleEvent, context: &mut Context<Self>) {
+        self.events.push(event);
+        if !self.decide_pending {
+            self.decide_pending = true;
             context.notify(Decide);
         }
     }
 
     fn decide(&mut self, context: &mut Context<Self>) {
-        self.deciding = false;
+        self.decide_pending = false;
         let now = self.setup.clock.now();
-        let facts = std::mem::take(&mut self.facts);
+        let events = std::mem::take(&mut self.events);
         let mut effects = std::mem::take(&mut self.effects);
         match &self.setup.recorder {
-            None => self.module.step(facts, now, &mut effects),
+            None => self.module.step(events, now, &mut effects),
             Some(recorder) => {
-                self.module.step(facts.iter().cloned(), now, &mut effects);
-                recorder.module(self.setup.id, now, &facts, &effects);
+                self.module.step(events.iter().cloned(), now, &mut effects);
+                recorder.record_module_step(self.setup.id, now, &events, &effects);
             }
         }
         for effect in effects.drain(..) {
-            self.carry_out(effect, context);
+            self.apply(effect, context);
         }
         self.effects = effects;
     }
@@ -161,8 +139,8 @@ impl Actor for ModuleActor {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        context.run_interval(duration(TICK), |actor, context| {
-            actor.fact(ModuleEvent::Tick, context)
+        context.run_interval(duration(TICK_INTERVAL), |actor, context| {
+            actor.on_event(ModuleEvent::Tick, context)
         });
     }
 }
@@ -170,30 +148,30 @@ impl Actor for ModuleActor {
 impl Handler<Deliver> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, Deliver { parcel, of }: Deliver, context: &mut Self::Context) {
-        self.delivered(parcel, of, context);
+    fn handle(&mut self, Deliver { branch, branches }: Deliver, context: &mut Self::Context) {
+        self.on_branch(branch, branches, context);
     }
 }
 
-impl Handler<Fact> for ModuleActor {
+impl Handler<PolicyEvent> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, Fact(event): Fact, context: &mut Self::Context) {
+    fn handle(&mut self, PolicyEvent(event): PolicyEvent, context: &mut Self::Context) {
         if let ModuleEvent::Cancelled { request } = event {
             self.join.cancel(request);
-            if self.held.remove(&request).is_none() {
+            if self.pending.remove(&request).is_none() {
                 return;
             }
         }
-        self.fact(event, context);
+        self.on_event(event, context);
     }
 }
 
-impl Handler<BatchBack> for ModuleActor {
+impl Handler<BatchDone> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, BatchBack(ran): BatchBack, context: &mut Self::Context) {
-        self.batch_back(ran, context);
+    fn handle(&mut self, BatchDone(result): BatchDone, context: &mut Self::Context) {
+        self.on_batch_done(result, context);
     }
 }
 
@@ -205,23 +183,23 @@ impl Handler<Decide> for ModuleActor {
     }
 }
 
-impl Handler<Laid> for ModuleActor {
+impl Handler<Connect> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, Laid(wire): Laid, _context: &mut Self::Context) {
-        self.wire = Some(wire);
+    fn handle(&mut self, Connect(refs): Connect, _context: &mut Self::Context) {
+        self.refs = Some(refs);
     }
 }
 
-impl Handler<TellTally> for ModuleActor {
+impl Handler<ReportStats> for ModuleActor {
     type Result = ();
 
-    fn handle(&mut self, _: TellTally, _context: &mut Self::Context) {
-        self.tally.set_priority_switches(self.module.priority_switches());
-        if let Some(wire) = &self.wire {
-            wire.egress.do_send(Tallied {
+    fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
+        self.stats.set_priority_switches(self.module.priority_switches());
+        if let Some(refs) = &self.refs {
+            refs.egress.do_send(StatsReported {
                 module: self.setup.id,
-                tally: Box::new(self.tally.clone()),
+                stats: Box::new(self.stats.clone()),
             });
         }
     }

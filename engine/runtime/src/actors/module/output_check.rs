@@ -1,22 +1,22 @@
-//! Whether what a model gives is plausible: outputs that are not finite, and a model that finds nothing at all, are mostly
-//! a wrong head, a wrong normalisation or a damaged file, and nothing else would say so.
+//! Whether the outputs of a model are plausible: values that are not finite, and a model that finds nothing at all, mostly
+//! mean a wrong head, a wrong normalisation or a damaged file, and nothing else would show it.
 
 use weir_flow::Inference;
 
-/// Items after which a model that found nothing in any is told of.
-const PATIENCE_ITEMS: u64 = 100;
+/// Items without any result after which a warning is due.
+const MAX_EMPTY_ITEMS: u64 = 100;
 
-/// Looks at the inferences of one module. Says each thing once.
+/// Checks the inferences of one module. Gives each warning once.
 #[derive(Debug, Default)]
 pub(super) struct OutputCheck {
     items: u64,
-    /// Whether anything was found so far, or the opposite was told.
+    /// Whether something was found, or the warning that nothing was has been given.
     settled: bool,
     not_finite: bool,
 }
 
 impl OutputCheck {
-    /// Takes in what a batch gave; says what looks wrong for the first time.
+    /// Checks the inferences of a batch; gives the warnings that are due for the first time.
     pub(super) fn on_batch(&mut self, inferences: &[Inference]) -> Vec<String> {
         let mut warnings = Vec::new();
         let bad = |inference: &Inference| inference.not_finite;
@@ -32,7 +32,7 @@ impl OutputCheck {
         self.settled |= inferences
             .iter()
             .any(|inference| !inference.objects.is_empty() || inference.attribute.is_some());
-        if !self.settled && self.items >= PATIENCE_ITEMS {
+        if !self.settled && self.items >= MAX_EMPTY_ITEMS {
             self.settled = true;
             warnings.push(format!(
                 "nothing was found in its first {} items: where something is in them, check the head, the keys of the \
@@ -50,37 +50,37 @@ mod tests {
 
     use super::*;
 
-    fn said(check: &mut OutputCheck, inference: &Inference, items: usize) -> usize {
+    fn warning_count(check: &mut OutputCheck, inference: &Inference, items: usize) -> usize {
         check.on_batch(&vec![inference.clone(); items]).len()
     }
 
     #[test]
-    fn a_model_that_finds_nothing_is_told_of_once() {
+    fn a_model_that_finds_nothing_is_warned_of_once() {
         let (nothing, mut check) = (Inference::default(), OutputCheck::default());
-        assert_eq!(said(&mut check, &nothing, 99), 0);
+        assert_eq!(warning_count(&mut check, &nothing, 99), 0);
         let warnings = check.on_batch(&[nothing.clone(), nothing.clone()]);
         assert!(warnings[0].contains("first 101 items"), "{warnings:?}");
-        assert_eq!(said(&mut check, &nothing, 1_000), 0);
+        assert_eq!(warning_count(&mut check, &nothing, 1_000), 0);
     }
 
     #[test]
     fn a_model_that_found_something_may_find_nothing_later() {
         let found = Inference::from(Some(Attribute::Number { value: 1.0 }));
         let mut check = OutputCheck::default();
-        assert_eq!(said(&mut check, &found, 1), 0);
-        assert_eq!(said(&mut check, &Inference::default(), 1_000), 0);
+        assert_eq!(warning_count(&mut check, &found, 1), 0);
+        assert_eq!(warning_count(&mut check, &Inference::default(), 1_000), 0);
     }
 
     #[test]
-    fn outputs_that_are_not_finite_are_told_of_once() {
+    fn outputs_that_are_not_finite_are_warned_of_once() {
         let bad = Inference {
             not_finite: true,
             ..Inference::default()
         };
         let mut check = OutputCheck::default();
-        assert_eq!(said(&mut check, &Inference::default(), 3), 0);
+        assert_eq!(warning_count(&mut check, &Inference::default(), 3), 0);
         let warnings = check.on_batch(&[Inference::default(), bad.clone()]);
         assert!(warnings[0].contains("first at item 5"), "{warnings:?}");
-        assert_eq!(said(&mut check, &bad, 9), 0);
+        assert_eq!(warning_count(&mut check, &bad, 9), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Requests in a module: items are made of them as they come; they leave handed on with what was found, dropped, or lost.
+//! Requests in a module: its operator makes items of them as they arrive; they leave forwarded with its output, or dropped.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,61 +9,60 @@ use weir_flow::Inference;
 use weir_policy::ModuleEvent;
 use weir_types::{DropReason, ModuleId, RequestId};
 
-use super::{Deliver, Fact, Held, ModuleActor, Wire};
-use crate::actors::egress::{Completed, Dropped};
-use crate::actors::supervisor::RequestLost;
-use crate::request::{Parcel, Request};
-use crate::worker::words;
+use super::{ActorRefs, ModuleActor, PendingRequest};
+use crate::actors::messages::{Completed, Deliver, Dropped, PolicyEvent, RequestLost};
+use crate::panic_message::panic_message;
+use crate::request::{Request, RequestBranch};
 
 impl ModuleActor {
-    pub(super) fn delivered(&mut self, parcel: Parcel, of: u32, context: &mut Context<Self>) {
-        if parcel.request.has_ended() {
-            self.join.cancel(parcel.request.id);
+    pub(super) fn on_branch(&mut self, branch: RequestBranch, branches: u32, context: &mut Context<Self>) {
+        if branch.request.has_ended() {
+            self.join.cancel(branch.request.id);
             return;
         }
-        let request = parcel.request.id;
-        let whole = self.join.on_branch(request, of, parcel, |whole, part| {
-            whole.evidence.merge(&part.evidence)
+        let request = branch.request.id;
+        let joined = self.join.on_branch(request, branches, branch, |joined, branch| {
+            joined.evidence.merge(&branch.evidence)
         });
-        let Some(parcel) = whole else { return };
+        let Some(branch) = joined else { return };
         let operator = &self.setup.operator;
         let items = catch_unwind(AssertUnwindSafe(|| {
-            operator.items(&parcel.request.frame, &parcel.evidence)
+            operator.items(&branch.request.frame, &branch.evidence)
         }));
-        let items = match (items, &self.wire) {
+        let items = match (items, &self.refs) {
             (Ok(items), _) => items,
-            (Err(panic), Some(wire)) => return self.operator_failed(parcel.request, panic.as_ref(), wire),
+            (Err(panic), Some(refs)) => return self.on_operator_panic(branch.request, panic.as_ref(), refs),
             (Err(_), None) => return,
         };
         let arrived = ModuleEvent::Arrived {
             request,
-            stream: parcel.request.stream,
-            sent_at: parcel.request.sent_at,
+            stream: branch.request.stream,
+            sent_at: branch.request.sent_at,
             items: u32::try_from(items.len()).unwrap_or(u32::MAX),
-            droppable: parcel.request.droppable,
+            droppable: branch.request.droppable,
         };
         let inferences = vec![Inference::default(); items.len()];
-        self.held.insert(
+        self.pending.insert(
             request,
-            Held {
-                parcel,
+            PendingRequest {
+                branch,
                 items,
                 inferences,
             },
         );
-        self.fact(arrived, context);
+        self.on_event(arrived, context);
     }
 
-    pub(super) fn forward(&mut self, request: RequestId, wire: &Wire) {
-        let Some(Held {
-            mut parcel,
+    pub(super) fn forward(&mut self, request: RequestId, refs: &ActorRefs) {
+        let Some(PendingRequest {
+            mut branch,
             items,
             inferences,
-        }) = self.held.remove(&request)
+        }) = self.pending.remove(&request)
         else {
             return;
         };
-        if parcel.request.has_ended() {
+        if branch.request.has_ended() {
             return;
         }
         let module = self.setup.id;
@@ -72,56 +71,59 @@ impl ModuleActor {
             operator.finding(module.0, &items, inferences)
         }));
         match found {
-            Ok(finding) => parcel.evidence.add(module.0, finding),
-            Err(panic) => return self.operator_failed(parcel.request, panic.as_ref(), wire),
+            Ok(finding) => branch.evidence.add(module.0, finding),
+            Err(panic) => return self.on_operator_panic(branch.request, panic.as_ref(), refs),
         }
-        let parts = &self.setup.parts[parcel.request.stream.index()];
+        let branches = &self.setup.branches[branch.request.stream.index()];
         let Some((last, others)) = self.setup.successors.split_last() else {
-            wire.egress.do_send(Completed(parcel));
+            refs.egress.do_send(Completed(branch));
             return;
         };
-        let of = |successor: &ModuleId| parts[successor.index()];
+        let branches = |successor: &ModuleId| branches[successor.index()];
         for successor in others {
             let deliver = Deliver {
-                parcel: parcel.clone(),
-                of: of(successor),
+                branch: branch.clone(),
+                branches: branches(successor),
             };
-            wire.modules[successor.index()].do_send(deliver);
+            refs.modules[successor.index()].do_send(deliver);
         }
-        wire.modules[last.index()].do_send(Deliver { of: of(last), parcel });
+        refs.modules[last.index()].do_send(Deliver {
+            branches: branches(last),
+            branch,
+        });
     }
 
-    /// A drop is told to the ledger and the source (both through the egress), and to siblings that may hold the request.
-    pub(super) fn let_go(&mut self, request: RequestId, reason: DropReason, wire: &Wire) {
-        let Some(held) = self.held.remove(&request) else {
+    /// A drop goes to the ledger and the source (both through the egress), and to siblings that may hold the request.
+    pub(super) fn drop_request(&mut self, request: RequestId, reason: DropReason, refs: &ActorRefs) {
+        let Some(pending) = self.pending.remove(&request) else {
             return;
         };
-        self.end(held.parcel.request, reason, wire);
+        self.end_dropped(pending.branch.request, reason, refs);
     }
 
-    /// The operator panicked over a request, which is lost by it; the run goes on.
-    fn operator_failed(&self, request: Arc<Request>, panic: &(dyn Any + Send), wire: &Wire) {
-        wire.supervisor.do_send(RequestLost {
+    /// The operator panicked on a request, which is dropped; the run goes on.
+    fn on_operator_panic(&self, request: Arc<Request>, panic: &(dyn Any + Send), refs: &ActorRefs) {
+        refs.supervisor.do_send(RequestLost {
             module: self.setup.name.clone(),
-            reason: format!("the operator panicked: {}", words(panic)),
+            reason: format!("the operator panicked: {}", panic_message(panic)),
         });
-        self.end(request, DropReason::Failed, wire);
+        self.end_dropped(request, DropReason::Failed, refs);
     }
 
-    fn end(&self, shared: Arc<Request>, reason: DropReason, wire: &Wire) {
+    fn end_dropped(&self, shared: Arc<Request>, reason: DropReason, refs: &ActorRefs) {
         let request = shared.id;
         if !shared.end() {
             return;
         }
-        wire.egress.do_send(Dropped {
+        refs.egress.do_send(Dropped {
             request: shared,
             module: Some(self.setup.id),
             reason,
         });
         if self.setup.splits {
-            for (id, address) in (0_u32..).zip(&wire.modules) {
+            for (id, address) in (0_u32..).zip(&refs.modules) {
                 if id != self.setup.id.0 {
-                    address.do_send(Fact(ModuleEvent::Cancelled { request }));
+                    address.do_send(PolicyEvent(ModuleEvent::Cancelled { request }));
                 }
             }
         }

@@ -1,65 +1,36 @@
-//! The reservation actor: drives the policy's `Reservations` with what modules ask and what workers report, sends batches
-//! on their way, and changes plans.
+//! The reservation actor: passes the requests of modules and the events of partition workers to the policy's
+//! `Reservations`, sends batches along their paths, and switches plans.
 
-mod change;
-mod told;
+mod plan_switch;
+mod switching;
+mod worker_events;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
+use actix::{Actor, AsyncContext, Context, Handler, Message, SpawnHandle};
 use weir_flow::Item;
 use weir_partition::wire::{BatchKey, Failure};
-use weir_partition::{Client, Event, WorkerId, WorkerInfo};
+use weir_partition::{Client, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
-    Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, ReserveReport, ReserveSpec,
-    WorkerReport,
+    Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, WorkerReport,
 };
 use weir_policy::{ModuleEvent, Policy};
-use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
-use weir_types::{PipelineId, ShareId};
+use weir_types::{BatchId, ModuleId, PipelineId, ShareId, SlotId, Span, Timestamp};
 
-use change::Change;
+use plan_switch::PlanSwitch;
 
-use super::module::{BatchBack, Fact, ModuleActor};
-use super::slots::Modules;
+use super::messages::{
+    BatchDone, ConnectModules, Dispatch, ModuleRef, PolicyEvent, ReportReservations, ReservationEvent,
+    SwitchPlan,
+};
 use crate::clock::{Clock, duration};
-use crate::fleet::{Back, Front, Going, Planned};
+use crate::fleet::{ActivePlan, OutboundBatch, Postprocessor, Preprocessor, WorkerEvent};
 use crate::record::Recorder;
-use crate::telemetry::TICK;
-use crate::worker::{Ran, StepTimes};
+use crate::telemetry::TICK_INTERVAL;
+use crate::worker::{BatchResult, StepTimes};
 
-/// A fact for the reservations.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct ReserveFact(pub(crate) ReserveEvent);
-
-/// A worker told something.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Told(pub(crate) Event);
-
-/// A module sends a batch on the way that was booked for it.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Dispatch {
-    pub(crate) module: ModuleId,
-    pub(crate) booking: BookingId,
-    pub(crate) batch: BatchId,
-    pub(crate) items: Vec<Item>,
-}
-
-/// Another plan is to come into force.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Replan(pub(crate) Box<Planned>);
-
-/// The run is over: tell what was counted.
-#[derive(Message)]
-#[rtype(result = "ReserveReport")]
-pub(crate) struct TellReservations;
-
-/// Sent by the actor to itself: all facts of a burst are in.
+/// Sent by the actor to itself: all events of a burst are in.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Decide;
@@ -69,38 +40,29 @@ pub(crate) struct ReservationSetup {
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) client: Arc<Client>,
-    pub(crate) up: BTreeMap<WorkerId, WorkerInfo>,
-    /// Names of all workers, and which are said to stand for other devices.
+    /// Workers that are up.
+    pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
+    /// Names of all workers.
     pub(crate) names: Vec<String>,
+    /// By worker: whether the graph declares that it emulates another device.
     pub(crate) emulated: Vec<bool>,
     pub(crate) policy: Policy,
-    pub(crate) planned: Planned,
-    /// The two ends of each module's model.
-    pub(crate) ends: BTreeMap<ModuleId, (Front, Back)>,
+    pub(crate) active: ActivePlan,
+    /// The threads before the first and after the last partition, by module.
+    pub(crate) prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
 }
 
-/// What reservations are made from, for a plan.
-pub(crate) fn spec_of(planned: &Planned, policy: &Policy) -> ReserveSpec {
-    ReserveSpec {
-        cluster: planned.seats.cluster.clone(),
-        tables: policy.tables,
-        feedback: true,
-        corrected: true,
-        head_min_fraction: policy.head_min_fraction,
-    }
-}
-
-/// A way that is kept free.
+/// A path that is booked, with no batch on it yet.
 #[derive(Debug, Clone)]
-struct Way {
+struct BookedPath {
     module: ModuleId,
     pipeline: PipelineId,
-    path: Vec<ShareId>,
+    shares: Vec<ShareId>,
     finish: Timestamp,
 }
 
-/// A batch under way.
-struct Moving {
+/// A batch on its path.
+struct InFlightBatch {
     booking: BookingId,
     finish: Timestamp,
     items: Vec<Item>,
@@ -109,48 +71,48 @@ struct Moving {
 pub(crate) struct ReservationActor {
     setup: ReservationSetup,
     reservations: Reservations,
-    modules: Vec<Addr<ModuleActor>>,
-    ways: BTreeMap<BookingId, Way>,
-    moving: BTreeMap<BatchKey, Moving>,
-    /// What modules ask for while a plan is being changed.
-    held: BTreeMap<ModuleId, ReserveEvent>,
-    change: Option<Change>,
+    modules: Vec<ModuleRef>,
+    booked: BTreeMap<BookingId, BookedPath>,
+    in_flight: BTreeMap<BatchKey, InFlightBatch>,
+    /// What modules request while a switch of plans is paused, the last of each.
+    deferred: BTreeMap<ModuleId, ReserveEvent>,
+    switch: Option<PlanSwitch>,
     accuracy: Accuracy,
     workers: BTreeMap<WorkerId, WorkerReport>,
     plans: Vec<PlanReport>,
-    facts: Vec<ReserveEvent>,
+    events: Vec<ReserveEvent>,
     effects: Vec<ReserveEffect>,
-    deciding: bool,
-    alarm: Option<SpawnHandle>,
+    decide_pending: bool,
+    timer: Option<SpawnHandle>,
 }
 
 impl ReservationActor {
     pub(crate) fn new(setup: ReservationSetup) -> Self {
         let mut actor = Self {
-            reservations: Reservations::new(&spec_of(&setup.planned, &setup.policy)),
+            reservations: Reservations::new(&setup.active.reserve_spec(&setup.policy)),
             modules: Vec::new(),
-            ways: BTreeMap::new(),
-            moving: BTreeMap::new(),
-            held: BTreeMap::new(),
-            change: None,
+            booked: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            deferred: BTreeMap::new(),
+            switch: None,
             accuracy: Accuracy::default(),
             workers: BTreeMap::new(),
             plans: Vec::new(),
-            facts: Vec::new(),
+            events: Vec::new(),
             effects: Vec::new(),
-            deciding: false,
-            alarm: None,
+            decide_pending: false,
+            timer: None,
             setup,
         };
-        for (worker, info) in actor.setup.up.clone() {
-            actor.introduced(worker, &info);
+        for (worker, info) in actor.setup.available.clone() {
+            actor.on_worker_info(worker, &info);
         }
-        actor.facts = actor.absent();
+        actor.events = actor.down_events();
         actor
     }
 
-    fn introduced(&mut self, worker: WorkerId, info: &WorkerInfo) {
-        let said = self
+    fn on_worker_info(&mut self, worker: WorkerId, info: &WorkerInfo) {
+        let declared = self
             .setup
             .emulated
             .get(worker.0 as usize)
@@ -158,60 +120,58 @@ impl ReservationActor {
             .unwrap_or(false);
         let report = self.workers.entry(worker).or_default();
         report.class.clone_from(&info.class);
-        report.emulated = info.emulated || said;
+        report.emulated = info.emulated || declared;
     }
 
-    /// The shares of workers that are not there.
-    fn absent(&self) -> Vec<ReserveEvent> {
-        let seats = (0..).map(ShareId).zip(&self.setup.planned.seats.seats);
-        seats
-            .filter(|(_, (worker, _))| !self.setup.up.contains_key(worker))
+    /// An event for each share whose worker is not up.
+    fn down_events(&self) -> Vec<ReserveEvent> {
+        let owners = (0..).map(ShareId).zip(&self.setup.active.assignment.owners);
+        owners
+            .filter(|(_, (worker, _))| !self.setup.available.contains_key(worker))
             .map(|(share, _)| ReserveEvent::Down { share })
             .collect()
     }
 
-    fn fact(&mut self, fact: ReserveEvent, context: &mut Context<Self>) {
-        let module = match fact {
+    fn on_event(&mut self, event: ReserveEvent, context: &mut Context<Self>) {
+        let module = match event {
             ReserveEvent::PathRequested { module, .. } | ReserveEvent::RequestCancelled { module } => {
                 Some(module)
             }
             _ => None,
         };
         match module {
-            Some(module) if self.paused() => {
-                self.held.insert(module, fact);
+            Some(module) if self.is_paused() => {
+                self.deferred.insert(module, event);
             }
-            _ => self.facts.push(fact),
+            _ => self.events.push(event),
         }
-        if !self.deciding {
-            self.deciding = true;
+        if !self.decide_pending {
+            self.decide_pending = true;
             context.notify(Decide);
         }
     }
 
-    fn paused(&self) -> bool {
-        self.change
-            .as_ref()
-            .is_some_and(|change| change.paused_at.is_some())
+    fn is_paused(&self) -> bool {
+        self.switch.as_ref().is_some_and(PlanSwitch::is_paused)
     }
 
     fn decide(&mut self, context: &mut Context<Self>) {
-        self.deciding = false;
+        self.decide_pending = false;
         let now = self.setup.clock.now();
-        let facts = std::mem::take(&mut self.facts);
+        let events = std::mem::take(&mut self.events);
         let mut effects = std::mem::take(&mut self.effects);
-        self.reservations.step(facts.iter().copied(), now, &mut effects);
+        self.reservations.step(events.iter().copied(), now, &mut effects);
         if let Some(recorder) = &self.setup.recorder {
-            recorder.reservations(now, &facts, &effects);
+            recorder.record_reservations_step(now, &events, &effects);
         }
         for effect in effects.drain(..) {
-            self.carry_out(effect, context);
+            self.apply(effect, context);
         }
         self.effects = effects;
-        self.change_over(context);
+        self.advance_plan_switch(context);
     }
 
-    fn carry_out(&mut self, effect: ReserveEffect, context: &mut Context<Self>) {
+    fn apply(&mut self, effect: ReserveEffect, context: &mut Context<Self>) {
         match effect {
             ReserveEffect::Book {
                 module,
@@ -222,14 +182,14 @@ impl ReservationActor {
                 finish,
                 ..
             } => {
-                let way = Way {
+                let booked = BookedPath {
                     module,
                     pipeline,
-                    path: path.iter().map(|leg| leg.share).collect(),
+                    shares: path.iter().map(|stage| stage.share).collect(),
                     finish,
                 };
-                self.ways.insert(booking, way);
-                self.tell(
+                self.booked.insert(booking, booked);
+                self.send_event(
                     module,
                     ModuleEvent::Booked {
                         booking,
@@ -238,26 +198,28 @@ impl ReservationActor {
                     },
                 );
             }
-            ReserveEffect::NoPath { module, finish } => self.tell(module, ModuleEvent::NoPath { finish }),
-            // Batches on their way fail by themselves; one that has not left yet finds its way gone.
+            ReserveEffect::NoPath { module, finish } => {
+                self.send_event(module, ModuleEvent::NoPath { finish })
+            }
+            // Batches in flight fail by themselves; one that was not dispatched yet finds its path gone.
             ReserveEffect::Lost { booking, .. } => {
-                self.ways.remove(&booking);
+                self.booked.remove(&booking);
             }
             ReserveEffect::SetTimer { at } => {
-                if let Some(alarm) = self.alarm.take() {
-                    context.cancel_future(alarm);
+                if let Some(timer) = self.timer.take() {
+                    context.cancel_future(timer);
                 }
-                let wait = self.setup.clock.until(at);
-                self.alarm = Some(context.run_later(wait, |actor, context| {
-                    actor.fact(ReserveEvent::Tick, context);
+                let wait = self.setup.clock.duration_until(at);
+                self.timer = Some(context.run_later(wait, |actor, context| {
+                    actor.on_event(ReserveEvent::Tick, context);
                 }));
             }
         }
     }
 
-    fn tell(&self, module: ModuleId, event: ModuleEvent) {
-        if let Some(address) = self.modules.get(module.index()) {
-            address.do_send(Fact(event));
+    fn send_event(&self, module: ModuleId, event: ModuleEvent) {
+        if let Some(module) = self.modules.get(module.index()) {
+            module.events.do_send(PolicyEvent(event));
         }
     }
 
@@ -268,45 +230,40 @@ impl ReservationActor {
             batch,
             items,
         } = dispatch;
-        let Some(way) = self.ways.remove(&booking) else {
-            return self.back(
-                module,
-                batch,
-                Err((true, "its way was lost with a worker".to_owned())),
-            );
+        let Some(booked) = self.booked.remove(&booking) else {
+            let reason = "its path was lost with a worker".to_owned();
+            return self.report_failure(module, batch, true, reason);
         };
         let key = BatchKey { module, batch };
-        let planned = &self.setup.planned;
-        let going = Going {
+        let active = &self.setup.active;
+        let outbound = OutboundBatch {
             key,
             items: items.clone(),
-            way: planned.parts.way(&planned.seats, way.pipeline, &way.path),
+            path: active
+                .partitions
+                .path(&active.assignment, booked.pipeline, &booked.shares),
         };
-        let sent = match self.setup.ends.get(&way.module) {
-            Some((front, _)) => front.send(going),
+        let sent = match self.setup.prepost.get(&booked.module) {
+            Some((preprocessor, _)) => preprocessor.send(outbound),
             None => Err(Failure::NotHeld),
         };
-        let finish = way.finish;
-        self.moving.insert(
+        let finish = booked.finish;
+        self.in_flight.insert(
             key,
-            Moving {
+            InFlightBatch {
                 booking,
                 finish,
                 items,
             },
         );
         if let Err(failure) = sent {
-            self.failed(key, &failure, context);
+            self.on_batch_failed(key, &failure, context);
         }
     }
 
-    /// A batch is over: its module is told.
-    fn back(&self, module: ModuleId, batch: BatchId, result: Result<(), (bool, String)>) {
-        let (lost, reason) = match result {
-            Ok(()) => return,
-            Err(failure) => failure,
-        };
-        let ran = Ran {
+    /// Reports a batch to its module that failed, or was `lost` with a worker and may run again.
+    fn report_failure(&self, module: ModuleId, batch: BatchId, lost: bool, reason: String) {
+        let result = BatchResult {
             slot: SlotId(0),
             module,
             batch,
@@ -315,8 +272,8 @@ impl ReservationActor {
             lost,
             result: Err(reason),
         };
-        if let Some(address) = self.modules.get(module.index()) {
-            address.do_send(BatchBack(ran));
+        if let Some(module) = self.modules.get(module.index()) {
+            module.batches.do_send(BatchDone(result));
         }
     }
 }
@@ -325,29 +282,29 @@ impl Actor for ReservationActor {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        context.run_interval(duration(TICK), |actor, context| {
-            actor.fact(ReserveEvent::Tick, context);
+        context.run_interval(duration(TICK_INTERVAL), |actor, context| {
+            actor.on_event(ReserveEvent::Tick, context);
         });
     }
 }
 
-impl Handler<ReserveFact> for ReservationActor {
+impl Handler<ReservationEvent> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, ReserveFact(fact): ReserveFact, context: &mut Self::Context) {
-        if let ReserveEvent::Declined { booking } = fact {
-            self.ways.remove(&booking);
+    fn handle(&mut self, ReservationEvent(event): ReservationEvent, context: &mut Self::Context) {
+        if let ReserveEvent::Declined { booking } = event {
+            self.booked.remove(&booking);
             self.accuracy.on_unused();
         }
-        self.fact(fact, context);
+        self.on_event(event, context);
     }
 }
 
-impl Handler<Told> for ReservationActor {
+impl Handler<WorkerEvent> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, Told(event): Told, context: &mut Self::Context) {
-        self.told(event, context);
+    fn handle(&mut self, WorkerEvent(event): WorkerEvent, context: &mut Self::Context) {
+        self.on_worker_event(event, context);
     }
 }
 
@@ -359,11 +316,11 @@ impl Handler<Dispatch> for ReservationActor {
     }
 }
 
-impl Handler<Replan> for ReservationActor {
+impl Handler<SwitchPlan> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, Replan(planned): Replan, _context: &mut Self::Context) {
-        self.replan(planned);
+    fn handle(&mut self, SwitchPlan(next): SwitchPlan, _context: &mut Self::Context) {
+        self.start_plan_switch(next);
     }
 }
 
@@ -375,18 +332,18 @@ impl Handler<Decide> for ReservationActor {
     }
 }
 
-impl Handler<Modules> for ReservationActor {
+impl Handler<ConnectModules> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, modules: Modules, _context: &mut Self::Context) {
-        self.modules = modules.0;
+    fn handle(&mut self, ConnectModules(modules): ConnectModules, _context: &mut Self::Context) {
+        self.modules = modules;
     }
 }
 
-impl Handler<TellReservations> for ReservationActor {
-    type Result = actix::MessageResult<TellReservations>;
+impl Handler<ReportReservations> for ReservationActor {
+    type Result = actix::MessageResult<ReportReservations>;
 
-    fn handle(&mut self, _: TellReservations, _context: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: ReportReservations, _context: &mut Self::Context) -> Self::Result {
         let mut report = self.accuracy.report();
         let named = self
             .workers

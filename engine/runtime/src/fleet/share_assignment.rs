@@ -1,39 +1,40 @@
-//! From a plan and the workers there are to what can be booked, and who sits where.
+//! Which share of which worker each share of a plan is, and how a module sees its pipelines.
 
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::WorkerId;
-use weir_planner::place;
-use weir_planner::{ModelPlan, Plan, Problem};
-use weir_types::{ClusterSpec, PipelineSpec, ServerId, ServerSpec};
-use weir_types::{ModuleId, Profile, Span};
+use weir_planner::{ModelPlan, Plan, Problem, place};
+use weir_types::{ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, Span};
 
-/// A cluster whose shares are those of workers.
+/// Slots that a module has at most for its pipelines: slot ids are kept apart by so many a module.
+pub(crate) const MAX_PIPELINE_SLOTS: u32 = 4_096;
+
+/// The cluster of a plan with each share on a worker.
 #[derive(Debug, Clone)]
-pub(crate) struct Seats {
+pub(crate) struct ShareAssignment {
     pub(crate) cluster: ClusterSpec,
-    /// By share: the worker, and which of its shares.
-    pub(crate) seats: Vec<(WorkerId, u32)>,
+    /// By share: the worker, and the number of the share there.
+    pub(crate) owners: Vec<(WorkerId, u32)>,
 }
 
-impl Seats {
-    /// Gives out the workers of `graph` as `plan` says; `modules` names the planned model of each module.
+impl ShareAssignment {
+    /// Assigns the workers of `graph` as `plan` says; `modules` names the planned model of each module.
     ///
     /// # Errors
     /// What does not fit, and what to do about it.
-    pub(crate) fn of(graph: &Graph, plan: &Plan, modules: &[(ModuleId, String)]) -> Result<Self, String> {
+    pub(crate) fn new(graph: &Graph, plan: &Plan, modules: &[(ModuleId, String)]) -> Result<Self, String> {
         let workers = graph.workers();
         let mut problem: Problem = plan.problem.clone();
         let mut order: Vec<usize> = Vec::new();
         for class in &mut problem.classes {
             let of_class = |(_, worker): &(usize, &WorkerNode)| worker.class == class.name;
-            let here: Vec<usize> = workers
+            let members: Vec<usize> = workers
                 .iter()
                 .enumerate()
                 .filter(of_class)
                 .map(|(at, _)| at)
                 .collect();
-            (class.count, class.per_server) = (here.len() as u32, 1);
-            order.extend(here);
+            (class.count, class.per_server) = (members.len() as u32, 1);
+            order.extend(members);
         }
         let mut solution = plan.solution.clone();
         solution.models = modules
@@ -48,15 +49,15 @@ impl Seats {
             .collect::<Result<_, _>>()?;
         let ids: Vec<ModuleId> = modules.iter().map(|(id, _)| *id).collect();
         let mut cluster = place(&problem, &solution, &ids).map_err(|error| error.to_string())?;
-        let mut taken = vec![0_u32; workers.len()];
-        let mut seats = Vec::with_capacity(cluster.shares.len());
+        let mut used = vec![0_u32; workers.len()];
+        let mut owners = Vec::with_capacity(cluster.shares.len());
         for share in &cluster.shares {
             let worker = order[share.device as usize];
-            seats.push((WorkerId(worker as u32), taken[worker]));
-            taken[worker] += 1;
+            owners.push((WorkerId(worker as u32), used[worker]));
+            used[worker] += 1;
         }
         let mut servers: Vec<(&str, u64)> = Vec::new();
-        for (share, (worker, _)) in cluster.shares.iter_mut().zip(&seats) {
+        for (share, (worker, _)) in cluster.shares.iter_mut().zip(&owners) {
             let node = &workers[worker.0 as usize];
             let at = servers
                 .iter()
@@ -71,59 +72,69 @@ impl Seats {
             .iter()
             .map(|&(_, bandwidth_bps)| ServerSpec { bandwidth_bps })
             .collect();
-        Ok(Self { cluster, seats })
+        Ok(Self { cluster, owners })
     }
 
-    /// How many shares of a worker are in use.
-    pub(crate) fn shares_of(&self, worker: WorkerId) -> u32 {
-        self.seats.iter().filter(|(of, _)| *of == worker).count() as u32
+    /// Shares of a worker that are in use.
+    pub(crate) fn share_count(&self, worker: WorkerId) -> u32 {
+        self.owners.iter().filter(|(owner, _)| *owner == worker).count() as u32
     }
 
-    /// The pipelines of a module, with their numbers.
-    pub(crate) fn pipelines_of(&self, module: ModuleId) -> impl Iterator<Item = (usize, &PipelineSpec)> {
+    /// The pipelines of a module, by index.
+    pub(crate) fn pipelines(&self, module: ModuleId) -> impl Iterator<Item = (usize, &PipelineSpec)> {
         let all = self.cluster.pipelines.iter().enumerate();
         all.filter(move |(_, pipeline)| pipeline.module == module)
     }
 }
 
-/// A module's pipelines as a module reckons with them: as so many lanes that take a batch each from end to end.
+/// The pipelines of a module as its policy sees them: slots that each take one batch from end to end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Lanes {
+pub(crate) struct PipelineSlots {
+    /// From end to end, transfers included.
     pub(crate) profile: Profile,
+    /// The planned batch size.
     pub(crate) batch: u32,
     pub(crate) count: u32,
-    /// By how much less than the lanes could do the plan is good for.
+    /// Planned throughput over that of all these slots, at most 1.
     pub(crate) share: f64,
 }
 
-/// The lanes of a plan; the pipeline that does most says how long a batch takes.
-pub(crate) fn lanes(seats: &Seats, module: ModuleId, plan: &ModelPlan) -> Option<Lanes> {
+/// The slots of a plan; durations are those of the pipeline with the largest throughput.
+pub(crate) fn pipeline_slots(
+    assignment: &ShareAssignment,
+    module: ModuleId,
+    plan: &ModelPlan,
+) -> Option<PipelineSlots> {
     let mut best: Option<(f64, &PipelineSpec)> = None;
-    for ((_, pipeline), planned) in seats.pipelines_of(module).zip(&plan.pipelines) {
-        if best.is_none_or(|(most, _)| planned.throughput > most) {
+    for ((_, pipeline), planned) in assignment.pipelines(module).zip(&plan.pipelines) {
+        if best.is_none_or(|(max, _)| planned.throughput > max) {
             best = Some((planned.throughput, pipeline));
         }
     }
     let (_, pipeline) = best?;
-    let bandwidth = seats
+    let bandwidth = assignment
         .cluster
         .servers
         .iter()
         .map(|server| server.bandwidth_bps)
         .min()
         .unwrap_or(1);
-    let takes = |size: u32| {
+    let batch_time = |size: u32| {
         let stages = pipeline.stages.iter().map(|stage| {
             let bits = stage.received_bytes as f64 * 8.0 * f64::from(size);
             stage.profile.duration(size) + Span::from_secs_f64(bits / bandwidth.max(1) as f64)
         });
         stages.sum::<Span>()
     };
-    let profile = Profile::new((1..=pipeline.batch).map(|size| (size, takes(size))).collect())?;
-    let a_lane = profile.throughput(pipeline.batch);
-    let exact = (plan.throughput / a_lane.max(1e-9)).max(1e-3);
-    let count = exact.ceil().clamp(1.0, 4_096.0) as u32;
-    Some(Lanes {
+    let profile = Profile::new(
+        (1..=pipeline.batch)
+            .map(|size| (size, batch_time(size)))
+            .collect(),
+    )?;
+    let per_slot = profile.throughput(pipeline.batch);
+    let exact = (plan.throughput / per_slot.max(1e-9)).max(1e-3);
+    let count = exact.ceil().clamp(1.0, f64::from(MAX_PIPELINE_SLOTS)) as u32;
+    Some(PipelineSlots {
         profile,
         batch: pipeline.batch,
         count,

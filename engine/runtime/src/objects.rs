@@ -1,12 +1,11 @@
-//! From what modules found to what events show: objects numbered from 0, attributes gathered at the objects they belong
-//! to.
+//! From the outputs of modules to the objects of a delivery: numbered from 0, each with all its attributes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_flow::{Evidence, Labelled, ObjectRef};
 
-/// The objects of those modules that are in `shown`, in the order of modules.
-pub(crate) fn label(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled> {
+/// The objects of the modules in `shown`, in the order of modules.
+pub(crate) fn assemble_objects(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<Labelled> = Vec::new();
     for (id, (name, object)) in (0..).zip(
@@ -88,7 +87,7 @@ mod tests {
                 notes: vec![note],
             },
         );
-        let shown = label(&evidence, &(0..4).collect());
+        let shown = assemble_objects(&evidence, &(0..4).collect());
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -96,7 +95,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            label(&evidence, &[2].into())[0].parent,
+            assemble_objects(&evidence, &[2].into())[0].parent,
             None,
             "a parent that is not shown is not named"
         );

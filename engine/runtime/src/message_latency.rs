@@ -1,4 +1,4 @@
-//! A probe for the benchmark of overhead: what a message between an actor and a worker costs, by the very same wire.
+//! For the benchmark of overhead: how long a message between an actor and a worker takes, over the same channels.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use weir_flow::{Batching, DeviceKind, Inference, Item, Model, Session, SessionEr
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
-use crate::worker::{Job, Placed, Ran, Worker, WorkerHandle};
+use crate::worker::{BatchResult, Job, PlacedModel, Worker, WorkerHandle};
 
-/// Takes no time.
-struct Nothing;
+/// A model that takes no time.
+struct EmptyModel;
 
-impl Model for Nothing {
+impl Model for EmptyModel {
     fn batching(&self) -> Batching {
         Batching {
             max: None,
@@ -27,8 +27,12 @@ impl Model for Nothing {
     }
 }
 
-impl Session for Nothing {
-    fn run(&mut self, _items: &[Item], _lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+impl Session for EmptyModel {
+    fn run(
+        &mut self,
+        _items: &[Item],
+        _on_step: &mut dyn FnMut(Step),
+    ) -> Result<Vec<Inference>, SessionError> {
         Ok(Vec::new())
     }
 
@@ -39,44 +43,44 @@ impl Session for Nothing {
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Back;
+struct Returned;
 
-/// Sends an empty batch to its worker, and the next when it is back.
-struct Player {
+/// Sends an empty batch to its worker, and the next when the result has returned.
+struct PingActor {
     jobs: Sender<Job>,
     rounds: u64,
     clock: Clock,
     done: Option<oneshot::Sender<Span>>,
 }
 
-impl Player {
-    fn serve(&self) {
+impl PingActor {
+    fn send(&self) {
         let job = Job {
             module: ModuleId(0),
             model: 0,
             batch: BatchId(self.rounds),
             items: Vec::new(),
         };
-        // The channel of one is free: the batch before is back.
+        // The channel of one is free: the batch before is done.
         let _ = self.jobs.try_send(job);
     }
 }
 
-impl Actor for Player {
+impl Actor for PingActor {
     type Context = Context<Self>;
 
     fn started(&mut self, _context: &mut Self::Context) {
-        self.serve();
+        self.send();
     }
 }
 
-impl Handler<Back> for Player {
+impl Handler<Returned> for PingActor {
     type Result = ();
 
-    fn handle(&mut self, _: Back, _context: &mut Self::Context) {
+    fn handle(&mut self, _: Returned, _context: &mut Self::Context) {
         self.rounds -= 1;
         if self.rounds > 0 {
-            self.serve();
+            self.send();
         } else if let Some(done) = self.done.take() {
             let _ = done.send(self.clock.now().since(weir_types::Timestamp::ZERO));
         }
@@ -87,35 +91,36 @@ impl Handler<Back> for Player {
 ///
 /// # Errors
 /// Where the machine gives no thread.
-pub fn hop(rounds: u64) -> std::io::Result<Span> {
+pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
     let clock = Clock::start();
-    let opener: Arc<dyn Model> = Arc::new(Nothing);
-    let placed = Placed {
+    let opener: Arc<dyn Model> = Arc::new(EmptyModel);
+    let placed = PlacedModel {
         model: 0,
         name: "nothing".to_owned(),
         device: DeviceKind::Cpu,
         opener,
     };
     let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
-    let back: Arc<std::sync::OnceLock<actix::Addr<Player>>> = Arc::default();
-    let answer = Arc::clone(&back);
-    let WorkerHandle { jobs, thread } = worker.start(Box::new(move |_: Ran| answer.wait().do_send(Back)))?;
+    let address: Arc<std::sync::OnceLock<actix::Addr<PingActor>>> = Arc::default();
+    let on_done = Arc::clone(&address);
+    let WorkerHandle { jobs, thread } =
+        worker.start(Box::new(move |_: BatchResult| on_done.wait().do_send(Returned)))?;
     let system = System::new();
-    let took = system.block_on(async {
-        let (done, took) = oneshot::channel();
-        let player = Player {
+    let round_trips = system.block_on(async {
+        let (done, round_trips) = oneshot::channel();
+        let actor = PingActor {
             jobs,
             rounds: rounds.max(1),
             clock: Clock::start(),
             done: Some(done),
         }
         .start();
-        let _ = back.set(player);
-        took.await
+        let _ = address.set(actor);
+        round_trips.await
     });
     drop(system);
     thread
         .join()
         .map_err(|_| std::io::Error::other("the worker panicked"))?;
-    Ok(took.map_err(std::io::Error::other)? / (2 * rounds.max(1)))
+    Ok(round_trips.map_err(std::io::Error::other)? / (2 * rounds.max(1)))
 }

@@ -1,0 +1,187 @@
+//! The messages between actors, and from the threads of sources, workers and partition workers to them. An event is named
+//! in the past participle, a command in the imperative.
+
+use std::sync::Arc;
+
+use actix::{Message, Recipient};
+use weir_flow::{Item, SourceCounts, StreamState};
+use weir_policy::reservations::{BookingId, ReserveEvent, ReserveReport};
+use weir_policy::{ModuleEvent, ModuleStats, SlotEvent};
+use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
+
+use crate::fleet::ActivePlan;
+use crate::request::{Request, RequestBranch};
+use crate::source::RejectionPermit;
+use crate::worker::BatchResult;
+
+// To a module.
+
+/// A request reached a module on one branch; it is complete there with all `branches`.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Deliver {
+    pub(crate) branch: RequestBranch,
+    pub(crate) branches: u32,
+}
+
+/// An event for the policy of the module.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct PolicyEvent(pub(crate) ModuleEvent);
+
+/// A batch ended, well or not.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct BatchDone(pub(crate) BatchResult);
+
+/// The run is over: the module sends its counts to the egress as [`StatsReported`].
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReportStats;
+
+/// A module as the arbiter of slots and the reservations see it.
+#[derive(Clone)]
+pub(crate) struct ModuleRef {
+    pub(crate) events: Recipient<PolicyEvent>,
+    pub(crate) batches: Recipient<BatchDone>,
+}
+
+/// All modules by id. Sent once they exist, to the slot actor and to the reservation actor.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ConnectModules(pub(crate) Vec<ModuleRef>);
+
+// To the slot actor.
+
+/// An event for the arbiter of the slots.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ArbiterEvent(pub(crate) SlotEvent);
+
+// To the reservation actor.
+
+/// An event for the reservations.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReservationEvent(pub(crate) ReserveEvent);
+
+/// Run a batch on the path that was booked for it.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Dispatch {
+    pub(crate) module: ModuleId,
+    pub(crate) booking: BookingId,
+    pub(crate) batch: BatchId,
+    pub(crate) items: Vec<Item>,
+}
+
+/// Load another plan and switch to it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SwitchPlan(pub(crate) Box<ActivePlan>);
+
+/// The run is over: answer with what was counted.
+#[derive(Message)]
+#[rtype(result = "ReserveReport")]
+pub(crate) struct ReportReservations;
+
+// To the supervisor.
+
+/// A batch was lost; its worker has discarded the session and builds a new one for the next batch.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct BatchLost {
+    pub(crate) module: String,
+    pub(crate) slot: SlotId,
+    pub(crate) reason: String,
+}
+
+/// A request was lost outside a batch.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct RequestLost {
+    pub(crate) module: String,
+    pub(crate) reason: String,
+}
+
+// To the egress.
+
+/// A frame became a request.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Arrived {
+    pub(crate) request: RequestId,
+    pub(crate) stream: StreamId,
+    pub(crate) frame: FrameInfo,
+    /// Why the request ends at once, where it was not admitted.
+    pub(crate) rejected: Option<(DropReason, RejectionPermit)>,
+}
+
+/// What a notice says of a frame that is not delivered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameInfo {
+    /// Number of the frame in its stream.
+    pub(crate) index: u64,
+    /// Media time in milliseconds.
+    pub(crate) pts_ms: f64,
+    pub(crate) sent_at: Timestamp,
+}
+
+/// A branch of a request left its last module.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Completed(pub(crate) RequestBranch);
+
+/// A request was dropped, by `module` where one dropped it.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Dropped {
+    pub(crate) request: Arc<Request>,
+    pub(crate) module: Option<ModuleId>,
+    pub(crate) reason: DropReason,
+}
+
+/// Device time was spent on a request.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Spent {
+    pub(crate) request: RequestId,
+    pub(crate) module: ModuleId,
+    pub(crate) span: Span,
+}
+
+/// A stream is in another state, or down for another reason.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StreamStateChanged {
+    pub(crate) stream: StreamId,
+    pub(crate) state: StreamState,
+    /// When the state began; of a stream that is down, when its last frame arrived.
+    pub(crate) since: Timestamp,
+    /// Whether it is down although it was connected: it sent nothing.
+    pub(crate) silent: bool,
+}
+
+/// A stream sends no more frames.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StreamEnded {
+    pub(crate) stream: StreamId,
+    pub(crate) counts: SourceCounts,
+    /// Frames that were older than the SLO when they arrived.
+    pub(crate) stale: u64,
+    pub(crate) error: Option<String>,
+}
+
+/// Drop what is in flight, and wait for no source any longer.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Abandon;
+
+/// What a module counted in the run.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StatsReported {
+    pub(crate) module: ModuleId,
+    pub(crate) stats: Box<ModuleStats>,
+}

@@ -1,0 +1,79 @@
+//! Applying the effects of the policy's module.
+
+use actix::{AsyncContext, Context};
+use weir_policy::reservations::ReserveEvent;
+use weir_policy::{ModuleEffect, ModuleEvent, SlotEvent};
+
+use super::{ActorRefs, ModuleActor};
+use crate::actors::messages::{ArbiterEvent, PolicyEvent, ReservationEvent, Spent};
+use crate::telemetry;
+
+impl ModuleActor {
+    pub(super) fn apply(&mut self, effect: ModuleEffect, context: &mut Context<Self>) {
+        let Some(refs) = self.refs.clone() else { return };
+        let module = self.setup.id;
+        match effect {
+            ModuleEffect::Bid(bid) => refs.slots.do_send(ArbiterEvent(SlotEvent::Bid { module, bid })),
+            ModuleEffect::CancelBid if self.setup.partitioned => {
+                reserve(&refs, ReserveEvent::RequestCancelled { module })
+            }
+            ModuleEffect::CancelBid => refs
+                .slots
+                .do_send(ArbiterEvent(SlotEvent::BidCancelled { module })),
+            ModuleEffect::RequestPath(ask) => {
+                reserve(&refs, ReserveEvent::PathRequested { module, request: ask })
+            }
+            ModuleEffect::CancelBooking { booking } => reserve(&refs, ReserveEvent::Declined { booking }),
+            ModuleEffect::Dispatch {
+                booking,
+                batch,
+                slices,
+                ..
+            } => self.dispatch(booking, batch, slices, &refs),
+            ModuleEffect::Decline { slot } => refs
+                .slots
+                .do_send(ArbiterEvent(SlotEvent::Declined { module, slot })),
+            ModuleEffect::Run {
+                slot,
+                batch,
+                slices,
+                expected,
+            } => {
+                refs.slots.do_send(ArbiterEvent(SlotEvent::Started {
+                    module,
+                    slot,
+                    expected,
+                }));
+                self.run(slot, batch, slices, context);
+            }
+            ModuleEffect::Forward { request } => self.forward(request, &refs),
+            ModuleEffect::Drop { request, reason } => self.drop_request(request, reason, &refs),
+            ModuleEffect::Spent { request, span } => refs.egress.do_send(Spent {
+                request,
+                module,
+                span,
+            }),
+            ModuleEffect::Publish(state) => {
+                telemetry::record_module_state(&self.setup.name, &state);
+                for (id, address) in (0_u32..).zip(&refs.modules) {
+                    if id != module.0 {
+                        address.do_send(PolicyEvent(ModuleEvent::PeerState(state.clone())));
+                    }
+                }
+            }
+            ModuleEffect::SetTimer { at } => {
+                if let Some(timer) = self.timer.take() {
+                    context.cancel_future(timer);
+                }
+                let wait = self.setup.clock.duration_until(at);
+                self.timer = Some(context.run_later(wait, |actor, context| actor.decide(context)));
+            }
+        }
+    }
+}
+
+fn reserve(refs: &ActorRefs, event: ReserveEvent) {
+    if let Some(reservations) = &refs.reservations {
+        reservations.do_send(ReservationEvent(event));
+    }
+}

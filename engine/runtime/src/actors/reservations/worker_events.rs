@@ -1,0 +1,156 @@
+//! Events of partition workers: they go up and down, report their times, and finish, fail or lose batches.
+
+use actix::Context;
+use weir_flow::Tensor;
+use weir_partition::wire::{BatchKey, Failure, StageTimes, Use as Used};
+use weir_partition::{Event, WorkerId};
+use weir_policy::reservations::{ReserveEvent, ResourceUse};
+use weir_types::ShareId;
+
+use super::ReservationActor;
+use crate::fleet::FinishedBatch;
+
+impl ReservationActor {
+    pub(super) fn on_worker_event(&mut self, event: Event, context: &mut Context<Self>) {
+        match event {
+            Event::Up { worker, info } => {
+                tracing::info!(worker = self.name(worker), class = %info.class, "worker is up");
+                self.on_worker_info(worker, &info);
+                self.setup.available.insert(worker, info);
+                self.on_shares(worker, |share| ReserveEvent::Up { share }, context);
+            }
+            Event::Down { worker, reason } => {
+                tracing::warn!(worker = self.name(worker), "worker lost: {reason}");
+                self.setup.available.remove(&worker);
+                self.workers.entry(worker).or_default().downs += 1;
+                self.on_shares(worker, |share| ReserveEvent::Down { share }, context);
+                if let Some(switch) = &mut self.switch {
+                    switch.on_worker_down(worker);
+                }
+            }
+            Event::Used {
+                worker,
+                key,
+                stage,
+                what,
+                usage,
+            } => {
+                if what == Used::Run {
+                    let report = self.workers.entry(worker).or_default();
+                    report.runs += 1;
+                    report.busy_s += usage.span().as_secs_f64();
+                }
+                let Some(in_flight) = self.in_flight.get(&key) else {
+                    return;
+                };
+                let used = match what {
+                    Used::Transfer => ResourceUse::Transfer,
+                    Used::Run => ResourceUse::Run,
+                };
+                let booking = in_flight.booking;
+                let (from, to) = (usage.from, usage.to);
+                let event = ReserveEvent::Used {
+                    booking,
+                    stage,
+                    used,
+                    from,
+                    to,
+                };
+                self.on_event(event, context);
+            }
+            Event::Done { key, times, outputs } => self.on_batch_done(key, &times, outputs, context),
+            Event::Failed { key, failure, .. } => self.on_batch_failed(key, &failure, context),
+            Event::Loaded { worker, part, .. } => {
+                if let Some(switch) = &mut self.switch {
+                    switch.on_loaded(worker, part);
+                }
+                self.advance_plan_switch(context);
+            }
+            Event::NotLoaded { worker, part, reason } => {
+                tracing::error!(
+                    worker = self.name(worker),
+                    "a partition cannot be loaded: {reason}"
+                );
+                let switch = self.switch.as_ref();
+                if switch.is_some_and(|switch| switch.waits_for(worker, part)) {
+                    tracing::error!("the new plan is given up; the one in force goes on");
+                    self.switch = None;
+                }
+            }
+            Event::Activated { .. } => {}
+        }
+    }
+
+    pub(super) fn name(&self, worker: WorkerId) -> &str {
+        self.setup
+            .names
+            .get(worker.0 as usize)
+            .map_or("?", String::as_str)
+    }
+
+    /// Passes an event for each share that the plan has on `worker`.
+    fn on_shares(
+        &mut self,
+        worker: WorkerId,
+        event: fn(ShareId) -> ReserveEvent,
+        context: &mut Context<Self>,
+    ) {
+        let owners = (0..).map(ShareId).zip(&self.setup.active.assignment.owners);
+        let shares: Vec<ShareId> = owners
+            .filter(|(_, (owner, _))| *owner == worker)
+            .map(|(share, _)| share)
+            .collect();
+        for share in shares {
+            self.on_event(event(share), context);
+        }
+    }
+
+    fn on_batch_done(
+        &mut self,
+        key: BatchKey,
+        times: &[StageTimes],
+        outputs: Vec<Tensor>,
+        context: &mut Context<Self>,
+    ) {
+        let Some(in_flight) = self.in_flight.remove(&key) else {
+            return;
+        };
+        let actual = times
+            .last()
+            .map_or_else(|| self.setup.clock.now(), |last| last.run.to);
+        self.accuracy.on_finished(in_flight.finish, actual);
+        let booking = in_flight.booking;
+        self.on_event(ReserveEvent::Finished { booking }, context);
+        let finished = FinishedBatch {
+            module: key.module,
+            batch: key.batch,
+            items: in_flight.items,
+            outputs,
+            device_time: times.iter().map(|stage| stage.run.span()).sum(),
+        };
+        let queued = self
+            .setup
+            .prepost
+            .get(&key.module)
+            .is_some_and(|(_, postprocessor)| postprocessor.send(finished));
+        if !queued {
+            let reason = "too many batches wait to be decoded".to_owned();
+            self.report_failure(key.module, key.batch, false, reason);
+        }
+    }
+
+    pub(super) fn on_batch_failed(&mut self, key: BatchKey, failure: &Failure, context: &mut Context<Self>) {
+        let Some(in_flight) = self.in_flight.remove(&key) else {
+            return;
+        };
+        let lost = !matches!(failure, Failure::Part(_) | Failure::Panicked(_));
+        if lost {
+            self.accuracy.on_lost();
+        } else {
+            self.accuracy.on_failed();
+        }
+        let booking = in_flight.booking;
+        self.on_event(ReserveEvent::Failed { booking }, context);
+        self.report_failure(key.module, key.batch, lost, failure.to_string());
+    }
+}

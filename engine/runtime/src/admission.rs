@@ -1,0 +1,184 @@
+//! Where frames become requests: the permits of a stream, and the bytes that its decoded frames may take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_flow::StopFlag;
+use weir_policy::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec};
+use weir_types::{DropReason, Timestamp};
+
+use crate::clock::Clock;
+
+/// Time between two tries of a source under backpressure.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The bytes that decoded frames of one stream may take together: its share of the bound of all streams.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    max_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(max_bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            max_bytes,
+            used_bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes `bytes` where they are free. A frame larger than the budget is admitted when no other is held.
+    pub(crate) fn acquire(self: &Arc<Self>, bytes: u64) -> Option<MemoryPermit> {
+        let fits = |used: u64| (used == 0 || used + bytes <= self.max_bytes).then_some(used + bytes);
+        self.used_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .ok()?;
+        Some(MemoryPermit {
+            memory: Arc::clone(self),
+            bytes,
+        })
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that are free again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryPermit {
+    memory: Arc<MemoryBudget>,
+    bytes: u64,
+}
+
+impl Drop for MemoryPermit {
+    fn drop(&mut self) {
+        self.memory.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Admits the frames of one stream: asked by its decoding thread; permits return from wherever a request ends.
+#[derive(Debug)]
+pub(crate) struct StreamAdmission {
+    limit: Mutex<ConcurrencyLimit>,
+    released: Condvar,
+    memory: Arc<MemoryBudget>,
+    clock: Clock,
+}
+
+/// A place among the requests of a stream in flight; free again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    /// The stream, and when the frame was admitted.
+    admitted: Option<(Arc<StreamAdmission>, Timestamp)>,
+}
+
+impl StreamPermit {
+    /// Of a frame that was never admitted.
+    pub(crate) fn empty() -> Self {
+        Self { admitted: None }
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        if let Some((stream, admitted_at)) = &self.admitted {
+            let held = stream.clock.now().since(*admitted_at);
+            stream.lock().on_ended(held);
+            stream.released.notify_one();
+        }
+    }
+}
+
+impl StreamAdmission {
+    pub(crate) fn new(spec: ConcurrencyLimitSpec, memory: Arc<MemoryBudget>, clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            limit: Mutex::new(ConcurrencyLimit::new(spec)),
+            released: Condvar::new(),
+            memory,
+            clock,
+        })
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.memory.used_bytes()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ConcurrencyLimit> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a frame of `bytes`; blocks while the stream is under backpressure. `None` when the run stops meanwhile.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        bytes: u64,
+        stop: &StopFlag,
+    ) -> Option<Result<(StreamPermit, MemoryPermit), DropReason>> {
+        let mut limit = self.lock();
+        loop {
+            let memory = self.memory.acquire(bytes);
+            match (limit.admit(memory.is_some()), memory) {
+                (Admission::Enter, Some(memory)) => {
+                    return Some(Ok((
+                        StreamPermit {
+                            admitted: Some((Arc::clone(self), self.clock.now())),
+                        },
+                        memory,
+                    )));
+                }
+                (Admission::Drop(reason), _) => return Some(Err(reason)),
+                (Admission::Enter | Admission::Wait, _) if stop.raised() => return None,
+                (Admission::Enter | Admission::Wait, _) => {
+                    // Bytes that are freed signal nothing, hence the time-out.
+                    let woken = self.released.wait_timeout(limit, POLL_INTERVAL);
+                    limit = woken.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_policy::Overflow;
+    use weir_types::Span;
+
+    use super::*;
+
+    fn admission(overflow: Overflow, max: u32, memory: &Arc<MemoryBudget>) -> Arc<StreamAdmission> {
+        let spec = ConcurrencyLimitSpec {
+            overflow,
+            initial: max,
+            max,
+            slo: Span::from_millis(400),
+        };
+        StreamAdmission::new(spec, Arc::clone(memory), Clock::start())
+    }
+
+    #[test]
+    fn bytes_and_permits_are_free_again_when_dropped() {
+        let memory = MemoryBudget::new(100);
+        let admission = admission(Overflow::Drop, 2, &memory);
+        let stop = StopFlag::default();
+        let first = admission.admit(60, &stop).unwrap();
+        assert!(first.is_ok());
+        assert_eq!(
+            admission.admit(60, &stop).unwrap().err(),
+            Some(DropReason::MemoryFull)
+        );
+        drop(first);
+        assert_eq!(memory.used_bytes(), 0);
+        let huge = admission.admit(1_000, &stop).unwrap();
+        assert!(huge.is_ok(), "one frame larger than the budget is admitted alone");
+    }
+
+    #[test]
+    fn a_source_under_backpressure_stops_when_asked() {
+        let admission = admission(Overflow::Backpressure, 1, &MemoryBudget::new(100));
+        let stop = StopFlag::default();
+        let _first = admission.admit(1, &stop).unwrap().unwrap();
+        stop.raise();
+        assert!(admission.admit(1, &stop).is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! A plan laid out on the workers of this run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_flow::Divided;
+use weir_graph::Graph;
+use weir_partition::{WorkerId, WorkerInfo};
+use weir_planner::{ModelPlan, Plan};
+use weir_policy::Policy;
+use weir_policy::reservations::ReserveSpec;
+use weir_types::{ModuleId, ShareId};
+
+use super::partitions::PlanPartitions;
+use super::share_assignment::{PipelineSlots, ShareAssignment, pipeline_slots};
+
+/// A plan with its shares on workers and its partitions cut out of the models.
+#[derive(Clone)]
+pub(crate) struct ActivePlan {
+    /// Plans of a run are numbered from 1.
+    pub(crate) number: u64,
+    pub(crate) plan: Plan,
+    /// Modules whose model the plan partitions, each with the name of the model.
+    pub(crate) modules: Vec<(ModuleId, String)>,
+    pub(crate) models: BTreeMap<ModuleId, Arc<dyn Divided>>,
+    pub(crate) assignment: ShareAssignment,
+    pub(crate) partitions: PlanPartitions,
+}
+
+impl ActivePlan {
+    /// Places `plan` on the workers of `graph` and cuts the models; partitions are numbered from `first` on.
+    ///
+    /// # Errors
+    /// What does not fit, and what to do about it.
+    pub(crate) fn new(
+        graph: &Graph,
+        plan: Plan,
+        modules: Vec<(ModuleId, String)>,
+        models: BTreeMap<ModuleId, Arc<dyn Divided>>,
+        (number, first): (u64, u32),
+    ) -> Result<Self, String> {
+        let assignment = ShareAssignment::new(graph, &plan, &modules)?;
+        let emulated: Vec<bool> = graph.workers().iter().map(|worker| worker.emulated).collect();
+        let partitions = PlanPartitions::cut(&assignment, &models, &emulated, (number, first))
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            number,
+            plan,
+            modules,
+            models,
+            assignment,
+            partitions,
+        })
+    }
+
+    /// The same models by another plan.
+    ///
+    /// # Errors
+    /// As [`ActivePlan::new`].
+    pub(crate) fn replan(&self, graph: &Graph, plan: Plan) -> Result<Self, String> {
+        let next = (self.number + 1, self.partitions.next_id());
+        Self::new(graph, plan, self.modules.clone(), self.models.clone(), next)
+    }
+
+    /// Checks that every stage has an available worker.
+    ///
+    /// # Errors
+    /// The first stage that has none.
+    pub(crate) fn check_available(&self, available: &BTreeMap<WorkerId, WorkerInfo>) -> Result<(), String> {
+        for stage in self
+            .assignment
+            .cluster
+            .pipelines
+            .iter()
+            .flat_map(|pipeline| &pipeline.stages)
+        {
+            let is_available =
+                |share: &ShareId| available.contains_key(&self.assignment.owners[share.index()].0);
+            if !stage.shares.iter().any(is_available) {
+                return Err(format!(
+                    "the stage of blocks {}..{}",
+                    stage.blocks.0, stage.blocks.1
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn model(&self, module: ModuleId) -> Option<&ModelPlan> {
+        let (_, name) = self.modules.iter().find(|(id, _)| *id == module)?;
+        self.plan
+            .solution
+            .models
+            .iter()
+            .find(|model| model.model == *name)
+    }
+
+    /// The pipelines of a module as slots of its policy; `None` for a module whose model is not partitioned.
+    pub(crate) fn pipeline_slots(&self, module: ModuleId) -> Option<PipelineSlots> {
+        pipeline_slots(&self.assignment, module, self.model(module)?)
+    }
+
+    /// What the reservations of this plan are made from.
+    pub(crate) fn reserve_spec(&self, policy: &Policy) -> ReserveSpec {
+        ReserveSpec {
+            cluster: self.assignment.cluster.clone(),
+            tables: policy.tables,
+            feedback: true,
+            corrected: true,
+            head_min_fraction: policy.head_min_fraction,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From the graph and the measured profiles to the specifications of the policy's state machines.
+
+use weir_graph::{Graph, SourceMode};
+use weir_policy::{BatchBinding, Mailboxes, ModuleInfo, ModuleSpec, Pool, SlotsSpec};
+use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
+
+use crate::assembly::{RunError, RunOptions};
+use crate::fleet::{ActivePlan, MAX_PIPELINE_SLOTS, PipelineSlots};
+use crate::routes::topology;
+use crate::slot_layout::SlotLayout;
+
+/// What the state machines are made from.
+pub(crate) struct PolicySpecs {
+    pub(crate) topology: Topology,
+    pub(crate) modules: Vec<ModuleSpec>,
+    pub(crate) slots: SlotsSpec,
+}
+
+impl PolicySpecs {
+    /// `profiles` are batch sizes and durations by model.
+    ///
+    /// # Errors
+    /// [`RunError::SloTooShort`] where no frame of a live stream could ever meet its deadline.
+    pub(crate) fn new(
+        graph: &Graph,
+        slots: &SlotLayout,
+        profiles: &[(Vec<u32>, Profile)],
+        active: Option<&ActivePlan>,
+        options: &RunOptions,
+    ) -> Result<Self, RunError> {
+        let topology = topology(graph);
+        check_slo(graph, profiles)?;
+        let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
+            .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
+            .collect();
+        let peer = |(module, pipelines): (&weir_graph::ModuleNode, &Option<PipelineSlots>)| {
+            let (batch, profile) = profiles[module.model].clone();
+            let slots = slots.slots_of_model(module.model).len() as u32;
+            ModuleInfo {
+                profile,
+                batch,
+                workers: pipelines.as_ref().map_or(slots, |pipelines| pipelines.count),
+            }
+        };
+        let peers: Vec<ModuleInfo> = graph.modules().iter().zip(&pipelines).map(peer).collect();
+        let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
+            let (batch, profile) = profiles[module.model].clone();
+            ModuleSpec {
+                id: ModuleId(id),
+                slo: graph.slo(),
+                policy: graph.policy().clone(),
+                slots: match &pipelines[id as usize] {
+                    Some(pipelines) => {
+                        let first = slots.slot_count() + id * MAX_PIPELINE_SLOTS;
+                        (first..first + pipelines.count).map(SlotId).collect()
+                    }
+                    None => slots.slots_of_model(module.model).to_vec(),
+                },
+                pool: match graph.policy().mailbox {
+                    _ if pipelines[id as usize].is_some() => Pool::Pipelines,
+                    // The graph's check has seen to it that slots are not shared then.
+                    Mailboxes::Worker => Pool::Own,
+                    Mailboxes::Pool => Pool::Shared,
+                },
+                batch,
+                profile,
+                topology: topology.clone(),
+                peers: peers.clone(),
+                seed: options.seed,
+            }
+        };
+        let modules = (0..).zip(graph.modules()).map(spec).collect();
+        let slots = SlotsSpec {
+            slots: slots.slot_count(),
+            placements: slots.placements(graph),
+            arbitration: graph.policy().arbitration,
+            topology: topology.clone(),
+            forecasts: graph.policy().forming == BatchBinding::Early,
+        };
+        Ok(Self {
+            topology,
+            modules,
+            slots,
+        })
+    }
+
+    /// Requests that keep every slot busy with some to spare, at the batch sizes that frames will be run in: what lossless
+    /// streams may have in flight together in the beginning. More would only wait, and count as late.
+    pub(crate) fn initial_lossless_limit(&self) -> u32 {
+        let is_first = |module: ModuleId| {
+            !self
+                .modules
+                .iter()
+                .any(|spec| self.topology.has_path(spec.id, module))
+        };
+        let batch = |spec: &ModuleSpec| {
+            if is_first(spec.id) {
+                spec.profile.batch_size(&spec.batch, spec.slo / 2)
+            } else {
+                1
+            }
+        };
+        let batch = self.modules.iter().map(batch).max().unwrap_or(1);
+        let pipelines = self.modules.iter().filter(|spec| spec.pool == Pool::Pipelines);
+        let pipelines: u32 = pipelines.map(|spec| spec.slots.len() as u32).sum();
+        4 * (self.slots.slots + pipelines).max(1) * batch + 4
+    }
+}
+
+fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)]) -> Result<(), RunError> {
+    let durations: Vec<Span> = graph
+        .modules()
+        .iter()
+        .map(|module| profiles[module.model].1.duration(1))
+        .collect();
+    let bare = weir_graph::bare_execution(graph, &durations);
+    let live = graph
+        .sources()
+        .iter()
+        .any(|source| source.mode == SourceMode::Live);
+    if bare > graph.slo() && live {
+        return Err(RunError::SloTooShort {
+            execution: bare,
+            slo: graph.slo(),
+        });
+    }
+    Ok(())
+}

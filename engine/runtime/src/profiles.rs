@@ -1,0 +1,138 @@
+//! How long models take: as declared, or measured on this machine.
+
+use std::sync::Arc;
+
+use weir_flow::{DeviceKind, Model, SessionError, StopFlag};
+use weir_graph::{Graph, ModelNode};
+use weir_types::{ModuleId, Profile, SlotId, Span};
+
+use crate::assembly::RunError;
+use crate::clock::Clock;
+use crate::emulated::EmulatedModel;
+use crate::fleet::ActivePlan;
+use crate::progress::Progress;
+use crate::slot_layout::SlotLayout;
+use crate::worker::{PlacedModel, Worker};
+
+/// Runs by which a batch size is measured.
+const RUNS: usize = 3;
+
+/// Durations of a model by batch size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredProfile {
+    /// `(batch size, duration)`.
+    pub points: Vec<(u32, Span)>,
+}
+
+/// Measures `model` alone on `device`.
+///
+/// # Errors
+/// [`SessionError`] where it cannot be opened or run.
+pub fn measure_profile(
+    model: &Arc<dyn Model>,
+    device: DeviceKind,
+    batches: &[u32],
+    runs: usize,
+) -> Result<MeasuredProfile, SessionError> {
+    let placed = PlacedModel {
+        model: 0,
+        name: String::new(),
+        device,
+        opener: Arc::clone(model),
+    };
+    let mut worker = Worker::open(SlotId(0), Clock::start(), vec![placed])?;
+    let points = batches
+        .iter()
+        .map(|&size| Ok((size, worker.measure(0, size, runs)?)));
+    Ok(MeasuredProfile {
+        points: points.collect::<Result<_, SessionError>>()?,
+    })
+}
+
+/// The models of a graph, emulated ones included, by index.
+pub(crate) fn models(graph: &Graph, given: &[Option<Arc<dyn Model>>]) -> Vec<Arc<dyn Model>> {
+    let model = |(node, given): (&ModelNode, &Option<Arc<dyn Model>>)| match given {
+        Some(model) => Arc::clone(model),
+        None => Arc::new(EmulatedModel {
+            profile: declared(node).unwrap_or_else(fallback),
+        }) as Arc<dyn Model>,
+    };
+    graph.models().iter().zip(given).map(model).collect()
+}
+
+/// Batch sizes and durations of every model. Those of a partitioned model are its plan's; others are declared, or measured
+/// on the first slot of the model.
+pub(crate) fn profiles(
+    graph: &Graph,
+    models: &[Arc<dyn Model>],
+    slots: &SlotLayout,
+    workers: &mut [Worker],
+    active: Option<&ActivePlan>,
+    (progress, stop): (&Progress, &StopFlag),
+) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
+    let mut profiles = Vec::new();
+    for (index, node) in graph.models().iter().enumerate() {
+        if stop.raised() {
+            return Err(RunError::Stopped);
+        }
+        let module = (0..)
+            .zip(graph.modules())
+            .find(|(_, module)| module.model == index);
+        let pipelines = module.and_then(|(id, _)| active?.pipeline_slots(ModuleId(id)));
+        if let Some(pipelines) = pipelines {
+            profiles.push((vec![pipelines.batch], pipelines.profile));
+            continue;
+        }
+        progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
+        let first = slots.slots_of_model(index).first().copied().unwrap_or(SlotId(0));
+        profiles.push(profile(
+            node,
+            index,
+            &models[index],
+            &mut workers[first.index()],
+            stop,
+        )?);
+    }
+    Ok(profiles)
+}
+
+fn declared(node: &ModelNode) -> Option<Profile> {
+    Profile::new(node.profile.clone())
+}
+
+/// A profile for a model that was neither declared nor measured: one millisecond a batch. The graph's check asks for a
+/// declared one where a device is emulated, so no batch is ever judged by this one.
+fn fallback() -> Profile {
+    #[expect(clippy::unwrap_used, reason = "one point of size one is a profile")]
+    Profile::new(vec![(1, Span::from_millis(1))]).unwrap()
+}
+
+fn profile(
+    node: &ModelNode,
+    index: usize,
+    model: &Arc<dyn Model>,
+    worker: &mut Worker,
+    stop: &StopFlag,
+) -> Result<(Vec<u32>, Profile), RunError> {
+    let batching = model.batching();
+    let max = batching.max.unwrap_or(u32::MAX).max(1);
+    if let Some(remark) = &batching.remark {
+        tracing::info!(model = %node.name, "{remark}");
+    }
+    let mut sizes: Vec<u32> = node.batch.iter().copied().filter(|&size| size <= max).collect();
+    if sizes.is_empty() {
+        sizes.push(1);
+    }
+    if let Some(profile) = declared(node) {
+        return Ok((sizes, profile));
+    }
+    let mut points: Vec<(u32, Span)> = Vec::new();
+    for &size in &sizes {
+        if stop.raised() {
+            return Err(RunError::Stopped);
+        }
+        points.push((size, worker.measure(index, size, RUNS)?));
+    }
+    tracing::debug!(model = %node.name, ?points, "measured");
+    Ok((sizes, Profile::new(points).unwrap_or_else(fallback)))
+}

@@ -1,0 +1,87 @@
+//! The shape of the graph: how modules follow each other, how the requests of a stream pass them, and what a sink sees.
+
+use std::collections::BTreeSet;
+
+use weir_graph::{Graph, Vertex};
+use weir_types::{ModuleId, Topology};
+
+/// Which modules follow which, in the form the policy takes.
+pub(crate) fn topology(graph: &Graph) -> Topology {
+    let mut successors = vec![Vec::new(); graph.modules().len()];
+    for (id, module) in (0..).zip(graph.modules()) {
+        for input in &module.inputs {
+            if let Vertex::Module(before) = input {
+                successors[*before].push(ModuleId(id));
+            }
+        }
+    }
+    Topology::new(successors)
+}
+
+/// How the requests of one stream pass through the graph.
+pub(crate) struct Route {
+    /// Modules that frames enter directly.
+    pub(crate) entries: Vec<ModuleId>,
+    /// By module: how many branches make a request complete there; 0 where it never arrives.
+    pub(crate) branches: Vec<u32>,
+    /// How many modules are the last of a branch; 1 for frames that enter no module, which are complete at once.
+    pub(crate) exits: u32,
+}
+
+impl Route {
+    pub(crate) fn new(graph: &Graph, source: usize, topology: &Topology) -> Self {
+        let mut reached = BTreeSet::new();
+        let mut branches = Vec::new();
+        let mut entries = Vec::new();
+        for (id, module) in graph.modules().iter().enumerate() {
+            let entry = module.inputs.contains(&Vertex::Source(source));
+            let before = module
+                .inputs
+                .iter()
+                .filter(|input| matches!(input, Vertex::Module(m) if reached.contains(m)));
+            let count = before.count() as u32 + u32::from(entry);
+            if count > 0 {
+                reached.insert(id);
+            }
+            if entry {
+                entries.push(ModuleId(id as u32));
+            }
+            branches.push(count);
+        }
+        let last = |id: &&usize| topology.successors(ModuleId(**id as u32)).is_empty();
+        let exits = reached.iter().filter(last).count().max(1) as u32;
+        Self {
+            entries,
+            branches,
+            exits,
+        }
+    }
+}
+
+/// What a sink sees: its inputs and everything before them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SinkView {
+    /// Modules whose output it shows.
+    pub(crate) modules: BTreeSet<u32>,
+    /// Streams whose frames it shows.
+    pub(crate) streams: BTreeSet<u32>,
+}
+
+impl SinkView {
+    pub(crate) fn new(graph: &Graph, sink: usize) -> Self {
+        let mut open = graph.sinks()[sink].inputs.clone();
+        let mut view = Self::default();
+        while let Some(vertex) = open.pop() {
+            match vertex {
+                Vertex::Module(id) if view.modules.insert(id as u32) => {
+                    open.extend(&graph.modules()[id].inputs);
+                }
+                Vertex::Module(_) => {}
+                Vertex::Source(id) => {
+                    view.streams.insert(id as u32);
+                }
+            }
+        }
+        view
+    }
+}

@@ -1,0 +1,100 @@
+//! Slots of devices, and models on slots.
+
+use std::sync::Arc;
+
+use weir_flow::{DeviceKind, Model, SessionError};
+use weir_graph::{DeviceClass, Graph};
+use weir_policy::Placement;
+use weir_types::{ModuleId, SlotId};
+
+use crate::clock::Clock;
+use crate::progress::Progress;
+use crate::worker::{PlacedModel, Worker};
+
+/// Slots and the models placed on them.
+pub(crate) struct SlotLayout {
+    /// By slot: the device it is on.
+    devices: Vec<DeviceKind>,
+    /// By model: its slots.
+    model_slots: Vec<Vec<SlotId>>,
+}
+
+impl SlotLayout {
+    /// Numbers the slots of all devices one after the other. A model that wants fewer workers than its device has slots
+    /// begins at a slot given by its index, so that such models spread.
+    pub(crate) fn new(graph: &Graph) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let mut devices = Vec::new();
+        let mut device_slots: Vec<Vec<SlotId>> = Vec::new();
+        for device in graph.devices() {
+            let kind = match device.class {
+                DeviceClass::Cpu | DeviceClass::Emulated(_) | DeviceClass::Workers => DeviceKind::Cpu,
+                DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
+            };
+            let first = devices.len() as u32;
+            let count = device.slots_with(cores);
+            devices.extend((0..count).map(|_| kind));
+            device_slots.push((first..first + count).map(SlotId).collect());
+        }
+        let place = |(index, model): (usize, &weir_graph::ModelNode)| {
+            let slots = &device_slots[model.device];
+            let wanted = model
+                .workers
+                .map_or(slots.len(), |workers| workers as usize)
+                .min(slots.len());
+            let mut placed: Vec<SlotId> = slots.iter().cycle().skip(index).take(wanted).copied().collect();
+            placed.sort_unstable();
+            placed
+        };
+        let model_slots = graph.models().iter().enumerate().map(place).collect();
+        Self { devices, model_slots }
+    }
+
+    /// Slots in all.
+    pub(crate) fn slot_count(&self) -> u32 {
+        self.devices.len() as u32
+    }
+
+    pub(crate) fn slots_of_model(&self, model: usize) -> &[SlotId] {
+        &self.model_slots[model]
+    }
+
+    pub(crate) fn placements(&self, graph: &Graph) -> Vec<Placement> {
+        let place = |(id, module): (u32, &weir_graph::ModuleNode)| Placement {
+            module: ModuleId(id),
+            slots: self.slots_of_model(module.model).to_vec(),
+            weight: module.weight,
+        };
+        (0..).zip(graph.modules()).map(place).collect()
+    }
+
+    /// Opens the worker of every slot, with a session of each model placed on it.
+    pub(crate) fn open_workers(
+        &self,
+        graph: &Graph,
+        models: &[Arc<dyn Model>],
+        clock: Clock,
+        progress: &Progress,
+    ) -> Result<Vec<Worker>, SessionError> {
+        let open = |(slot, &device): (u32, &DeviceKind)| {
+            let slot = SlotId(slot);
+            let here = (0..models.len()).filter(|&model| self.slots_of_model(model).contains(&slot));
+            let placed = here.map(|model| PlacedModel {
+                model,
+                name: graph.models()[model].name.clone(),
+                device,
+                opener: Arc::clone(&models[model]),
+            });
+            let placed: Vec<PlacedModel> = placed.collect();
+            let names: Vec<&str> = placed.iter().map(|placed| placed.name.as_str()).collect();
+            progress.set_preparing(
+                "opening sessions",
+                slot.index() + 1,
+                self.devices.len(),
+                &names.join(", "),
+            );
+            Worker::open(slot, clock, placed)
+        };
+        (0..).zip(&self.devices).map(open).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! What ends the blocking calls of a source: the stop of the run, and the limit of its own silence. And its turns at
+//! decoding, which also show that data arrives.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_flow::{DecodeLimit, StopFlag};
+use weir_policy::{Silence, SilenceWatch, WaitFor};
+
+use crate::clock::Clock;
+use crate::decoding::Decoding;
+
+/// The silence watch of one source, checked from within its blocking calls.
+#[derive(Debug, Clone)]
+pub(super) struct SharedSilenceWatch {
+    watch: Arc<Mutex<SilenceWatch>>,
+    clock: Clock,
+}
+
+impl SharedSilenceWatch {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            watch: Arc::default(),
+            clock,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SilenceWatch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A flag that is raised when the run stops or the source is silent for too long.
+    pub(super) fn stop_flag(&self, stop: &StopFlag) -> StopFlag {
+        let watch = self.clone();
+        stop.or_until(move || watch.lock().on_poll(watch.clock.now()))
+    }
+
+    /// Runs `call`, which may block for as long as `limit` says. `None`: without a limit.
+    pub(super) fn run_within<T>(&self, limit: Option<WaitFor>, call: impl FnOnce() -> T) -> T {
+        match limit {
+            Some(limit) => self.lock().begin(limit, self.clock.now()),
+            None => *self.lock() = SilenceWatch::default(),
+        }
+        let result = call();
+        self.lock().end();
+        result
+    }
+
+    /// The silence that ended the last call, where one did.
+    pub(super) fn silence(&self) -> Option<Silence> {
+        self.lock().silence()
+    }
+}
+
+/// Why a stream is down, for the log and the report.
+pub(super) fn silence_reason(silence: Silence) -> String {
+    match silence {
+        Silence::NotOpened(limit) => format!("it did not open within {limit}"),
+        Silence::NoData(limit) => format!("silent: no data for {limit}"),
+        Silence::Undecoded(limit) => format!("no picture could be decoded for {limit}"),
+    }
+}
+
+/// The turns of one source at decoding.
+pub(super) struct DecodeTurns {
+    pub(super) decoding: Arc<Decoding>,
+    pub(super) silence_watch: SharedSilenceWatch,
+    pub(super) stop: StopFlag,
+}
+
+impl DecodeLimit for DecodeTurns {
+    fn decode(&self, work: &mut dyn FnMut()) {
+        self.silence_watch.lock().on_data(self.silence_watch.clock.now());
+        // A source that stops decodes this last frame without a turn: it must return what it holds.
+        let _permit = self.decoding.permits.acquire(&self.stop);
+        work();
+    }
+}
