@@ -4,9 +4,9 @@
 use std::iter::Take;
 use std::path::PathBuf;
 
+use weir_config::spelling;
 use weir_types::Span;
 
-use crate::spelling;
 use crate::trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
 
 /// How many frames a second an emulated stream has.

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_config::Problem;
 use weir_flow::Settings;
 use weir_planner::Plan;
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::problem::Problem;
+/// The operator that is known without a catalog: it needs no head, takes frames or boxes, and runs models on emulated
+/// devices only.
+pub const EMULATE: &str = "emulate";
 
 /// What a module or sink takes its input from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,65 +6,33 @@
 //! Nothing here opens a model or a video: it looks whether files are there, and reads labels and profiles only.
 
 mod check;
-mod document;
 mod emulated;
-mod fields;
 mod graph;
 pub mod planning;
 mod policy;
-mod problem;
-mod rate;
 mod raw;
-pub mod reading;
 mod render;
 mod settings;
-mod spelling;
+mod sources;
 mod trace;
-mod variables;
 mod walk;
 
 use std::path::Path;
 
-use weir_files::FileError;
-use weir_flow::Catalog;
+use weir_config::{Environment, Problems, Reports, meant_beside, parse_by_key, read_text};
 
 pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
 pub use graph::{
-    DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
-    Vertex, WhenSlow, WorkerNode,
+    DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode,
+    SourceNode, Vertex, WhenSlow, WorkerNode,
 };
-pub use problem::{Problem, Problems};
+pub use policy::read as read_policy;
+pub use sources::Sources;
 pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
 pub use walk::{Successor, bare_execution};
+pub use weir_flow::Catalog;
 
-use problem::Reports;
 use raw::Context;
-
-/// The operator that is known without a catalog: it needs no head, takes frames or boxes, and runs models on emulated
-/// devices only.
-pub const EMULATE: &str = "emulate";
-
-/// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
-const MAX_FILE_BYTES: u64 = 4 << 20;
-
-/// Which streams a graph is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sources {
-    /// Its own: their files must be there.
-    #[default]
-    Own,
-    /// Others take their place (see [`Graph::with_streams`]): files of its own need not be there, and variables that
-    /// name them need not be set.
-    Replaced,
-}
-
-impl Sources {
-    /// [`Sources::Replaced`] where there are others.
-    #[must_use]
-    pub fn instead_of(others: bool) -> Self {
-        if others { Self::Replaced } else { Self::Own }
-    }
-}
 
 /// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
 ///
@@ -89,7 +57,7 @@ pub fn load_for(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
     let text = read_text(path).map_err(|reason| {
-        let meant = settings::meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
+        let meant = meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
         let hint = Some(
             meant.unwrap_or_else(|| "give the path of a graph, a TOML file, before any video".to_owned()),
         );
@@ -120,7 +88,16 @@ fn parse_for(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, Problems> {
     let mut reports = Reports::new(path, text);
-    let document = document::parse(sources, text, environment, &mut reports);
+    // Variables of sources that others replace need not be set: they stay as they stand.
+    let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
+    let environment_of = |section: &str| -> Environment<'_> {
+        if sources == Sources::Replaced && section == "sources" {
+            &forgiving
+        } else {
+            environment
+        }
+    };
+    let document = parse_by_key(text, &environment_of, &mut reports);
     let whole = std::path::absolute(path).map_err(|error| {
         Problems::of_file(
             path,
@@ -150,15 +127,4 @@ fn parse_for(
         }),
         None => Err(Problems::of_file(path, "cannot be made into a graph", None)),
     }
-}
-
-/// The text of a file of reasonable size.
-///
-/// # Errors
-/// The reason why it cannot be read.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| match error {
-        FileError::TooLarge { .. } => format!("{error}, which no graph, labels or profile does"),
-        error => error.to_string(),
-    })
 }

@@ -5,12 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{Error, IntoDeserializer};
+use weir_config::{Content, Entry, Fields, Node, Reports, spelling};
 use weir_policy::{DropRule, Policy};
-
-use crate::document::{Content, Entry, Node};
-use crate::fields::Fields;
-use crate::problem::Reports;
-use crate::spelling;
 
 /// Parameters that the table form of `drop` may have, of one rule or another.
 const PARAMETERS: &[&str] = &[

@@ -1,15 +1,10 @@
 //! Keys of operators, heads and sinks against what the catalog says of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use weir_files::io_reason;
+use weir_config::{Content, Fields, Node, Reports, absolute, bytes, missing, spelling, texts};
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
 use weir_types::Span;
-
-use crate::document::{Content, Node};
-use crate::fields::{Fields, texts};
-use crate::problem::Reports;
-use crate::spelling;
 
 /// The settings of one table, and whether all of them could be read.
 pub(crate) struct ReadSettings {
@@ -60,12 +55,6 @@ fn is_left_out(kind: KeyKind, content: &Content) -> bool {
         && matches!(content, Content::Text(text) if text.is_empty())
 }
 
-/// A path made absolute: relative ones are relative to `folder`.
-#[must_use]
-pub fn absolute(folder: &Path, path: &str) -> PathBuf {
-    folder.join(path).components().collect()
-}
-
 fn accepts(kind: KeyKind, content: &Content) -> bool {
     match kind {
         KeyKind::Number { .. } => matches!(content, Content::Number(_) | Content::Whole(_)),
@@ -95,26 +84,6 @@ fn wanted(kind: KeyKind) -> &'static str {
         KeyKind::Duration => "a duration in quotes, such as \"24h\"",
         KeyKind::Bytes => "an amount of bytes in quotes, such as \"64MiB\"",
     }
-}
-
-/// Bytes of an amount with its unit, `"64MiB"`; `None` for what is no whole amount above zero.
-#[must_use]
-pub fn bytes(text: &str) -> Option<u64> {
-    let trimmed = text.trim();
-    let split = trimmed.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = trimmed.split_at(split);
-    let unit: u64 = match unit {
-        "B" => 1,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    let number: u64 = number.trim().parse().ok()?;
-    number.checked_mul(unit).filter(|bytes| *bytes > 0)
 }
 
 fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> Option<Value> {
@@ -208,45 +177,3 @@ fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Repo
     };
     Some(Value::Text(path.to_owned()))
 }
-
-/// Reports a path that is not there, with a file beside it that may be meant.
-pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
-    if reports.is_full() {
-        return reports.add(at, message, None);
-    }
-    let (parent, meant) = (path.parent(), meant_beside(path));
-    if let Err(error) = path.try_exists() {
-        return reports.add(
-            at,
-            message,
-            Some(format!("{}: {}", path.display(), io_reason(&error))),
-        );
-    }
-    let hint = match (meant, parent) {
-        (Some(meant), _) => format!("did you mean \"{meant}\" beside it?"),
-        (None, Some(parent)) if !parent.is_dir() => format!("there is no folder {} either", parent.display()),
-        _ => format!(
-            "looked for {}; relative paths are relative to the file that names them",
-            path.display()
-        ),
-    };
-    reports.add(at, message, Some(hint));
-}
-
-/// The file beside a missing one whose name is nearest to it.
-pub(crate) fn meant_beside(path: &Path) -> Option<String> {
-    if path.exists() {
-        return None;
-    }
-    let name = path.file_name()?.to_str()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let beside: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
-        .ok()?
-        .take(BESIDE)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    spelling::nearest(name, beside.iter().map(String::as_str)).map(str::to_owned)
-}
-
-/// How many files beside a missing one are looked at for a likely name.
-const BESIDE: usize = 1_000;

@@ -8,7 +8,8 @@ mod common;
 use std::fmt::Write;
 use std::path::Path;
 
-use weir_graph::{Graph, Problems, parse};
+use weir_config::Problems;
+use weir_graph::{Graph, parse};
 
 /// Keys, or whatever a case repeats.
 const MANY: usize = 250_000;

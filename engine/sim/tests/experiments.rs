@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use weir_graph::Problems;
-use weir_graph::reading::Catalog;
+use weir_config::Problems;
+use weir_graph::Catalog;
 use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
 use weir_sim::{Bounds, Demand, Edge, ModulePlan, PoolPlan, WorldSpec};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use weir_graph::reading::Catalog;
+use weir_graph::Catalog;
 use weir_sim::experiment::{self, Estimate, Run};
 
 use super::ReproduceError;

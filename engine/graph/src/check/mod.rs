@@ -8,14 +8,12 @@ mod wiring;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use weir_config::{Field, Reports, Spot, spelling};
 use weir_flow::Catalog;
 use weir_types::Span;
 
-use crate::fields::{Field, Spot};
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
-use crate::problem::Reports;
 use crate::raw::{RawGraph, RawModel, Speech};
-use crate::spelling;
 use crate::walk;
 use wiring::Wiring;
 

@@ -1,12 +1,10 @@
 //! Which device each model is on, and whether it has the slots.
 
+use weir_config::{Reports, Spot, spelling};
 use weir_policy::Mailboxes;
 
-use crate::fields::Spot;
 use crate::graph::{DeviceClass, DeviceNode};
-use crate::problem::Reports;
 use crate::raw::{RawDevice, RawGraph};
-use crate::spelling;
 
 /// Where a model is that does not say.
 const DEFAULT: &str = "cpu";

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use weir_config::{Reports, spelling};
 use weir_planner::Plan;
 
 use crate::planning;
-use crate::problem::Reports;
 use crate::raw::RawGraph;
-use crate::spelling;
 
 /// Reads the plan that models name and looks whether it fits them and the workers.
 pub(super) fn read(raw: &RawGraph, reports: &mut Reports) -> Option<Plan> {

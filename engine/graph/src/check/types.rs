@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use weir_config::{Reports, spelling};
 use weir_flow::{Bearing, Catalog, OperatorSpec, Taking};
 
 use super::wiring::Wiring;
-use crate::EMULATE;
-use crate::problem::Reports;
+use crate::graph::EMULATE;
 use crate::raw::{RawGraph, RawModule, Speech};
-use crate::spelling;
 
 pub(super) fn check(
     raw: &RawGraph,
@@ -197,7 +196,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
     }
     let classes = || found.classes.iter().flatten().map(String::as_str);
     let Some(regions) = regions else {
-        if takes == Taking::Boxes && !matches!(module.regions, crate::fields::Field::Broken) {
+        if takes == Taking::Boxes && !matches!(module.regions, weir_config::Field::Broken) {
             let message = format!(
                 "operator \"{}\" needs `regions`: the classes whose crops it takes",
                 operator.value

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::fields::{Field, Spot};
+use weir_config::{Field, Reports, Spot, spelling};
+
 use crate::graph::Vertex;
-use crate::problem::Reports;
 use crate::raw::RawGraph;
-use crate::spelling;
 
 /// The resolved inputs. Modules are numbered as in the text.
 pub(crate) struct Wiring {

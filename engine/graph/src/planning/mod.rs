@@ -5,17 +5,12 @@ mod written;
 
 use std::path::{Path, PathBuf};
 
+use weir_config::{Content, Entry, Environment, Field, Fields, Node, Reports, absolute, missing, spelling};
 use weir_planner::{Blocks, Class, Objective, Problem, Scheme, Served};
 
 pub use written::{read as read_plan, text as plan_text};
 
-use crate::Problems;
-use crate::document::{Content, Entry, Node};
-use crate::fields::{Field, Fields};
-use crate::problem::Reports;
-use crate::settings::{absolute, missing};
-use crate::spelling;
-use crate::variables::Environment;
+use weir_config::Problems;
 
 /// The most devices of a class, and the most devices a server.
 const COUNT_MAX: u32 = 1_000_000;
@@ -33,12 +28,12 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Problem, Proble
 /// # Errors
 /// As [`load`].
 pub fn load_noting(path: &Path, environment: Environment<'_>) -> Result<(Problem, Vec<PathBuf>), Problems> {
-    let text = crate::read_text(path).map_err(|reason| {
+    let text = weir_config::read_text(path).map_err(|reason| {
         let hint = Some("give the path of a planning problem, a TOML file".to_owned());
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     let mut reports = Reports::new(path, &text);
-    let document = crate::reading::parse(&text, environment, &mut reports);
+    let document = weir_config::parse(&text, environment, &mut reports);
     let folder = path.parent().unwrap_or(Path::new("."));
     let problem = read(&document, folder, &mut reports);
     let files = reports.files();
@@ -121,7 +116,7 @@ fn class(name: &str, fields: &mut Fields<'_>, reports: &mut Reports) -> Option<C
     let per_server = fields.count("per_server", COUNT_MAX, reports);
     let bandwidth = fields
         .text("bandwidth", reports)
-        .and_then(|spot| match crate::rate::bits(&spot.value) {
+        .and_then(|spot| match weir_config::bits(&spot.value) {
             Some(bps) => Some(bps),
             None => {
                 let hint = Some("write a number with a unit, such as \"10Gbps\" or \"250Mbps\"".to_owned());
@@ -193,7 +188,7 @@ fn blocks(name: &str, at: usize, folder: &Path, reports: &mut Reports) -> Option
         );
         return None;
     }
-    let text = match crate::read_text(&path) {
+    let text = match weir_config::read_text(&path) {
         Ok(text) => text,
         Err(reason) => {
             reports.add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);

@@ -1,11 +1,10 @@
 //! Emulated streams of a graph: their keys, and the files of their traces, which are read whole once to check them.
 
+use weir_config::{Problem, Spot, absolute, missing};
+
 use super::Context;
-use crate::Sources;
 use crate::emulated::{self, EmulatedStream, Load};
-use crate::fields::Spot;
-use crate::problem::Problem;
-use crate::settings::{absolute, missing};
+use crate::sources::Sources;
 use crate::trace::{Trace, TraceError};
 
 /// The URI with an absolute file; `None`, reported, where it cannot be used.

@@ -3,24 +3,19 @@
 
 mod emulated;
 mod model;
-pub(crate) mod profile;
 mod section;
 mod worker;
 
 use std::path::Path;
 
+use weir_config::{Content, Entry, Environment, Field, Fields, Reports, Spot, spelling};
 use weir_flow::Catalog;
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::Sources;
-use crate::document::{Content, Entry};
-use crate::fields::{Field, Fields, Spot};
 use crate::graph::{SourceMode, WhenSlow, WorkerNode};
 use crate::policy;
-use crate::problem::Reports;
-use crate::spelling;
-use crate::variables::Environment;
+use crate::sources::Sources;
 
 pub(crate) use model::{RawModel, Speech};
 

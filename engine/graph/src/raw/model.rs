@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
+use weir_config::{Content, Entry, Field, Fields, Spot, absolute, durations, missing, spelling};
 use weir_flow::{HeadSpec, Settings, Value, ZooHint};
 use weir_types::Span;
 
+use super::Context;
 use super::section::{adopted, expect, known};
-use super::{Context, profile};
-use crate::document::{Content, Entry};
-use crate::fields::{Field, Fields, Spot};
 use crate::graph::ModelOrigin;
-use crate::settings::{self, absolute, missing};
-use crate::spelling;
+use crate::settings;
 
 /// Batches beyond this are not useful on any device, and their items are held in memory.
 const LARGEST_BATCH: u32 = 4_096;
@@ -259,7 +257,7 @@ fn profile(
         }
         return None;
     };
-    let profile = profile::read(&entry.node, context)?;
+    let profile = durations(&entry.node, context.folder, context.environment, context.reports)?;
     let reach = profile.last().map_or(0, |(size, _)| *size);
     let largest = batch
         .given()
@@ -281,7 +279,7 @@ fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
     match settings.0.get("labels_file").or_else(|| settings.0.get("labels")) {
         Some(Value::Texts(labels)) => Some(labels.clone()),
         Some(Value::Text(path)) => {
-            let labels = crate::read_text(path.as_ref()).ok()?;
+            let labels = weir_config::read_text(path.as_ref()).ok()?;
             Some(
                 labels
                     .lines()

@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
+use weir_config::{Entry, Field, Fields, Spot, absolute, missing, spelling};
 use weir_flow::{KeySpec, Value, mask_credentials};
 
 use super::{Context, RawDevice, RawModule, RawSink, RawSource, emulated};
-use crate::document::Entry;
 use crate::emulated::EmulatedStream;
-use crate::fields::{Field, Fields, Spot};
+use crate::graph::EMULATE;
 use crate::graph::{SourceMode, WhenSlow};
-use crate::settings::{self, absolute, missing};
-use crate::spelling;
-use crate::{EMULATE, Sources};
+use crate::settings;
+use crate::sources::Sources;
 
 /// No device has more slots than this; it bounds the threads of a run.
 const MOST_SLOTS: u32 = 1_024;

@@ -1,9 +1,9 @@
 //! The tables of partition workers: where they are, what they stand for, and what their links carry.
 
+use weir_config::{Content, Entry, Field, Fields, Spot};
+
 use super::Context;
 use super::section::required;
-use crate::document::Entry;
-use crate::fields::{Field, Fields, Spot};
 use crate::graph::WorkerNode;
 
 /// What a link carries where nobody says: a link of ten gigabits.
@@ -104,7 +104,6 @@ fn slowdown(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<f64> {
 }
 
 fn core(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u32> {
-    use crate::document::Content;
     let field = fields.read("core", context.reports, |node| match node.content {
         Content::Whole(whole) => u32::try_from(whole)
             .ok()
@@ -121,7 +120,7 @@ fn bandwidth(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u64> {
         Field::Absent => Some(BANDWIDTH),
         Field::Broken => None,
         Field::Given(spot) => {
-            let read = crate::rate::bits(&spot.value);
+            let read = weir_config::bits(&spot.value);
             if read.is_none() {
                 let hint = Some("a number with a unit, such as \"10Gbps\" or \"500Mbps\"".to_owned());
                 let message = format!(

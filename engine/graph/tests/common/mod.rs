@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use weir_config::Problems;
 use weir_flow::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
-use weir_graph::{Graph, Problems, parse, planning};
+use weir_graph::{Graph, parse, planning};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
 use weir_types::Span;
 

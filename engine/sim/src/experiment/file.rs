@@ -1,8 +1,8 @@
 //! An experiment's file: one variant of it at a time, all lists of sweeps already chosen from.
 
+use weir_config::{Content, Entry, Fields, Reports, Spot, spelling};
 use weir_graph::GREATEST_CV;
 use weir_graph::Process;
-use weir_graph::reading::{self, Content, Entry, Fields, Reports, Spot};
 use weir_policy::{Policy, ScalingRule};
 use weir_types::Span;
 
@@ -103,11 +103,11 @@ pub(super) fn read(document: &[Entry], reports: &mut Reports) -> Raw {
         match entry.name.as_str() {
             "experiment" => raw.head = head(entry, reports).unwrap_or_default(),
             "arrivals" => raw.arrivals = arrivals(entry, reports).unwrap_or_default(),
-            "policy" => raw.policy = Some(reading::policy(entry, reports)),
+            "policy" => raw.policy = Some(weir_graph::read_policy(entry, reports)),
             "scaling" => raw.scaling = scaling(entry, reports),
             "failures" => raw.failures = failures(entry, reports),
             other => {
-                let hint = reading::hint(other, "sections", SECTIONS.iter().copied());
+                let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
                 reports.add(
                     entry.at,
                     format!("there is no section \"{other}\" in an experiment"),

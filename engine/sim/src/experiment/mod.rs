@@ -18,8 +18,9 @@ mod world;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use weir_graph::Problems;
-use weir_graph::reading::{self, Catalog, Environment, Reports, Spot};
+use weir_config::Problems;
+use weir_config::{Environment, Reports, Spot, absolute, missing, read_text, spelling};
+use weir_graph::Catalog;
 
 pub use capacity::capacity;
 pub use graph::world_of;
@@ -72,14 +73,14 @@ pub fn load(
     environment: Environment<'_>,
     seeds: Option<&[u64]>,
 ) -> Result<Experiment, Problems> {
-    let text = reading::text(path).map_err(|reason| {
+    let text = read_text(path).map_err(|reason| {
         let hint = Some("give the path of an experiment, a TOML file".to_owned());
         Problems::of_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     let whole = std::path::absolute(path)
         .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
     let mut reports = Reports::new(path, &text);
-    let document = reading::parse(&text, environment, &mut reports);
+    let document = weir_config::parse(&text, environment, &mut reports);
     let plain = |path: &str| matches!(path, "experiment.seeds" | "failures");
     let mut loader = Loader {
         folder: whole.parent().unwrap_or(&whole).to_owned(),
@@ -157,7 +158,7 @@ impl Loader<'_> {
                 .position(|module| module.name == failure.module.value);
             let Some(module) = module else {
                 let names = spec.modules.iter().map(|module| module.name.as_str());
-                let hint = reading::hint(&failure.module.value, "modules", names);
+                let hint = spelling::hint(&failure.module.value, "modules", names);
                 let message = format!("there is no module \"{}\"", failure.module.value);
                 reports.add(failure.module.at, message, hint);
                 continue;
@@ -218,7 +219,7 @@ impl Loader<'_> {
 
     /// The world or graph that a text names.
     fn place(&mut self, spot: &Spot<String>, kind: &str, reports: &mut Reports) -> Option<Place> {
-        let path = reading::absolute(&self.folder, &spot.value);
+        let path = absolute(&self.folder, &spot.value);
         if let Some(place) = self.worlds.get(&path) {
             return place.clone();
         }
@@ -229,7 +230,7 @@ impl Loader<'_> {
             }
         } else {
             let message = format!("`{kind}`: there is no file \"{}\"", spot.value);
-            reading::missing(&message, &path, spot.at, reports);
+            missing(&message, &path, spot.at, reports);
             None
         };
         self.worlds.insert(path, place.clone());
@@ -237,7 +238,7 @@ impl Loader<'_> {
     }
 
     fn world(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
-        let text = match reading::text(path) {
+        let text = match read_text(path) {
             Ok(text) => text,
             Err(reason) => {
                 reports.add(

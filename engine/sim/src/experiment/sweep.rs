@@ -1,7 +1,7 @@
 //! Sweeps: a list where one value is expected makes a variant for each. Works on the tree of the text alone, before
 //! anything is known of what the values mean; so whatever an experiment may say, it may say several times.
 
-use weir_graph::reading::{Content, Entry, Node, Reports};
+use weir_config::{Content, Entry, Node, Reports};
 
 /// More variants than anybody looks at were meant otherwise.
 const MOST: usize = 10_000;
@@ -211,7 +211,7 @@ mod tests {
 
     fn check(text: &str, expected: &[&str]) {
         let mut reports = Reports::new(Path::new("x.toml"), text);
-        let document = weir_graph::reading::parse(text, &|_| None, &mut reports);
+        let document = weir_config::parse(text, &|_| None, &mut reports);
         let variants = expand(&document, &|path| path == "experiment.seeds", &mut reports);
         let shown: Vec<String> = variants
             .iter()
@@ -254,7 +254,7 @@ mod tests {
     fn more_keys_than_could_be_copied_are_reported() {
         let keys: String = (0..250_000).map(|key| format!("k{key} = 1\n")).collect();
         let mut reports = Reports::new(Path::new("x.toml"), &keys);
-        let document = weir_graph::reading::parse(&keys, &|_| None, &mut reports);
+        let document = weir_config::parse(&keys, &|_| None, &mut reports);
         assert!(expand(&document, &|_| false, &mut reports).is_empty());
         let problems = reports.finish().expect_err("too many");
         assert!(problems.to_string().contains("2000 are the most"), "{problems}");
@@ -269,7 +269,7 @@ mod tests {
             format!("[a]\nx = [{list}]\n[b]\ny = [{list}]\n"),
         ] {
             let mut reports = Reports::new(Path::new("x.toml"), &text);
-            let document = weir_graph::reading::parse(&text, &|_| None, &mut reports);
+            let document = weir_config::parse(&text, &|_| None, &mut reports);
             expand(&document, &|_| false, &mut reports);
             assert!(!reports.is_clean(), "{text}");
         }

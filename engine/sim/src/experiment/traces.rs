@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use weir_config::{Reports, Spot, absolute, missing, spelling};
 use weir_graph::Trace;
-use weir_graph::reading::{self, Reports, Spot};
 use weir_types::Span;
 
 use crate::traces::{Kind, build};
@@ -52,9 +52,9 @@ impl Traces {
                     .map_err(|error| error.to_string())
             }
             Some(file) if Path::new(file).extension().is_some_and(|end| end == "csv") => {
-                let path = reading::absolute(wanted.folder, file);
+                let path = absolute(wanted.folder, file);
                 if !path.is_file() {
-                    reading::missing(
+                    missing(
                         &format!("`trace`: there is no file \"{file}\""),
                         &path,
                         at,
@@ -69,7 +69,7 @@ impl Traces {
                 Ok(kind) => self.named(kind, wanted),
                 Err(_) => {
                     let names = Kind::ALL.into_iter().map(Kind::name).chain([CONSTANT]);
-                    let hint = reading::hint(name, "traces", names)
+                    let hint = spelling::hint(name, "traces", names)
                         .map(|hint| format!("{hint}; or a file that ends in .csv"));
                     reports.add(at, format!("there is no trace \"{name}\""), hint);
                     return None;

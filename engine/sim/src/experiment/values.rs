@@ -1,6 +1,6 @@
 //! Values that experiments have and graphs have not: numbers within bounds, spans that may be zero, lists of seeds.
 
-use weir_graph::reading::{Content, Fields, Reports};
+use weir_config::{Content, Fields, Reports};
 use weir_types::Span;
 
 /// A number from `least` to `most`; `None` where there is none or it was reported.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_graph::reading::{self, Content, Entry, Environment, Fields, Reports, Spot};
+use weir_config::{Content, Entry, Environment, Fields, Reports, Spot, durations, spelling};
 use weir_policy::Policy;
 use weir_types::{Profile, Span};
 
@@ -30,7 +30,7 @@ pub(super) fn read(
     environment: Environment<'_>,
     reports: &mut Reports,
 ) -> Option<WorldSpec> {
-    let document = reading::parse(text, environment, reports);
+    let document = weir_config::parse(text, environment, reports);
     let mut raw = Raw::default();
     for entry in &document {
         let tables = match &entry.node.content {
@@ -53,7 +53,7 @@ pub(super) fn read(
                 .branches
                 .extend(tables.iter().filter_map(|entry| branches(entry, reports))),
             other => {
-                let hint = reading::hint(other, "sections", SECTIONS.iter().copied());
+                let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
                 reports.add(
                     entry.at,
                     format!("there is no section \"{other}\" in a world"),
@@ -157,9 +157,7 @@ fn module(
     let mut fields = Fields::open(owner, entry, reports)?;
     fields.expect(MODULE, false, reports);
     let profile = match fields.entry("profile") {
-        Some(profile) => {
-            reading::durations(&profile.node, folder, environment, reports).and_then(Profile::new)
-        }
+        Some(profile) => durations(&profile.node, folder, environment, reports).and_then(Profile::new),
         None => {
             let hint = Some("profile = \"../profiles/NAME.toml\", or { \"1\" = \"8ms\" }".to_owned());
             reports.add_whole(fields.at, format!("{} has no `profile`", fields.owner), hint);
@@ -191,7 +189,7 @@ fn batch(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u32>> {
         let Content::List(list) = &node.content else {
             return Err(wanted());
         };
-        let size = |node: &reading::Node| match node.content {
+        let size = |node: &weir_config::Node| match node.content {
             Content::Whole(size) => u32::try_from(size)
                 .ok()
                 .filter(|size| (1..=MOST_ITEMS).contains(size)),
@@ -368,7 +366,7 @@ impl Raw {
         let names = || self.modules.iter().map(|module| module.name.value.as_str());
         let found = names().position(|name| name == spot.value);
         if found.is_none() {
-            let hint = reading::hint(&spot.value, "modules", names());
+            let hint = spelling::hint(&spot.value, "modules", names());
             reports.add_whole(spot.at, format!("there is no module \"{}\"", spot.value), hint);
         }
         found
@@ -377,7 +375,7 @@ impl Raw {
     fn link(&self, spot: &Spot<String>, reports: &mut Reports) -> Option<usize> {
         let found = self.links.iter().position(|(name, _)| *name == spot.value);
         if found.is_none() {
-            let hint = reading::hint(
+            let hint = spelling::hint(
                 &spot.value,
                 "links",
                 self.links.iter().map(|(name, _)| name.as_str()),
@@ -412,7 +410,7 @@ impl RawModule {
             return self.workers.map(PoolPlan::Fixed);
         };
         let Some(slots) = devices.get(device.value.as_str()) else {
-            let hint = reading::hint(&device.value, "devices", devices.keys().copied())
+            let hint = spelling::hint(&device.value, "devices", devices.keys().copied())
                 .or_else(|| Some(format!("add [devices.{}]", device.value)));
             reports.add_whole(
                 device.at,

@@ -255,7 +255,7 @@ impl Reports {
     }
 
     /// Takes over one problem with another file.
-    pub(crate) fn adopt(&mut self, problem: Problem) {
+    pub fn adopt(&mut self, problem: Problem) {
         self.keep(problem);
     }
 

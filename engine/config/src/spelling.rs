@@ -45,7 +45,7 @@ pub fn hint<'a>(word: &str, kind: &str, candidates: impl IntoIterator<Item = &'a
 }
 
 /// All candidates; nothing where there are none.
-pub(crate) fn list<'a>(kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn list<'a>(kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     if candidates.is_empty() {
         return None;

@@ -1,7 +1,8 @@
 //! Rates of links, as texts with a unit.
 
 /// `text` in bits a second: `10Gbps`, `1.5Mbps`, `800kbps`, `9600bps`; `None` where it is none, or not above zero.
-pub(crate) fn bits(text: &str) -> Option<u64> {
+#[must_use]
+pub fn bits(text: &str) -> Option<u64> {
     let number = text.trim().strip_suffix("bps")?;
     let (number, unit) = match number.as_bytes().last()? {
         b'k' => (number.strip_suffix('k')?, 1e3),

@@ -1,4 +1,4 @@
-//! TOML text as a tree with places. Knows nothing of graphs: that is the raw tables' part.
+//! TOML text as a tree with positions. What a key means is for the reader of the document to say.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 use weir_flow::mask_credentials;
 
-use crate::Sources;
-use crate::problem::Reports;
+use crate::diagnostics::Reports;
 use crate::variables::{Environment, substitute};
 
 /// A value and where it stands.
@@ -68,24 +67,20 @@ impl Content {
     }
 }
 
-/// The entries of a document, in the order of the text. What is no TOML is reported, and the rest is read on.
-pub(crate) fn parse(
-    sources: Sources,
+/// The entries of a document, in the order of the text. What is not TOML is reported, and the rest is read on.
+pub fn parse(text: &str, environment: Environment<'_>, reports: &mut Reports) -> Vec<Entry> {
+    parse_by_key(text, &|_| environment, reports)
+}
+
+/// As [`parse`], where the variables may differ by the top-level key that a text stands under.
+pub fn parse_by_key<'a>(
     text: &str,
-    environment: Environment<'_>,
+    environment_of: &dyn Fn(&str) -> Environment<'a>,
     reports: &mut Reports,
 ) -> Vec<Entry> {
     let (table, errors) = DeTable::parse_recoverable(text);
     report_errors(&errors, reports);
-    let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
-    let of_section = |name: &str| -> Environment<'_> {
-        if sources == Sources::Replaced && name == "sources" {
-            &forgiving
-        } else {
-            environment
-        }
-    };
-    entries(table.get_ref(), &of_section, reports)
+    entries(table.get_ref(), environment_of, reports)
 }
 
 fn report_errors(errors: &[Error], reports: &mut Reports) {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use weir_types::Span;
 
+use crate::diagnostics::Reports;
 use crate::document::{Content, Entry, Node};
-use crate::problem::Reports;
 use crate::spelling;
 
 /// Rates of frames: from one in a quarter of an hour, a time lapse, to what no camera gives.
@@ -335,7 +335,7 @@ impl<'d> Fields<'d> {
 }
 
 /// The texts of a list, each with its place; the first item that is none is reported.
-pub(crate) fn texts(name: &str, list: &[Node], reports: &mut Reports) -> Option<Vec<Spot<String>>> {
+pub fn texts(name: &str, list: &[Node], reports: &mut Reports) -> Option<Vec<Spot<String>>> {
     let mut texts = Vec::with_capacity(list.len());
     for node in list {
         match &node.content {

@@ -1,66 +1,74 @@
-//! Declared durations by batch size: in the graph, or in a file of their own under `[durations]`.
+//! Declared durations by batch size, the key `profile`: in the document, or in a file of their own under `[durations]`.
+
+use std::path::Path;
 
 use weir_types::Span;
 
-use super::Context;
-use crate::Sources;
+use crate::diagnostics::Reports;
 use crate::document::{self, Content, Entry, Node};
-use crate::problem::Reports;
-use crate::settings::{absolute, missing};
+use crate::paths::{absolute, missing};
+use crate::text::read_text;
+use crate::variables::Environment;
 
-/// Reads the value of `profile`; `None`, reported, where it cannot be used.
-pub(crate) fn read(node: &Node, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
+/// Batch sizes, ascending, with the duration of one batch of each: from a table, or from the file that `node` names,
+/// relative to `folder`. `None` where something was reported.
+pub fn durations(
+    node: &Node,
+    folder: &Path,
+    environment: Environment<'_>,
+    reports: &mut Reports,
+) -> Option<Vec<(u32, Span)>> {
     match &node.content {
         Content::Broken => None,
-        Content::Table(entries) => durations(entries, node.at, context.reports),
-        Content::Text(path) => file(path, node.at, context),
+        Content::Table(entries) => from_table(entries, node.at, reports),
+        Content::Text(name) => {
+            let path = absolute(folder, name);
+            if !path.exists() {
+                let message = format!("`profile`: there is no file \"{name}\"");
+                missing(&message, &path, node.at, reports);
+                return None;
+            }
+            from_file(name, &path, node.at, environment, reports)
+        }
         other => {
             let hint =
                 Some("profile = { \"1\" = \"8ms\", \"4\" = \"30ms\" }, or the path of a file".to_owned());
-            context
-                .reports
-                .add(node.at, format!("`profile` cannot be {}", other.kind()), hint);
+            reports.add(node.at, format!("`profile` cannot be {}", other.kind()), hint);
             None
         }
     }
 }
 
-fn file(name: &str, at: usize, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
-    let path = absolute(context.folder, name);
-    if !path.exists() {
-        missing(
-            &format!("`profile`: there is no file \"{name}\""),
-            &path,
-            at,
-            context.reports,
-        );
-        return None;
-    }
-    let text = match crate::read_text(&path) {
+fn from_file(
+    name: &str,
+    path: &Path,
+    at: usize,
+    environment: Environment<'_>,
+    reports: &mut Reports,
+) -> Option<Vec<(u32, Span)>> {
+    let text = match read_text(path) {
         Ok(text) => text,
         Err(reason) => {
-            context
-                .reports
-                .add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);
+            reports.add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);
             return None;
         }
     };
-    let mut inner = Reports::new(&path, &text);
-    let document = document::parse(Sources::Own, &text, context.environment, &mut inner);
+    let mut inner = Reports::new(path, &text);
+    let document = document::parse(&text, environment, &mut inner);
     let table = document.iter().find(|entry| entry.name == "durations");
     let found = match table.map(|entry| (&entry.node.content, entry.at)) {
-        Some((Content::Table(entries), at)) => durations(entries, at, &mut inner),
+        Some((Content::Table(entries), at)) => from_table(entries, at, &mut inner),
         Some(_) | None => {
             let hint = Some("[durations], then \"1\" = \"8ms\" and so on".to_owned());
             inner.add_whole(0, "a profile needs its table [durations]", hint);
             None
         }
     };
-    context.reports.absorb(inner);
+    reports.absorb(inner);
     found
 }
 
-fn durations(entries: &[Entry], at: usize, reports: &mut Reports) -> Option<Vec<(u32, Span)>> {
+fn from_table(entries: &[Entry], at: usize, reports: &mut Reports) -> Option<Vec<(u32, Span)>> {
     let mut profile = Vec::with_capacity(entries.len());
     let mut whole = true;
     for entry in entries {
