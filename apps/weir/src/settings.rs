@@ -165,7 +165,7 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        weir_config::bytes(text).map(Self).ok_or_else(|| {
+        weir_config::parse_bytes(text).map(Self).ok_or_else(|| {
             format!("\"{text}\" is not an amount of memory; write a number with a unit, such as \"512MiB\"")
         })
     }

@@ -2,7 +2,7 @@
 
 /// Bytes of an amount with its unit, `"64MiB"`; `None` for what is no whole amount above zero.
 #[must_use]
-pub fn bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = trimmed.split_at(split);

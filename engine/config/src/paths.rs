@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use weir_files::io_reason;
 
-use crate::diagnostics::Reports;
+use crate::diagnostics::Diagnostics;
 use crate::spelling;
 
 /// How many files beside a missing one are looked at for a likely name.
-const BESIDE: usize = 1_000;
+const MAX_SIBLINGS: usize = 1_000;
 
 /// A path made absolute: relative ones are relative to `folder`.
 #[must_use]
@@ -17,13 +17,13 @@ pub fn absolute(folder: &Path, path: &str) -> PathBuf {
 }
 
 /// Reports a path that is not there, with a file beside it that may be meant.
-pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
-    if reports.is_full() {
-        return reports.add(at, message, None);
+pub fn report_missing(message: &str, path: &Path, at: usize, diagnostics: &mut Diagnostics) {
+    if diagnostics.is_full() {
+        return diagnostics.add(at, message, None);
     }
-    let (parent, meant) = (path.parent(), meant_beside(path));
+    let (parent, meant) = (path.parent(), nearest_sibling(path));
     if let Err(error) = path.try_exists() {
-        return reports.add(
+        return diagnostics.add(
             at,
             message,
             Some(format!("{}: {}", path.display(), io_reason(&error))),
@@ -37,12 +37,12 @@ pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
             path.display()
         ),
     };
-    reports.add(at, message, Some(hint));
+    diagnostics.add(at, message, Some(hint));
 }
 
 /// The file beside a missing one whose name is nearest to it.
 #[must_use]
-pub fn meant_beside(path: &Path) -> Option<String> {
+pub fn nearest_sibling(path: &Path) -> Option<String> {
     if path.exists() {
         return None;
     }
@@ -50,7 +50,7 @@ pub fn meant_beside(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let beside: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
         .ok()?
-        .take(BESIDE)
+        .take(MAX_SIBLINGS)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     spelling::nearest(name, beside.iter().map(String::as_str)).map(str::to_owned)

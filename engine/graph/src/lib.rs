@@ -6,6 +6,7 @@
 //! Nothing here opens a model or a video: it looks whether files are there, and reads labels and profiles only.
 
 mod check;
+mod critical_path;
 mod emulated;
 mod graph;
 pub mod planning;
@@ -15,21 +16,22 @@ mod render;
 mod settings;
 mod sources;
 mod trace;
-mod walk;
+mod traversal;
 
 use std::path::Path;
 
-use weir_config::{Environment, Problems, Reports, meant_beside, parse_by_key, read_text};
+use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_by_key, read_text};
 
-pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
+pub use critical_path::bare_execution;
+pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use graph::{
     DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode,
     SourceNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use policy::read as read_policy;
 pub use sources::Sources;
-pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
-pub use walk::{Successor, bare_execution};
+pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
+pub use traversal::Successor;
 pub use weir_flow::Catalog;
 
 use raw::Context;
@@ -37,12 +39,12 @@ use raw::Context;
 /// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
 ///
 /// # Errors
-/// All [`Problems`] at once, each with its file, line and hint.
+/// All [`ConfigError`] at once, each with its file, line and hint.
 pub fn load(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
+) -> Result<Graph, ConfigError> {
     load_for(Sources::Own, path, catalog, environment)
 }
 
@@ -55,13 +57,13 @@ pub fn load_for(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
+) -> Result<Graph, ConfigError> {
     let text = read_text(path).map_err(|reason| {
-        let meant = meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
+        let meant = nearest_sibling(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
         let hint = Some(
             meant.unwrap_or_else(|| "give the path of a graph, a TOML file, before any video".to_owned()),
         );
-        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+        ConfigError::for_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     parse_for(sources, &text, path, catalog, environment)
 }
@@ -76,7 +78,7 @@ pub fn parse(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
+) -> Result<Graph, ConfigError> {
     parse_for(Sources::Own, text, path, catalog, environment)
 }
 
@@ -86,8 +88,8 @@ fn parse_for(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
-    let mut reports = Reports::new(path, text);
+) -> Result<Graph, ConfigError> {
+    let mut diagnostics = Diagnostics::new(path, text);
     // Variables of sources that others replace need not be set: they stay as they stand.
     let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
     let environment_of = |section: &str| -> Environment<'_> {
@@ -97,9 +99,9 @@ fn parse_for(
             environment
         }
     };
-    let document = parse_by_key(text, &environment_of, &mut reports);
+    let document = parse_by_key(text, &environment_of, &mut diagnostics);
     let whole = std::path::absolute(path).map_err(|error| {
-        Problems::of_file(
+        ConfigError::for_file(
             path,
             format!("the current folder: {}", weir_files::io_reason(&error)),
             None,
@@ -113,18 +115,18 @@ fn parse_for(
             folder,
             environment,
             sources,
-            reports: &mut reports,
+            diagnostics: &mut diagnostics,
         },
     );
-    let graph = check::check(raw, &whole, catalog, &mut reports);
-    let files = reports.files();
-    let warnings = reports.finish()?;
+    let graph = check::check(raw, &whole, catalog, &mut diagnostics);
+    let files = diagnostics.files();
+    let warnings = diagnostics.finish()?;
     match graph {
         Some(graph) => Ok(Graph {
             warnings,
             files,
             ..graph
         }),
-        None => Err(Problems::of_file(path, "cannot be made into a graph", None)),
+        None => Err(ConfigError::for_file(path, "cannot be made into a graph", None)),
     }
 }

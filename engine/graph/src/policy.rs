@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{Error, IntoDeserializer};
-use weir_config::{Content, Entry, Fields, Node, Reports, spelling};
+use weir_config::{Content, Diagnostics, Entry, Fields, Node, spelling};
 use weir_policy::{DropRule, Policy};
 
 /// Parameters that the table form of `drop` may have, of one rule or another.
@@ -23,9 +23,9 @@ const PARAMETERS: &[&str] = &[
 ];
 
 /// Reads `[policy]`; what is wrong is reported and left at its default.
-pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
+pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     let mut policy = Policy::default();
-    let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, reports) else {
+    let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, diagnostics) else {
         return policy;
     };
     fields.expect(
@@ -42,44 +42,44 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
             "head_min_fraction",
         ],
         false,
-        reports,
+        diagnostics,
     );
     if let Some(drop) = fields
         .entry("drop")
-        .and_then(|entry| drop_rule(&entry.node, reports))
+        .and_then(|entry| drop_rule(&entry.node, diagnostics))
     {
         policy.drop = drop;
     }
-    if let Some(order) = word(&fields, "order", reports) {
+    if let Some(order) = word(&fields, "order", diagnostics) {
         policy.order = order;
     }
-    if let Some(forming) = word(&fields, "forming", reports) {
+    if let Some(forming) = word(&fields, "forming", diagnostics) {
         policy.forming = forming;
     }
-    if let Some(arbitration) = word(&fields, "arbitration", reports) {
+    if let Some(arbitration) = word(&fields, "arbitration", diagnostics) {
         policy.arbitration = arbitration;
     }
-    if let Some(mailbox) = word(&fields, "mailbox", reports) {
+    if let Some(mailbox) = word(&fields, "mailbox", diagnostics) {
         policy.mailbox = mailbox;
     }
-    if let Some(sizing) = word(&fields, "sizing", reports) {
+    if let Some(sizing) = word(&fields, "sizing", diagnostics) {
         policy.sizing = Some(sizing);
     }
-    if let Some(tables) = word(&fields, "tables", reports) {
+    if let Some(tables) = word(&fields, "tables", diagnostics) {
         policy.tables = tables;
     }
-    let fraction = fields.read("head_min_fraction", reports, |node| match node.content {
-        Content::Number(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        Content::Whole(whole @ (0 | 1)) => Ok(whole as f64),
+    let fraction = fields.read("head_min_fraction", diagnostics, |node| match node.content {
+        Content::Float(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        Content::Integer(whole @ (0 | 1)) => Ok(whole as f64),
         _ => Err("a number from 0 to 1".to_owned()),
     });
     if let Some(fraction) = fraction.into_value() {
         policy.head_min_fraction = fraction;
     }
-    if let Some(sweep) = fields.flag("sweep", reports).into_value() {
+    if let Some(sweep) = fields.flag("sweep", diagnostics).into_value() {
         policy.sweep = sweep;
     }
-    if let Some(fair) = fields.flag("fair", reports).into_value() {
+    if let Some(fair) = fields.flag("fair", diagnostics).into_value() {
         policy.fair = fair;
     }
     policy
@@ -109,66 +109,73 @@ impl Error for Mismatch {
     }
 }
 
-fn word<T: for<'de> Deserialize<'de>>(fields: &Fields<'_>, name: &str, reports: &mut Reports) -> Option<T> {
-    let field = fields.text(name, reports).and_then(|spot| {
-        let deserializer: StrDeserializer<'_, Mismatch> = spot.value.as_str().into_deserializer();
+fn word<T: for<'de> Deserialize<'de>>(
+    fields: &Fields<'_>,
+    name: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<T> {
+    let field = fields.text(name, diagnostics).and_then(|spanned| {
+        let deserializer: StrDeserializer<'_, Mismatch> = spanned.value.as_str().into_deserializer();
         let read = T::deserialize(deserializer);
         if let Err(mismatch) = &read {
-            let hint = spelling::hint(&spot.value, "one of", mismatch.known.iter().copied());
-            reports.add(spot.at, format!("`{name}` cannot be \"{}\"", spot.value), hint);
+            let hint = spelling::hint(&spanned.value, "one of", mismatch.known.iter().copied());
+            diagnostics.add(
+                spanned.at,
+                format!("`{name}` cannot be \"{}\"", spanned.value),
+                hint,
+            );
         }
         read.ok()
     });
     field.into_value()
 }
 
-fn drop_rule(node: &Node, reports: &mut Reports) -> Option<DropRule> {
+fn drop_rule(node: &Node, diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let example =
         || Some("write a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }".to_owned());
     match &node.content {
         Content::Broken => None,
-        Content::Text(name) => {
-            known_rule(name, node.at, reports).then(|| read_rule(&[("rule", node)], node.at, reports))?
-        }
+        Content::Text(name) => known_rule(name, node.at, diagnostics)
+            .then(|| read_rule(&[("rule", node)], node.at, diagnostics))?,
         Content::Table(entries) => {
             let Some(rule) = entries.iter().find(|entry| entry.name == "rule") else {
-                reports.add(node.at, "`drop` does not name its `rule`", example());
+                diagnostics.add(node.at, "`drop` does not name its `rule`", example());
                 return None;
             };
             let Content::Text(name) = &rule.node.content else {
                 let message = format!("`rule` must be a text, not {}", rule.node.content.kind());
-                reports.add(rule.node.at, message, example());
+                diagnostics.add(rule.node.at, message, example());
                 return None;
             };
-            if !known_rule(name, rule.node.at, reports) {
+            if !known_rule(name, rule.node.at, diagnostics) {
                 return None;
             }
-            parameters(rule, entries, reports)
+            parameters(rule, entries, diagnostics)
         }
         other => {
-            reports.add(node.at, format!("`drop` cannot be {}", other.kind()), example());
+            diagnostics.add(node.at, format!("`drop` cannot be {}", other.kind()), example());
             None
         }
     }
 }
 
-fn known_rule(name: &str, at: usize, reports: &mut Reports) -> bool {
+fn known_rule(name: &str, at: usize, diagnostics: &mut Diagnostics) -> bool {
     let known = DropRule::NAMES.contains(&name);
     if !known {
         let hint = spelling::hint(name, "rules", DropRule::NAMES.iter().copied());
-        reports.add(at, format!("there is no drop rule \"{name}\""), hint);
+        diagnostics.add(at, format!("there is no drop rule \"{name}\""), hint);
     }
     known
 }
 
 /// Reads the rule with each parameter alone first, so that each wrong one is told at its place.
-fn parameters(rule: &Entry, entries: &[Entry], reports: &mut Reports) -> Option<DropRule> {
+fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let mut good = vec![("rule", &rule.node)];
     let mut whole = true;
     for entry in entries.iter().filter(|entry| entry.name != "rule") {
         if !PARAMETERS.contains(&entry.name.as_str()) {
             let hint = spelling::hint(&entry.name, "parameters", PARAMETERS.iter().copied());
-            reports.add(
+            diagnostics.add(
                 entry.at,
                 format!("`drop` has no parameter \"{}\"", entry.name),
                 hint,
@@ -177,19 +184,19 @@ fn parameters(rule: &Entry, entries: &[Entry], reports: &mut Reports) -> Option<
             continue;
         }
         let alone = [("rule", &rule.node), (entry.name.as_str(), &entry.node)];
-        match read_rule(&alone, entry.at, reports) {
+        match read_rule(&alone, entry.at, diagnostics) {
             Some(_) => good.push((entry.name.as_str(), &entry.node)),
             None => whole = false,
         }
     }
     if whole {
-        read_rule(&good, rule.at, reports)
+        read_rule(&good, rule.at, diagnostics)
     } else {
         None
     }
 }
 
-fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option<DropRule> {
+fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let table = keys
         .iter()
         .map(|(name, node)| Some(((*name).to_owned(), plain(node)?)))
@@ -198,7 +205,7 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option
         Ok(rule) => Some(rule),
         Err(error) => {
             let name = keys.last().map_or("drop", |(name, _)| name);
-            reports.add(at, format!("`{name}`: {}", error.message().trim()), None);
+            diagnostics.add(at, format!("`{name}`: {}", error.message().trim()), None);
             None
         }
     }
@@ -208,9 +215,9 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option
 fn plain(node: &Node) -> Option<toml::Value> {
     Some(match &node.content {
         Content::Text(text) => toml::Value::String(text.clone()),
-        Content::Whole(whole) => toml::Value::Integer(*whole),
-        Content::Number(number) => toml::Value::Float(*number),
-        Content::Flag(flag) => toml::Value::Boolean(*flag),
+        Content::Integer(whole) => toml::Value::Integer(*whole),
+        Content::Float(number) => toml::Value::Float(*number),
+        Content::Bool(flag) => toml::Value::Boolean(*flag),
         Content::List(_) | Content::Date => toml::Value::Array(Vec::new()),
         Content::Table(_) => toml::Value::Table(toml::Table::new()),
         Content::Broken => return None,

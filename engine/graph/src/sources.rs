@@ -14,7 +14,7 @@ pub enum Sources {
 impl Sources {
     /// [`Sources::Replaced`] where there are others.
     #[must_use]
-    pub fn instead_of(others: bool) -> Self {
+    pub fn replaced_if(others: bool) -> Self {
         if others { Self::Replaced } else { Self::Own }
     }
 }

@@ -39,7 +39,7 @@ impl SlotLayout {
                 DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
             };
             let first = kinds.len() as u32;
-            let count = device.slots_with(cores);
+            let count = device.slot_count(cores);
             kinds.extend((0..count).map(|_| kind));
             of_device.push((first..first + count).map(SlotId).collect());
         }

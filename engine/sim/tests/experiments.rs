@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use weir_config::Problems;
+use weir_config::ConfigError;
 use weir_graph::Catalog;
 use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
@@ -69,7 +69,7 @@ fn folder(experiment: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn read(path: &Path) -> Result<Experiment, Problems> {
+fn read(path: &Path) -> Result<Experiment, ConfigError> {
     load(path, &Catalog::default(), &|_| None, None)
 }
 

@@ -2,35 +2,35 @@
 
 use std::collections::BTreeSet;
 
-use weir_config::{Reports, spelling};
+use weir_config::{Diagnostics, spelling};
 use weir_flow::{Bearing, Catalog, OperatorSpec, Taking};
 
 use super::wiring::Wiring;
 use crate::graph::EMULATE;
-use crate::raw::{RawGraph, RawModule, Speech};
+use crate::raw::{HeadName, RawGraph, RawModule};
 
 pub(super) fn check(
     raw: &RawGraph,
     wiring: &Wiring,
     models: &[Option<usize>],
     catalog: &Catalog,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) {
     for (index, module) in raw.modules.iter().enumerate() {
         let Some(operator) = module.operator.given() else {
             continue;
         };
         let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
-        check_model(raw, module, models[index], spec, reports);
-        check_labels(raw, module, models[index], reports);
+        check_model(raw, module, models[index], spec, diagnostics);
+        check_labels(raw, module, models[index], diagnostics);
         if wiring.sound[index] {
-            let found = Found::of(raw, &wiring.ancestors[index], models, catalog);
+            let found = Upstream::of(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
             let takes = match spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes) {
                 Taking::Faces if !aligns => Taking::Boxes,
                 takes => takes,
             };
-            check_items(module, takes, &found, reports);
+            check_items(module, takes, &found, diagnostics);
         }
     }
 }
@@ -48,27 +48,27 @@ fn check_model(
     module: &RawModule,
     model: Option<usize>,
     spec: Option<&OperatorSpec>,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) {
-    let (Some(model), Some(at)) = (model, module.model.given().map(|spot| spot.at)) else {
+    let (Some(model), Some(at)) = (model, module.model.given().map(|spanned| spanned.at)) else {
         return;
     };
     let name = &raw.models[model].name.value;
     let emulated = is_emulated(raw, model);
-    match (spec, &raw.models[model].speech) {
+    match (spec, &raw.models[model].head) {
         (None, _) if !emulated => {
             let message =
                 format!("operator \"{EMULATE}\" runs models on emulated devices, and \"{name}\" is on none");
             let hint =
                 Some("place the model on a device such as \"emulated:t4\", or choose an operator".to_owned());
-            reports.add_whole(at, message, hint);
+            diagnostics.add_if_parsed(at, message, hint);
         }
-        (Some(spec), Speech::Head(head)) if !spec.heads.contains(&head.as_str()) => {
+        (Some(spec), HeadName::Known(head)) if !spec.heads.contains(&head.as_str()) => {
             let message = format!(
                 "operator \"{}\" cannot run \"{name}\", whose head is \"{head}\"",
                 spec.name
             );
-            reports.add_whole(
+            diagnostics.add_if_parsed(
                 at,
                 message,
                 spelling::list("it runs heads", spec.heads.iter().copied()),
@@ -79,13 +79,13 @@ fn check_model(
 }
 
 /// Whether the classes that a module keeps are the model's.
-fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, reports: &mut Reports) {
+fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, diagnostics: &mut Diagnostics) {
     let (Some(labels), Some(at)) = (module.settings.texts("labels"), module.labels_at) else {
         return;
     };
     if labels.is_empty() {
         let hint = Some("leave it out to keep all".to_owned());
-        reports.add(at, "`labels` is empty: no object would be kept", hint);
+        diagnostics.add(at, "`labels` is empty: no object would be kept", hint);
     }
     let Some(model) = model.filter(|model| !is_emulated(raw, *model)) else {
         return;
@@ -105,13 +105,13 @@ fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, report
             "`labels` of \"{}\": the model \"{}\" has no class \"{label}\"",
             module.name.value, model.name.value
         );
-        reports.add_whole(at, message, Some(format!("{}{list}", meant.unwrap_or_default())));
+        diagnostics.add_if_parsed(at, message, Some(format!("{}{list}", meant.unwrap_or_default())));
     }
 }
 
 /// What the modules upstream of one find.
 #[derive(Default)]
-struct Found {
+struct Upstream {
     /// Some of it is not known.
     unknown: bool,
     objects: bool,
@@ -121,7 +121,7 @@ struct Found {
     classes: Option<BTreeSet<String>>,
 }
 
-impl Found {
+impl Upstream {
     fn of(raw: &RawGraph, ancestors: &BTreeSet<usize>, models: &[Option<usize>], catalog: &Catalog) -> Self {
         let mut found = Self {
             classes: Some(BTreeSet::new()),
@@ -135,9 +135,9 @@ impl Found {
                 continue;
             };
             let model = &raw.models[model];
-            let spec = match &model.speech {
-                Speech::Head(head) => catalog.heads.iter().find(|spec| spec.name == head),
-                Speech::Unknown => None,
+            let spec = match &model.head {
+                HeadName::Known(head) => catalog.heads.iter().find(|spec| spec.name == head),
+                HeadName::Unknown => None,
             };
             let Some(spec) = spec else {
                 found.unknown = true;
@@ -162,7 +162,7 @@ impl Found {
 }
 
 /// Whether what is upstream gives the module its items.
-fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut Reports) {
+fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics: &mut Diagnostics) {
     let Some(operator) = module.operator.given() else {
         return;
     };
@@ -172,7 +172,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
             "operator \"{}\" takes {what}, but no module upstream of \"{name}\" finds any",
             operator.value
         );
-        reports.add_whole(operator.at, message, Some(hint.to_owned()));
+        diagnostics.add_if_parsed(operator.at, message, Some(hint.to_owned()));
     };
     let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
     if !found.unknown {
@@ -201,7 +201,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
                 "operator \"{}\" needs `regions`: the classes whose crops it takes",
                 operator.value
             );
-            reports.add_whole(
+            diagnostics.add_if_parsed(
                 operator.at,
                 message,
                 spelling::list("classes upstream", classes()),
@@ -214,7 +214,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
     }
     if !found.objects {
         let message = format!("`regions` are of objects, but no module upstream of \"{name}\" finds any");
-        reports.add_whole(
+        diagnostics.add_if_parsed(
             regions.at,
             message,
             Some("leave it out for whole frames".to_owned()),
@@ -230,14 +230,14 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
             .as_ref()
             .is_none_or(|classes| !classes.contains(&region.value))
     }) {
-        if reports.is_full() {
+        if diagnostics.is_full() {
             return;
         }
         let meant =
             spelling::nearest(&region.value, classes()).map(|meant| format!("did you mean \"{meant}\"? "));
         let list = spelling::list("classes upstream", classes()).unwrap_or_default();
         let hint = format!("{}{list}", meant.unwrap_or_default());
-        reports.add_whole(
+        diagnostics.add_if_parsed(
             region.at,
             format!("nothing upstream finds the class \"{}\"", region.value),
             Some(hint),

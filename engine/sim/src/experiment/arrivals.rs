@@ -1,6 +1,6 @@
 //! When the requests of a run come.
 
-use weir_graph::{Arrivals, EmulatedStream, Process, Trace};
+use weir_graph::{ArrivalProcess, Arrivals, EmulatedStream, Trace};
 use weir_types::{Span, Timestamp};
 
 /// How long the rate is looked at that pools begin with.
@@ -12,7 +12,7 @@ pub(super) enum Source {
     /// A trace, and how requests follow each other in it.
     Trace {
         trace: Trace,
-        process: Process,
+        process: ArrivalProcess,
         seed: u64,
     },
     /// The streams of a graph, merged; they keep their own seeds.

@@ -64,7 +64,7 @@ pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), Strin
 
 fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
     let entries: BTreeSet<Vec<usize>> = (0..graph.sources().len())
-        .map(|source| graph.entries(source))
+        .map(|source| graph.entry_modules(source))
         .collect();
     let first: Vec<usize> = (0..graph.modules().len())
         .filter(|&id| {
@@ -106,7 +106,7 @@ fn pools(graph: &Graph) -> Result<(Vec<Vec<u32>>, u32), String> {
                 "device \"{name}\" has as many slots as there are cores; give it `slots`"
             ));
         }
-        let count = device.slots_with(1);
+        let count = device.slot_count(1);
         of_device.push(slots..slots + count);
         slots += count;
     }

@@ -18,8 +18,8 @@ mod world;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use weir_config::Problems;
-use weir_config::{Environment, Reports, Spot, absolute, missing, read_text, spelling};
+use weir_config::ConfigError;
+use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report_missing, spelling};
 use weir_graph::Catalog;
 
 pub use capacity::capacity;
@@ -66,21 +66,21 @@ impl Experiment {
 /// `seeds` take the place of the experiment's own. Recorded traces are looked for in the folder `WEIR_ASSETS`.
 ///
 /// # Errors
-/// All [`Problems`] at once, each with its file, line and hint.
+/// All [`ConfigError`] at once, each with its file, line and hint.
 pub fn load(
     path: &Path,
     catalog: &Catalog,
     environment: Environment<'_>,
     seeds: Option<&[u64]>,
-) -> Result<Experiment, Problems> {
+) -> Result<Experiment, ConfigError> {
     let text = read_text(path).map_err(|reason| {
         let hint = Some("give the path of an experiment, a TOML file".to_owned());
-        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+        ConfigError::for_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     let whole = std::path::absolute(path)
-        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
-    let mut reports = Reports::new(path, &text);
-    let document = weir_config::parse(&text, environment, &mut reports);
+        .map_err(|error| ConfigError::for_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let mut diagnostics = Diagnostics::new(path, &text);
+    let document = weir_config::parse(&text, environment, &mut diagnostics);
     let plain = |path: &str| matches!(path, "experiment.seeds" | "failures");
     let mut loader = Loader {
         folder: whole.parent().unwrap_or(&whole).to_owned(),
@@ -94,21 +94,21 @@ pub fn load(
         runs: Vec::new(),
         files: Vec::new(),
     };
-    for variant in sweep::expand(&document, &plain, &mut reports) {
-        let raw = file::read(&variant.document, &mut reports);
+    for variant in sweep::expand(&document, &plain, &mut diagnostics) {
+        let raw = file::read(&variant.document, &mut diagnostics);
         if let Some(name) = &raw.head.name {
             experiment.name.clone_from(name);
         }
         let own = raw.head.seeds.as_deref().unwrap_or(&[1]);
         for &seed in seeds.unwrap_or(own) {
-            if let Some(run) = loader.run(&raw, seed, &mut reports) {
+            if let Some(run) = loader.run(&raw, seed, &mut diagnostics) {
                 let labels = variant.labels.clone();
                 experiment.runs.push(Run { labels, ..run });
             }
         }
     }
-    experiment.files = reports.files();
-    reports.finish()?;
+    experiment.files = diagnostics.files();
+    diagnostics.finish()?;
     Ok(experiment)
 }
 
@@ -138,10 +138,10 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn run(&mut self, raw: &Raw, seed: u64, reports: &mut Reports) -> Option<Run> {
+    fn run(&mut self, raw: &Raw, seed: u64, diagnostics: &mut Diagnostics) -> Option<Run> {
         let place = match (&raw.head.world, &raw.head.graph) {
-            (Some(spot), None) => self.place(spot, "world", reports),
-            (None, Some(spot)) => self.place(spot, "graph", reports),
+            (Some(spanned), None) => self.place(spanned, "world", diagnostics),
+            (None, Some(spanned)) => self.place(spanned, "graph", diagnostics),
             _ => None,
         }?;
         let mut spec = place.spec;
@@ -160,7 +160,7 @@ impl Loader<'_> {
                 let names = spec.modules.iter().map(|module| module.name.as_str());
                 let hint = spelling::hint(&failure.module.value, "modules", names);
                 let message = format!("there is no module \"{}\"", failure.module.value);
-                reports.add(failure.module.at, message, hint);
+                diagnostics.add(failure.module.at, message, hint);
                 continue;
             };
             let (worker, at, lasts) = (failure.worker, failure.at, failure.lasts);
@@ -172,7 +172,7 @@ impl Loader<'_> {
             });
         }
         spec.seed = seed;
-        let (source, trace) = self.source(raw, &spec, place.streams, reports)?;
+        let (source, trace) = self.source(raw, &spec, place.streams, diagnostics)?;
         scale(raw, &mut spec, source.first_rate());
         Some(Run {
             name: place.name,
@@ -191,7 +191,7 @@ impl Loader<'_> {
         raw: &Raw,
         spec: &WorldSpec,
         streams: Option<Vec<weir_graph::EmulatedStream>>,
-        reports: &mut Reports,
+        diagnostics: &mut Diagnostics,
     ) -> Option<(Source, String)> {
         let arrivals = &raw.arrivals;
         if let (Some(streams), None, None) = (streams, &arrivals.trace, arrivals.amount) {
@@ -212,47 +212,52 @@ impl Loader<'_> {
             }),
             folder: &self.folder.clone(),
         };
-        let (trace, origin) = self.traces.find(&wanted, reports)?;
+        let (trace, origin) = self.traces.find(&wanted, diagnostics)?;
         let (process, seed) = (arrivals.process, spec.seed);
         Some((Source::Trace { trace, process, seed }, origin))
     }
 
     /// The world or graph that a text names.
-    fn place(&mut self, spot: &Spot<String>, kind: &str, reports: &mut Reports) -> Option<Place> {
-        let path = absolute(&self.folder, &spot.value);
+    fn place(
+        &mut self,
+        spanned: &Spanned<String>,
+        kind: &str,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Place> {
+        let path = absolute(&self.folder, &spanned.value);
         if let Some(place) = self.worlds.get(&path) {
             return place.clone();
         }
         let place = if path.is_file() {
             match kind {
-                "graph" => self.graph(&path, spot, reports),
-                _ => self.world(&path, spot, reports),
+                "graph" => self.graph(&path, spanned, diagnostics),
+                _ => self.world(&path, spanned, diagnostics),
             }
         } else {
-            let message = format!("`{kind}`: there is no file \"{}\"", spot.value);
-            missing(&message, &path, spot.at, reports);
+            let message = format!("`{kind}`: there is no file \"{}\"", spanned.value);
+            report_missing(&message, &path, spanned.at, diagnostics);
             None
         };
         self.worlds.insert(path, place.clone());
         place
     }
 
-    fn world(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
+    fn world(&self, path: &Path, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Place> {
         let text = match read_text(path) {
             Ok(text) => text,
             Err(reason) => {
-                reports.add(
-                    spot.at,
-                    format!("`world`: cannot read \"{}\": {reason}", spot.value),
+                diagnostics.add(
+                    spanned.at,
+                    format!("`world`: cannot read \"{}\": {reason}", spanned.value),
                     None,
                 );
                 return None;
             }
         };
-        let mut inner = Reports::new(path, &text);
+        let mut inner = Diagnostics::new(path, &text);
         let folder = path.parent().unwrap_or(path);
         let spec = world::read(&text, folder, self.environment, &mut inner);
-        reports.absorb(inner);
+        diagnostics.absorb(inner);
         Some(Place {
             name: stem(path),
             spec: spec?,
@@ -260,15 +265,18 @@ impl Loader<'_> {
         })
     }
 
-    fn graph(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
+    fn graph(&self, path: &Path, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Place> {
         let graph = match weir_graph::load(path, self.catalog, self.environment) {
             Ok(graph) => graph,
             Err(problems) => {
-                reports.take_over(problems);
+                diagnostics.absorb_error(problems);
                 return None;
             }
         };
-        graph.files().iter().for_each(|file| reports.note_file(file));
+        graph
+            .files()
+            .iter()
+            .for_each(|file| diagnostics.record_file(file));
         match world_of(&graph) {
             Ok((spec, streams)) => {
                 let name = graph.name().to_owned();
@@ -279,8 +287,8 @@ impl Loader<'_> {
                 })
             }
             Err(reason) => {
-                let message = format!("`graph`: \"{}\" cannot be simulated: {reason}", spot.value);
-                reports.add(spot.at, message, None);
+                let message = format!("`graph`: \"{}\" cannot be simulated: {reason}", spanned.value);
+                diagnostics.add(spanned.at, message, None);
                 None
             }
         }

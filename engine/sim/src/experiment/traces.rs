@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use weir_config::{Reports, Spot, absolute, missing, spelling};
+use weir_config::{Diagnostics, Spanned, absolute, report_missing, spelling};
 use weir_graph::Trace;
 use weir_types::Span;
 
@@ -25,7 +25,7 @@ pub(super) struct Traces {
 /// Which trace.
 pub(super) struct Wanted<'a> {
     /// As it is named; none: constant.
-    pub(super) name: Option<&'a Spot<String>>,
+    pub(super) name: Option<&'a Spanned<String>>,
     pub(super) seed: u64,
     pub(super) length: Span,
     /// Mean rate in requests a second; none: as in a file.
@@ -42,9 +42,9 @@ impl Traces {
     }
 
     /// The trace, and where it comes from in words; `None` where something was reported.
-    pub(super) fn find(&mut self, wanted: &Wanted<'_>, reports: &mut Reports) -> Option<Told> {
-        let at = wanted.name.map_or(0, |spot| spot.at);
-        let found = match wanted.name.map(|spot| spot.value.as_str()) {
+    pub(super) fn find(&mut self, wanted: &Wanted<'_>, diagnostics: &mut Diagnostics) -> Option<Told> {
+        let at = wanted.name.map_or(0, |spanned| spanned.at);
+        let found = match wanted.name.map(|spanned| spanned.value.as_str()) {
             None | Some(CONSTANT) => {
                 let rate = wanted.rate.unwrap_or(1.0);
                 Trace::constant(rate, wanted.length)
@@ -54,15 +54,15 @@ impl Traces {
             Some(file) if Path::new(file).extension().is_some_and(|end| end == "csv") => {
                 let path = absolute(wanted.folder, file);
                 if !path.is_file() {
-                    missing(
+                    report_missing(
                         &format!("`trace`: there is no file \"{file}\""),
                         &path,
                         at,
-                        reports,
+                        diagnostics,
                     );
                     return None;
                 }
-                reports.note_file(&path);
+                diagnostics.record_file(&path);
                 from_file(&path, wanted).map(|trace| (trace, file.to_owned()))
             }
             Some(name) => match name.parse::<Kind>() {
@@ -71,13 +71,13 @@ impl Traces {
                     let names = Kind::ALL.into_iter().map(Kind::name).chain([CONSTANT]);
                     let hint = spelling::hint(name, "traces", names)
                         .map(|hint| format!("{hint}; or a file that ends in .csv"));
-                    reports.add(at, format!("there is no trace \"{name}\""), hint);
+                    diagnostics.add(at, format!("there is no trace \"{name}\""), hint);
                     return None;
                 }
             },
         };
         found
-            .map_err(|reason| reports.add(at, format!("`trace`: {reason}"), None))
+            .map_err(|reason| diagnostics.add(at, format!("`trace`: {reason}"), None))
             .ok()
     }
 

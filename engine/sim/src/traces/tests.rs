@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use weir_graph::{Arrivals, Process, Trace};
+use weir_graph::{ArrivalProcess, Arrivals, Trace};
 use weir_types::Span;
 
 use super::*;
@@ -84,7 +84,7 @@ fn the_kinds_have_their_shapes() {
 fn arrivals_of_a_generated_load_are_as_many_as_it_says() {
     for kind in Kind::ALL {
         let trace = generate(kind, 5, LENGTH, 300.0).unwrap();
-        let count = Arrivals::new(&trace, Process::Poisson, 1).count() as f64;
+        let count = Arrivals::new(&trace, ArrivalProcess::Poisson, 1).count() as f64;
         // Five standard deviations of a Poisson number.
         assert!(
             (count - trace.expected()).abs() < 5.0 * trace.expected().sqrt(),
