@@ -88,5 +88,5 @@ pub fn over(outcomes: &[&Outcome], of: impl Fn(&Outcome) -> f64) -> Estimate {
         .map(|outcome| of(outcome))
         .filter(|value| value.is_finite())
         .collect();
-    Estimate::over(&values)
+    Estimate::from_values(&values)
 }

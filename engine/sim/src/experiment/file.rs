@@ -7,7 +7,7 @@ use weir_policy::{Policy, ScalingRule};
 use weir_types::Span;
 
 use super::values::{number, seeds, span};
-use super::world::MOST_WORKERS;
+use super::world::MAX_WORKERS;
 
 pub(super) const SECTIONS: &[&str] = &["experiment", "arrivals", "policy", "scaling", "failures"];
 
@@ -40,7 +40,7 @@ pub(super) struct RawArrivals {
     pub(super) length: Span,
     pub(super) process: ArrivalProcess,
     /// What the mean rate is; none: as the world's own streams, or a load of 1.
-    pub(super) amount: Option<Amount>,
+    pub(super) amount: Option<LoadLevel>,
 }
 
 impl Default for RawArrivals {
@@ -56,7 +56,7 @@ impl Default for RawArrivals {
 
 /// How much comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Amount {
+pub(super) enum LoadLevel {
     /// Requests a second.
     Rate(f64),
     /// The same over the capacity of the world.
@@ -69,18 +69,18 @@ pub(super) struct RawScaling {
     pub(super) headroom: f64,
     pub(super) patience: Span,
     pub(super) cold_start: Span,
-    pub(super) least: u32,
-    pub(super) most: Option<u32>,
-    pub(super) workers_most: Option<u32>,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    pub(super) max_workers: Option<u32>,
 }
 
 impl RawScaling {
     /// The rule of a pool that has `workers` in the world's file.
     pub(super) fn rule(&self, workers: u32) -> ScalingRule {
-        let most = self.most.unwrap_or(workers.saturating_mul(2));
+        let max = self.max.unwrap_or(workers.saturating_mul(2));
         ScalingRule {
-            least: self.least.min(most),
-            most,
+            least: self.min.min(max),
+            most: max,
             headroom: self.headroom,
             patience: self.patience,
         }
@@ -163,8 +163,8 @@ fn arrivals(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawArrivals>
         ("uniform", ArrivalProcess::Uniform),
         ("gamma", gamma),
     ];
-    let load = number(&fields, "load", 1e-6, 1e3, diagnostics).map(Amount::Load);
-    let rate = number(&fields, "rate", 1e-6, 1e6, diagnostics).map(Amount::Rate);
+    let load = number(&fields, "load", 1e-6, 1e3, diagnostics).map(LoadLevel::Load);
+    let rate = number(&fields, "rate", 1e-6, 1e6, diagnostics).map(LoadLevel::Rate);
     if load.is_some() && rate.is_some() {
         let hint = Some("leave one of them".to_owned());
         diagnostics.add(fields.at, "[arrivals] has a `load` and a `rate`", hint);
@@ -202,12 +202,12 @@ fn scaling(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawScaling> {
         headroom: number(&fields, "headroom", 1.0, 10.0, diagnostics).unwrap_or(1.2),
         patience: span(&fields, "patience", diagnostics).unwrap_or(Span::from_secs(30)),
         cold_start: span(&fields, "cold_start", diagnostics).unwrap_or(Span::from_secs(5)),
-        least: fields
-            .count("least", MOST_WORKERS, diagnostics)
+        min: fields
+            .count("least", MAX_WORKERS, diagnostics)
             .into_value()
             .unwrap_or(1),
-        most: fields.count("most", MOST_WORKERS, diagnostics).into_value(),
-        workers_most: fields.count("workers_most", u32::MAX, diagnostics).into_value(),
+        max: fields.count("most", MAX_WORKERS, diagnostics).into_value(),
+        max_workers: fields.count("workers_most", u32::MAX, diagnostics).into_value(),
     })
 }
 
@@ -232,7 +232,7 @@ fn failures(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<RawFailure> {
 fn failure(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawFailure> {
     let mut fields = Fields::open("[[failures]]".to_owned(), entry, diagnostics)?;
     fields.expect(&["module", "worker", "at", "lasts"], false, diagnostics);
-    let worker = number(&fields, "worker", 0.0, f64::from(MOST_WORKERS), diagnostics).unwrap_or(0.0);
+    let worker = number(&fields, "worker", 0.0, f64::from(MAX_WORKERS), diagnostics).unwrap_or(0.0);
     let (module, at, lasts) = (
         fields.text("module", diagnostics),
         span(&fields, "at", diagnostics),

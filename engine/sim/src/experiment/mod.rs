@@ -23,14 +23,14 @@ use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report
 use weir_graph::Catalog;
 
 pub use capacity::capacity;
-pub use graph::world_of;
+pub use graph::world_from_graph;
 pub use run::{Run, run_all, run_while};
-pub use summary::{Estimate, ExperimentReport, Limit, Row, RunReport, rows};
+pub use summary::{Estimate, ExperimentReport, Row, RunBound, RunReport, rows};
 pub use sweep::Label;
 
-use crate::spec::{Failure, PoolPlan, Scaling, WorldSpec};
+use crate::spec::{Scaling, WorkerFailure, WorldPool, WorldSpec};
 use arrivals::Source;
-use file::{Amount, Raw};
+use file::{LoadLevel, Raw};
 
 /// A checked experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,7 +121,7 @@ fn stem(path: &Path) -> String {
 
 /// A world before the experiment's own words.
 #[derive(Debug, Clone)]
-struct Place {
+struct LoadedWorld {
     name: String,
     spec: WorldSpec,
     /// The streams of a graph.
@@ -133,18 +133,18 @@ struct Loader<'a> {
     folder: PathBuf,
     catalog: &'a Catalog,
     environment: Environment<'a>,
-    worlds: BTreeMap<PathBuf, Option<Place>>,
+    worlds: BTreeMap<PathBuf, Option<LoadedWorld>>,
     traces: traces::Traces,
 }
 
 impl Loader<'_> {
     fn run(&mut self, raw: &Raw, seed: u64, diagnostics: &mut Diagnostics) -> Option<Run> {
-        let place = match (&raw.head.world, &raw.head.graph) {
-            (Some(spanned), None) => self.place(spanned, "world", diagnostics),
-            (None, Some(spanned)) => self.place(spanned, "graph", diagnostics),
+        let loaded = match (&raw.head.world, &raw.head.graph) {
+            (Some(spanned), None) => self.load_named(spanned, "world", diagnostics),
+            (None, Some(spanned)) => self.load_named(spanned, "graph", diagnostics),
             _ => None,
         }?;
-        let mut spec = place.spec;
+        let mut spec = loaded.spec;
         spec.slo = raw.head.slo.unwrap_or(spec.slo);
         spec.hop = raw.head.hop.unwrap_or(spec.hop);
         spec.noise = raw.head.noise.unwrap_or(spec.noise);
@@ -164,7 +164,7 @@ impl Loader<'_> {
                 continue;
             };
             let (worker, at, lasts) = (failure.worker, failure.at, failure.lasts);
-            spec.failures.push(Failure {
+            spec.failures.push(WorkerFailure {
                 module,
                 worker,
                 at,
@@ -172,10 +172,10 @@ impl Loader<'_> {
             });
         }
         spec.seed = seed;
-        let (source, trace) = self.source(raw, &spec, place.streams, diagnostics)?;
-        scale(raw, &mut spec, source.first_rate());
+        let (source, trace) = self.source(raw, &spec, loaded.streams, diagnostics)?;
+        scale(raw, &mut spec, source.initial_rate());
         Some(Run {
-            name: place.name,
+            name: loaded.name,
             labels: Vec::new(),
             seed,
             trace,
@@ -201,34 +201,34 @@ impl Loader<'_> {
             .trace
             .as_ref()
             .is_some_and(|name| name.value.ends_with(".csv"));
-        let default = (!is_file).then_some(Amount::Load(1.0));
-        let wanted = traces::Wanted {
+        let default = (!is_file).then_some(LoadLevel::Load(1.0));
+        let query = traces::TraceQuery {
             name: arrivals.trace.as_ref(),
             seed: spec.seed,
             length: arrivals.length,
             rate: arrivals.amount.or(default).map(|amount| match amount {
-                Amount::Rate(rate) => rate,
-                Amount::Load(load) => load * capacity(spec),
+                LoadLevel::Rate(rate) => rate,
+                LoadLevel::Load(load) => load * capacity(spec),
             }),
             folder: &self.folder.clone(),
         };
-        let (trace, origin) = self.traces.find(&wanted, diagnostics)?;
+        let (trace, origin) = self.traces.find(&query, diagnostics)?;
         let (process, seed) = (arrivals.process, spec.seed);
         Some((Source::Trace { trace, process, seed }, origin))
     }
 
     /// The world or graph that a text names.
-    fn place(
+    fn load_named(
         &mut self,
         spanned: &Spanned<String>,
         kind: &str,
         diagnostics: &mut Diagnostics,
-    ) -> Option<Place> {
+    ) -> Option<LoadedWorld> {
         let path = absolute(&self.folder, &spanned.value);
-        if let Some(place) = self.worlds.get(&path) {
-            return place.clone();
+        if let Some(loaded) = self.worlds.get(&path) {
+            return loaded.clone();
         }
-        let place = if path.is_file() {
+        let loaded = if path.is_file() {
             match kind {
                 "graph" => self.graph(&path, spanned, diagnostics),
                 _ => self.world(&path, spanned, diagnostics),
@@ -238,11 +238,16 @@ impl Loader<'_> {
             report_missing(&message, &path, spanned.at, diagnostics);
             None
         };
-        self.worlds.insert(path, place.clone());
-        place
+        self.worlds.insert(path, loaded.clone());
+        loaded
     }
 
-    fn world(&self, path: &Path, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Place> {
+    fn world(
+        &self,
+        path: &Path,
+        spanned: &Spanned<String>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<LoadedWorld> {
         let text = match read_text(path) {
             Ok(text) => text,
             Err(reason) => {
@@ -258,14 +263,19 @@ impl Loader<'_> {
         let folder = path.parent().unwrap_or(path);
         let spec = world::read(&text, folder, self.environment, &mut inner);
         diagnostics.absorb(inner);
-        Some(Place {
+        Some(LoadedWorld {
             name: stem(path),
             spec: spec?,
             streams: None,
         })
     }
 
-    fn graph(&self, path: &Path, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Place> {
+    fn graph(
+        &self,
+        path: &Path,
+        spanned: &Spanned<String>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<LoadedWorld> {
         let graph = match weir_graph::load(path, self.catalog, self.environment) {
             Ok(graph) => graph,
             Err(problems) => {
@@ -277,10 +287,10 @@ impl Loader<'_> {
             .files()
             .iter()
             .for_each(|file| diagnostics.record_file(file));
-        match world_of(&graph) {
+        match world_from_graph(&graph) {
             Ok((spec, streams)) => {
                 let name = graph.name().to_owned();
-                Some(Place {
+                Some(LoadedWorld {
                     name,
                     spec,
                     streams: Some(streams),
@@ -298,19 +308,19 @@ impl Loader<'_> {
 /// Lets pools of a module's own come and go, beginning with what the first rate asks for.
 fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
     let Some(scaling) = raw.scaling else { return };
-    let items = capacity::items_each(&spec.demand, spec.modules.len());
-    let rates = spec.each_worker();
-    for ((plan, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
-        let PoolPlan::Fixed(workers) = plan.pool else {
+    let items = capacity::items_per_request(&spec.demand, spec.modules.len());
+    let rates = spec.worker_throughput();
+    for ((node, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
+        let WorldPool::Fixed(workers) = node.pool else {
             continue;
         };
         let rule = scaling.rule(workers);
-        let wanted = first_rate * items * rule.headroom / rate;
-        plan.pool = PoolPlan::Scaled(Scaling {
-            begin: (wanted.ceil().min(f64::from(rule.most)) as u32).max(rule.least),
+        let query = first_rate * items * rule.headroom / rate;
+        node.pool = WorldPool::Scaled(Scaling {
+            initial: (query.ceil().min(f64::from(rule.most)) as u32).max(rule.least),
             rule,
             cold_start: scaling.cold_start,
         });
     }
-    spec.workers_most = scaling.workers_most;
+    spec.max_workers = scaling.max_workers;
 }

@@ -4,7 +4,7 @@
 use weir_config::{Content, Diagnostics, Entry, Node};
 
 /// More variants than anybody looks at were meant otherwise.
-const MOST: usize = 10_000;
+const MAX_VARIANTS: usize = 10_000;
 /// Keys of an experiment, which each variant has a copy of.
 const MAX_KEYS: usize = 2_000;
 
@@ -60,8 +60,8 @@ pub(super) fn expand(
                 entries.push(entry);
             },
         );
-        if variants.len() > MOST {
-            let message = format!("the lists make more than {MOST} combinations");
+        if variants.len() > MAX_VARIANTS {
+            let message = format!("the lists make more than {MAX_VARIANTS} combinations");
             diagnostics.add(entry.at, message, Some("make two experiments of it".to_owned()));
             return Vec::new();
         }
@@ -92,14 +92,14 @@ fn joined<T: Clone, U: Clone>(
 ) -> Vec<Labelled<T>> {
     let one = |(labels, value): Labelled<T>| {
         let add = &add;
-        next.iter().take(MOST + 1).map(move |(more, part)| {
+        next.iter().take(MAX_VARIANTS + 1).map(move |(more, part)| {
             let (mut labels, mut value) = (labels.clone(), value.clone());
             labels.extend(more.iter().cloned());
             add(&mut value, part.clone());
             (labels, value)
         })
     };
-    begun.into_iter().flat_map(one).take(MOST + 1).collect()
+    begun.into_iter().flat_map(one).take(MAX_VARIANTS + 1).collect()
 }
 
 fn each(

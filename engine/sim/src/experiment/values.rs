@@ -3,12 +3,12 @@
 use weir_config::{Content, Diagnostics, Fields};
 use weir_types::Span;
 
-/// A number from `least` to `most`; `None` where there is none or it was reported.
+/// A number from `min` to `max`; `None` where there is none or it was reported.
 pub(super) fn number(
     fields: &Fields<'_>,
     name: &str,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     diagnostics: &mut Diagnostics,
 ) -> Option<f64> {
     let field = fields.read(name, diagnostics, |node| match node.content {
@@ -17,13 +17,10 @@ pub(super) fn number(
         _ => Err("a number".to_owned()),
     });
     let field = field.and_then(|spanned| {
-        if (least..=most).contains(&spanned.value) {
+        if (min..=max).contains(&spanned.value) {
             return Some(spanned.value);
         }
-        let message = format!(
-            "`{name}` must lie between {least} and {most}, not {}",
-            spanned.value
-        );
+        let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
         diagnostics.add(spanned.at, message, None);
         None
     });

@@ -11,12 +11,12 @@ use weir_types::{Profile, Span};
 
 use super::values::{number, span};
 use crate::demand::{Branches, Crops, Demand};
-use crate::spec::{Edge, Link, ModulePlan, PoolPlan, WorldSpec};
+use crate::spec::{Edge, Link, WorldModule, WorldPool, WorldSpec};
 
 /// The most workers of a module and slots of a device.
-pub(super) const MOST_WORKERS: u32 = 1_024;
+pub(super) const MAX_WORKERS: u32 = 1_024;
 /// A batch holds no more than so many items.
-const MOST_ITEMS: u32 = 255;
+const MAX_ITEMS: u32 = 255;
 
 const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches"];
 const MODULE: &[&str] = &[
@@ -87,7 +87,7 @@ struct Head {
     slo: Span,
     hop: Span,
     streams: u32,
-    under_way: Option<u32>,
+    max_in_flight: Option<u32>,
 }
 
 struct RawModule {
@@ -122,7 +122,7 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
             .count("streams", 100_000, diagnostics)
             .into_value()
             .unwrap_or(1),
-        under_way: fields.count("under_way", u32::MAX, diagnostics).into_value(),
+        max_in_flight: fields.count("under_way", u32::MAX, diagnostics).into_value(),
     })
 }
 
@@ -130,7 +130,7 @@ fn device(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<(String, u32)>
     let mut fields = Fields::open(format!("device \"{}\"", entry.name), entry, diagnostics)?;
     fields.expect(&["slots"], false, diagnostics);
     let slots = fields
-        .count("slots", MOST_WORKERS, diagnostics)
+        .count("slots", MAX_WORKERS, diagnostics)
         .into_value()
         .unwrap_or(1);
     Some((entry.name.clone(), slots))
@@ -164,7 +164,7 @@ fn module(
             None
         }
     };
-    let workers = fields.count("workers", MOST_WORKERS, diagnostics);
+    let workers = fields.count("workers", MAX_WORKERS, diagnostics);
     let device = fields.text("device", diagnostics);
     if workers.is_absent() && device.is_absent() {
         let hint = Some("workers = 4 of its own, or device = \"NAME\" with slots that it shares".to_owned());
@@ -188,14 +188,14 @@ fn module(
 
 fn batch(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u32>> {
     let read = fields.read("batch", diagnostics, |node| {
-        let wanted = || format!("a list of batch sizes from 1 to {MOST_ITEMS}, such as [1, 2, 4]");
+        let wanted = || format!("a list of batch sizes from 1 to {MAX_ITEMS}, such as [1, 2, 4]");
         let Content::List(list) = &node.content else {
             return Err(wanted());
         };
         let size = |node: &weir_config::Node| match node.content {
             Content::Integer(size) => u32::try_from(size)
                 .ok()
-                .filter(|size| (1..=MOST_ITEMS).contains(size)),
+                .filter(|size| (1..=MAX_ITEMS).contains(size)),
             _ => None,
         };
         let mut sizes = list
@@ -227,10 +227,10 @@ fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
         mean: mean?,
         spread: number(&fields, "spread", 0.0, 3.0, diagnostics).unwrap_or(0.5),
         persistence: number(&fields, "persistence", 0.0, 0.999_999, diagnostics).unwrap_or(0.95),
-        most: fields
-            .count("most", MOST_ITEMS, diagnostics)
+        max: fields
+            .count("most", MAX_ITEMS, diagnostics)
             .into_value()
-            .unwrap_or(MOST_ITEMS),
+            .unwrap_or(MAX_ITEMS),
     })
 }
 
@@ -290,26 +290,26 @@ impl Raw {
             devices.insert(name.as_str(), slots..slots + count);
             slots += count;
         }
-        let mut plans: Vec<Option<ModulePlan>> = vec![None; self.modules.len()];
+        let mut resolved: Vec<Option<WorldModule>> = vec![None; self.modules.len()];
         for (index, module) in self.modules.iter().enumerate() {
             let pool = module.pool(&devices, diagnostics);
-            let next = self.next(index, &inputs, &rank, diagnostics);
-            plans[rank[index]] = module.plan(pool, next);
+            let next = self.edges(index, &inputs, &rank, diagnostics);
+            resolved[rank[index]] = module.to_module(pool, next);
         }
         let head = self.head?;
         Some(WorldSpec {
             slo: head.slo,
             policy: Policy::default(),
-            modules: plans.into_iter().collect::<Option<_>>()?,
+            modules: resolved.into_iter().collect::<Option<_>>()?,
             shared_slots: slots,
             hop: head.hop,
             links: self.links.iter().map(|(_, link)| *link).collect(),
             streams: head.streams,
-            under_way: head.under_way,
+            max_in_flight: head.max_in_flight,
             demand,
             noise: 0.0,
             failures: Vec::new(),
-            workers_most: None,
+            max_workers: None,
             seed: 0,
         })
     }
@@ -354,7 +354,7 @@ impl Raw {
     }
 
     /// Where the output of a module goes.
-    fn next(
+    fn edges(
         &self,
         index: usize,
         inputs: &[Vec<usize>],
@@ -408,10 +408,10 @@ impl Raw {
 
 impl RawModule {
     /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
-    fn plan(&self, pool: Option<PoolPlan>, next: Vec<Edge>) -> Option<ModulePlan> {
+    fn to_module(&self, pool: Option<WorldPool>, next: Vec<Edge>) -> Option<WorldModule> {
         let profile = self.profile.clone()?;
         let measured = || profile.points().iter().map(|(size, _)| *size).collect();
-        Some(ModulePlan {
+        Some(WorldModule {
             name: self.name.value.clone(),
             batch: self.batch.clone().unwrap_or_else(measured),
             profile,
@@ -425,9 +425,9 @@ impl RawModule {
         &self,
         devices: &BTreeMap<&str, std::ops::Range<u32>>,
         diagnostics: &mut Diagnostics,
-    ) -> Option<PoolPlan> {
+    ) -> Option<WorldPool> {
         let Some(device) = &self.device else {
-            return self.workers.map(PoolPlan::Fixed);
+            return self.workers.map(WorldPool::Fixed);
         };
         let Some(slots) = devices.get(device.value.as_str()) else {
             let hint = spelling::hint(&device.value, "devices", devices.keys().copied())
@@ -452,7 +452,7 @@ impl RawModule {
                 Some("lower `workers`, or add slots".to_owned()),
             );
         }
-        Some(PoolPlan::Shared(slots.clone().take(workers).collect()))
+        Some(WorldPool::Shared(slots.clone().take(workers).collect()))
     }
 }
 
