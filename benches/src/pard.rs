@@ -11,7 +11,7 @@ use weir_policy::{
     BatchBinding, BatchWaitSamples, Depq, DropRule, End, Lookahead, Mailboxes, ModuleState, Policy, Queueing,
     StatePlanner,
 };
-use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, Ran, WorldSpec, experiment, simulate};
+use weir_sim::{Demand, Edge, SimulationResult, WorldModule, WorldPool, WorldSpec, experiment, simulate};
 use weir_types::{ModuleId, Profile, RequestId, Span, Timestamp, Topology};
 
 const MODULES: usize = 4;
@@ -67,8 +67,8 @@ pub fn overheads(queueing: Queueing) -> Overheads {
     let took_us = began.elapsed().as_secs_f64() * 1e6;
 
     let seconds = ran.report.run.duration_s;
-    let states = ran.trail.states as f64 / seconds / MODULES as f64;
-    let told = ran.trail.state_bytes as f64 / seconds / MODULES as f64;
+    let states = ran.timeline.state_messages as f64 / seconds / MODULES as f64;
+    let told = ran.timeline.state_bytes as f64 / seconds / MODULES as f64;
     let queue = waiting(&ran) / (MODULES as f64 * f64::from(WORKERS));
     let put_and_get_us = depq(queue.ceil() as u64);
     let latency_ms = ran.report.latency_ms.p50;
@@ -80,7 +80,7 @@ pub fn overheads(queueing: Queueing) -> Overheads {
         .sum();
     let (outlook_us, sketch_us) = (outlook(), sketch());
     Overheads {
-        state_bytes: ran.trail.state_bytes as f64 / ran.trail.states.max(1) as f64,
+        state_bytes: ran.timeline.state_bytes as f64 / ran.timeline.state_messages.max(1) as f64,
         state_bytes_a_second: told,
         kbps_a_worker: told * 8.0 / 1e3 / f64::from(WORKERS),
         queue,
@@ -97,12 +97,12 @@ pub fn overheads(queueing: Queueing) -> Overheads {
 /// Four modules in a row as the paper runs them: a mailbox for each worker, batches formed ahead.
 fn world(queueing: Queueing) -> WorldSpec {
     let ms = Span::from_millis;
-    let module = |id: usize| ModulePlan {
+    let module = |id: usize| WorldModule {
         name: format!("module-{id}"),
         profile: Profile::new(vec![(1, ms(10)), (2, ms(14)), (4, ms(22)), (8, ms(38))])
             .unwrap_or_else(|| unreachable!("ascending points")),
         batch: vec![1, 2, 4, 8],
-        pool: PoolPlan::Fixed(WORKERS),
+        pool: WorldPool::Fixed(WORKERS),
         next: (id + 1..MODULES)
             .take(1)
             .map(|to| Edge { to, link: None })
@@ -127,19 +127,19 @@ fn world(queueing: Queueing) -> WorldSpec {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
-        under_way: None,
+        max_in_flight: None,
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
-        workers_most: None,
+        max_workers: None,
         seed: 1,
     }
 }
 
 /// Requests that wait at one time in all modules together: by Little's law, the time that they waited over the time.
-fn waiting(ran: &Ran) -> f64 {
+fn waiting(ran: &SimulationResult) -> f64 {
     let queued_ms: f64 = ran
-        .trail
+        .timeline
         .modules
         .iter()
         .flat_map(|module| &module.queued_ms)

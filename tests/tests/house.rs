@@ -78,6 +78,23 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "engine/config/src",
+        &[
+            "weir_graph",
+            "weir_policy",
+            "weir_planner",
+            "Catalog",
+            "actix",
+            "tokio",
+            "ffmpeg_next",
+            "ort",
+            "std::thread",
+            "std::time",
+            "Instant::now",
+            "SystemTime",
+        ],
+    ),
+    (
         "engine/graph/src",
         &[
             "actix",
@@ -158,6 +175,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("engine/planner", &["weir-types"]),
     ("engine/policy", &["weir-types"]),
     ("engine/files", &[]),
+    ("engine/config", &["weir-types", "weir-files", "weir-flow"]),
     ("engine/flow", &["weir-types"]),
     (
         "engine/graph",
@@ -167,6 +185,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "weir-policy",
             "weir-flow",
             "weir-files",
+            "weir-config",
         ],
     ),
     (
@@ -178,6 +197,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "weir-graph",
             "weir-flow",
             "weir-files",
+            "weir-config",
         ],
     ),
     ("engine/partition", &["weir-types", "weir-flow"]),

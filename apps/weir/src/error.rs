@@ -77,7 +77,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
 fn is_mendable(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .any(|cause| cause.is::<UserError>() || cause.is::<weir_graph::Problems>())
+        .any(|cause| cause.is::<UserError>() || cause.is::<weir_config::ConfigError>())
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn of_file(file: &Path) -> Result<Config, String> {
     let read = || {
         let plain = Config::builder().add_source(source.clone()).build()?;
         if let Some(key) = unknown(&plain) {
-            let meant = weir_graph::reading::hint(&key, "keys", KEYS).unwrap_or_default();
+            let meant = weir_config::spelling::hint(&key, "keys", KEYS).unwrap_or_default();
             return Err(config::ConfigError::Message(format!(
                 "there is no key `{key}`; {meant}"
             )));
@@ -165,7 +165,7 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        weir_graph::reading::bytes(text).map(Self).ok_or_else(|| {
+        weir_config::parse_bytes(text).map(Self).ok_or_else(|| {
             format!("\"{text}\" is not an amount of memory; write a number with a unit, such as \"512MiB\"")
         })
     }

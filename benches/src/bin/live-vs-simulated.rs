@@ -20,7 +20,7 @@ use weir_flow::{Catalog, StopFlag};
 use weir_graph::Graph;
 use weir_policy::{ModuleReport, Report};
 use weir_runtime::{Assembly, RunOptions};
-use weir_sim::experiment::{capacity, world_of};
+use weir_sim::experiment::{capacity, world_from_graph};
 use weir_sim::{WorldSpec, simulate};
 use weir_types::{Span, Timestamp};
 
@@ -69,7 +69,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let wanted = wanted()?;
     let mut all_close = true;
     for path in &wanted.graphs {
-        let (world, _) = world_of(&graph(path, 1.0)?).map_err(|reason| anyhow!(reason))?;
+        let (world, _) = world_from_graph(&graph(path, 1.0)?).map_err(|reason| anyhow!(reason))?;
         let capacity = capacity(&world);
         println!(
             "{}: {} s each; capacity {capacity:.1} a second",
@@ -109,7 +109,7 @@ struct Pair {
 
 fn pair(path: &Path, rate: f64, seconds: u64) -> anyhow::Result<Pair> {
     let graph = graph(path, rate)?;
-    let (world, streams) = world_of(&graph).map_err(|reason| anyhow!(reason))?;
+    let (world, streams) = world_from_graph(&graph).map_err(|reason| anyhow!(reason))?;
     let mut arrivals = Vec::new();
     for (number, stream) in (0..).zip(&streams) {
         let times = stream

@@ -4,14 +4,14 @@
 use std::iter::Take;
 use std::path::PathBuf;
 
+use weir_config::spelling;
 use weir_types::Span;
 
-use crate::spelling;
-use crate::trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
+use crate::trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
 
 /// How many frames a second an emulated stream has.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Load {
+pub enum EmulatedLoad {
     /// The same mean throughout, without end.
     Constant {
         /// Mean frames a second, above zero.
@@ -30,9 +30,9 @@ pub enum Load {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulatedStream {
     /// How many frames a second.
-    pub load: Load,
+    pub load: EmulatedLoad,
     /// How frames follow each other.
-    pub process: Process,
+    pub process: ArrivalProcess,
     /// Of the random gaps; 1 by default.
     pub seed: u64,
     /// After how many it ends; `None`: with its load.
@@ -44,7 +44,7 @@ pub struct EmulatedStream {
 /// Why a URI is no emulated stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct BadEmulatedStream {
+pub struct EmulatedStreamError {
     /// What is wrong.
     pub message: String,
     /// What would mend it.
@@ -56,7 +56,7 @@ const TRACE_EXAMPLE: &str = "for example \"emulated:trace?file=day.csv&rate=100&
 const KINDS: [&str; 4] = ["poisson", "gamma", "uniform", "trace"];
 const PROCESSES: [&str; 3] = ["poisson", "gamma", "uniform"];
 /// Pictures are made in memory; this side is that of the largest cameras, doubled.
-const LARGEST_SIDE: u32 = 16_384;
+const MAX_SIDE_PX: u32 = 16_384;
 
 impl EmulatedStream {
     /// What such URIs begin with.
@@ -65,14 +65,14 @@ impl EmulatedStream {
     /// Reads a URI. Files are not looked for.
     ///
     /// # Errors
-    /// [`BadEmulatedStream`] for the first thing that is wrong.
-    pub fn parse(uri: &str) -> Result<Self, BadEmulatedStream> {
+    /// [`EmulatedStreamError`] for the first thing that is wrong.
+    pub fn parse(uri: &str) -> Result<Self, EmulatedStreamError> {
         let rest = uri
             .strip_prefix(Self::SCHEME)
             .ok_or_else(|| bad(format!("\"{uri}\" is no emulated stream")))?;
         let (kind, query) = rest.split_once('?').unwrap_or((rest, ""));
         if !KINDS.contains(&kind) {
-            return Err(BadEmulatedStream {
+            return Err(EmulatedStreamError {
                 message: format!("there is no emulated stream \"{kind}\""),
                 hint: spelling::hint(kind, "kinds", KINDS),
             });
@@ -92,11 +92,11 @@ impl EmulatedStream {
     pub fn arrivals(&self, stream: u64) -> Result<Take<Arrivals>, TraceError> {
         let seed = self.seed ^ (stream << 32);
         let arrivals = match &self.load {
-            Load::Constant { rate } => {
+            EmulatedLoad::Constant { rate } => {
                 let trace = Trace::constant(*rate, Span::MAX)?;
-                Arrivals::from_the_first(&trace, self.process, seed)
+                Arrivals::starting_at_zero(&trace, self.process, seed)
             }
-            Load::Trace { .. } => Arrivals::new(&self.trace()?, self.process, seed),
+            EmulatedLoad::Trace { .. } => Arrivals::new(&self.trace()?, self.process, seed),
         };
         let frames = self.frames.and_then(|frames| usize::try_from(frames).ok());
         Ok(arrivals.take(frames.unwrap_or(usize::MAX)))
@@ -108,9 +108,9 @@ impl EmulatedStream {
     /// As [`EmulatedStream::arrivals`].
     pub fn trace(&self) -> Result<Trace, TraceError> {
         match &self.load {
-            Load::Constant { rate } => Trace::constant(*rate, Span::MAX),
-            Load::Trace { file, rate: None } => Trace::read(file),
-            Load::Trace {
+            EmulatedLoad::Constant { rate } => Trace::constant(*rate, Span::MAX),
+            EmulatedLoad::Trace { file, rate: None } => Trace::read(file),
+            EmulatedLoad::Trace {
                 file,
                 rate: Some(rate),
             } => Trace::read(file)?.scale_to(*rate),
@@ -131,7 +131,7 @@ struct Query {
 }
 
 impl Query {
-    fn set(&mut self, kind: &str, pair: &str) -> Result<(), BadEmulatedStream> {
+    fn set(&mut self, kind: &str, pair: &str) -> Result<(), EmulatedStreamError> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
             "rate" => self.rate = Some(above_zero(key, value)?),
@@ -146,7 +146,7 @@ impl Query {
                 self.frames = Some(frames?);
             }
             "size" => {
-                let side = |text: &str| text.parse().ok().filter(|side| (1..=LARGEST_SIDE).contains(side));
+                let side = |text: &str| text.parse().ok().filter(|side| (1..=MAX_SIDE_PX).contains(side));
                 let sides = value
                     .split_once('x')
                     .and_then(|(width, height)| Some((side(width)?, side(height)?)));
@@ -156,8 +156,8 @@ impl Query {
             "process" if kind == "trace" => self.process = Some(value.to_owned()),
             "cv" if kind != "poisson" && kind != "uniform" => {
                 let cv = above_zero(key, value)?;
-                if cv > GREATEST_CV {
-                    return Err(bad(format!("cv \"{value}\" is above {GREATEST_CV}")));
+                if cv > MAX_CV {
+                    return Err(bad(format!("cv \"{value}\" is above {MAX_CV}")));
                 }
                 self.cv = Some(cv);
             }
@@ -171,7 +171,7 @@ impl Query {
                     .iter()
                     .chain(kind_keys)
                     .copied();
-                return Err(BadEmulatedStream {
+                return Err(EmulatedStreamError {
                     message: format!("an emulated stream \"{kind}\" has no key \"{other}\""),
                     hint: spelling::hint(other, "keys", keys),
                 });
@@ -180,23 +180,23 @@ impl Query {
         Ok(())
     }
 
-    fn stream(self, kind: &str) -> Result<EmulatedStream, BadEmulatedStream> {
+    fn stream(self, kind: &str) -> Result<EmulatedStream, EmulatedStreamError> {
         let (load, process) = if kind == "trace" {
             let file = self.file.as_deref().filter(|file| !file.trim().is_empty());
-            let file = file.ok_or_else(|| BadEmulatedStream {
+            let file = file.ok_or_else(|| EmulatedStreamError {
                 message: "an emulated stream of a trace needs its file".to_owned(),
                 hint: Some(TRACE_EXAMPLE.to_owned()),
             })?;
             let (file, rate) = (PathBuf::from(file), self.rate);
             (
-                Load::Trace { file, rate },
+                EmulatedLoad::Trace { file, rate },
                 self.process.as_deref().unwrap_or("poisson"),
             )
         } else {
             let rate = self.rate;
             let rate =
                 rate.ok_or_else(|| bad("an emulated stream needs its rate in frames a second".to_owned()))?;
-            (Load::Constant { rate }, kind)
+            (EmulatedLoad::Constant { rate }, kind)
         };
         Ok(EmulatedStream {
             load,
@@ -208,20 +208,20 @@ impl Query {
     }
 }
 
-fn process_of(word: &str, cv: Option<f64>) -> Result<Process, BadEmulatedStream> {
-    let wrong = |message: &str| BadEmulatedStream {
+fn process_of(word: &str, cv: Option<f64>) -> Result<ArrivalProcess, EmulatedStreamError> {
+    let wrong = |message: &str| EmulatedStreamError {
         message: message.to_owned(),
         hint: Some(TRACE_EXAMPLE.to_owned()),
     };
     match (word, cv) {
-        ("poisson", None) => Ok(Process::Poisson),
-        ("uniform", None) => Ok(Process::Uniform),
-        ("gamma", Some(cv)) => Ok(Process::Gamma { cv }),
+        ("poisson", None) => Ok(ArrivalProcess::Poisson),
+        ("uniform", None) => Ok(ArrivalProcess::Uniform),
+        ("gamma", Some(cv)) => Ok(ArrivalProcess::Gamma { cv }),
         ("gamma", None) => Err(wrong("gamma gaps need their coefficient of variation `cv`")),
         ("poisson" | "uniform", Some(_)) => {
             Err(wrong("only gamma gaps have a coefficient of variation `cv`"))
         }
-        (other, _) => Err(BadEmulatedStream {
+        (other, _) => Err(EmulatedStreamError {
             message: format!("there is no process \"{other}\""),
             hint: spelling::hint(other, "processes", PROCESSES),
         }),
@@ -251,7 +251,7 @@ fn decoded(value: &str) -> String {
     value.replace("%26", "&").replace("%25", "%")
 }
 
-fn above_zero(key: &str, value: &str) -> Result<f64, BadEmulatedStream> {
+fn above_zero(key: &str, value: &str) -> Result<f64, EmulatedStreamError> {
     let number = value
         .parse()
         .ok()
@@ -259,8 +259,8 @@ fn above_zero(key: &str, value: &str) -> Result<f64, BadEmulatedStream> {
     number.ok_or_else(|| bad(format!("{key} \"{value}\" is no number above zero")))
 }
 
-fn bad(message: String) -> BadEmulatedStream {
-    BadEmulatedStream {
+fn bad(message: String) -> EmulatedStreamError {
+    EmulatedStreamError {
         message,
         hint: Some(EXAMPLE.to_owned()),
     }
@@ -275,8 +275,8 @@ mod tests {
         let stream =
             EmulatedStream::parse("emulated:poisson?rate=12.5&seed=7&frames=500&size=32x16").unwrap();
         let expected = EmulatedStream {
-            load: Load::Constant { rate: 12.5 },
-            process: Process::Poisson,
+            load: EmulatedLoad::Constant { rate: 12.5 },
+            process: ArrivalProcess::Poisson,
             seed: 7,
             frames: Some(500),
             size: (32, 16),
@@ -285,7 +285,7 @@ mod tests {
         let least = EmulatedStream::parse("emulated:uniform?rate=1").unwrap();
         assert_eq!((least.seed, least.frames, least.size), (1, None, (64, 48)));
         let gamma = EmulatedStream::parse("emulated:gamma?rate=1&cv=2").unwrap();
-        assert_eq!(gamma.process, Process::Gamma { cv: 2.0 });
+        assert_eq!(gamma.process, ArrivalProcess::Gamma { cv: 2.0 });
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         for name in ["day.csv", "R&D/100%.csv", "a?b=%2526.csv"] {
             let uri = with_file("emulated:trace?seed=2&file=x&rate=3", name);
             let stream = EmulatedStream::parse(&uri).unwrap();
-            let load = Load::Trace {
+            let load = EmulatedLoad::Trace {
                 file: PathBuf::from(name),
                 rate: Some(3.0),
             };
@@ -309,7 +309,11 @@ mod tests {
             assert_eq!((times.len(), times[0]), (400, Span::ZERO), "{kind}");
             assert_eq!(times, stream.arrivals(0).unwrap().collect::<Vec<_>>());
             let other: Vec<Span> = stream.arrivals(1).unwrap().collect();
-            assert_eq!(times == other, stream.process == Process::Uniform, "{kind}");
+            assert_eq!(
+                times == other,
+                stream.process == ArrivalProcess::Uniform,
+                "{kind}"
+            );
         }
     }
 

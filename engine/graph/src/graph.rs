@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_config::Diagnostic;
 use weir_flow::Settings;
 use weir_planner::Plan;
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::problem::Problem;
+/// The operator that is known without a catalog: it needs no head, takes frames or boxes, and runs models on emulated
+/// devices only.
+pub const EMULATE: &str = "emulate";
 
 /// What a module or sink takes its input from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +35,7 @@ impl SourceMode {
     /// How a source at `uri` is treated where its graph does not say: a folder of images, or an image, is an archive,
     /// which is to be seen whole; anything else is taken for a camera.
     #[must_use]
-    pub fn default_of(uri: &str) -> Self {
+    pub fn default_for(uri: &str) -> Self {
         if uri.contains("://") {
             return Self::Live;
         }
@@ -54,7 +57,7 @@ pub struct SourceNode {
     pub uri: String,
     /// What happens under overload.
     pub mode: SourceMode,
-    /// Whether the graph says the mode, or it is [`SourceMode::default_of`] the address.
+    /// Whether the graph says the mode, or it is [`SourceMode::default_for`] the address.
     pub mode_given: bool,
     /// Frames a second for sources that do not say; `None` where not given.
     pub fps: Option<f64>,
@@ -92,7 +95,7 @@ impl DeviceNode {
     /// How many slots of this process it has on a machine of `cores` cores; at least one, but none where the work is
     /// done by partition workers.
     #[must_use]
-    pub fn slots_with(&self, cores: u32) -> u32 {
+    pub fn slot_count(&self, cores: u32) -> u32 {
         match self.class {
             DeviceClass::Workers => 0,
             DeviceClass::Cpu => self.slots.unwrap_or(cores).max(1),
@@ -215,7 +218,7 @@ pub struct Graph {
     pub(crate) modules: Vec<ModuleNode>,
     pub(crate) sinks: Vec<SinkNode>,
     pub(crate) plan: Option<Plan>,
-    pub(crate) warnings: Vec<Problem>,
+    pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) files: Vec<PathBuf>,
 }
 
@@ -282,7 +285,7 @@ impl Graph {
 
     /// What works but looks like a slip: unused models, modules that nobody listens to. By line.
     #[must_use]
-    pub fn warnings(&self) -> &[Problem] {
+    pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 

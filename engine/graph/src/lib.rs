@@ -6,76 +6,46 @@
 //! Nothing here opens a model or a video: it looks whether files are there, and reads labels and profiles only.
 
 mod check;
-mod document;
+mod critical_path;
 mod emulated;
-mod fields;
 mod graph;
 pub mod planning;
 mod policy;
-mod problem;
-mod rate;
 mod raw;
-pub mod reading;
 mod render;
 mod settings;
-mod spelling;
+mod sources;
 mod trace;
-mod variables;
-mod walk;
+mod traversal;
 
 use std::path::Path;
 
-use weir_files::FileError;
-use weir_flow::Catalog;
+use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_by_key, read_text};
 
-pub use emulated::{BadEmulatedStream, EmulatedStream, Load};
+pub use critical_path::bare_execution;
+pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use graph::{
-    DeviceClass, DeviceNode, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode, SourceNode,
-    Vertex, WhenSlow, WorkerNode,
+    DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode,
+    SourceNode, Vertex, WhenSlow, WorkerNode,
 };
-pub use problem::{Problem, Problems};
+pub use policy::read as read_policy;
 pub use raw::MODULE_KEYS;
-pub use trace::{Arrivals, GREATEST_CV, Process, Trace, TraceError};
-pub use walk::{Successor, bare_execution};
+pub use sources::Sources;
+pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
+pub use traversal::Successor;
+pub use weir_flow::Catalog;
 
-use problem::Reports;
 use raw::Context;
-
-/// The operator that is known without a catalog: it needs no head, takes frames or boxes, and runs models on emulated
-/// devices only.
-pub const EMULATE: &str = "emulate";
-
-/// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
-const MAX_FILE_BYTES: u64 = 4 << 20;
-
-/// Which streams a graph is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sources {
-    /// Its own: their files must be there.
-    #[default]
-    Own,
-    /// Others take their place (see [`Graph::with_streams`]): files of its own need not be there, and variables that
-    /// name them need not be set.
-    Replaced,
-}
-
-impl Sources {
-    /// [`Sources::Replaced`] where there are others.
-    #[must_use]
-    pub fn instead_of(others: bool) -> Self {
-        if others { Self::Replaced } else { Self::Own }
-    }
-}
 
 /// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
 ///
 /// # Errors
-/// All [`Problems`] at once, each with its file, line and hint.
+/// All [`ConfigError`] at once, each with its file, line and hint.
 pub fn load(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
+) -> Result<Graph, ConfigError> {
     load_for(Sources::Own, path, catalog, environment)
 }
 
@@ -88,13 +58,13 @@ pub fn load_for(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
+) -> Result<Graph, ConfigError> {
     let text = read_text(path).map_err(|reason| {
-        let meant = settings::meant_beside(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
+        let meant = nearest_sibling(path).map(|meant| format!("did you mean \"{meant}\" beside it?"));
         let hint = Some(
             meant.unwrap_or_else(|| "give the path of a graph, a TOML file, before any video".to_owned()),
         );
-        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+        ConfigError::for_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     parse_for(sources, &text, path, catalog, environment)
 }
@@ -109,7 +79,7 @@ pub fn parse(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
+) -> Result<Graph, ConfigError> {
     parse_for(Sources::Own, text, path, catalog, environment)
 }
 
@@ -119,11 +89,20 @@ fn parse_for(
     path: &Path,
     catalog: &Catalog,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Graph, Problems> {
-    let mut reports = Reports::new(path, text);
-    let document = document::parse(sources, text, environment, &mut reports);
+) -> Result<Graph, ConfigError> {
+    let mut diagnostics = Diagnostics::new(path, text);
+    // Variables of sources that others replace need not be set: they stay as they stand.
+    let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
+    let environment_of = |section: &str| -> Environment<'_> {
+        if sources == Sources::Replaced && section == "sources" {
+            &forgiving
+        } else {
+            environment
+        }
+    };
+    let document = parse_by_key(text, &environment_of, &mut diagnostics);
     let whole = std::path::absolute(path).map_err(|error| {
-        Problems::of_file(
+        ConfigError::for_file(
             path,
             format!("the current folder: {}", weir_files::io_reason(&error)),
             None,
@@ -137,29 +116,18 @@ fn parse_for(
             folder,
             environment,
             sources,
-            reports: &mut reports,
+            diagnostics: &mut diagnostics,
         },
     );
-    let graph = check::check(raw, &whole, catalog, &mut reports);
-    let files = reports.files();
-    let warnings = reports.finish()?;
+    let graph = check::check(raw, &whole, catalog, &mut diagnostics);
+    let files = diagnostics.files();
+    let warnings = diagnostics.finish()?;
     match graph {
         Some(graph) => Ok(Graph {
             warnings,
             files,
             ..graph
         }),
-        None => Err(Problems::of_file(path, "cannot be made into a graph", None)),
+        None => Err(ConfigError::for_file(path, "cannot be made into a graph", None)),
     }
-}
-
-/// The text of a file of reasonable size.
-///
-/// # Errors
-/// The reason why it cannot be read.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| match error {
-        FileError::TooLarge { .. } => format!("{error}, which no graph, labels or profile does"),
-        error => error.to_string(),
-    })
 }

@@ -5,12 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{Error, IntoDeserializer};
+use weir_config::{Content, Diagnostics, Entry, Fields, Node, spelling};
 use weir_policy::{DropRule, Policy};
-
-use crate::document::{Content, Entry, Node};
-use crate::fields::Fields;
-use crate::problem::Reports;
-use crate::spelling;
 
 /// Parameters that the table form of `drop` may have, of one rule or another.
 const PARAMETERS: &[&str] = &[
@@ -39,8 +35,8 @@ const STRATEGIES: &[&str] = &[
 ];
 
 /// Reads `[policy]`; what is wrong is reported and left at its default.
-pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
-    let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, reports) else {
+pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
+    let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, diagnostics) else {
         return Policy::default();
     };
     let words = [
@@ -56,31 +52,31 @@ pub fn read(entry: &Entry, reports: &mut Reports) -> Policy {
         "tables",
         "head_min_fraction",
     ];
-    fields.expect(&[&words, STRATEGIES].concat(), false, reports);
-    let mut policy = preset(&fields, reports).unwrap_or_default();
+    fields.expect(&[&words, STRATEGIES].concat(), false, diagnostics);
+    let mut policy = preset(&fields, diagnostics).unwrap_or_default();
     if let Some(drop) = fields
         .entry("drop")
-        .and_then(|entry| drop_rule(&entry.node, reports))
+        .and_then(|entry| drop_rule(&entry.node, diagnostics))
     {
         policy.drop = drop;
     }
-    set(&mut policy.order, word(&fields, "order", reports));
-    set(&mut policy.forming, word(&fields, "forming", reports));
-    set(&mut policy.arbitration, word(&fields, "arbitration", reports));
-    set(&mut policy.mailbox, word(&fields, "mailbox", reports));
-    set(&mut policy.sizing, word(&fields, "sizing", reports).map(Some));
-    set(&mut policy.tables, word(&fields, "tables", reports));
-    set(&mut policy.sweep, fields.flag("sweep", reports).into_value());
-    set(&mut policy.fair, fields.flag("fair", reports).into_value());
-    let fraction = fields.read("head_min_fraction", reports, |node| match node.content {
-        Content::Number(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        Content::Whole(whole @ (0 | 1)) => Ok(whole as f64),
+    set(&mut policy.order, word(&fields, "order", diagnostics));
+    set(&mut policy.forming, word(&fields, "forming", diagnostics));
+    set(&mut policy.arbitration, word(&fields, "arbitration", diagnostics));
+    set(&mut policy.mailbox, word(&fields, "mailbox", diagnostics));
+    set(&mut policy.sizing, word(&fields, "sizing", diagnostics).map(Some));
+    set(&mut policy.tables, word(&fields, "tables", diagnostics));
+    set(&mut policy.sweep, fields.flag("sweep", diagnostics).into_value());
+    set(&mut policy.fair, fields.flag("fair", diagnostics).into_value());
+    let fraction = fields.read("head_min_fraction", diagnostics, |node| match node.content {
+        Content::Float(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        Content::Integer(whole @ (0 | 1)) => Ok(whole as f64),
         _ => Err("a number from 0 to 1".to_owned()),
     });
     set(&mut policy.head_min_fraction, fraction.into_value());
     for key in STRATEGIES {
         if let Some(entry) = fields.entry(key)
-            && let Some(given) = strategy(entry, reports)
+            && let Some(given) = strategy(entry, diagnostics)
         {
             take(&mut policy, given, key);
         }
@@ -95,12 +91,12 @@ fn set<T>(place: &mut T, value: Option<T>) {
 }
 
 /// The policy that `preset` names, from which the other keys depart.
-fn preset(fields: &Fields<'_>, reports: &mut Reports) -> Option<Policy> {
-    let field = fields.text("preset", reports).and_then(|name| {
+fn preset(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Policy> {
+    let field = fields.text("preset", diagnostics).and_then(|name| {
         let policy = Policy::preset(&name.value);
         if policy.is_none() {
             let hint = spelling::hint(&name.value, "presets", Policy::presets());
-            reports.add(name.at, format!("there is no preset \"{}\"", name.value), hint);
+            diagnostics.add(name.at, format!("there is no preset \"{}\"", name.value), hint);
         }
         policy
     });
@@ -108,20 +104,20 @@ fn preset(fields: &Fields<'_>, reports: &mut Reports) -> Option<Policy> {
 }
 
 /// A policy of which only the strategy of `entry` is set; `None` where it was reported.
-fn strategy(entry: &Entry, reports: &mut Reports) -> Option<Policy> {
+fn strategy(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Policy> {
     let value = plain(&entry.node)?;
     let table = toml::Table::from_iter([(entry.name.clone(), value)]);
     match Policy::deserialize(toml::Value::Table(table)) {
         Ok(policy) => {
             let bad = policy.bad_parameter();
             if let Some(problem) = &bad {
-                reports.add(entry.at, format!("`{}`: {problem}", entry.name), None);
+                diagnostics.add(entry.at, format!("`{}`: {problem}", entry.name), None);
             }
             bad.is_none().then_some(policy)
         }
         Err(error) => {
             let message = format!("`{}`: {}", entry.name, error.message().trim());
-            reports.add(entry.at, message, None);
+            diagnostics.add(entry.at, message, None);
             None
         }
     }
@@ -164,66 +160,73 @@ impl Error for Mismatch {
     }
 }
 
-fn word<T: for<'de> Deserialize<'de>>(fields: &Fields<'_>, name: &str, reports: &mut Reports) -> Option<T> {
-    let field = fields.text(name, reports).and_then(|spot| {
-        let deserializer: StrDeserializer<'_, Mismatch> = spot.value.as_str().into_deserializer();
+fn word<T: for<'de> Deserialize<'de>>(
+    fields: &Fields<'_>,
+    name: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<T> {
+    let field = fields.text(name, diagnostics).and_then(|spanned| {
+        let deserializer: StrDeserializer<'_, Mismatch> = spanned.value.as_str().into_deserializer();
         let read = T::deserialize(deserializer);
         if let Err(mismatch) = &read {
-            let hint = spelling::hint(&spot.value, "one of", mismatch.known.iter().copied());
-            reports.add(spot.at, format!("`{name}` cannot be \"{}\"", spot.value), hint);
+            let hint = spelling::hint(&spanned.value, "one of", mismatch.known.iter().copied());
+            diagnostics.add(
+                spanned.at,
+                format!("`{name}` cannot be \"{}\"", spanned.value),
+                hint,
+            );
         }
         read.ok()
     });
     field.into_value()
 }
 
-fn drop_rule(node: &Node, reports: &mut Reports) -> Option<DropRule> {
+fn drop_rule(node: &Node, diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let example =
         || Some("write a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }".to_owned());
     match &node.content {
         Content::Broken => None,
-        Content::Text(name) => {
-            known_rule(name, node.at, reports).then(|| read_rule(&[("rule", node)], node.at, reports))?
-        }
+        Content::Text(name) => known_rule(name, node.at, diagnostics)
+            .then(|| read_rule(&[("rule", node)], node.at, diagnostics))?,
         Content::Table(entries) => {
             let Some(rule) = entries.iter().find(|entry| entry.name == "rule") else {
-                reports.add(node.at, "`drop` does not name its `rule`", example());
+                diagnostics.add(node.at, "`drop` does not name its `rule`", example());
                 return None;
             };
             let Content::Text(name) = &rule.node.content else {
                 let message = format!("`rule` must be a text, not {}", rule.node.content.kind());
-                reports.add(rule.node.at, message, example());
+                diagnostics.add(rule.node.at, message, example());
                 return None;
             };
-            if !known_rule(name, rule.node.at, reports) {
+            if !known_rule(name, rule.node.at, diagnostics) {
                 return None;
             }
-            parameters(rule, entries, reports)
+            parameters(rule, entries, diagnostics)
         }
         other => {
-            reports.add(node.at, format!("`drop` cannot be {}", other.kind()), example());
+            diagnostics.add(node.at, format!("`drop` cannot be {}", other.kind()), example());
             None
         }
     }
 }
 
-fn known_rule(name: &str, at: usize, reports: &mut Reports) -> bool {
+fn known_rule(name: &str, at: usize, diagnostics: &mut Diagnostics) -> bool {
     let known = DropRule::NAMES.contains(&name);
     if !known {
         let hint = spelling::hint(name, "rules", DropRule::NAMES.iter().copied());
-        reports.add(at, format!("there is no drop rule \"{name}\""), hint);
+        diagnostics.add(at, format!("there is no drop rule \"{name}\""), hint);
     }
     known
 }
 
 /// Reads the rule with each parameter alone first, so that each wrong one is told at its place.
-fn parameters(rule: &Entry, entries: &[Entry], reports: &mut Reports) -> Option<DropRule> {
+fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let mut good = vec![("rule", &rule.node)];
     let mut whole = true;
     for entry in entries.iter().filter(|entry| entry.name != "rule") {
         if !PARAMETERS.contains(&entry.name.as_str()) {
             let hint = spelling::hint(&entry.name, "parameters", PARAMETERS.iter().copied());
-            reports.add(
+            diagnostics.add(
                 entry.at,
                 format!("`drop` has no parameter \"{}\"", entry.name),
                 hint,
@@ -232,19 +235,19 @@ fn parameters(rule: &Entry, entries: &[Entry], reports: &mut Reports) -> Option<
             continue;
         }
         let alone = [("rule", &rule.node), (entry.name.as_str(), &entry.node)];
-        match read_rule(&alone, entry.at, reports) {
+        match read_rule(&alone, entry.at, diagnostics) {
             Some(_) => good.push((entry.name.as_str(), &entry.node)),
             None => whole = false,
         }
     }
     if whole {
-        read_rule(&good, rule.at, reports)
+        read_rule(&good, rule.at, diagnostics)
     } else {
         None
     }
 }
 
-fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option<DropRule> {
+fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let table = keys
         .iter()
         .map(|(name, node)| Some(((*name).to_owned(), plain(node)?)))
@@ -253,7 +256,7 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option
         Ok(rule) => Some(rule),
         Err(error) => {
             let name = keys.last().map_or("drop", |(name, _)| name);
-            reports.add(at, format!("`{name}`: {}", error.message().trim()), None);
+            diagnostics.add(at, format!("`{name}`: {}", error.message().trim()), None);
             None
         }
     }
@@ -263,9 +266,9 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, reports: &mut Reports) -> Option
 fn plain(node: &Node) -> Option<toml::Value> {
     Some(match &node.content {
         Content::Text(text) => toml::Value::String(text.clone()),
-        Content::Whole(whole) => toml::Value::Integer(*whole),
-        Content::Number(number) => toml::Value::Float(*number),
-        Content::Flag(flag) => toml::Value::Boolean(*flag),
+        Content::Integer(whole) => toml::Value::Integer(*whole),
+        Content::Float(number) => toml::Value::Float(*number),
+        Content::Bool(flag) => toml::Value::Boolean(*flag),
         Content::List(_) | Content::Date => toml::Value::Array(Vec::new()),
         Content::Table(entries) => {
             let entries = entries.iter();

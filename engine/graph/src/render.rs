@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use weir_flow::mask_credentials;
 
-use crate::emulated::{self, EmulatedStream, Load};
+use crate::emulated::{self, EmulatedLoad, EmulatedStream};
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
 
 impl Graph {
@@ -142,7 +142,7 @@ fn shown(uri: &str) -> String {
         return format!("{scheme}://{}", &rest[host_start..]);
     }
     if let Ok(EmulatedStream {
-        load: Load::Trace { file, .. },
+        load: EmulatedLoad::Trace { file, .. },
         ..
     }) = EmulatedStream::parse(uri)
     {

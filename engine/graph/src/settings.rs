@@ -1,15 +1,12 @@
 //! Keys of operators, heads and sinks against what the catalog says of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use weir_files::io_reason;
+use weir_config::{
+    Content, Diagnostics, Fields, Node, absolute, parse_bytes, report_missing, spelling, texts,
+};
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
 use weir_types::Span;
-
-use crate::document::{Content, Node};
-use crate::fields::{Fields, texts};
-use crate::problem::Reports;
-use crate::spelling;
 
 /// The settings of one table, and whether all of them could be read.
 pub(crate) struct ReadSettings {
@@ -22,7 +19,7 @@ pub(crate) fn read(
     fields: &Fields<'_>,
     keys: &[KeySpec],
     folder: &Path,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> ReadSettings {
     let mut read = ReadSettings {
         settings: Settings::default(),
@@ -44,7 +41,7 @@ pub(crate) fn read(
         if is_left_out(spec.kind, &entry.node.content) {
             continue;
         }
-        match value(spec, &entry.node, folder, reports) {
+        match value(spec, &entry.node, folder, diagnostics) {
             Some(value) => {
                 read.settings.0.insert(key.name.to_owned(), value);
             }
@@ -60,16 +57,10 @@ fn is_left_out(kind: KeyKind, content: &Content) -> bool {
         && matches!(content, Content::Text(text) if text.is_empty())
 }
 
-/// A path made absolute: relative ones are relative to `folder`.
-#[must_use]
-pub fn absolute(folder: &Path, path: &str) -> PathBuf {
-    folder.join(path).components().collect()
-}
-
 fn accepts(kind: KeyKind, content: &Content) -> bool {
     match kind {
-        KeyKind::Number { .. } => matches!(content, Content::Number(_) | Content::Whole(_)),
-        KeyKind::Whole { .. } => matches!(content, Content::Whole(_)),
+        KeyKind::Number { .. } => matches!(content, Content::Float(_) | Content::Integer(_)),
+        KeyKind::Whole { .. } => matches!(content, Content::Integer(_)),
         KeyKind::Text
         | KeyKind::Word(_)
         | KeyKind::File
@@ -79,7 +70,7 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
             matches!(content, Content::Text(_))
         }
         KeyKind::Texts => matches!(content, Content::List(_)),
-        KeyKind::Flag => matches!(content, Content::Flag(_)),
+        KeyKind::Flag => matches!(content, Content::Bool(_)),
     }
 }
 
@@ -97,51 +88,31 @@ fn wanted(kind: KeyKind) -> &'static str {
     }
 }
 
-/// Bytes of an amount with its unit, `"64MiB"`; `None` for what is no whole amount above zero.
-#[must_use]
-pub fn bytes(text: &str) -> Option<u64> {
-    let trimmed = text.trim();
-    let split = trimmed.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = trimmed.split_at(split);
-    let unit: u64 = match unit {
-        "B" => 1,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    let number: u64 = number.trim().parse().ok()?;
-    number.checked_mul(unit).filter(|bytes| *bytes > 0)
-}
-
-fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> Option<Value> {
+fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnostics) -> Option<Value> {
     let (name, at) = (spec.name, node.at);
     match (spec.kind, &node.content) {
         (_, Content::Broken) => None,
-        (KeyKind::Number { min, max }, Content::Number(_) | Content::Whole(_)) => {
+        (KeyKind::Number { min, max }, Content::Float(_) | Content::Integer(_)) => {
             let number = match node.content {
-                Content::Number(number) => number,
-                Content::Whole(whole) => whole as f64,
+                Content::Float(number) => number,
+                Content::Integer(whole) => whole as f64,
                 _ => return None,
             };
             if (min..=max).contains(&number) {
                 return Some(Value::Number(number));
             }
-            reports.add(
+            diagnostics.add(
                 at,
                 format!("`{name}` must lie between {min} and {max}, not {number}"),
                 None,
             );
             None
         }
-        (KeyKind::Whole { min, max }, Content::Whole(whole)) => {
+        (KeyKind::Whole { min, max }, Content::Integer(whole)) => {
             if (min..=max).contains(whole) {
                 return Some(Value::Number(*whole as f64));
             }
-            reports.add(
+            diagnostics.add(
                 at,
                 format!("`{name}` must lie between {min} and {max}, not {whole}"),
                 None,
@@ -154,29 +125,31 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
                 return Some(Value::Text(text.clone()));
             }
             let hint = spelling::hint(text, "one of", words.iter().copied());
-            reports.add(at, format!("`{name}` cannot be \"{text}\""), hint);
+            diagnostics.add(at, format!("`{name}` cannot be \"{text}\""), hint);
             None
         }
-        (KeyKind::File | KeyKind::Folder, Content::Text(text)) => path(spec, text, at, folder, reports),
+        (KeyKind::File | KeyKind::Folder, Content::Text(text)) => path(spec, text, at, folder, diagnostics),
         (KeyKind::Texts, Content::List(list)) => {
-            let texts = texts(name, list, reports)?;
-            Some(Value::Texts(texts.into_iter().map(|spot| spot.value).collect()))
+            let texts = texts(name, list, diagnostics)?;
+            Some(Value::Texts(
+                texts.into_iter().map(|spanned| spanned.value).collect(),
+            ))
         }
-        (KeyKind::Flag, Content::Flag(flag)) => Some(Value::Flag(*flag)),
+        (KeyKind::Flag, Content::Bool(flag)) => Some(Value::Flag(*flag)),
         (KeyKind::Duration | KeyKind::Bytes, Content::Text(text)) => {
             let read = match spec.kind {
                 KeyKind::Duration => text.parse::<Span>().ok().map(Span::as_secs_f64),
-                _ => bytes(text).map(|bytes| bytes as f64),
+                _ => parse_bytes(text).map(|bytes| bytes as f64),
             };
             let read = read.filter(|amount| *amount > 0.0);
             if read.is_none() {
                 let message = format!("`{name}` must be {}, not \"{text}\"", wanted(spec.kind));
-                reports.add(at, message, None);
+                diagnostics.add(at, message, None);
             }
             read.map(Value::Number)
         }
         (kind, other) => {
-            reports.add(
+            diagnostics.add(
                 at,
                 format!("`{name}` must be {}, not {}", wanted(kind), other.kind()),
                 None,
@@ -186,67 +159,31 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
     }
 }
 
-fn path(spec: &KeySpec, text: &str, at: usize, folder: &Path, reports: &mut Reports) -> Option<Value> {
+fn path(
+    spec: &KeySpec,
+    text: &str,
+    at: usize,
+    folder: &Path,
+    diagnostics: &mut Diagnostics,
+) -> Option<Value> {
     let path = absolute(folder, text);
     let (there, what) = match spec.kind {
         KeyKind::Folder => (path.is_dir(), "folder"),
         _ => (path.exists() && !path.is_dir(), "file"),
     };
     if !there {
-        missing(
+        report_missing(
             &format!("`{}`: there is no {what} \"{text}\"", spec.name),
             &path,
             at,
-            reports,
+            diagnostics,
         );
         return None;
     }
-    reports.note_file(&path);
+    diagnostics.record_file(&path);
     let Some(path) = path.to_str() else {
-        reports.add(at, format!("`{}`: the path is no UTF-8", spec.name), None);
+        diagnostics.add(at, format!("`{}`: the path is no UTF-8", spec.name), None);
         return None;
     };
     Some(Value::Text(path.to_owned()))
 }
-
-/// Reports a path that is not there, with a file beside it that may be meant.
-pub fn missing(message: &str, path: &Path, at: usize, reports: &mut Reports) {
-    if reports.is_full() {
-        return reports.add(at, message, None);
-    }
-    let (parent, meant) = (path.parent(), meant_beside(path));
-    if let Err(error) = path.try_exists() {
-        return reports.add(
-            at,
-            message,
-            Some(format!("{}: {}", path.display(), io_reason(&error))),
-        );
-    }
-    let hint = match (meant, parent) {
-        (Some(meant), _) => format!("did you mean \"{meant}\" beside it?"),
-        (None, Some(parent)) if !parent.is_dir() => format!("there is no folder {} either", parent.display()),
-        _ => format!(
-            "looked for {}; relative paths are relative to the file that names them",
-            path.display()
-        ),
-    };
-    reports.add(at, message, Some(hint));
-}
-
-/// The file beside a missing one whose name is nearest to it.
-pub(crate) fn meant_beside(path: &Path) -> Option<String> {
-    if path.exists() {
-        return None;
-    }
-    let name = path.file_name()?.to_str()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let beside: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
-        .ok()?
-        .take(BESIDE)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    spelling::nearest(name, beside.iter().map(String::as_str)).map(str::to_owned)
-}
-
-/// How many files beside a missing one are looked at for a likely name.
-const BESIDE: usize = 1_000;

@@ -91,7 +91,7 @@ fn a_valid_graph_is_read_whole() {
     );
     assert_eq!(graph.sources()[1].uri, "rtsp://user:secret@camera/stream?x=1");
     assert_eq!(
-        (&graph.devices()[0].class, graph.devices()[0].slots_with(8)),
+        (&graph.devices()[0].class, graph.devices()[0].slot_count(8)),
         (&DeviceClass::Cpu, 2)
     );
     let detector = &graph.models()[0];
@@ -206,7 +206,7 @@ fn modules_stand_in_topological_order() {
 fn ways_through_a_graph() {
     let graph = graph(DIAMOND);
     let at = |name: &str| index(&graph, name);
-    assert_eq!(graph.entries(0), [at("first"), at("other")]);
+    assert_eq!(graph.entry_modules(0), [at("first"), at("other")]);
     assert_eq!(graph.reachable_from(1), set(&graph, &["other"]));
     assert_eq!(graph.reachable_from(0).len(), 6);
     assert_eq!(

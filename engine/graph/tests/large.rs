@@ -8,7 +8,8 @@ mod common;
 use std::fmt::Write;
 use std::path::Path;
 
-use weir_graph::{Graph, Problems, parse};
+use weir_config::ConfigError;
+use weir_graph::{Graph, parse};
 
 /// Keys, or whatever a case repeats.
 const MANY: usize = 250_000;
@@ -26,7 +27,7 @@ inputs = ["d"]
 "#;
 const MODULE: &str = "[modules.d]\noperator = \"emulate\"\nmodel = \"m\"\ninputs = [\"a\"]\n";
 
-fn read(text: &str) -> Result<Graph, Problems> {
+fn read(text: &str) -> Result<Graph, ConfigError> {
     let catalog = common::catalog();
     parse(text, Path::new("large.toml"), &catalog, &|_| None)
 }

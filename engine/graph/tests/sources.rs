@@ -20,7 +20,7 @@ fn images_are_an_archive_and_the_rest_are_cameras() {
         format!("file:{}", place("b.png")),
     ];
     for uri in &lossless {
-        assert_eq!(SourceMode::default_of(uri), SourceMode::Lossless, "{uri}");
+        assert_eq!(SourceMode::default_for(uri), SourceMode::Lossless, "{uri}");
     }
     for uri in [
         &place("a.mp4"),
@@ -29,7 +29,7 @@ fn images_are_an_archive_and_the_rest_are_cameras() {
         "/dev/video0",
         "emulated:uniform?rate=1",
     ] {
-        assert_eq!(SourceMode::default_of(uri), SourceMode::Live, "{uri}");
+        assert_eq!(SourceMode::default_for(uri), SourceMode::Live, "{uri}");
     }
 }
 

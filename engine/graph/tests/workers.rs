@@ -27,7 +27,7 @@ fn a_model_with_a_plan_is_on_the_workers() {
     let graph = read(&planned()).expect("it is whole");
     let reader = &graph.models()[1];
     assert_eq!(graph.devices()[reader.device].class, DeviceClass::Workers);
-    assert_eq!(graph.devices()[reader.device].slots_with(8), 0);
+    assert_eq!(graph.devices()[reader.device].slot_count(8), 0);
     assert!(reader.plan.as_ref().is_some_and(|plan| plan.is_absolute()));
     let [a, b] = graph.workers() else {
         panic!("two workers: {:?}", graph.workers());

@@ -8,7 +8,7 @@ use weir_flow::{
     OwnedPlanes, Region, Session, SessionError, Source, SourceError, SourceFactory, SourceInfo, Step,
     StopFlag,
 };
-use weir_graph::{EmulatedStream, Load};
+use weir_graph::{EmulatedLoad, EmulatedStream};
 use weir_types::{Profile, SleepCompensator, Span};
 
 use crate::clock::{Clock, duration};
@@ -114,8 +114,8 @@ impl SourceFactory for EmulatedSource {
         let arrivals = self.stream.arrivals(self.index);
         let arrivals = arrivals.map_err(|error| open_error(&self.uri, &error))?;
         let fps = match self.stream.load {
-            Load::Constant { rate } => Some(rate),
-            Load::Trace { rate, .. } => rate,
+            EmulatedLoad::Constant { rate } => Some(rate),
+            EmulatedLoad::Trace { rate, .. } => rate,
         };
         Ok(Box::new(BlankFrames {
             info: SourceInfo {

@@ -32,7 +32,7 @@ impl SlotLayout {
                 DeviceClass::Cuda(ordinal) => DeviceKind::Cuda(ordinal),
             };
             let first = devices.len() as u32;
-            let count = device.slots_with(cores);
+            let count = device.slot_count(cores);
             devices.extend((0..count).map(|_| kind));
             device_slots.push((first..first + count).map(SlotId).collect());
         }

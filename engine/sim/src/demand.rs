@@ -25,7 +25,7 @@ pub struct Crops {
     /// How much of its level a frame keeps from the one before, 0 to below 1.
     pub persistence: f64,
     /// The most items of one request.
-    pub most: u32,
+    pub max: u32,
 }
 
 /// Exclusive branches: a request brings nothing to the modules of those it does not take.
@@ -45,13 +45,13 @@ struct Stream {
 
 /// Draws what requests bring.
 #[derive(Debug, Clone)]
-pub(crate) struct Draws {
+pub(crate) struct DemandSampler {
     demand: Demand,
     streams: Vec<Stream>,
     random: Pcg64Mcg,
 }
 
-impl Draws {
+impl DemandSampler {
     pub(crate) fn new(demand: Demand, streams: u32, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x6465_6d61_6e64);
         let stream = |random: &mut Pcg64Mcg| Stream {
@@ -75,7 +75,7 @@ impl Draws {
             let kept = crops.persistence;
             *level = kept * *level + (1.0 - kept * kept).sqrt() * normal(&mut self.random);
             let mean = crops.mean * (crops.spread * *level - crops.spread * crops.spread / 2.0).exp();
-            let count = poisson(mean, &mut self.random).min(crops.most);
+            let count = poisson(mean, &mut self.random).min(crops.max);
             if let Some(place) = items.get_mut(crops.module) {
                 *place = count.min(u32::from(u8::MAX)) as u8;
             }
@@ -135,19 +135,19 @@ mod tests {
                 mean: 3.0,
                 spread: 0.5,
                 persistence: 0.9,
-                most: 50,
+                max: 50,
             }],
             branches: vec![Branches {
                 branches: vec![(vec![1], 0.3), (vec![2], 0.7)],
                 persistence: 0.5,
             }],
         };
-        let mut draws = Draws::new(demand, 4, 1);
+        let mut sampler = DemandSampler::new(demand, 4, 1);
         let (mut items, mut first) = (0_u64, 0_u64);
         const REQUESTS: u64 = 200_000;
         for request in 0..REQUESTS {
             let mut bring = [1; 4];
-            draws.draw((request % 4) as u32, &mut bring);
+            sampler.draw((request % 4) as u32, &mut bring);
             assert_eq!(
                 u32::from(bring[1]) + u32::from(bring[2]),
                 1,

@@ -13,7 +13,7 @@ pub struct WorldSpec {
     /// The policy of every module.
     pub policy: Policy,
     /// The modules in topological order: edges lead forward.
-    pub modules: Vec<ModulePlan>,
+    pub modules: Vec<WorldModule>,
     /// Slots that an arbiter grants, for modules in shared pools.
     pub shared_slots: u32,
     /// How long a message takes from one actor to the next; links come on top.
@@ -23,22 +23,22 @@ pub struct WorldSpec {
     /// How many streams the requests come from, in turn; at least one.
     pub streams: u32,
     /// How many requests of a stream may be under way; `None`: any number.
-    pub under_way: Option<u32>,
+    pub max_in_flight: Option<u32>,
     /// What each request brings to each module.
     pub demand: Demand,
     /// Standard deviation of the logarithm of durations around their profile; 0: as the profile says.
     pub noise: f64,
     /// Workers that fail and return.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<WorkerFailure>,
     /// Workers that all pools of their own may have together while they scale; `None`: any number.
-    pub workers_most: Option<u32>,
+    pub max_workers: Option<u32>,
     /// Where random draws begin.
     pub seed: u64,
 }
 
 /// One module.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModulePlan {
+pub struct WorldModule {
     /// Its name.
     pub name: String,
     /// How long batches take.
@@ -46,7 +46,7 @@ pub struct ModulePlan {
     /// Batch sizes that it may run, ascending, at least one.
     pub batch: Vec<u32>,
     /// What it runs on.
-    pub pool: PoolPlan,
+    pub pool: WorldPool,
     /// Where its requests go on to: all of these. None: they are done.
     pub next: Vec<Edge>,
     /// Its weight under the arbitration `weighted`.
@@ -55,7 +55,7 @@ pub struct ModulePlan {
 
 /// What a module runs on.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PoolPlan {
+pub enum WorldPool {
     /// Workers of its own, always there.
     Fixed(u32),
     /// Workers of its own that come and go with the load.
@@ -68,7 +68,7 @@ pub enum PoolPlan {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaling {
     /// How many there are in the beginning.
-    pub begin: u32,
+    pub initial: u32,
     /// When how many are wanted.
     pub rule: AutoscaleRule,
     /// How long one takes to start.
@@ -97,7 +97,7 @@ pub struct Link {
 
 /// A worker of a module's own pool, or a shared slot, that fails and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
+pub struct WorkerFailure {
     /// Whose worker, by index; of a shared slot any module that is on it.
     pub module: usize,
     /// Which of its workers.
@@ -111,18 +111,18 @@ pub struct Failure {
 impl WorldSpec {
     /// The graph's shape as the policy wants it.
     pub(crate) fn topology(&self) -> Topology {
-        let next = |module: &ModulePlan| module.next.iter().map(|edge| ModuleId(edge.to as u32)).collect();
+        let next = |module: &WorldModule| module.next.iter().map(|edge| ModuleId(edge.to as u32)).collect();
         Topology::new(self.modules.iter().map(next).collect())
     }
 
     /// Items a second of one worker, by module, at the batch size of its fair share of the SLO: a property of the world,
     /// whatever the policy.
-    pub(crate) fn each_worker(&self) -> Vec<f64> {
+    pub(crate) fn worker_throughput(&self) -> Vec<f64> {
         let topology = self.topology();
         let alone =
-            |(id, plan): (u32, &ModulePlan)| ModuleState::initial(ModuleId(id), plan.profile.duration(1));
+            |(id, node): (u32, &WorldModule)| ModuleState::initial(ModuleId(id), node.profile.duration(1));
         let states: Vec<ModuleState> = (0..).zip(&self.modules).map(alone).collect();
-        let of = |(id, plan): (u32, &ModulePlan)| {
+        let of = |(id, node): (u32, &WorldModule)| {
             let planner = StatePlanner::new(
                 ModuleId(id),
                 self.slo,
@@ -130,8 +130,8 @@ impl WorldSpec {
                 &topology,
                 states.clone(),
             );
-            plan.profile
-                .throughput(plan.profile.batch_size(&plan.batch, planner.fair_share()))
+            node.profile
+                .throughput(node.profile.batch_size(&node.batch, planner.fair_share()))
         };
         (0..).zip(&self.modules).map(of).collect()
     }

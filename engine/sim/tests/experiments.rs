@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use weir_graph::Problems;
-use weir_graph::reading::Catalog;
+use weir_config::ConfigError;
+use weir_graph::Catalog;
 use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
-use weir_sim::{Bounds, Demand, Edge, ModulePlan, PoolPlan, WorldSpec};
+use weir_sim::{BoundCache, Demand, Edge, WorldModule, WorldPool, WorldSpec};
 use weir_types::{Profile, Span};
 
 const WORLD: &str = r#"
@@ -69,16 +69,16 @@ fn folder(experiment: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn read(path: &Path) -> Result<Experiment, Problems> {
+fn read(path: &Path) -> Result<Experiment, ConfigError> {
     load(path, &Catalog::default(), &|_| None, None)
 }
 
 fn report(experiment: &Experiment, threads: usize) -> String {
-    let bounds = Bounds::default();
+    let bounds = BoundCache::default();
     let runs = run_all(
         experiment.runs(),
         threads,
-        &|run, ran| RunReport::of(run, &ran, &bounds),
+        &|run, ran| RunReport::new(run, &ran, &bounds),
         &|_| {},
     );
     let report = ExperimentReport {
@@ -97,11 +97,11 @@ fn sweeps_and_seeds_make_runs_in_the_order_of_the_file() {
     let experiment = read(&path).unwrap();
     let first: Vec<f64> = experiment.runs().iter().map(|run| run.seed as f64).collect();
     assert_eq!(first, [3.0, 4.0].repeat(6));
-    let bounds = Bounds::default();
+    let bounds = BoundCache::default();
     let runs = run_all(
         experiment.runs(),
         2,
-        &|run, ran| RunReport::of(run, &ran, &bounds),
+        &|run, ran| RunReport::new(run, &ran, &bounds),
         &|_| {},
     );
     let rows = rows(&runs);
@@ -146,12 +146,12 @@ fn bounds_of_many_runs_are_those_of_each() {
     );
     let tight = WORLD.replace("200ms", "60ms");
     std::fs::write(folder.path().join("tight.toml"), tight).unwrap();
-    let bounds = Bounds::default();
+    let bounds = BoundCache::default();
     let experiment = read(&path).unwrap_or_else(|problems| panic!("{problems}"));
     let both = run_all(
         experiment.runs(),
         2,
-        &|run, ran| (bounds.of(&ran, &run.world), ran.limit(&run.world)),
+        &|run, ran| (bounds.bound(&ran, &run.world), ran.bound(&run.world)),
         &|_| {},
     );
     assert_eq!(both.len(), 24);
@@ -245,11 +245,11 @@ fn an_experiment_that_is_no_file_or_names_no_world_is_refused() {
 fn a_graph_is_the_world_that_one_would_build_by_hand() {
     let (_folder, path) = folder("[experiment]\ngraph = \"graph.toml\"\n[arrivals]\nlength = \"10s\"\n");
     let experiment = read(&path).unwrap();
-    let module = |name: &str, ms, slots: &[u32], next: Vec<Edge>| ModulePlan {
+    let module = |name: &str, ms, slots: &[u32], next: Vec<Edge>| WorldModule {
         name: name.to_owned(),
         profile: Profile::new(vec![(1, Span::from_millis(ms))]).unwrap(),
         batch: vec![1],
-        pool: PoolPlan::Shared(slots.to_vec()),
+        pool: WorldPool::Shared(slots.to_vec()),
         next,
         weight: 1.0,
     };
@@ -265,11 +265,11 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
-        under_way: Some(256),
+        max_in_flight: Some(256),
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
-        workers_most: None,
+        max_workers: None,
         seed: 1,
     };
     let run = &experiment.runs()[0];

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use common::books;
 use common::drawn::Drawn;
 use weir_policy::{Arbitration, BatchBinding, DropRule, Mailboxes, Order, Policy, Queueing, Sizing};
-use weir_sim::{Ran, simulate};
+use weir_sim::{SimulationResult, simulate};
 use weir_types::Span;
 
 /// Far beyond what any drawn world can have to do.
@@ -62,7 +62,7 @@ fn policies() -> Vec<Policy> {
     policies
 }
 
-fn run(drawn: &Drawn) -> Ran {
+fn run(drawn: &Drawn) -> SimulationResult {
     // A world that is stuck would tick for ever.
     simulate(
         &drawn.spec,
@@ -106,7 +106,7 @@ fn the_books_add_up_and_everything_ends_once() {
 fn a_world_ends_soon_after_its_work_is_done() {
     every_world(4..6, |drawn| {
         let ran = run(drawn);
-        let looks = ran.trail.priorities.iter().flatten();
+        let looks = ran.timeline.priorities.iter().flatten();
         let last = looks.map(|(second, ..)| *second).fold(0.0, f64::max);
         let most = drawn.over_by(&ran.items).as_secs_f64();
         assert!(last <= most, "still at work after {last} s, not {most} s");
@@ -116,9 +116,9 @@ fn a_world_ends_soon_after_its_work_is_done() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_to_the_byte() {
-    let told = |ran: &Ran| {
+    let told = |ran: &SimulationResult| {
         let report = serde_json::to_string(&ran.report).expect("a report is JSON");
-        format!("{report} {:?} {} {}", ran.trail, ran.events, ran.facts)
+        format!("{report} {:?} {} {}", ran.timeline, ran.events, ran.policy_events)
     };
     every_world(6..7, |drawn| {
         let (one, two) = (run(drawn), run(drawn));
@@ -138,16 +138,16 @@ fn no_policy_beats_the_bound() {
             return;
         }
         let ran = run(drawn);
-        let limit = ran.limit(&drawn.spec).expect("the bound of its own run");
+        let limit = ran.bound(&drawn.spec).expect("the bound of its own run");
         let total = ran.report.requests;
         assert_eq!(limit.arrived, total.arrived);
         assert!(
-            total.delivered <= limit.delivered_most && total.dropped + total.late >= limit.lost_least,
+            total.delivered <= limit.max_delivered && total.dropped + total.late >= limit.min_lost,
             "{total:?} against a bound of {} delivered, {} lost",
-            limit.delivered_most,
-            limit.lost_least
+            limit.max_delivered,
+            limit.min_lost
         );
-        losing.set(losing.get() + usize::from(limit.lost_least > 0));
+        losing.set(losing.get() + usize::from(limit.min_lost > 0));
     });
     // A bound of zero would be kept by anything.
     assert!(losing.get() > 50, "only {} worlds had to lose any", losing.get());
@@ -180,7 +180,7 @@ fn the_papers_setting_keeps_the_books_too() {
             ..Policy::default()
         };
         let mut drawn = Drawn::new(policy, 50_000 + seed);
-        drawn.spec.under_way = None;
+        drawn.spec.max_in_flight = None;
         drawn.spec.slo = Span::from_millis(400);
         books::check(&drawn, &run(&drawn));
     }

@@ -22,7 +22,7 @@ use crate::{assemble, catalog, handles, launch, output, zoo};
 /// # Errors
 /// All problems at once: those of the text, and where there are none those of what it names.
 pub(crate) fn check(args: &Check, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
-    let sources = Sources::instead_of(!args.videos.is_empty());
+    let sources = Sources::replaced_if(!args.videos.is_empty());
     let graph = catalog::load_for(sources, &args.graph, zoo)?;
     let graph = on_videos(graph, &args.videos)?;
     let verdict = verdict(&graph);

@@ -19,7 +19,7 @@ use crate::whole_file::write_whole;
 /// All problems of the file at once, why there is no plan, and a file that cannot be written.
 pub(crate) fn plan(args: &Plan) -> anyhow::Result<()> {
     let environment = |name: &str| std::env::var(name).ok();
-    let (problem, read) = planning::load_noting(&args.problem, &environment)?;
+    let (problem, read) = planning::load_with_files(&args.problem, &environment)?;
     let mut files = Files::default();
     read.iter().for_each(|file| files.read("the plan", file));
     args.out.iter().for_each(|path| files.write("--out", path));

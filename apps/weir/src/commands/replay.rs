@@ -40,7 +40,7 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
 /// # Errors
 /// As [`replay`].
 pub(super) fn play(path: &Path, playback: &Playback, zoo: &Zoo) -> anyhow::Result<Graph> {
-    let sources = Sources::instead_of(!playback.videos.is_empty());
+    let sources = Sources::replaced_if(!playback.videos.is_empty());
     let graph = catalog::load_for(sources, path, zoo)?;
     let policy = policy(graph.policy(), playback);
     let graph = as_played(graph, playback)?.with_policy(policy);
@@ -162,7 +162,7 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
     let mode = like.filter(|like| like.mode_given).map(|like| like.mode);
     Ok(SourceNode {
         name: stream_name(&uri),
-        mode: mode.unwrap_or_else(|| SourceMode::default_of(&uri)),
+        mode: mode.unwrap_or_else(|| SourceMode::default_for(&uri)),
         mode_given: mode.is_some(),
         uri,
         fps: like.and_then(|like| like.fps),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use comfy_table::CellAlignment;
 use weir_flow::StopFlag;
-use weir_sim::Bounds;
+use weir_sim::BoundCache;
 use weir_sim::experiment::{self, Estimate, ExperimentReport, Row, RunReport};
 
 use crate::args::Simulate;
@@ -38,8 +38,8 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     let runs = experiment.runs();
     let threads = args.threads.map_or_else(cores, |threads| threads as usize);
     let bar = progress::runs("simulating", runs.len() as u64);
-    let bounds = Bounds::default();
-    let reduce = |run: &experiment::Run, ran| RunReport::of(run, &ran, &bounds);
+    let bounds = BoundCache::default();
+    let reduce = |run: &experiment::Run, ran| RunReport::new(run, &ran, &bounds);
     let stop = StopFlag::default();
     interrupt::watch_saying(
         &stop,

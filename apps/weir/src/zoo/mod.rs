@@ -174,7 +174,7 @@ impl Zoo {
     fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
         self.entries.get(name).ok_or_else(|| {
             let known = self.entries.keys().map(String::as_str);
-            let meant = weir_graph::reading::nearest(name, known);
+            let meant = weir_config::spelling::nearest(name, known);
             let meant = meant.map_or_else(String::new, |meant| format!("; did you mean \"{meant}\"?"));
             UserError::new(format!(
                 "the zoo has no model \"{name}\"{meant}; `weir models list` shows those it has"

@@ -16,7 +16,7 @@
 use std::time::Instant;
 
 use weir_policy::{BatchBinding, DropRule, Lookahead, Mailboxes, Policy};
-use weir_sim::{Demand, Edge, ModulePlan, PoolPlan, WorldSpec, simulate};
+use weir_sim::{Demand, Edge, WorldModule, WorldPool, WorldSpec, simulate};
 use weir_types::{Profile, Span, Timestamp};
 
 const REQUESTS: u64 = 1_000_000;
@@ -26,11 +26,11 @@ const ROUNDS: usize = 5;
 fn world(policy: Policy) -> Option<WorldSpec> {
     let points = [(1, 10), (2, 14), (4, 22), (8, 38), (16, 70)];
     let profile = Profile::new(points.map(|(size, ms)| (size, Span::from_millis(ms))).to_vec())?;
-    let module = |index: usize| ModulePlan {
+    let module = |index: usize| WorldModule {
         name: format!("m{}", index + 1),
         profile: profile.clone(),
         batch: vec![1, 2, 4, 8, 16],
-        pool: PoolPlan::Fixed(5),
+        pool: WorldPool::Fixed(5),
         next: if index + 1 < MODULES {
             vec![Edge {
                 to: index + 1,
@@ -49,11 +49,11 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
-        under_way: None,
+        max_in_flight: None,
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
-        workers_most: None,
+        max_workers: None,
         seed: 1,
     })
 }
@@ -107,7 +107,7 @@ impl Row {
         let began = Instant::now();
         let ran = simulate(&self.spec, self.name, &mut arrivals(self.rate), &mut |_| ());
         self.took.push(began.elapsed().as_secs_f64());
-        self.came_to = (ran.facts, ran.events, ran.report.drop_rate);
+        self.came_to = (ran.policy_events, ran.events, ran.report.drop_rate);
     }
 
     fn tell(&mut self) {

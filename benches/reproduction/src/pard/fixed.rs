@@ -27,7 +27,7 @@ pub fn less(study: &Study, workload: &(String, String), policy: &str, than: &str
         let same = theirs.iter().find(|theirs| theirs.seed == ours.seed)?;
         Some(ours.drop_rate - same.drop_rate)
     });
-    Estimate::over(&each.collect::<Vec<f64>>())
+    Estimate::from_values(&each.collect::<Vec<f64>>())
 }
 
 /// Drop rates with the bound.

@@ -1,6 +1,6 @@
 //! What remains of one run: the figures that tables and plots are made of.
 
-use weir_sim::Ran;
+use weir_sim::SimulationResult;
 use weir_sim::experiment::Run;
 
 use super::naming;
@@ -60,7 +60,7 @@ pub struct Outcome {
     /// The least drop rate that any policy could have had.
     pub bound: Option<f64>,
     /// Second by second, where it was kept.
-    pub trail: Option<weir_sim::Trail>,
+    pub trail: Option<weir_sim::Timeline>,
     /// Bytes of state told a second by one module.
     pub state_bytes: f64,
     /// The most workers that there were at a time.
@@ -70,7 +70,7 @@ pub struct Outcome {
 impl Outcome {
     /// Takes what is needed of a run.
     #[must_use]
-    pub fn of(run: &Run, ran: &Ran, keep: Keep) -> Self {
+    pub fn of(run: &Run, ran: &SimulationResult, keep: Keep) -> Self {
         let report = &ran.report;
         let module = |name: &String| report.modules.get(name).cloned().unwrap_or_default();
         let modules: Vec<String> = run.world.modules.iter().map(|plan| plan.name.clone()).collect();
@@ -98,15 +98,15 @@ impl Outcome {
             queue_ms: told.iter().map(|module| module.queue_ms.p50).collect(),
             batch: told.iter().map(|module| module.mean_batch).collect(),
             switches: told.iter().map(|module| module.priority_switches).collect(),
-            sent: ran.trail.sent.clone(),
-            lost: ran.trail.lost.clone(),
+            sent: ran.timeline.sent.clone(),
+            lost: ran.timeline.lost.clone(),
             bound: if keep.bound {
-                ran.limit(&run.world).ok().map(|bound| bound.drop_rate_least)
+                ran.bound(&run.world).ok().map(|bound| bound.min_drop_rate)
             } else {
                 None
             },
-            trail: keep.trail.then(|| ran.trail.clone()),
-            state_bytes: ran.trail.state_bytes as f64 / seconds / modules.len().max(1) as f64,
+            trail: keep.trail.then(|| ran.timeline.clone()),
+            state_bytes: ran.timeline.state_bytes as f64 / seconds / modules.len().max(1) as f64,
             workers: most_workers(ran),
             modules,
         }
@@ -155,7 +155,7 @@ fn depths(run: &Run) -> Vec<usize> {
 }
 
 /// Workers of all modules together, at most.
-fn most_workers(ran: &Ran) -> u32 {
+fn most_workers(ran: &SimulationResult) -> u32 {
     let mut changes: Vec<(weir_types::Timestamp, i64)> = Vec::new();
     for history in &ran.workers {
         let mut before = 0;

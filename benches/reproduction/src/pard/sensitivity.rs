@@ -242,7 +242,7 @@ fn more(study: &Study, key: &str, own: f64, of: &dyn Fn(&Outcome) -> String) -> 
                     .iter()
                     .map(|&seed| rate(value, seed) - rate(own, seed))
                     .collect();
-                (value, Estimate::over(&more))
+                (value, Estimate::from_values(&more))
             })
             .collect();
         Line {

@@ -77,7 +77,7 @@ fn is_pard(run: &Run) -> bool {
 mod tests {
     use std::path::Path;
 
-    use weir_graph::reading::Catalog;
+    use weir_graph::Catalog;
     use weir_sim::experiment::load;
 
     /// Without recordings: traces are generated.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use weir_graph::reading::Catalog;
+use weir_graph::Catalog;
 use weir_sim::experiment::{self, Estimate, Run};
 
 use super::ReproduceError;
@@ -88,5 +88,5 @@ pub fn over(outcomes: &[&Outcome], of: impl Fn(&Outcome) -> f64) -> Estimate {
         .map(|outcome| of(outcome))
         .filter(|value| value.is_finite())
         .collect();
-    Estimate::over(&values)
+    Estimate::from_values(&values)
 }

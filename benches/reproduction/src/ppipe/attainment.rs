@@ -46,7 +46,7 @@ impl Attainment {
                     DataPlane::PUBLISHED,
                     seed,
                 );
-                run.map_or(0.0, |run| 1.0 - run.streams[0].missed())
+                run.map_or(0.0, |run| 1.0 - run.streams[0].miss_rate())
             };
             let models = 0..setting.rates.len();
             mean(models.map(|model| mean(seeds.iter().map(|&seed| one(model, seed)))))

@@ -155,7 +155,7 @@ fn group(
                         let used = run.busy_s.get(&class.name).copied().unwrap_or(0.0);
                         *sum += used
                             / (f64::from(class.count)
-                                * (run.ended - Timestamp::ZERO).as_secs_f64().max(1e-9));
+                                * (run.last_output - Timestamp::ZERO).as_secs_f64().max(1e-9));
                     }
                 }
             }

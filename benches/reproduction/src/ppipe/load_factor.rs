@@ -125,7 +125,7 @@ impl Placed {
     /// The greatest part of `rate` at which 99 % are in time.
     #[must_use]
     pub fn load_factor(&self, model: usize, rate: f64, plane: DataPlane, seed: u64) -> f64 {
-        load_factor(|factor| self.serve(model, rate * factor, plane, seed).streams[0].missed())
+        load_factor(|factor| self.serve(model, rate * factor, plane, seed).streams[0].miss_rate())
     }
 }
 

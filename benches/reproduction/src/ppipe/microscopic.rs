@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_planner::{ModelPlan, PipelinePlan};
 use weir_policy::reservations::ResourceUse;
-use weir_sim::pooled::UsedSpan;
+use weir_sim::pooled::ResourceUsage;
 use weir_types::Timestamp;
 use weir_types::{ClusterSpec, ShareId};
 
@@ -82,7 +82,7 @@ fn rows(cluster: &ClusterSpec) -> (Vec<String>, Places) {
     (names, places)
 }
 
-fn timeline(placed: &Placed, uses: &[UsedSpan]) -> Timeline {
+fn timeline(placed: &Placed, uses: &[ResourceUsage]) -> Timeline {
     let slo = placed.problem.models[0].slo.as_secs_f64();
     let place = |at: Timestamp| ((at - Timestamp::ZERO).as_secs_f64() - FROM_S) / slo;
     let (names, places) = rows(&placed.cluster);

@@ -117,7 +117,7 @@ impl Setting {
         let mut last = None;
         let factor = load_factor(|factor| {
             last = self.serve(place, factor, arrivals, plane, seed);
-            last.as_ref().map_or(1.0, |run| run.streams[0].missed())
+            last.as_ref().map_or(1.0, |run| run.streams[0].miss_rate())
         });
         (factor, last.filter(|_| factor > 0.0))
     }

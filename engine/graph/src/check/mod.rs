@@ -8,21 +8,24 @@ mod wiring;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use weir_config::{Diagnostics, Field, Spanned, spelling};
 use weir_flow::Catalog;
 use weir_types::Span;
 
-use crate::fields::{Field, Spot};
+use crate::critical_path;
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
-use crate::problem::Reports;
-use crate::raw::{RawGraph, RawModel, Speech};
-use crate::spelling;
-use crate::walk;
+use crate::raw::{HeadName, RawGraph, RawModel};
 use wiring::Wiring;
 
 /// Checks what the tables say of each other. `None` only where something was reported.
-pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut Reports) -> Option<Graph> {
+pub(crate) fn check(
+    raw: RawGraph,
+    file: &Path,
+    catalog: &Catalog,
+    diagnostics: &mut Diagnostics,
+) -> Option<Graph> {
     if raw.sources.is_empty() {
-        reports.add_whole(
+        diagnostics.add_if_parsed(
             0,
             "the graph has no sources",
             Some("add [sources.NAME] with uri = \"...\"".to_owned()),
@@ -30,20 +33,20 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
     }
     if raw.modules.is_empty() {
         let hint = Some("add [modules.NAME] with operator, model and inputs".to_owned());
-        reports.add_whole(0, "the graph has no modules", hint);
+        diagnostics.add_if_parsed(0, "the graph has no modules", hint);
     }
-    let wiring = wiring::resolve(&raw, reports);
-    let models = module_models(&raw, reports);
-    types::check(&raw, &wiring, &models, catalog, reports);
-    check_slo(&raw, &wiring, &models, reports);
-    check_paths(&raw, &wiring, reports);
-    same_files(&raw, reports);
-    let devices = placement::place(&raw, reports);
-    placement::own_slots(&raw, &models, &devices, reports);
-    placement::planned(&raw, reports);
-    let plan = plan::read(&raw, reports);
-    warn_unused(&raw, &wiring, &models, &devices, reports);
-    if !reports.is_clean() {
+    let wiring = wiring::resolve(&raw, diagnostics);
+    let models = module_models(&raw, diagnostics);
+    types::check(&raw, &wiring, &models, catalog, diagnostics);
+    check_slo(&raw, &wiring, &models, diagnostics);
+    check_paths(&raw, &wiring, diagnostics);
+    check_output_paths(&raw, diagnostics);
+    let devices = placement::place(&raw, diagnostics);
+    placement::check_exclusive_slots(&raw, &models, &devices, diagnostics);
+    placement::planned(&raw, diagnostics);
+    let plan = plan::read(&raw, diagnostics);
+    warn_unused(&raw, &wiring, &models, &devices, diagnostics);
+    if !diagnostics.is_clean() {
         return None;
     }
     let graph = build(raw, file, &wiring, &models, &devices)?;
@@ -51,24 +54,33 @@ pub(crate) fn check(raw: RawGraph, file: &Path, catalog: &Catalog, reports: &mut
 }
 
 /// The model of each module, by index.
-fn module_models(raw: &RawGraph, reports: &mut Reports) -> Vec<Option<usize>> {
+fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<usize>> {
     let names = || raw.models.iter().map(|model| model.name.value.as_str());
-    let find = |spot: &Spot<String>, reports: &mut Reports| {
-        if let Some(index) = names().position(|name| name == spot.value) {
+    let find = |spanned: &Spanned<String>, diagnostics: &mut Diagnostics| {
+        if let Some(index) = names().position(|name| name == spanned.value) {
             return Some(index);
         }
-        if reports.is_full() {
+        if diagnostics.is_full() {
             return None;
         }
-        let hint = spelling::hint(&spot.value, "models", names())
-            .or_else(|| Some(format!("add [models.{}]", spot.value)));
-        reports.add_whole(spot.at, format!("there is no model \"{}\"", spot.value), hint);
-        let meant = spelling::nearest(&spot.value, names())?;
+        let hint = spelling::hint(&spanned.value, "models", names())
+            .or_else(|| Some(format!("add [models.{}]", spanned.value)));
+        diagnostics.add_if_parsed(
+            spanned.at,
+            format!("there is no model \"{}\"", spanned.value),
+            hint,
+        );
+        let meant = spelling::nearest(&spanned.value, names())?;
         names().position(|name| name == meant)
     };
     raw.modules
         .iter()
-        .map(|module| module.model.given().and_then(|spot| find(spot, reports)))
+        .map(|module| {
+            module
+                .model
+                .given()
+                .and_then(|spanned| find(spanned, diagnostics))
+        })
         .collect()
 }
 
@@ -81,9 +93,9 @@ fn declared(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
         .collect()
 }
 
-fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], reports: &mut Reports) {
+fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], diagnostics: &mut Diagnostics) {
     let Some(slo) = &raw.slo else { return };
-    let path = walk::longest(&wiring.order, &wiring.modules, &declared(raw, models));
+    let path = critical_path::critical_path(&wiring.order, &wiring.modules, &declared(raw, models));
     if slo.value < path.length {
         let names: Vec<&str> = path
             .modules
@@ -96,28 +108,28 @@ fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], reports:
             path.length,
             names.join(" -> ")
         );
-        reports.add(slo.at, message, Some("no request could be on time".to_owned()));
+        diagnostics.add(slo.at, message, Some("no request could be on time".to_owned()));
     }
 }
 
 /// The policy looks at every downstream path of a module on every decision: more than these would be too slow.
-const MOST_PATHS: u64 = 4_096;
+const MAX_PATHS: u64 = 4_096;
 
-fn check_paths(raw: &RawGraph, wiring: &Wiring, reports: &mut Reports) {
-    let counts = walk::path_counts(&wiring.order, &wiring.modules);
-    if let Some(module) = wiring.order.iter().find(|module| counts[**module] > MOST_PATHS) {
+fn check_paths(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
+    let counts = critical_path::path_counts(&wiring.order, &wiring.modules);
+    if let Some(module) = wiring.order.iter().find(|module| counts[**module] > MAX_PATHS) {
         let name = &raw.modules[*module].name;
         let hint = Some("join branches in fewer places".to_owned());
-        reports.add(
+        diagnostics.add(
             name.at,
-            format!("more than {MOST_PATHS} paths lead to module \"{}\"", name.value),
+            format!("more than {MAX_PATHS} paths lead to module \"{}\"", name.value),
             hint,
         );
     }
 }
 
 /// Two sinks on one file would write over each other.
-fn same_files(raw: &RawGraph, reports: &mut Reports) {
+fn check_output_paths(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for sink in &raw.sinks {
         let Some(path) = &sink.path else { continue };
@@ -126,7 +138,7 @@ fn same_files(raw: &RawGraph, reports: &mut Reports) {
                 "sink \"{}\" writes the same file as sink \"{other}\"",
                 sink.name.value
             );
-            reports.add(path.at, message, Some("give each its own path".to_owned()));
+            diagnostics.add(path.at, message, Some("give each its own path".to_owned()));
         }
     }
 }
@@ -136,7 +148,7 @@ fn warn_unused(
     wiring: &Wiring,
     models: &[Option<usize>],
     devices: &placement::Devices,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) {
     let used: BTreeSet<Vertex> = wiring
         .modules
@@ -148,7 +160,7 @@ fn warn_unused(
     let used = |vertex: Vertex| used.contains(&vertex);
     for (index, source) in raw.sources.iter().enumerate() {
         if !used(Vertex::Source(index)) {
-            reports.warn(
+            diagnostics.warn(
                 source.name.at,
                 format!("nothing takes the frames of source \"{}\"", source.name.value),
                 None,
@@ -157,7 +169,7 @@ fn warn_unused(
     }
     for (index, module) in raw.modules.iter().enumerate() {
         if !used(Vertex::Module(index)) {
-            reports.warn(
+            diagnostics.warn(
                 module.name.at,
                 format!("nothing takes what module \"{}\" finds", module.name.value),
                 None,
@@ -166,7 +178,7 @@ fn warn_unused(
     }
     for (index, model) in raw.models.iter().enumerate() {
         if !models.contains(&Some(index)) {
-            reports.warn(
+            diagnostics.warn(
                 model.name.at,
                 format!("no module uses model \"{}\"", model.name.value),
                 None,
@@ -175,7 +187,7 @@ fn warn_unused(
     }
     for device in &raw.devices {
         if !devices.nodes.iter().any(|node| node.name == device.name.value) {
-            reports.warn(
+            diagnostics.warn(
                 device.name.at,
                 format!("no model is placed on device \"{}\"", device.name.value),
                 None,
@@ -234,7 +246,7 @@ fn build(
         let (name, uri) = (source.name.value, source.uri?);
         Some(SourceNode {
             name,
-            mode: source.mode.unwrap_or_else(|| SourceMode::default_of(&uri)),
+            mode: source.mode.unwrap_or_else(|| SourceMode::default_for(&uri)),
             mode_given: source.mode.is_some(),
             uri,
             fps: source.fps,
@@ -275,9 +287,9 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
     Some(ModelNode {
         name: model.name.value,
         origin: model.origin?,
-        head: match model.speech {
-            Speech::Head(head) => Some(head),
-            Speech::Unknown => None,
+        head: match model.head {
+            HeadName::Known(head) => Some(head),
+            HeadName::Unknown => None,
         },
         device,
         batch: model.batch,
@@ -289,11 +301,11 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
 }
 
 /// The texts without repetition, in their order.
-fn distinct(texts: Field<Vec<Spot<String>>>) -> Vec<String> {
+fn distinct(texts: Field<Vec<Spanned<String>>>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let texts = texts.into_value().unwrap_or_default().into_iter();
     texts
-        .map(|spot| spot.value)
+        .map(|spanned| spanned.value)
         .filter(|text| seen.insert(text.clone()))
         .collect()
 }

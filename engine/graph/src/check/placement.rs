@@ -1,12 +1,10 @@
 //! Which device each model is on, and whether it has the slots.
 
+use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
 
-use crate::fields::Spot;
 use crate::graph::{DeviceClass, DeviceNode};
-use crate::problem::Reports;
 use crate::raw::{RawDevice, RawGraph};
-use crate::spelling;
 
 /// Where a model is that does not say.
 const DEFAULT: &str = "cpu";
@@ -21,9 +19,9 @@ pub(super) struct Devices {
     pub(super) of_model: Vec<Option<usize>>,
 }
 
-pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
+pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
     for device in &raw.devices {
-        class(&device.name, &[], reports);
+        class(&device.name, &[], diagnostics);
     }
     let mut devices = Devices {
         nodes: Vec::new(),
@@ -31,19 +29,22 @@ pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
     };
     for model in &raw.models {
         let default = if model.plan.is_some() { WORKERS } else { DEFAULT };
-        let fallback = Spot::new(default.to_owned(), model.name.at);
-        let spot = model.device.given().unwrap_or(&fallback);
-        let known = devices.nodes.iter().position(|node| node.name == spot.value);
-        let declared = raw.devices.iter().find(|device| device.name.value == spot.value);
+        let fallback = Spanned::new(default.to_owned(), model.name.at);
+        let spanned = model.device.given().unwrap_or(&fallback);
+        let known = devices.nodes.iter().position(|node| node.name == spanned.value);
+        let declared = raw
+            .devices
+            .iter()
+            .find(|device| device.name.value == spanned.value);
         let index = known.or_else(|| {
             // A declared device with a bad name was reported where it is declared.
             let class = match declared {
                 Some(device) => parse(&device.name.value)?,
-                None => class(spot, &raw.devices, reports)?,
+                None => class(spanned, &raw.devices, diagnostics)?,
             };
             let slots = declared.and_then(|device| device.slots);
             devices.nodes.push(DeviceNode {
-                name: spot.value.clone(),
+                name: spanned.value.clone(),
                 class,
                 slots,
             });
@@ -63,21 +64,21 @@ pub(super) fn place(raw: &RawGraph, reports: &mut Reports) -> Devices {
                 workers.value, node.name
             );
             let hint = format!("lower `workers`, or set slots under [devices.\"{}\"]", node.name);
-            reports.add(workers.at, message, Some(hint));
+            diagnostics.add(workers.at, message, Some(hint));
         }
     }
     devices
 }
 
 /// A model is on partition workers where it has a plan, and has a plan where it is on them.
-pub(super) fn planned(raw: &RawGraph, reports: &mut Reports) {
+pub(super) fn planned(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     for model in &raw.models {
         let on_workers = model.device.given().is_some_and(|device| device.value == WORKERS);
         match (&model.plan, model.device.given()) {
             (Some(_), Some(device)) if !on_workers => {
                 let hint = Some("leave `device` out: the plan says where its parts run".to_owned());
                 let message = format!("model \"{}\" has a plan and a device", model.name.value);
-                reports.add(device.at, message, hint);
+                diagnostics.add(device.at, message, hint);
             }
             (None, Some(device)) if on_workers => {
                 let hint = Some("make one by weir plan, and name it: plan = \"FILE\"".to_owned());
@@ -85,7 +86,7 @@ pub(super) fn planned(raw: &RawGraph, reports: &mut Reports) {
                     "model \"{}\" is on partition workers and has no `plan`",
                     model.name.value
                 );
-                reports.add_whole(device.at, message, hint);
+                diagnostics.add_if_parsed(device.at, message, hint);
             }
             (Some(plan), _) if raw.workers.is_empty() => {
                 let hint = Some("add [workers.NAME] with class and address".to_owned());
@@ -93,7 +94,7 @@ pub(super) fn planned(raw: &RawGraph, reports: &mut Reports) {
                     "model \"{}\" has a plan, but there are no workers",
                     model.name.value
                 );
-                reports.add_whole(plan.at, message, hint);
+                diagnostics.add_if_parsed(plan.at, message, hint);
             }
             _ => {}
         }
@@ -101,7 +102,12 @@ pub(super) fn planned(raw: &RawGraph, reports: &mut Reports) {
 }
 
 /// A mailbox for each worker needs workers that are the module's alone.
-pub(super) fn own_slots(raw: &RawGraph, models: &[Option<usize>], devices: &Devices, reports: &mut Reports) {
+pub(super) fn check_exclusive_slots(
+    raw: &RawGraph,
+    models: &[Option<usize>],
+    devices: &Devices,
+    diagnostics: &mut Diagnostics,
+) {
     if raw.policy.mailbox != Mailboxes::Worker {
         return;
     }
@@ -120,7 +126,7 @@ pub(super) fn own_slots(raw: &RawGraph, models: &[Option<usize>], devices: &Devi
                 module.name.value, devices.nodes[own].name, raw.modules[first].name.value
             );
             let hint = "give each module a model and a device of its own, or say mailbox = \"pool\"";
-            reports.add_whole(module.name.at, message, Some(hint.to_owned()));
+            diagnostics.add_if_parsed(module.name.at, message, Some(hint.to_owned()));
         }
     }
 }
@@ -140,7 +146,11 @@ fn parse(name: &str) -> Option<DeviceClass> {
     (!class.is_empty() && class.chars().all(plain)).then(|| DeviceClass::Emulated(class.to_owned()))
 }
 
-fn class(name: &Spot<String>, declared: &[RawDevice], reports: &mut Reports) -> Option<DeviceClass> {
+fn class(
+    name: &Spanned<String>,
+    declared: &[RawDevice],
+    diagnostics: &mut Diagnostics,
+) -> Option<DeviceClass> {
     let class = parse(&name.value);
     if class.is_none() {
         let usual = ["cpu", "cuda:0"]
@@ -153,7 +163,7 @@ fn class(name: &Spot<String>, declared: &[RawDevice], reports: &mut Reports) -> 
                 |meant| format!("did you mean \"{meant}\"?"),
             ),
         };
-        reports.add(
+        diagnostics.add(
             name.at,
             format!("there is no device \"{}\"", name.value.escape_debug()),
             Some(hint),

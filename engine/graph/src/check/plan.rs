@@ -2,51 +2,50 @@
 
 use std::collections::BTreeMap;
 
+use weir_config::{Diagnostics, spelling};
 use weir_planner::Plan;
 
 use crate::planning;
-use crate::problem::Reports;
 use crate::raw::RawGraph;
-use crate::spelling;
 
 /// Reads the plan that models name and looks whether it fits them and the workers.
-pub(super) fn read(raw: &RawGraph, reports: &mut Reports) -> Option<Plan> {
+pub(super) fn read(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Option<Plan> {
     let mut planned = raw
         .models
         .iter()
         .filter_map(|model| Some((model, model.plan.as_ref()?)));
     let (_, first) = planned.next()?;
-    for (model, spot) in planned {
-        if spot.value != first.value {
+    for (model, spanned) in planned {
+        if spanned.value != first.value {
             let hint =
                 Some("plan all models at once: a plan gives out the workers of the whole graph".to_owned());
             let message = format!(
                 "model \"{}\" has another plan than the models before it",
                 model.name.value
             );
-            reports.add(spot.at, message, hint);
+            diagnostics.add(spanned.at, message, hint);
         }
     }
     let plan = match planning::read_plan(&first.value) {
         Ok(plan) => plan,
         Err(reason) => {
             let name = first.value.display();
-            reports.add(first.at, format!("`plan`: {name}: {reason}"), None);
+            diagnostics.add(first.at, format!("`plan`: {name}: {reason}"), None);
             return None;
         }
     };
-    fits_models(raw, &plan, reports);
-    fits_workers(raw, &plan, reports);
+    fits_models(raw, &plan, diagnostics);
+    fits_workers(raw, &plan, diagnostics);
     Some(plan)
 }
 
-fn fits_models(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
+fn fits_models(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
     let names = || plan.solution.models.iter().map(|model| model.model.as_str());
     for model in raw.models.iter().filter(|model| model.plan.is_some()) {
         let name = &model.name.value;
         if !names().any(|planned| planned == name) {
             let hint = spelling::hint(name, "models of the plan", names());
-            reports.add(model.name.at, format!("the plan has no model \"{name}\""), hint);
+            diagnostics.add(model.name.at, format!("the plan has no model \"{name}\""), hint);
             continue;
         }
         let served = plan.problem.models.iter().find(|served| served.name == *name);
@@ -54,14 +53,14 @@ fn fits_models(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
             let hint =
                 Some("measure the model by weir profile --blocks, and plan with that profile".to_owned());
             let message = format!("the plan does not say where \"{name}\" is cut: its profile has no layers");
-            reports.add(model.name.at, message, hint);
+            diagnostics.add(model.name.at, message, hint);
         }
     }
 }
 
-fn fits_workers(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
+fn fits_workers(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
     // A worker that cannot be read is there all the same.
-    if raw.workers.is_empty() || !reports.is_clean() {
+    if raw.workers.is_empty() || !diagnostics.is_clean() {
         return;
     }
     let at = raw
@@ -81,7 +80,7 @@ fn fits_workers(raw: &RawGraph, plan: &Plan, reports: &mut Reports) {
                 "the plan wants {used} workers of class \"{}\", and there are {here}",
                 class.name
             );
-            reports.add_whole(at, message, hint);
+            diagnostics.add_if_parsed(at, message, hint);
         }
     }
 }

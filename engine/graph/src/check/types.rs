@@ -2,39 +2,38 @@
 
 use std::collections::BTreeSet;
 
+use weir_config::{Diagnostics, spelling};
 use weir_flow::{Bearing, Catalog, OperatorSpec, Taking};
 
 use super::wiring::Wiring;
-use crate::EMULATE;
-use crate::problem::Reports;
-use crate::raw::{RawGraph, RawModule, Speech};
-use crate::spelling;
+use crate::graph::EMULATE;
+use crate::raw::{HeadName, RawGraph, RawModule};
 
 pub(super) fn check(
     raw: &RawGraph,
     wiring: &Wiring,
     models: &[Option<usize>],
     catalog: &Catalog,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) {
     for (index, module) in raw.modules.iter().enumerate() {
         let Some(operator) = module.operator.given() else {
             continue;
         };
         let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
-        check_model(raw, module, models[index], spec, reports);
-        check_labels(raw, module, models[index], reports);
+        check_model(raw, module, models[index], spec, diagnostics);
+        check_labels(raw, module, models[index], diagnostics);
         // Whole frames need nothing of the modules upstream.
         if let Some(at) = module.items_at {
-            check_frames(module, at, reports);
+            check_frames(module, at, diagnostics);
         } else if wiring.sound[index] {
-            let found = Found::of(raw, &wiring.ancestors[index], models, catalog);
+            let found = Upstream::of(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
             let takes = match spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes) {
                 Taking::Faces if !aligns => Taking::Boxes,
                 takes => takes,
             };
-            check_items(module, takes, &found, reports);
+            check_items(module, takes, &found, diagnostics);
         }
     }
 }
@@ -52,27 +51,27 @@ fn check_model(
     module: &RawModule,
     model: Option<usize>,
     spec: Option<&OperatorSpec>,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) {
-    let (Some(model), Some(at)) = (model, module.model.given().map(|spot| spot.at)) else {
+    let (Some(model), Some(at)) = (model, module.model.given().map(|spanned| spanned.at)) else {
         return;
     };
     let name = &raw.models[model].name.value;
     let emulated = is_emulated(raw, model);
-    match (spec, &raw.models[model].speech) {
+    match (spec, &raw.models[model].head) {
         (None, _) if !emulated => {
             let message =
                 format!("operator \"{EMULATE}\" runs models on emulated devices, and \"{name}\" is on none");
             let hint =
                 Some("place the model on a device such as \"emulated:t4\", or choose an operator".to_owned());
-            reports.add_whole(at, message, hint);
+            diagnostics.add_if_parsed(at, message, hint);
         }
-        (Some(spec), Speech::Head(head)) if !spec.heads.contains(&head.as_str()) => {
+        (Some(spec), HeadName::Known(head)) if !spec.heads.contains(&head.as_str()) => {
             let message = format!(
                 "operator \"{}\" cannot run \"{name}\", whose head is \"{head}\"",
                 spec.name
             );
-            reports.add_whole(
+            diagnostics.add_if_parsed(
                 at,
                 message,
                 spelling::list("it runs heads", spec.heads.iter().copied()),
@@ -83,13 +82,13 @@ fn check_model(
 }
 
 /// Whether the classes that a module keeps are the model's.
-fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, reports: &mut Reports) {
+fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, diagnostics: &mut Diagnostics) {
     let (Some(labels), Some(at)) = (module.settings.texts("labels"), module.labels_at) else {
         return;
     };
     if labels.is_empty() {
         let hint = Some("leave it out to keep all".to_owned());
-        reports.add(at, "`labels` is empty: no object would be kept", hint);
+        diagnostics.add(at, "`labels` is empty: no object would be kept", hint);
     }
     let Some(model) = model.filter(|model| !is_emulated(raw, *model)) else {
         return;
@@ -109,7 +108,7 @@ fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, report
             "`labels` of \"{}\": the model \"{}\" has no class \"{label}\"",
             module.name.value, model.name.value
         );
-        reports.add_whole(at, message, Some(format!("{}{list}", meant.unwrap_or_default())));
+        diagnostics.add_if_parsed(at, message, Some(format!("{}{list}", meant.unwrap_or_default())));
     }
 }
 
@@ -117,7 +116,7 @@ fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, report
 const CROP_KEYS: &[&str] = &["min_side", "max_items", "widen", "cut"];
 
 /// Whether a module whose items are whole frames says nothing of crops.
-fn check_frames(module: &RawModule, at: usize, reports: &mut Reports) {
+fn check_frames(module: &RawModule, at: usize, diagnostics: &mut Diagnostics) {
     if !module.settings.takes_frames() {
         // The word is none that is known, which was reported: what it was meant to be is open.
         return;
@@ -128,7 +127,7 @@ fn check_frames(module: &RawModule, at: usize, reports: &mut Reports) {
             "module \"{name}\" has both `items` and `regions`: its items are whole frames, or crops of objects"
         );
         let hint = "leave out `items` for crops, `regions` for whole frames".to_owned();
-        reports.add(regions.at, message, Some(hint));
+        diagnostics.add(regions.at, message, Some(hint));
         return;
     }
     let unused: Vec<String> = CROP_KEYS
@@ -141,7 +140,7 @@ fn check_frames(module: &RawModule, at: usize, reports: &mut Reports) {
             "module \"{name}\" takes whole frames, which leaves {} without effect",
             unused.join(", ")
         );
-        reports.warn(
+        diagnostics.warn(
             at,
             message,
             Some("leave out what is about crops of objects".to_owned()),
@@ -151,7 +150,7 @@ fn check_frames(module: &RawModule, at: usize, reports: &mut Reports) {
 
 /// What the modules upstream of one find.
 #[derive(Default)]
-struct Found {
+struct Upstream {
     /// Some of it is not known.
     unknown: bool,
     objects: bool,
@@ -161,7 +160,7 @@ struct Found {
     classes: Option<BTreeSet<String>>,
 }
 
-impl Found {
+impl Upstream {
     fn of(raw: &RawGraph, ancestors: &BTreeSet<usize>, models: &[Option<usize>], catalog: &Catalog) -> Self {
         let mut found = Self {
             classes: Some(BTreeSet::new()),
@@ -175,9 +174,9 @@ impl Found {
                 continue;
             };
             let model = &raw.models[model];
-            let spec = match &model.speech {
-                Speech::Head(head) => catalog.heads.iter().find(|spec| spec.name == head),
-                Speech::Unknown => None,
+            let spec = match &model.head {
+                HeadName::Known(head) => catalog.heads.iter().find(|spec| spec.name == head),
+                HeadName::Unknown => None,
             };
             let Some(spec) = spec else {
                 found.unknown = true;
@@ -202,7 +201,7 @@ impl Found {
 }
 
 /// Whether what is upstream gives the module its items.
-fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut Reports) {
+fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics: &mut Diagnostics) {
     let Some(operator) = module.operator.given() else {
         return;
     };
@@ -213,7 +212,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
             operator.value
         );
         let hint = format!("{hint}; for whole frames, such as a folder of crops: items = \"frame\"");
-        reports.add_whole(operator.at, message, Some(hint));
+        diagnostics.add_if_parsed(operator.at, message, Some(hint));
     };
     let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
     if !found.unknown {
@@ -237,12 +236,12 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
     }
     let classes = || found.classes.iter().flatten().map(String::as_str);
     let Some(regions) = regions else {
-        if takes == Taking::Boxes && !matches!(module.regions, crate::fields::Field::Broken) {
+        if takes == Taking::Boxes && !matches!(module.regions, weir_config::Field::Broken) {
             let message = format!(
                 "operator \"{}\" needs `regions`: the classes whose crops it takes",
                 operator.value
             );
-            reports.add_whole(
+            diagnostics.add_if_parsed(
                 operator.at,
                 message,
                 spelling::list("classes upstream", classes()),
@@ -255,7 +254,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
     }
     if !found.objects {
         let message = format!("`regions` are of objects, but no module upstream of \"{name}\" finds any");
-        reports.add_whole(
+        diagnostics.add_if_parsed(
             regions.at,
             message,
             Some("leave it out for whole frames".to_owned()),
@@ -271,14 +270,14 @@ fn check_items(module: &RawModule, takes: Taking, found: &Found, reports: &mut R
             .as_ref()
             .is_none_or(|classes| !classes.contains(&region.value))
     }) {
-        if reports.is_full() {
+        if diagnostics.is_full() {
             return;
         }
         let meant =
             spelling::nearest(&region.value, classes()).map(|meant| format!("did you mean \"{meant}\"? "));
         let list = spelling::list("classes upstream", classes()).unwrap_or_default();
         let hint = format!("{}{list}", meant.unwrap_or_default());
-        reports.add_whole(
+        diagnostics.add_if_parsed(
             region.at,
             format!("nothing upstream finds the class \"{}\"", region.value),
             Some(hint),

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::fields::{Field, Spot};
+use weir_config::{Diagnostics, Field, Spanned, spelling};
+
 use crate::graph::Vertex;
-use crate::problem::Reports;
 use crate::raw::RawGraph;
-use crate::spelling;
 
 /// The resolved inputs. Modules are numbered as in the text.
 pub(crate) struct Wiring {
@@ -43,22 +42,22 @@ enum Named {
     Ambiguous,
 }
 
-pub(super) fn resolve(raw: &RawGraph, reports: &mut Reports) -> Wiring {
-    let names = names(raw, reports);
+pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
+    let names = names(raw, diagnostics);
     let mut whole = Vec::with_capacity(raw.modules.len());
     let mut modules = Vec::with_capacity(raw.modules.len());
     for module in &raw.modules {
-        let (inputs, resolved) = inputs(&module.inputs, raw, &names, reports);
+        let (inputs, resolved) = inputs(&module.inputs, raw, &names, diagnostics);
         whole.push(resolved);
         modules.push(inputs);
     }
     let sinks = raw
         .sinks
         .iter()
-        .map(|sink| inputs(&sink.inputs, raw, &names, reports).0)
+        .map(|sink| inputs(&sink.inputs, raw, &names, diagnostics).0)
         .collect();
     let order = order(&modules);
-    report_cycles(raw, &modules, &order, reports);
+    report_cycles(raw, &modules, &order, diagnostics);
     let mut ancestors = vec![BTreeSet::new(); modules.len()];
     let mut sound = vec![false; modules.len()];
     for module in &order {
@@ -80,7 +79,7 @@ pub(super) fn resolve(raw: &RawGraph, reports: &mut Reports) -> Wiring {
     }
 }
 
-fn names<'r>(raw: &'r RawGraph, reports: &mut Reports) -> BTreeMap<&'r str, Named> {
+fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r str, Named> {
     let sources = raw.sources.iter().enumerate();
     let sources =
         sources.map(|(index, source)| (&source.name, "source", Named::Vertex(Vertex::Source(index))));
@@ -99,11 +98,11 @@ fn names<'r>(raw: &'r RawGraph, reports: &mut Reports) -> BTreeMap<&'r str, Name
                 name.value
             );
             let hint = "sources, modules and sinks share their names: rename one".to_owned();
-            reports.add(name.at, message, Some(hint));
+            diagnostics.add(name.at, message, Some(hint));
             names.insert(name.value.as_str(), Named::Ambiguous);
             continue;
         }
-        first.insert(&name.value, (what, reports.line(name.at)));
+        first.insert(&name.value, (what, diagnostics.line(name.at)));
         names.insert(name.value.as_str(), named);
     }
     names
@@ -111,21 +110,21 @@ fn names<'r>(raw: &'r RawGraph, reports: &mut Reports) -> BTreeMap<&'r str, Name
 
 /// What the names of `inputs` stand for, and whether all of them do.
 fn inputs(
-    field: &Field<Vec<Spot<String>>>,
+    field: &Field<Vec<Spanned<String>>>,
     raw: &RawGraph,
     names: &BTreeMap<&str, Named>,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> (Vec<Vertex>, bool) {
     let Some(list) = field.given() else {
         return (Vec::new(), false);
     };
     let (mut out, mut whole) = (Vec::new(), !list.value.is_empty());
     let mut seen = BTreeSet::new();
-    for spot in &list.value {
-        if reports.is_full() {
+    for spanned in &list.value {
+        if diagnostics.is_full() {
             return (out, false);
         }
-        let name = spot.value.as_str();
+        let name = spanned.value.as_str();
         let named = names.get(name).copied().or_else(|| {
             let known = || {
                 names
@@ -139,18 +138,22 @@ fn inputs(
             } else {
                 spelling::hint(name, "sources and modules", known())
             };
-            reports.add_whole(spot.at, format!("there is no source or module \"{name}\""), hint);
+            diagnostics.add_if_parsed(
+                spanned.at,
+                format!("there is no source or module \"{name}\""),
+                hint,
+            );
             spelling::nearest(name, known()).and_then(|meant| names.get(meant).copied())
         });
         match named {
             Some(Named::Vertex(vertex)) if !seen.insert(vertex) => {
-                reports.warn(spot.at, format!("`inputs` names \"{name}\" twice"), None);
+                diagnostics.warn(spanned.at, format!("`inputs` names \"{name}\" twice"), None);
             }
             Some(Named::Vertex(vertex)) => out.push(vertex),
             Some(Named::Sink) => {
                 let hint = Some("name what the sink takes from instead".to_owned());
-                reports.add(
-                    spot.at,
+                diagnostics.add(
+                    spanned.at,
                     format!("\"{name}\" is a sink, and sinks give nothing"),
                     hint,
                 );
@@ -193,16 +196,16 @@ fn order(modules: &[Vec<Vertex>]) -> Vec<usize> {
 }
 
 /// Reports cycles, each by one way around it.
-fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], reports: &mut Reports) {
+fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], diagnostics: &mut Diagnostics) {
     let mut told: BTreeSet<usize> = order.iter().copied().collect();
     for start in 0..modules.len() {
         if told.contains(&start) {
             continue;
         }
-        if reports.is_full() {
+        if diagnostics.is_full() {
             return;
         }
-        let Some(cycle) = way_around(start, modules) else {
+        let Some(cycle) = shortest_cycle(start, modules) else {
             continue;
         };
         told.extend(&cycle);
@@ -213,7 +216,7 @@ fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], repor
             .given()
             .map_or(raw.modules[start].name.at, |inputs| inputs.at);
         let message = format!("modules wait for each other in a cycle: {}", way.join(" -> "));
-        reports.add(
+        diagnostics.add(
             at,
             message,
             Some("frames go one way: leave one of these inputs out".to_owned()),
@@ -222,7 +225,7 @@ fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], repor
 }
 
 /// The shortest way from a module downstream back to itself, beginning with it.
-fn way_around(start: usize, modules: &[Vec<Vertex>]) -> Option<Vec<usize>> {
+fn shortest_cycle(start: usize, modules: &[Vec<Vertex>]) -> Option<Vec<usize>> {
     let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
     let mut ahead = VecDeque::from([start]);
     while let Some(module) = ahead.pop_front() {

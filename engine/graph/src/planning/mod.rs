@@ -1,66 +1,66 @@
 //! Planning problems as TOML: classes of devices, models with their block profiles, and what counts. Every problem of a
 //! file is told at once; what is read is a [`Problem`](weir_planner::Problem), which the planner checks once more.
 
-mod written;
+mod plan_file;
 
 use std::path::{Path, PathBuf};
 
+use weir_config::{
+    Content, Diagnostics, Entry, Environment, Field, Fields, Node, absolute, report_missing, spelling,
+};
 use weir_planner::{Blocks, Class, Objective, Problem, Scheme, ServedModel};
 
-pub use written::{read as read_plan, text as plan_text};
+pub use plan_file::{read as read_plan, text as plan_text};
 
-use crate::Problems;
-use crate::document::{Content, Entry, Node};
-use crate::fields::{Field, Fields};
-use crate::problem::Reports;
-use crate::settings::{absolute, missing};
-use crate::spelling;
-use crate::variables::Environment;
+use weir_config::ConfigError;
 
 /// The most devices of a class, and the most devices a server.
-const COUNT_MAX: u32 = 1_000_000;
+const MAX_COUNT: u32 = 1_000_000;
 
 /// Reads the planning problem at `path`; `environment` gives the variables that its texts name.
 ///
 /// # Errors
-/// All [`Problems`] at once, each with its file, line and hint.
-pub fn load(path: &Path, environment: Environment<'_>) -> Result<Problem, Problems> {
-    load_noting(path, environment).map(|(problem, _)| problem)
+/// All [`ConfigError`] at once, each with its file, line and hint.
+pub fn load(path: &Path, environment: Environment<'_>) -> Result<Problem, ConfigError> {
+    load_with_files(path, environment).map(|(problem, _)| problem)
 }
 
 /// As [`load`], with every file that was read.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_noting(path: &Path, environment: Environment<'_>) -> Result<(Problem, Vec<PathBuf>), Problems> {
-    let text = crate::read_text(path).map_err(|reason| {
+pub fn load_with_files(
+    path: &Path,
+    environment: Environment<'_>,
+) -> Result<(Problem, Vec<PathBuf>), ConfigError> {
+    let text = weir_config::read_text(path).map_err(|reason| {
         let hint = Some("give the path of a planning problem, a TOML file".to_owned());
-        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+        ConfigError::for_file(path, format!("cannot be read: {reason}"), hint)
     })?;
-    let mut reports = Reports::new(path, &text);
-    let document = crate::reading::parse(&text, environment, &mut reports);
+    let mut diagnostics = Diagnostics::new(path, &text);
+    let document = weir_config::parse(&text, environment, &mut diagnostics);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let problem = read(&document, folder, &mut reports);
-    let files = reports.files();
-    reports.finish()?;
+    let problem = read(&document, folder, &mut diagnostics);
+    let files = diagnostics.files();
+    diagnostics.finish()?;
     let problem = problem.map(|problem| (problem, files));
-    problem.ok_or_else(|| Problems::of_file(path, "cannot be made into a planning problem", None))
+    problem.ok_or_else(|| ConfigError::for_file(path, "cannot be made into a planning problem", None))
 }
 
-fn read(document: &[Entry], folder: &Path, reports: &mut Reports) -> Option<Problem> {
+fn read(document: &[Entry], folder: &Path, diagnostics: &mut Diagnostics) -> Option<Problem> {
     let (mut classes, mut models, mut plan) = (Vec::new(), Vec::new(), None);
     for entry in document {
         match entry.name.as_str() {
-            "cluster" => classes = each(entry, "class", reports, &mut class),
+            "cluster" => classes = each(entry, "class", diagnostics, &mut class),
             "models" => {
-                models = each(entry, "model", reports, &mut |name, fields, reports| {
-                    model(name, fields, folder, reports)
+                models = each(entry, "model", diagnostics, &mut |name, fields, diagnostics| {
+                    model(name, fields, folder, diagnostics)
                 });
             }
-            "plan" => plan = Fields::open("[plan]".to_owned(), entry, reports),
+            "plan" => plan = Fields::open("[plan]".to_owned(), entry, diagnostics),
             other => {
                 let hint = spelling::hint(other, "tables", ["cluster", "models", "plan"]);
-                reports.add(entry.at, format!("there is no table [{other}]"), hint);
+                diagnostics.add(entry.at, format!("there is no table [{other}]"), hint);
             }
         }
     }
@@ -69,14 +69,14 @@ fn read(document: &[Entry], folder: &Path, reports: &mut Reports) -> Option<Prob
         ("models", "[models.detector] with slo and profile"),
     ] {
         if !document.iter().any(|entry| entry.name == table) {
-            reports.add_whole(
+            diagnostics.add_if_parsed(
                 0,
                 format!("there is no table [{table}.NAME]"),
                 Some(format!("add {example}")),
             );
         }
     }
-    let choice = Choice::read(plan, reports)?;
+    let choice = PlanSettings::read(plan, diagnostics)?;
     Some(Problem {
         classes,
         models,
@@ -92,11 +92,11 @@ fn read(document: &[Entry], folder: &Path, reports: &mut Reports) -> Option<Prob
 fn each<T>(
     entry: &Entry,
     kind: &str,
-    reports: &mut Reports,
-    read: &mut dyn FnMut(&str, &mut Fields<'_>, &mut Reports) -> Option<T>,
+    diagnostics: &mut Diagnostics,
+    read: &mut dyn FnMut(&str, &mut Fields<'_>, &mut Diagnostics) -> Option<T>,
 ) -> Vec<T> {
     let Content::Table(entries) = &entry.node.content else {
-        reports.add(
+        diagnostics.add(
             entry.at,
             format!("[{}] must hold a table for each {kind}", entry.name),
             None,
@@ -105,42 +105,42 @@ fn each<T>(
     };
     let mut all = Vec::new();
     for entry in entries {
-        if let Some(mut fields) = Fields::open(format!("{kind} \"{}\"", entry.name), entry, reports) {
-            all.extend(read(&entry.name, &mut fields, reports));
+        if let Some(mut fields) = Fields::open(format!("{kind} \"{}\"", entry.name), entry, diagnostics) {
+            all.extend(read(&entry.name, &mut fields, diagnostics));
         }
     }
     all
 }
 
-fn class(name: &str, fields: &mut Fields<'_>, reports: &mut Reports) -> Option<Class> {
-    fields.expect(&["count", "per_server", "bandwidth", "cost"], false, reports);
-    let count = fields.read("count", reports, |node| match node.content {
-        Content::Whole(whole) if (0..=i64::from(COUNT_MAX)).contains(&whole) => Ok(whole as u32),
-        _ => Err(format!("a whole number from 0 to {COUNT_MAX}")),
+fn class(name: &str, fields: &mut Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Class> {
+    fields.expect(&["count", "per_server", "bandwidth", "cost"], false, diagnostics);
+    let count = fields.read("count", diagnostics, |node| match node.content {
+        Content::Integer(whole) if (0..=i64::from(MAX_COUNT)).contains(&whole) => Ok(whole as u32),
+        _ => Err(format!("a whole number from 0 to {MAX_COUNT}")),
     });
-    let per_server = fields.count("per_server", COUNT_MAX, reports);
-    let bandwidth = fields
-        .text("bandwidth", reports)
-        .and_then(|spot| match crate::rate::bits(&spot.value) {
+    let per_server = fields.count("per_server", MAX_COUNT, diagnostics);
+    let bandwidth = fields.text("bandwidth", diagnostics).and_then(|spanned| {
+        match weir_config::parse_bandwidth_bps(&spanned.value) {
             Some(bps) => Some(bps),
             None => {
                 let hint = Some("write a number with a unit, such as \"10Gbps\" or \"250Mbps\"".to_owned());
-                reports.add(
-                    spot.at,
-                    format!("`bandwidth`: \"{}\" is no bandwidth", spot.value),
+                diagnostics.add(
+                    spanned.at,
+                    format!("`bandwidth`: \"{}\" is no bandwidth", spanned.value),
                     hint,
                 );
                 None
             }
-        });
-    let cost = number(fields, "cost", 0.0..=f64::MAX, 1.0, reports);
-    needs(fields, "count", &count, "how many devices there are", reports);
+        }
+    });
+    let cost = number(fields, "cost", 0.0..=f64::MAX, 1.0, diagnostics);
+    needs(fields, "count", &count, "how many devices there are", diagnostics);
     needs(
         fields,
         "bandwidth",
         &bandwidth,
         "what a server's link carries, such as \"10Gbps\"",
-        reports,
+        diagnostics,
     );
     Some(Class {
         name: name.to_owned(),
@@ -151,28 +151,33 @@ fn class(name: &str, fields: &mut Fields<'_>, reports: &mut Reports) -> Option<C
     })
 }
 
-fn model(name: &str, fields: &mut Fields<'_>, folder: &Path, reports: &mut Reports) -> Option<ServedModel> {
-    fields.expect(&["slo", "weight", "profile"], false, reports);
-    let slo = fields.span("slo", reports);
-    let weight = fields.positive("weight", reports);
+fn model(
+    name: &str,
+    fields: &mut Fields<'_>,
+    folder: &Path,
+    diagnostics: &mut Diagnostics,
+) -> Option<ServedModel> {
+    fields.expect(&["slo", "weight", "profile"], false, diagnostics);
+    let slo = fields.span("slo", diagnostics);
+    let weight = fields.positive("weight", diagnostics);
     needs(
         fields,
         "slo",
         &slo,
         "a latency objective, such as \"100ms\"",
-        reports,
+        diagnostics,
     );
-    let profile = fields.text("profile", reports);
+    let profile = fields.text("profile", diagnostics);
     needs(
         fields,
         "profile",
         &profile,
         "the path of a file with the times of its blocks",
-        reports,
+        diagnostics,
     );
     let blocks = profile
         .given()
-        .and_then(|spot| blocks(&spot.value, spot.at, folder, reports));
+        .and_then(|spanned| blocks(&spanned.value, spanned.at, folder, diagnostics));
     Some(ServedModel {
         name: name.to_owned(),
         slo: slo.into_value()?,
@@ -182,43 +187,43 @@ fn model(name: &str, fields: &mut Fields<'_>, folder: &Path, reports: &mut Repor
 }
 
 /// A profile of blocks, which is a file of its own.
-fn blocks(name: &str, at: usize, folder: &Path, reports: &mut Reports) -> Option<Blocks> {
+fn blocks(name: &str, at: usize, folder: &Path, diagnostics: &mut Diagnostics) -> Option<Blocks> {
     let path = absolute(folder, name);
     if !path.exists() {
-        missing(
+        report_missing(
             &format!("`profile`: there is no file \"{name}\""),
             &path,
             at,
-            reports,
+            diagnostics,
         );
         return None;
     }
-    let text = match crate::read_text(&path) {
+    let text = match weir_config::read_text(&path) {
         Ok(text) => text,
         Err(reason) => {
-            reports.add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);
+            diagnostics.add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);
             return None;
         }
     };
-    reports.note_file(&path);
+    diagnostics.record_file(&path);
     match toml::from_str(&text) {
         Ok(blocks) => Some(blocks),
         Err(error) => {
-            let mut inner = Reports::new(&path, &text);
+            let mut inner = Diagnostics::new(&path, &text);
             let hint = Some(
                 "a profile of blocks has model, boundary_bytes and [[times]] with class, shares, batch, us",
             );
             let at = error.span().map_or(0, |span| span.start);
             inner.add(at, error.message().to_owned(), hint.map(str::to_owned));
-            reports.absorb(inner);
+            diagnostics.absorb(inner);
             None
         }
     }
 }
 
-fn needs<T>(fields: &Fields<'_>, name: &str, field: &Field<T>, what: &str, reports: &mut Reports) {
+fn needs<T>(fields: &Fields<'_>, name: &str, field: &Field<T>, what: &str, diagnostics: &mut Diagnostics) {
     if field.is_absent() {
-        reports.add_whole(
+        diagnostics.add_if_parsed(
             fields.at,
             format!("{} has no `{name}`", fields.owner),
             Some(format!("give {what}")),
@@ -231,11 +236,11 @@ fn number(
     name: &str,
     range: std::ops::RangeInclusive<f64>,
     default: f64,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> f64 {
-    let field = fields.read(name, reports, |node: &Node| match node.content {
-        Content::Number(number) if range.contains(&number) => Ok(number),
-        Content::Whole(whole) if range.contains(&(whole as f64)) => Ok(whole as f64),
+    let field = fields.read(name, diagnostics, |node: &Node| match node.content {
+        Content::Float(number) if range.contains(&number) => Ok(number),
+        Content::Integer(whole) if range.contains(&(whole as f64)) => Ok(whole as f64),
         _ if *range.end() == f64::MAX => Err("a number that is not below 0".to_owned()),
         _ => Err(format!("a number from {} to {}", range.start(), range.end())),
     });
@@ -243,7 +248,7 @@ fn number(
 }
 
 /// The table `[plan]`.
-struct Choice {
+struct PlanSettings {
     objective: Objective,
     scheme: Scheme,
     margin: f64,
@@ -251,8 +256,8 @@ struct Choice {
     gap: f64,
 }
 
-impl Choice {
-    fn read(fields: Option<Fields<'_>>, reports: &mut Reports) -> Option<Self> {
+impl PlanSettings {
+    fn read(fields: Option<Fields<'_>>, diagnostics: &mut Diagnostics) -> Option<Self> {
         let default = Self {
             objective: Objective::Throughput,
             scheme: Scheme::Pooled { partitions: 2 },
@@ -274,31 +279,34 @@ impl Choice {
                 "gap",
             ],
             false,
-            reports,
+            diagnostics,
         );
-        let partitions = fields.count("partitions", 3, reports).into_value().unwrap_or(2);
+        let partitions = fields
+            .count("partitions", 3, diagnostics)
+            .into_value()
+            .unwrap_or(2);
         let schemes = [
             ("pooled", Scheme::Pooled { partitions }),
             ("np", Scheme::Np),
             ("dart-r", Scheme::DartR),
         ];
         let scheme = fields
-            .word("scheme", &schemes, reports)
+            .word("scheme", &schemes, diagnostics)
             .into_value()
             .unwrap_or(schemes[0].1);
         let goals = [("throughput", false), ("cost", true)];
         let by_cost = fields
-            .word("objective", &goals, reports)
+            .word("objective", &goals, diagnostics)
             .into_value()
             .unwrap_or(false);
-        let rate = fields.positive("rate", reports);
+        let rate = fields.positive("rate", diagnostics);
         if by_cost && rate.is_absent() {
             let hint = Some("give the items a second over weight that every model must reach".to_owned());
-            reports.add_whole(fields.at, "objective \"cost\" needs `rate`", hint);
+            diagnostics.add_if_parsed(fields.at, "objective \"cost\" needs `rate`", hint);
         }
-        if let (false, Some(spot)) = (by_cost, rate.given()) {
-            reports.add(
-                spot.at,
+        if let (false, Some(spanned)) = (by_cost, rate.given()) {
+            diagnostics.add(
+                spanned.at,
                 "`rate` is for objective \"cost\" alone",
                 Some("add objective = \"cost\"".to_owned()),
             );
@@ -310,9 +318,9 @@ impl Choice {
         Some(Self {
             objective,
             scheme,
-            margin: number(&fields, "margin", 0.0..=0.99, default.margin, reports),
-            building: number(&fields, "building", 0.0..=f64::MAX, default.building, reports),
-            gap: number(&fields, "gap", 0.0..=0.5, default.gap, reports),
+            margin: number(&fields, "margin", 0.0..=0.99, default.margin, diagnostics),
+            building: number(&fields, "building", 0.0..=f64::MAX, default.building, diagnostics),
+            gap: number(&fields, "gap", 0.0..=0.5, default.gap, diagnostics),
         })
     }
 }

@@ -1,23 +1,22 @@
 //! Emulated streams of a graph: their keys, and the files of their traces, which are read whole once to check them.
 
+use weir_config::{Diagnostic, Spanned, absolute, report_missing};
+
 use super::Context;
-use crate::Sources;
-use crate::emulated::{self, EmulatedStream, Load};
-use crate::fields::Spot;
-use crate::problem::Problem;
-use crate::settings::{absolute, missing};
+use crate::emulated::{self, EmulatedLoad, EmulatedStream};
+use crate::sources::Sources;
 use crate::trace::{Trace, TraceError};
 
 /// The URI with an absolute file; `None`, reported, where it cannot be used.
-pub(super) fn read(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
+pub(super) fn read(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
     let stream = match EmulatedStream::parse(&uri.value) {
         Ok(stream) => stream,
         Err(bad) => {
-            context.reports.add(uri.at, bad.message, bad.hint);
+            context.diagnostics.add(uri.at, bad.message, bad.hint);
             return None;
         }
     };
-    let Load::Trace { file, rate } = stream.load else {
+    let EmulatedLoad::Trace { file, rate } = stream.load else {
         return Some(uri.value.clone());
     };
     let name = file.to_str()?;
@@ -28,10 +27,10 @@ pub(super) fn read(uri: &Spot<String>, context: &mut Context<'_>) -> Option<Stri
     }
     if !path.exists() {
         let message = format!("`uri`: there is no trace \"{name}\"");
-        missing(&message, &path, uri.at, context.reports);
+        report_missing(&message, &path, uri.at, context.diagnostics);
         return None;
     }
-    context.reports.note_file(&path);
+    context.diagnostics.record_file(&path);
     let trace = Trace::read(&path);
     let checked = trace.and_then(|trace| rate.map_or(Ok(trace.clone()), |rate| trace.scale_to(rate)));
     match checked {
@@ -42,7 +41,7 @@ pub(super) fn read(uri: &Spot<String>, context: &mut Context<'_>) -> Option<Stri
             message,
             hint,
         }) => {
-            context.reports.adopt(Problem {
+            context.diagnostics.adopt(Diagnostic {
                 file: path,
                 line,
                 column: None,
@@ -53,7 +52,7 @@ pub(super) fn read(uri: &Spot<String>, context: &mut Context<'_>) -> Option<Stri
         }
         Err(error) => {
             let hint = Some("a trace is a CSV file with the header t_s,rate_rps".to_owned());
-            context.reports.add(uri.at, format!("`uri`: {error}"), hint);
+            context.diagnostics.add(uri.at, format!("`uri`: {error}"), hint);
             None
         }
     }

@@ -3,26 +3,21 @@
 
 mod emulated;
 mod model;
-pub(crate) mod profile;
 mod section;
 mod worker;
 
 use std::path::Path;
 
+use weir_config::{Content, Diagnostics, Entry, Environment, Field, Fields, Spanned, spelling};
 use weir_flow::Catalog;
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::Sources;
-use crate::document::{Content, Entry};
-use crate::fields::{Field, Fields, Spot};
 use crate::graph::{SourceMode, WhenSlow, WorkerNode};
 use crate::policy;
-use crate::problem::Reports;
-use crate::spelling;
-use crate::variables::Environment;
+use crate::sources::Sources;
 
-pub(crate) use model::{RawModel, Speech};
+pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
 
 /// What reading needs beside the text.
@@ -32,25 +27,25 @@ pub(crate) struct Context<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) environment: Environment<'a>,
     pub(crate) sources: Sources,
-    pub(crate) reports: &'a mut Reports,
+    pub(crate) diagnostics: &'a mut Diagnostics,
 }
 
 /// All tables, each kind in the order of the text.
 #[derive(Default)]
 pub(crate) struct RawGraph {
     pub(crate) name: Option<String>,
-    pub(crate) slo: Option<Spot<Span>>,
+    pub(crate) slo: Option<Spanned<Span>>,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<RawSource>,
     pub(crate) devices: Vec<RawDevice>,
-    pub(crate) workers: Vec<(Spot<String>, WorkerNode)>,
+    pub(crate) workers: Vec<(Spanned<String>, WorkerNode)>,
     pub(crate) models: Vec<RawModel>,
     pub(crate) modules: Vec<RawModule>,
     pub(crate) sinks: Vec<RawSink>,
 }
 
 pub(crate) struct RawSource {
-    pub(crate) name: Spot<String>,
+    pub(crate) name: Spanned<String>,
     pub(crate) uri: Option<String>,
     /// As given.
     pub(crate) mode: Option<SourceMode>,
@@ -60,17 +55,17 @@ pub(crate) struct RawSource {
 }
 
 pub(crate) struct RawDevice {
-    pub(crate) name: Spot<String>,
+    pub(crate) name: Spanned<String>,
     pub(crate) slots: Option<u32>,
 }
 
 pub(crate) struct RawModule {
-    pub(crate) name: Spot<String>,
+    pub(crate) name: Spanned<String>,
     /// As the catalog has it, where it does.
     pub(crate) operator: Field<String>,
     pub(crate) model: Field<String>,
-    pub(crate) inputs: Field<Vec<Spot<String>>>,
-    pub(crate) regions: Field<Vec<Spot<String>>>,
+    pub(crate) inputs: Field<Vec<Spanned<String>>>,
+    pub(crate) regions: Field<Vec<Spanned<String>>>,
     pub(crate) weight: f64,
     /// Where the classes that it keeps stand.
     pub(crate) labels_at: Option<usize>,
@@ -80,12 +75,12 @@ pub(crate) struct RawModule {
 }
 
 pub(crate) struct RawSink {
-    pub(crate) name: Spot<String>,
+    pub(crate) name: Spanned<String>,
     pub(crate) kind: Field<String>,
-    pub(crate) inputs: Field<Vec<Spot<String>>>,
+    pub(crate) inputs: Field<Vec<Spanned<String>>>,
     pub(crate) when_slow: WhenSlow,
     /// Where its file stands, with its place.
-    pub(crate) path: Option<Spot<String>>,
+    pub(crate) path: Option<Spanned<String>>,
     pub(crate) settings: weir_flow::Settings,
 }
 
@@ -110,18 +105,18 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
         .filter(|section| !once(section))
         .collect();
     for entry in document {
-        if context.reports.is_full() {
+        if context.diagnostics.is_full() {
             break;
         }
-        let Some(section) = known_section(entry, &free, context.reports) else {
+        let Some(section) = known_section(entry, &free, context.diagnostics) else {
             continue;
         };
         match section {
             "app" => {
                 app = true;
-                read_app(entry, &mut graph, context.reports);
+                read_app(entry, &mut graph, context.diagnostics);
             }
-            "policy" => graph.policy = policy::read(entry, context.reports),
+            "policy" => graph.policy = policy::read(entry, context.diagnostics),
             "sources" => graph
                 .sources
                 .extend(each(entry, section, context, section::source)),
@@ -139,14 +134,18 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     if !app {
         let hint = Some("begin with [app] and slo = \"400ms\"".to_owned());
         context
-            .reports
-            .add_whole(0, "there is no [app] with the latency objective", hint);
+            .diagnostics
+            .add_if_parsed(0, "there is no [app] with the latency objective", hint);
     }
     graph
 }
 
 /// The section that an entry is or is probably meant to be.
-fn known_section(entry: &Entry, free: &[&'static str], reports: &mut Reports) -> Option<&'static str> {
+fn known_section(
+    entry: &Entry,
+    free: &[&'static str],
+    diagnostics: &mut Diagnostics,
+) -> Option<&'static str> {
     if let Some(section) = SECTIONS.iter().find(|section| **section == entry.name) {
         return Some(section);
     }
@@ -158,20 +157,20 @@ fn known_section(entry: &Entry, free: &[&'static str], reports: &mut Reports) ->
     } else {
         "key outside a section"
     };
-    reports.add(entry.at, format!("there is no {what} \"{}\"", entry.name), hint);
+    diagnostics.add(entry.at, format!("there is no {what} \"{}\"", entry.name), hint);
     meant
 }
 
-fn read_app(entry: &Entry, graph: &mut RawGraph, reports: &mut Reports) {
-    let Some(mut fields) = Fields::open("[app]".to_owned(), entry, reports) else {
+fn read_app(entry: &Entry, graph: &mut RawGraph, diagnostics: &mut Diagnostics) {
+    let Some(mut fields) = Fields::open("[app]".to_owned(), entry, diagnostics) else {
         return;
     };
-    fields.expect(&["name", "slo"], false, reports);
-    graph.name = fields.text("name", reports).into_value();
-    let slo = fields.span("slo", reports);
+    fields.expect(&["name", "slo"], false, diagnostics);
+    graph.name = fields.text("name", diagnostics).into_value();
+    let slo = fields.span("slo", diagnostics);
     if slo.is_absent() {
         let hint = Some("the latency objective of every frame: slo = \"400ms\"".to_owned());
-        reports.add_whole(fields.at, "[app] has no `slo`", hint);
+        diagnostics.add_if_parsed(fields.at, "[app] has no `slo`", hint);
     }
     graph.slo = slo.given().cloned();
 }
@@ -181,7 +180,7 @@ fn each<T>(
     entry: &Entry,
     section: &str,
     context: &mut Context<'_>,
-    read: fn(Spot<String>, &Entry, &mut Context<'_>) -> Option<T>,
+    read: fn(Spanned<String>, &Entry, &mut Context<'_>) -> Option<T>,
 ) -> Vec<T> {
     let Content::Table(entries) = &entry.node.content else {
         if !matches!(entry.node.content, Content::Broken) {
@@ -190,7 +189,7 @@ fn each<T>(
                 "[{section}] must hold named tables, not {}",
                 entry.node.content.kind()
             );
-            context.reports.add(entry.at, message, hint);
+            context.diagnostics.add(entry.at, message, hint);
         }
         return Vec::new();
     };
@@ -202,11 +201,11 @@ fn each<T>(
     if let Some(entry) = entries.get(most) {
         let message = format!("[{section}] holds {} tables; {most} are the most", entries.len());
         let hint = Some("make several graphs of it".to_owned());
-        context.reports.add_whole(entry.at, message, hint);
+        context.diagnostics.add_if_parsed(entry.at, message, hint);
     }
     let mut out = Vec::new();
     for entry in entries.iter().take(most) {
-        if context.reports.is_full() {
+        if context.diagnostics.is_full() {
             break;
         }
         if !matches!(entry.node.content, Content::Table(_)) {
@@ -217,13 +216,13 @@ fn each<T>(
                     entry.name,
                     entry.node.content.kind()
                 );
-                context.reports.add(entry.at, message, hint);
+                context.diagnostics.add(entry.at, message, hint);
             }
             continue;
         }
-        let name = Spot::new(entry.name.clone(), entry.at);
+        let name = Spanned::new(entry.name.clone(), entry.at);
         if section != "devices" {
-            check_name(&name, context.reports);
+            check_name(&name, context.diagnostics);
         }
         out.extend(read(name, entry, context));
     }
@@ -231,11 +230,11 @@ fn each<T>(
 }
 
 /// Names stand in events, metrics and reports: they are kept plain.
-fn check_name(name: &Spot<String>, reports: &mut Reports) {
+fn check_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.value.is_empty() || !name.value.chars().all(plain) {
         let hint = Some("letters, digits, \"-\", \"_\" and \".\" make a name".to_owned());
-        reports.add(
+        diagnostics.add(
             name.at,
             format!("\"{}\" cannot be a name", name.value.escape_debug()),
             hint,

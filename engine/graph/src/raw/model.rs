@@ -2,57 +2,55 @@
 
 use std::path::PathBuf;
 
+use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, report_missing, spelling};
 use weir_flow::{HeadSpec, Settings, Value, ZooHint};
 use weir_types::Span;
 
+use super::Context;
 use super::section::{adopted, expect, known};
-use super::{Context, profile};
-use crate::document::{Content, Entry};
-use crate::fields::{Field, Fields, Spot};
 use crate::graph::ModelOrigin;
-use crate::settings::{self, absolute, missing};
-use crate::spelling;
+use crate::settings;
 
 /// Batches beyond this are not useful on any device, and their items are held in memory.
-const LARGEST_BATCH: u32 = 4_096;
+const MAX_BATCH: u32 = 4_096;
 
-/// What a model is known to say of its objects.
+/// The head by which a model's outputs are decoded.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Speech {
-    /// Not known: it is emulated, or it was reported.
+pub(crate) enum HeadName {
+    /// Not known: the model is emulated, or a problem was reported.
     Unknown,
-    /// By its head.
-    Head(String),
+    /// Its name in the catalog.
+    Known(String),
 }
 
 pub(crate) struct RawModel {
-    pub(crate) name: Spot<String>,
+    pub(crate) name: Spanned<String>,
     pub(crate) origin: Option<ModelOrigin>,
-    pub(crate) speech: Speech,
+    pub(crate) head: HeadName,
     /// Classes of its objects; `None` where they are not known.
     pub(crate) classes: Option<Vec<String>>,
     pub(crate) device: Field<String>,
     pub(crate) batch: Vec<u32>,
-    pub(crate) workers: Option<Spot<u32>>,
+    pub(crate) workers: Option<Spanned<u32>>,
     pub(crate) profile: Vec<(u32, Span)>,
     /// The plan by which it is spread over partition workers.
-    pub(crate) plan: Option<Spot<PathBuf>>,
+    pub(crate) plan: Option<Spanned<PathBuf>>,
     pub(crate) settings: Settings,
 }
 
 const MODEL_KEYS: &[&str] = &["model", "head", "device", "batch", "workers", "profile", "plan"];
 
-pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
-    let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.reports)?;
+pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
+    let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.diagnostics)?;
     let catalog = context.catalog;
     let heads = || catalog.heads.iter().map(|head| head.name);
     let emulated = fields
-        .glimpse("device")
+        .peek("device")
         .is_some_and(|device| device.value.starts_with("emulated:"));
     let hint = fields
-        .glimpse("model")
+        .peek("model")
         .and_then(|model| zoo_hint(model.value, context));
-    let named = fields.glimpse("head").map(|head| head.value);
+    let named = fields.peek("head").map(|head| head.value);
     let meant = named
         .or(hint.map(|hint| hint.head.as_str()))
         .and_then(|name| adopted(name, heads()));
@@ -68,20 +66,20 @@ pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>)
     );
 
     let origin = origin(&fields, emulated, context);
-    let head = fields.text("head", context.reports);
-    if let Some(spot) = head.given() {
-        known(spot, "head", heads(), context);
+    let head = fields.text("head", context.diagnostics);
+    if let Some(spanned) = head.given() {
+        known(spanned, "head", heads(), context);
     } else if head.is_absent()
         && hint.is_none()
         && !emulated
-        && !fields.text("model", context.reports).is_absent()
+        && !fields.text("model", context.diagnostics).is_absent()
     {
         let hint = spelling::list("heads", heads());
         context
-            .reports
-            .add_whole(fields.at, format!("{} has no `head`", fields.owner), hint);
+            .diagnostics
+            .add_if_parsed(fields.at, format!("{} has no `head`", fields.owner), hint);
     }
-    let read = settings::read(&fields, keys, context.folder, context.reports);
+    let read = settings::read(&fields, keys, context.folder, context.diagnostics);
     let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
     if fields.entry("labels").is_some() || fields.entry("labels_file").is_some() {
         // Groups name classes: where those get other names, the groups that are known of the model are none of them.
@@ -96,13 +94,13 @@ pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>)
         .and_then(|spec| classes(spec, &settings));
     Some(RawModel {
         origin,
-        speech: spec
+        head: spec
             .filter(|_| !emulated || has_head)
-            .map_or(Speech::Unknown, |spec| Speech::Head(spec.name.to_owned())),
+            .map_or(HeadName::Unknown, |spec| HeadName::Known(spec.name.to_owned())),
         classes,
-        device: fields.text("device", context.reports),
+        device: fields.text("device", context.diagnostics),
         workers: fields
-            .count("workers", u32::MAX, context.reports)
+            .count("workers", u32::MAX, context.diagnostics)
             .given()
             .filter(|_| plan.is_none())
             .cloned(),
@@ -115,23 +113,23 @@ pub(super) fn read(name: Spot<String>, entry: &Entry, context: &mut Context<'_>)
 }
 
 /// The plan's file, made absolute.
-fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spot<PathBuf>> {
-    let spot = fields.text("plan", context.reports).given().cloned()?;
-    let path = absolute(context.folder, &spot.value);
+fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spanned<PathBuf>> {
+    let spanned = fields.text("plan", context.diagnostics).given().cloned()?;
+    let path = absolute(context.folder, &spanned.value);
     if !path.is_file() {
-        let message = format!("`plan`: there is no file \"{}\"", spot.value);
-        missing(&message, &path, spot.at, context.reports);
+        let message = format!("`plan`: there is no file \"{}\"", spanned.value);
+        report_missing(&message, &path, spanned.at, context.diagnostics);
         return None;
     }
     for key in ["workers", "profile"] {
         if let Some(entry) = fields.entry(key) {
             let hint = Some("leave it out".to_owned());
             let message = format!("{} has a plan, which says what `{key}` would", fields.owner);
-            context.reports.add(entry.at, message, hint);
+            context.diagnostics.add(entry.at, message, hint);
         }
     }
-    context.reports.note_file(&path);
-    Some(Spot::new(path, spot.at))
+    context.diagnostics.record_file(&path);
+    Some(Spanned::new(path, spanned.at))
 }
 
 fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ZooHint> {
@@ -145,24 +143,26 @@ fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ZooHint> {
 }
 
 fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<ModelOrigin> {
-    let field = fields.text("model", context.reports);
-    let Field::Given(spot) = field else {
+    let field = fields.text("model", context.diagnostics);
+    let Field::Given(spanned) = field else {
         if field.is_absent() && emulated {
             return Some(ModelOrigin::Emulated);
         }
         if field.is_absent() {
             let hint =
                 "a path, \"zoo:NAME\" or \"embedded:NAME\"; only emulated devices need none".to_owned();
-            context
-                .reports
-                .add_whole(fields.at, format!("{} has no `model`", fields.owner), Some(hint));
+            context.diagnostics.add_if_parsed(
+                fields.at,
+                format!("{} has no `model`", fields.owner),
+                Some(hint),
+            );
         }
         return None;
     };
     let catalog = context.catalog;
-    if let Some(name) = spot.value.strip_prefix("zoo:") {
+    if let Some(name) = spanned.value.strip_prefix("zoo:") {
         if !catalog.zoo.is_empty() {
-            let name = Spot::new(name.to_owned(), spot.at);
+            let name = Spanned::new(name.to_owned(), spanned.at);
             known(
                 &name,
                 "zoo model",
@@ -172,9 +172,9 @@ fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Opt
         }
         return Some(ModelOrigin::Zoo(name.to_owned()));
     }
-    if let Some(name) = spot.value.strip_prefix("embedded:") {
+    if let Some(name) = spanned.value.strip_prefix("embedded:") {
         if !catalog.embedded.is_empty() {
-            let name = Spot::new(name.to_owned(), spot.at);
+            let name = Spanned::new(name.to_owned(), spanned.at);
             known(
                 &name,
                 "embedded model",
@@ -184,43 +184,45 @@ fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Opt
         }
         return Some(ModelOrigin::Embedded(name.to_owned()));
     }
-    let path = absolute(context.folder, &spot.value);
+    let path = absolute(context.folder, &spanned.value);
     if path.is_dir() {
-        context
-            .reports
-            .add(spot.at, format!("`model`: \"{}\" is a folder", spot.value), None);
+        context.diagnostics.add(
+            spanned.at,
+            format!("`model`: \"{}\" is a folder", spanned.value),
+            None,
+        );
     } else if !path.exists() {
-        let message = format!("`model`: there is no file \"{}\"", spot.value);
-        missing(&message, &path, spot.at, context.reports);
+        let message = format!("`model`: there is no file \"{}\"", spanned.value);
+        report_missing(&message, &path, spanned.at, context.diagnostics);
     }
-    context.reports.note_file(&path);
+    context.diagnostics.record_file(&path);
     Some(ModelOrigin::File(path))
 }
 
 /// Batch sizes, ascending.
 fn batch(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<u32>> {
-    let field = fields.read("batch", context.reports, |node| match &node.content {
+    let field = fields.read("batch", context.diagnostics, |node| match &node.content {
         Content::List(list) => Ok(list),
         _ => Err("a list of batch sizes, such as [1, 2, 4]".to_owned()),
     });
-    field.and_then(|spot| {
-        let reports = &mut *context.reports;
-        let mut sizes: Vec<u32> = Vec::with_capacity(spot.value.len());
-        for node in spot.value {
+    field.and_then(|spanned| {
+        let diagnostics = &mut *context.diagnostics;
+        let mut sizes: Vec<u32> = Vec::with_capacity(spanned.value.len());
+        for node in spanned.value {
             let size = match node.content {
-                Content::Whole(whole) => u32::try_from(whole)
+                Content::Integer(whole) => u32::try_from(whole)
                     .ok()
-                    .filter(|size| (1..=LARGEST_BATCH).contains(size)),
+                    .filter(|size| (1..=MAX_BATCH).contains(size)),
                 _ => None,
             };
             let Some(size) = size else {
-                let message = format!("`batch` must hold whole numbers between 1 and {LARGEST_BATCH}");
-                reports.add(node.at, message, None);
+                let message = format!("`batch` must hold whole numbers between 1 and {MAX_BATCH}");
+                diagnostics.add(node.at, message, None);
                 return None;
             };
             if sizes.last().is_some_and(|last| *last >= size) {
                 let hint = Some("each size once, the smallest first".to_owned());
-                reports.add(
+                diagnostics.add(
                     node.at,
                     format!("`batch` must ascend, but {size} comes late"),
                     hint,
@@ -230,8 +232,8 @@ fn batch(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<u32>> {
             sizes.push(size);
         }
         if sizes.is_empty() {
-            reports.add(
-                spot.at,
+            diagnostics.add(
+                spanned.at,
                 "`batch` is empty",
                 Some("leave it out for [1]".to_owned()),
             );
@@ -254,12 +256,17 @@ fn profile(
                     .to_owned(),
             );
             context
-                .reports
-                .add_whole(fields.at, format!("{} has no `profile`", fields.owner), hint);
+                .diagnostics
+                .add_if_parsed(fields.at, format!("{} has no `profile`", fields.owner), hint);
         }
         return None;
     };
-    let profile = profile::read(&entry.node, context)?;
+    let profile = durations(
+        &entry.node,
+        context.folder,
+        context.environment,
+        context.diagnostics,
+    )?;
     let reach = profile.last().map_or(0, |(size, _)| *size);
     let largest = batch
         .given()
@@ -271,7 +278,7 @@ fn profile(
             "`profile` ends at batches of {reach}, but {} may run {largest}",
             fields.owner
         );
-        context.reports.add(entry.at, message, hint);
+        context.diagnostics.add(entry.at, message, hint);
     }
     Some(profile)
 }
@@ -281,7 +288,7 @@ fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
     match settings.0.get("labels_file").or_else(|| settings.0.get("labels")) {
         Some(Value::Texts(labels)) => Some(labels.clone()),
         Some(Value::Text(path)) => {
-            let labels = crate::read_text(path.as_ref()).ok()?;
+            let labels = weir_config::read_text(path.as_ref()).ok()?;
             Some(
                 labels
                     .lines()

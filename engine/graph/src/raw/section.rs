@@ -2,24 +2,27 @@
 
 use std::borrow::Cow;
 
+use weir_config::{Entry, Field, Fields, Spanned, absolute, report_missing, spelling};
 use weir_flow::{KeySpec, Value, mask_credentials};
 
 use super::{Context, RawDevice, RawModule, RawSink, RawSource, emulated};
-use crate::document::Entry;
 use crate::emulated::EmulatedStream;
-use crate::fields::{Field, Fields, Spot};
+use crate::graph::EMULATE;
 use crate::graph::{SourceMode, WhenSlow};
-use crate::settings::{self, absolute, missing};
-use crate::spelling;
-use crate::{EMULATE, Sources};
+use crate::settings;
+use crate::sources::Sources;
 
 /// No device has more slots than this; it bounds the threads of a run.
-const MOST_SLOTS: u32 = 1_024;
+const MAX_SLOTS: u32 = 1_024;
 
-pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
+pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
-    let mut fields = Fields::open(owner, entry, context.reports)?;
-    fields.expect(&["uri", "mode", "fps", "sample", "loop"], false, context.reports);
+    let mut fields = Fields::open(owner, entry, context.diagnostics)?;
+    fields.expect(
+        &["uri", "mode", "fps", "sample", "loop"],
+        false,
+        context.diagnostics,
+    );
     let uri = required(
         &fields,
         "uri",
@@ -28,13 +31,13 @@ pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_
     );
     let uri = uri.given().and_then(|uri| place(uri, context));
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
-    let reports = &mut *context.reports;
-    let sample = fields.frame_rate("sample", reports).given().cloned();
+    let diagnostics = &mut *context.diagnostics;
+    let sample = fields.frame_rate("sample", diagnostics).given().cloned();
     if let (Some(sample), Some(uri)) = (&sample, &uri)
         && uri.starts_with(EmulatedStream::SCHEME)
     {
         let hint = Some("set its `rate` instead: its frames cost nothing to leave out".to_owned());
-        reports.add(
+        diagnostics.add(
             sample.at,
             "`sample` is for recorded and live streams, not for emulated ones",
             hint,
@@ -42,16 +45,16 @@ pub(super) fn source(name: Spot<String>, entry: &Entry, context: &mut Context<'_
     }
     Some(RawSource {
         uri,
-        mode: fields.word("mode", &modes, reports).into_value(),
-        fps: fields.positive("fps", reports).into_value(),
+        mode: fields.word("mode", &modes, diagnostics).into_value(),
+        fps: fields.positive("fps", diagnostics).into_value(),
         sample: sample.map(|sample| sample.value),
-        repeat: fields.flag("loop", reports).into_value().unwrap_or(false),
+        repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
         name,
     })
 }
 
 /// A URI as sources take it: local paths absolute, and there where they are going to be read.
-fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
+fn place(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
     let (text, at) = (&uri.value, uri.at);
     if text.starts_with(EmulatedStream::SCHEME) {
         return emulated::read(uri, context);
@@ -62,7 +65,7 @@ fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
     if let Cow::Owned(shown) = mask_credentials(text) {
         let hint = Some("addresses have two slashes behind the colon: rtsp://camera/stream".to_owned());
         context
-            .reports
+            .diagnostics
             .add(at, format!("`uri`: \"{shown}\" is not an address"), hint);
         return None;
     }
@@ -70,31 +73,31 @@ fn place(uri: &Spot<String>, context: &mut Context<'_>) -> Option<String> {
     if path.exists() || context.sources == Sources::Replaced {
         return path.to_str().map(str::to_owned);
     }
-    missing(
+    report_missing(
         &format!("`uri`: there is no file or folder \"{text}\""),
         &path,
         at,
-        context.reports,
+        context.diagnostics,
     );
     None
 }
 
-pub(super) fn device(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawDevice> {
-    let mut fields = Fields::open(format!("device \"{}\"", name.value), entry, context.reports)?;
-    fields.expect(&["slots"], false, context.reports);
-    let slots = fields.count("slots", MOST_SLOTS, context.reports).into_value();
+pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawDevice> {
+    let mut fields = Fields::open(format!("device \"{}\"", name.value), entry, context.diagnostics)?;
+    fields.expect(&["slots"], false, context.diagnostics);
+    let slots = fields.count("slots", MAX_SLOTS, context.diagnostics).into_value();
     Some(RawDevice { name, slots })
 }
 
 /// Keys of a module beside those of its operator.
 pub const MODULE_KEYS: &[&str] = &["operator", "model", "inputs", "regions", "weight"];
 
-pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModule> {
+pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModule> {
     let owner = format!("module \"{}\"", name.value);
-    let mut fields = Fields::open(owner, entry, context.reports)?;
+    let mut fields = Fields::open(owner, entry, context.diagnostics)?;
     let catalog = context.catalog;
     let operators = || catalog.operators.iter().map(|operator| operator.name);
-    let glimpse = fields.glimpse("operator").map(|spot| spot.value);
+    let glimpse = fields.peek("operator").map(|spanned| spanned.value);
     let meant = glimpse.and_then(|name| adopted(name, operators().chain([EMULATE])));
     let spec = catalog
         .operators
@@ -103,18 +106,18 @@ pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_
     let keys = spec.map_or(&[][..], |spec| spec.keys);
     expect(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
     let operator = required(&fields, "operator", "what the module does", context);
-    let operator = operator.and_then(|spot| {
-        known(&spot, "operator", operators().chain([EMULATE]), context);
+    let operator = operator.and_then(|spanned| {
+        known(&spanned, "operator", operators().chain([EMULATE]), context);
         meant.map(str::to_owned)
     });
-    let settings = settings::read(&fields, keys, context.folder, context.reports).settings;
+    let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
     Some(RawModule {
         operator,
         model: required(&fields, "model", "the name of a [models] table", context),
         inputs: required_inputs(&fields, context),
-        regions: fields.texts("regions", context.reports),
+        regions: fields.texts("regions", context.diagnostics),
         weight: fields
-            .positive("weight", context.reports)
+            .positive("weight", context.diagnostics)
             .into_value()
             .unwrap_or(1.0),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
@@ -126,34 +129,34 @@ pub(super) fn module(name: Spot<String>, entry: &Entry, context: &mut Context<'_
 
 const SINK_KEYS: &[&str] = &["type", "inputs", "when_slow"];
 
-pub(super) fn sink(name: Spot<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSink> {
-    let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.reports)?;
+pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSink> {
+    let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.diagnostics)?;
     let catalog = context.catalog;
     let sinks = || catalog.sinks.iter().map(|sink| sink.name);
-    let glimpse = fields.glimpse("type").map(|spot| spot.value);
+    let glimpse = fields.peek("type").map(|spanned| spanned.value);
     let meant = glimpse.and_then(|name| adopted(name, sinks()));
     let spec = catalog.sinks.iter().find(|sink| Some(sink.name) == meant);
     let keys = spec.map_or(&[][..], |spec| spec.keys);
     expect(&mut fields, SINK_KEYS, keys, spec.is_none(), context);
     let kind = required(&fields, "type", "what becomes of the deliveries", context);
-    let kind = kind.and_then(|spot| {
-        known(&spot, "sink type", sinks(), context);
+    let kind = kind.and_then(|spanned| {
+        known(&spanned, "sink type", sinks(), context);
         meant.map(str::to_owned)
     });
-    let mut settings = settings::read(&fields, keys, context.folder, context.reports).settings;
+    let mut settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
     // A sink makes its file, so that it is a text to the catalog; "-" is the standard output.
     let path = match settings.0.get_mut("path") {
         Some(Value::Text(path)) if path != "-" => {
             *path = absolute(context.folder, path).to_string_lossy().into_owned();
             fields
                 .entry("path")
-                .map(|entry| Spot::new(path.clone(), entry.at))
+                .map(|entry| Spanned::new(path.clone(), entry.at))
         }
         _ => None,
     };
     let words = [("wait", WhenSlow::Wait), ("skip", WhenSlow::Skip)];
     let when_slow = fields
-        .word("when_slow", &words, context.reports)
+        .word("when_slow", &words, context.diagnostics)
         .into_value()
         .unwrap_or_default();
     let inputs = required_inputs(&fields, context);
@@ -177,16 +180,18 @@ pub(super) fn adopted<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clo
 
 /// Reports a word that the catalog does not have.
 pub(super) fn known<'a>(
-    spot: &Spot<String>,
+    spanned: &Spanned<String>,
     what: &str,
     words: impl Iterator<Item = &'a str> + Clone,
     context: &mut Context<'_>,
 ) {
-    if words.clone().all(|word| word != spot.value) {
-        let hint = spelling::hint(&spot.value, &format!("{what}s"), words);
-        context
-            .reports
-            .add(spot.at, format!("there is no {what} \"{}\"", spot.value), hint);
+    if words.clone().all(|word| word != spanned.value) {
+        let hint = spelling::hint(&spanned.value, &format!("{what}s"), words);
+        context.diagnostics.add(
+            spanned.at,
+            format!("there is no {what} \"{}\"", spanned.value),
+            hint,
+        );
     }
 }
 
@@ -203,7 +208,7 @@ pub(super) fn expect(
         .copied()
         .chain(keys.iter().map(|key| key.name))
         .collect();
-    fields.expect(&known, open_ended, context.reports);
+    fields.expect(&known, open_ended, context.diagnostics);
 }
 
 pub(super) fn required(
@@ -212,28 +217,28 @@ pub(super) fn required(
     what: &str,
     context: &mut Context<'_>,
 ) -> Field<String> {
-    let field = fields.text(name, context.reports);
+    let field = fields.text(name, context.diagnostics);
     if field.is_absent() {
         let message = format!("{} has no `{name}`", fields.owner);
         context
-            .reports
-            .add_whole(fields.at, message, Some(what.to_owned()));
+            .diagnostics
+            .add_if_parsed(fields.at, message, Some(what.to_owned()));
     }
     field
 }
 
-fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spot<String>>> {
-    let field = fields.texts("inputs", context.reports);
+fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spanned<String>>> {
+    let field = fields.texts("inputs", context.diagnostics);
     let hint = || Some("inputs = [\"NAME\"]: the sources or modules that it waits for".to_owned());
     match &field {
         Field::Absent => {
             context
-                .reports
-                .add_whole(fields.at, format!("{} has no `inputs`", fields.owner), hint());
+                .diagnostics
+                .add_if_parsed(fields.at, format!("{} has no `inputs`", fields.owner), hint());
         }
-        Field::Given(spot) if spot.value.is_empty() => {
-            context.reports.add(
-                spot.at,
+        Field::Given(spanned) if spanned.value.is_empty() => {
+            context.diagnostics.add(
+                spanned.at,
                 format!("no source reaches {}: `inputs` is empty", fields.owner),
                 hint(),
             );

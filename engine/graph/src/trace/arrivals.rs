@@ -7,19 +7,19 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_types::Span;
 
-use super::process::Gaps;
-use super::{Process, Trace};
+use super::process::GapSampler;
+use super::{ArrivalProcess, Trace};
 
 /// Times of arrivals since the beginning of a trace, in order, none before the beginning or at the end or after it. The
 /// same trace, process and seed give the same times.
 ///
-/// A stationary [`Process`] of unit rate is drawn, and its time turned into that of the trace through the inverse of the
+/// A stationary [`ArrivalProcess`] of unit rate is drawn, and its time turned into that of the trace through the inverse of the
 /// cumulative rate `Λ(t) = ∫ rate`: an arrival at `u` comes at `t` with `Λ(t) = u`.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     slot: Span,
     rates: Arc<[f64]>,
-    gaps: Gaps,
+    gaps: GapSampler,
     random: Pcg64Mcg,
     /// Which slot the last arrival was in.
     at: usize,
@@ -29,31 +29,33 @@ pub struct Arrivals {
     slot_holds: f64,
     /// Microseconds a request, in that slot.
     micros_each: f64,
-    begun: Begun,
+    next_gap: NextGap,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begun {
-    No,
-    /// The first arrival is at the very beginning.
-    AtOnce,
-    Yes,
+enum NextGap {
+    /// From a moment chosen without regard to arrivals to the first of them.
+    Residual,
+    /// None: the first arrival is at time zero.
+    Zero,
+    /// From one arrival to the next.
+    Whole,
 }
 
 impl Arrivals {
     /// Arrivals as someone sees them who begins to look at time zero.
     #[must_use]
-    pub fn new(trace: &Trace, process: Process, seed: u64) -> Self {
+    pub fn new(trace: &Trace, process: ArrivalProcess, seed: u64) -> Self {
         let mut arrivals = Self {
             slot: trace.slot,
             rates: Arc::clone(&trace.rates),
-            gaps: Gaps::new(process),
+            gaps: GapSampler::new(process),
             random: Pcg64Mcg::seed_from_u64(seed),
             at: 0,
             into_slot: 0.0,
             slot_holds: 0.0,
             micros_each: 0.0,
-            begun: Begun::No,
+            next_gap: NextGap::Residual,
         };
         arrivals.enter(0);
         arrivals
@@ -61,9 +63,9 @@ impl Arrivals {
 
     /// Arrivals of which the first is at time zero, or as soon as the rate is above zero.
     #[must_use]
-    pub fn from_the_first(trace: &Trace, process: Process, seed: u64) -> Self {
+    pub fn starting_at_zero(trace: &Trace, process: ArrivalProcess, seed: u64) -> Self {
         Self {
-            begun: Begun::AtOnce,
+            next_gap: NextGap::Zero,
             ..Self::new(trace, process, seed)
         }
     }
@@ -83,12 +85,12 @@ impl Iterator for Arrivals {
     type Item = Span;
 
     fn next(&mut self) -> Option<Span> {
-        let gap = match self.begun {
-            Begun::Yes => self.gaps.gap(&mut self.random),
-            Begun::No => self.gaps.first(&mut self.random),
-            Begun::AtOnce => 0.0,
+        let gap = match self.next_gap {
+            NextGap::Whole => self.gaps.gap(&mut self.random),
+            NextGap::Residual => self.gaps.first(&mut self.random),
+            NextGap::Zero => 0.0,
         };
-        self.begun = Begun::Yes;
+        self.next_gap = NextGap::Whole;
         self.into_slot += gap;
         while self.into_slot >= self.slot_holds {
             self.into_slot -= self.slot_holds;

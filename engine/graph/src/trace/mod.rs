@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weir_types::Span;
 
 pub use arrivals::Arrivals;
-pub use process::{GREATEST_CV, Process};
+pub use process::{ArrivalProcess, MAX_CV};
 
 /// Why there is no such trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

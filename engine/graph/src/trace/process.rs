@@ -6,22 +6,22 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The greatest coefficient of variation of gaps. Beyond it nearly all gaps are zero and a mean over thousands of them
 /// is still far from the rate.
-pub const GREATEST_CV: f64 = 10.0;
+pub const MAX_CV: f64 = 10.0;
 /// Below this, gamma gaps are equal to a tenth of a percent, and the sampler's parameters lose their digits.
-const LEAST_CV: f64 = 1e-3;
+const MIN_CV: f64 = 1e-3;
 
 /// A stationary stream of unit rate. In a trace its time runs as fast as the rate at hand, so that gaps across slots and
 /// across silent slots come out right.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Process {
+pub enum ArrivalProcess {
     /// Independent arrivals, as of many users: exponential gaps, whose coefficient of variation is 1.
     #[default]
     Poisson,
     /// Independent gaps of a gamma distribution: more regular than Poisson below a coefficient of variation of 1, in
     /// clumps above.
     Gamma {
-        /// Coefficient of variation of the gaps, from 0 (equal gaps) to [`GREATEST_CV`].
+        /// Coefficient of variation of the gaps, from 0 (equal gaps) to [`MAX_CV`].
         #[serde(deserialize_with = "checked_cv")]
         cv: f64,
     },
@@ -31,34 +31,34 @@ pub enum Process {
 
 fn checked_cv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let cv = f64::deserialize(deserializer)?;
-    if (0.0..=GREATEST_CV).contains(&cv) {
+    if (0.0..=MAX_CV).contains(&cv) {
         return Ok(cv);
     }
-    let message = format!("`cv` of gaps must lie between 0 and {GREATEST_CV}, not {cv}");
+    let message = format!("`cv` of gaps must lie between 0 and {MAX_CV}, not {cv}");
     Err(serde::de::Error::custom(message))
 }
 
 /// A process, ready to be drawn from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Gaps {
+pub(super) enum GapSampler {
     Exponential,
     Gamma { gaps: Gamma<f64>, biased: Gamma<f64> },
     Equal,
 }
 
-impl Gaps {
-    pub(super) fn new(process: Process) -> Self {
+impl GapSampler {
+    pub(super) fn new(process: ArrivalProcess) -> Self {
         match process {
-            Process::Poisson => Self::Exponential,
-            Process::Gamma { cv } if cv > LEAST_CV => {
-                let spread = cv.min(GREATEST_CV).powi(2);
+            ArrivalProcess::Poisson => Self::Exponential,
+            ArrivalProcess::Gamma { cv } if cv > MIN_CV => {
+                let spread = cv.min(MAX_CV).powi(2);
                 let gamma = |shape| Gamma::new(shape, spread);
                 match (gamma(1.0 / spread), gamma(1.0 / spread + 1.0)) {
                     (Ok(gaps), Ok(biased)) => Self::Gamma { gaps, biased },
                     _ => Self::Equal,
                 }
             }
-            Process::Gamma { .. } | Process::Uniform => Self::Equal,
+            ArrivalProcess::Gamma { .. } | ArrivalProcess::Uniform => Self::Equal,
         }
     }
 

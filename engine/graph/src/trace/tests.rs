@@ -18,11 +18,11 @@ fn traces() -> impl Strategy<Value = Trace> {
     (1_u64..5_000, proptest::collection::vec(rate, 1..40)).prop_map(|(slot, rates)| trace(slot, &rates))
 }
 
-fn processes() -> impl Strategy<Value = Process> {
+fn processes() -> impl Strategy<Value = ArrivalProcess> {
     prop_oneof![
-        Just(Process::Poisson),
-        Just(Process::Uniform),
-        (0.05..4.0).prop_map(|cv| Process::Gamma { cv })
+        Just(ArrivalProcess::Poisson),
+        Just(ArrivalProcess::Uniform),
+        (0.05..4.0).prop_map(|cv| ArrivalProcess::Gamma { cv })
     ]
 }
 
@@ -42,7 +42,7 @@ proptest! {
 
     #[test]
     fn equal_gaps_give_the_integral_of_the_rate_up_to_one(trace in traces(), seed: u64) {
-        let count = Arrivals::new(&trace, Process::Uniform, seed).count() as f64;
+        let count = Arrivals::new(&trace, ArrivalProcess::Uniform, seed).count() as f64;
         prop_assert!((count - trace.expected()).abs() <= 1.0 + 1e-6, "{count} {}", trace.expected());
     }
 
@@ -104,10 +104,10 @@ fn counts_match_the_integral_in_the_mean_from_the_very_start() {
     // Two slots around a silent one: the first gap and that across the silence are where a bias would show.
     let trace = trace(1_000, &[10.0, 0.0, 40.0, 2.5]);
     for process in [
-        Process::Poisson,
-        Process::Uniform,
-        Process::Gamma { cv: 0.4 },
-        Process::Gamma { cv: 2.5 },
+        ArrivalProcess::Poisson,
+        ArrivalProcess::Uniform,
+        ArrivalProcess::Gamma { cv: 0.4 },
+        ArrivalProcess::Gamma { cv: 2.5 },
     ] {
         let runs = 20_000;
         let mut counts = [0.0; 4];
@@ -126,11 +126,11 @@ fn counts_match_the_integral_in_the_mean_from_the_very_start() {
 fn gaps_vary_as_the_process_says() {
     let trace = Trace::constant(1_000.0, Span::from_secs(200)).unwrap();
     for (process, cv) in [
-        (Process::Poisson, 1.0),
-        (Process::Uniform, 0.0),
-        (Process::Gamma { cv: 0.25 }, 0.25),
-        (Process::Gamma { cv: 2.0 }, 2.0),
-        (Process::Gamma { cv: 0.0 }, 0.0),
+        (ArrivalProcess::Poisson, 1.0),
+        (ArrivalProcess::Uniform, 0.0),
+        (ArrivalProcess::Gamma { cv: 0.25 }, 0.25),
+        (ArrivalProcess::Gamma { cv: 2.0 }, 2.0),
+        (ArrivalProcess::Gamma { cv: 0.0 }, 0.0),
     ] {
         let times: Vec<f64> = Arrivals::new(&trace, process, 7).map(Span::as_secs_f64).collect();
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -148,7 +148,7 @@ fn gaps_vary_as_the_process_says() {
 #[test]
 fn the_first_arrival_may_be_at_the_beginning_and_after_the_end_there_is_none() {
     let silent_first = trace(500, &[0.0, 4.0]);
-    let mut times = Arrivals::from_the_first(&silent_first, Process::Uniform, 1);
+    let mut times = Arrivals::starting_at_zero(&silent_first, ArrivalProcess::Uniform, 1);
     let seen: Vec<u64> = times.by_ref().map(|time| time.micros() / 1_000).collect();
     assert_eq!(seen, [500, 750]);
     assert!((0..10).all(|_| times.next().is_none()));
@@ -199,10 +199,13 @@ fn what_cannot_be_is_an_error() {
 
 #[test]
 fn a_process_is_written_in_words() {
-    let read = |text: &str| serde_json::from_str::<Process>(text).ok();
-    assert_eq!(read("\"poisson\""), Some(Process::Poisson));
-    assert_eq!(read("\"uniform\""), Some(Process::Uniform));
-    assert_eq!(read("{\"gamma\":{\"cv\":2.0}}"), Some(Process::Gamma { cv: 2.0 }));
+    let read = |text: &str| serde_json::from_str::<ArrivalProcess>(text).ok();
+    assert_eq!(read("\"poisson\""), Some(ArrivalProcess::Poisson));
+    assert_eq!(read("\"uniform\""), Some(ArrivalProcess::Uniform));
+    assert_eq!(
+        read("{\"gamma\":{\"cv\":2.0}}"),
+        Some(ArrivalProcess::Gamma { cv: 2.0 })
+    );
     assert_eq!(read("{\"gamma\":{\"cv\":-2.0}}"), None);
     assert_eq!(read("\"weibull\""), None);
 }

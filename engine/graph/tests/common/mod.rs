@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use weir_config::ConfigError;
 use weir_flow::{
     Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
 };
-use weir_graph::{Graph, Problems, parse, planning};
+use weir_graph::{Graph, parse, planning};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
 use weir_types::Span;
 
@@ -248,9 +249,9 @@ fn plan() -> String {
 
 /// A folder with `plan.toml`, `crossing.mp4`, `reader.onnx`, `labels.txt`, `profile.toml`, `bad-profile.toml`, traces and `faces/`.
 pub(crate) fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a test folder can be written");
+    let folder = tempfile::tempdir().expect("a test folder can be plan_file");
     let write = |name: &str, text: &str| {
-        std::fs::write(folder.path().join(name), text).expect("a test folder can be written")
+        std::fs::write(folder.path().join(name), text).expect("a test folder can be plan_file")
     };
     write("crossing.mp4", "");
     write("reader.onnx", "");
@@ -277,7 +278,7 @@ pub(crate) fn environment(name: &str) -> Option<String> {
 }
 
 /// Reads a graph that stands in a folder of its own as `graph.toml`.
-pub(crate) fn read(toml: &str) -> Result<Graph, Problems> {
+pub(crate) fn read(toml: &str) -> Result<Graph, ConfigError> {
     let folder = folder();
     parse(
         toml,

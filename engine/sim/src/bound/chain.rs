@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_types::{Span, Timestamp};
 
-use super::input::{Capacity, Scene};
+use super::input::{BoundInput, Capacity};
 use super::resource::{Member, Resource};
-use super::windows::Ways;
+use super::windows::PathTimes;
 
 /// Sets of modules that are tried.
-const SETS_MOST: usize = 6;
+const MAX_SETS: usize = 6;
 
 /// Requests by which weights are judged.
 const SAMPLE: usize = 12;
@@ -26,32 +26,32 @@ const WHOLE: f64 = 1_024.0;
 
 /// Sums worth a try.
 pub(super) fn sums(
-    scene: &Scene<'_>,
-    ways: &Ways<'_>,
+    input: &BoundInput<'_>,
+    path_times: &PathTimes<'_>,
     resources: &[Resource],
     heads: &[Span],
 ) -> Vec<Resource> {
-    let capacity: Vec<f64> = scene
+    let capacity: Vec<f64> = input
         .modules
         .iter()
-        .map(|station| mean(scene, &station.workers))
+        .map(|module_input| mean(input, &module_input.workers))
         .collect();
-    let sample = sample(scene, ways);
+    let sample = sample(input, path_times);
     let mut sets: Vec<Vec<usize>> = Vec::new();
-    let all: BTreeSet<usize> = sample.iter().flat_map(|&kind| ways.visited(kind)).collect();
+    let all: BTreeSet<usize> = sample.iter().flat_map(|&kind| path_times.visited(kind)).collect();
     let each = sample
         .iter()
-        .map(|&kind| ways.visited(kind).collect())
+        .map(|&kind| path_times.visited(kind).collect())
         .collect::<Vec<_>>();
     for set in std::iter::once(all.into_iter().collect()).chain(each) {
         let set: Vec<usize> = set;
         let sound = set.len() > 1 && set.iter().all(|&module| capacity[module] > 0.0);
-        if sound && sets.len() < SETS_MOST && !sets.contains(&set) {
+        if sound && sets.len() < MAX_SETS && !sets.contains(&set) {
             sets.push(set);
         }
     }
     let sum = |set: Vec<usize>| {
-        let weights = climb(&set, &capacity, &sample, ways);
+        let weights = climb(&set, &capacity, &sample, path_times);
         let parts: Vec<(&Resource, u64)> = set
             .iter()
             .zip(weights)
@@ -63,7 +63,7 @@ pub(super) fn sums(
 }
 
 /// Weights at which the requests of the sample ask most of what there is.
-fn climb(set: &[usize], capacity: &[f64], sample: &[usize], ways: &Ways<'_>) -> Vec<u64> {
+fn climb(set: &[usize], capacity: &[f64], sample: &[usize], path_times: &PathTimes<'_>) -> Vec<u64> {
     let mut weights: Vec<f64> = set.iter().map(|&module| 1.0 / capacity[module]).collect();
     let mut best = 0.0;
     for _ in 0..ROUNDS {
@@ -72,7 +72,7 @@ fn climb(set: &[usize], capacity: &[f64], sample: &[usize], ways: &Ways<'_>) -> 
             for factor in FACTORS {
                 let mut other = weights.clone();
                 other[at] *= factor;
-                let binds = binding(set, &whole(&other), capacity, sample, ways);
+                let binds = binding(set, &whole(&other), capacity, sample, path_times);
                 if binds > best * (1.0 + 1e-6) {
                     (best, weights) = (binds, other);
                 }
@@ -94,7 +94,13 @@ fn whole(weights: &[f64]) -> Vec<u64> {
 }
 
 /// What a request of the sample asks for in the mean, over what there is in a microsecond.
-fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], ways: &Ways<'_>) -> f64 {
+fn binding(
+    set: &[usize],
+    weights: &[u64],
+    capacity: &[f64],
+    sample: &[usize],
+    path_times: &PathTimes<'_>,
+) -> f64 {
     let member = |(&module, &weight): (&usize, &u64)| Member {
         module,
         weight,
@@ -105,7 +111,8 @@ fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], w
     let mut asked = 0.0;
     for &kind in sample {
         asked += *works.entry(kind).or_insert_with(|| {
-            ways.through(kind, &members)
+            path_times
+                .passage(kind, &members)
                 .map_or(0.0, |passage| passage.work as f64)
         });
     }
@@ -117,21 +124,21 @@ fn binding(set: &[usize], weights: &[u64], capacity: &[f64], sample: &[usize], w
 }
 
 /// The kinds of requests that are not hopeless, evenly over the run.
-fn sample(scene: &Scene<'_>, ways: &Ways<'_>) -> Vec<usize> {
-    let requests = scene.arrivals.len();
+fn sample(input: &BoundInput<'_>, path_times: &PathTimes<'_>) -> Vec<usize> {
+    let requests = input.arrivals.len();
     let every = requests.div_ceil(SAMPLE).max(1);
     (0..requests)
         .step_by(every)
-        .map(|request| ways.kind_of(request))
-        .filter(|&kind| ways.in_time(kind))
+        .map(|request| path_times.kind_of(request))
+        .filter(|&kind| path_times.in_time(kind))
         .collect()
 }
 
 /// Workers in the mean over the run.
-fn mean(scene: &Scene<'_>, capacity: &Capacity) -> f64 {
-    let ends = scene.arrivals.first().zip(scene.arrivals.last());
+fn mean(input: &BoundInput<'_>, capacity: &Capacity) -> f64 {
+    let ends = input.arrivals.first().zip(input.arrivals.last());
     let Some((&begin, &end)) = ends.filter(|(begin, end)| begin < end) else {
-        return f64::from(capacity.most());
+        return f64::from(capacity.max());
     };
     let mut offered = 0.0;
     let (mut since, mut workers) = (begin, 0_u32);

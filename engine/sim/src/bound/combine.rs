@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
-use super::single::{Job, lost};
+use super::single::{Job, fewest_losses};
 
 /// Stretches are not cut further than this many requests: at every cut the work that was begun before it is forgiven.
-const STRETCH_LEAST: usize = 256;
+const MIN_STRETCH: usize = 256;
 
 /// How often a stretch may be cut in two.
-const CUTS_MOST: usize = 8;
+const MAX_CUTS: usize = 8;
 
 /// Jobs that are gone through again for cuts in all: how deep they go hangs on how long the run is, not on the clock.
-const EFFORT: usize = 4_000_000;
+const MAX_CUT_JOBS: usize = 4_000_000;
 
 /// Above this many resources that run short at once, those that add up are chosen one after the other.
-const SUBSETS_MOST: usize = 14;
+const MAX_EXACT: usize = 14;
 
 /// Losses by resource, all of which are necessary together.
 #[derive(Debug, Default, Clone)]
@@ -24,22 +24,22 @@ pub(super) struct Losses {
 }
 
 /// All that is needed to weigh losses against each other; by resource.
-pub(super) struct Ledger<'a> {
+pub(super) struct LossCombiner<'a> {
     pub(super) jobs: &'a [Vec<Job>],
     /// Whether some request visits both.
-    pub(super) meet: &'a [Vec<bool>],
+    pub(super) conflicts: &'a [Vec<bool>],
 }
 
-impl Ledger<'_> {
+impl LossCombiner<'_> {
     /// How often stretches may be cut in two.
-    pub(super) fn cuts(&self) -> u32 {
+    pub(super) fn max_cuts(&self) -> u32 {
         let jobs: usize = self.jobs.iter().map(Vec::len).sum();
-        (EFFORT / jobs.max(1)).min(CUTS_MOST) as u32
+        (MAX_CUT_JOBS / jobs.max(1)).min(MAX_CUTS) as u32
     }
 
     /// The most losses that add up among these requests, given what each resource alone loses of them. Two resources that
     /// meet are never counted over the same requests.
-    pub(super) fn necessary(
+    pub(super) fn necessary_losses(
         &self,
         alone: Vec<(usize, Vec<u32>)>,
         requests: Range<usize>,
@@ -52,16 +52,17 @@ impl Ledger<'_> {
             .collect();
         let conflict = short
             .iter()
-            .any(|&a| short.iter().any(|&b| a != b && self.meet[a][b]));
-        let whole = together(alone, self.meet);
+            .any(|&a| short.iter().any(|&b| a != b && self.conflicts[a][b]));
+        let whole = disjoint_losses(alone, self.conflicts);
         // One that runs short, or several that add up anyway, gain nothing from a cut.
-        if !conflict || cuts == 0 || requests.len() < 2 * STRETCH_LEAST {
+        if !conflict || cuts == 0 || requests.len() < 2 * MIN_STRETCH {
             return whole;
         }
         let middle = usize::midpoint(requests.start, requests.end);
         let part = |requests: Range<usize>| {
-            let lost = |&resource: &usize| (resource, lost(stretch(&self.jobs[resource], &requests)));
-            self.necessary(short.iter().map(lost).collect(), requests.clone(), cuts - 1)
+            let lost =
+                |&resource: &usize| (resource, fewest_losses(stretch(&self.jobs[resource], &requests)));
+            self.necessary_losses(short.iter().map(lost).collect(), requests.clone(), cuts - 1)
         };
         let mut parts = part(requests.start..middle);
         parts.lost.extend(part(middle..requests.end).lost);
@@ -81,12 +82,12 @@ fn stretch<'a>(jobs: &'a [Job], requests: &Range<usize>) -> &'a [Job] {
 }
 
 /// The resources that never meet, with the most losses in all.
-fn together(mut found: Vec<(usize, Vec<u32>)>, meet: &[Vec<bool>]) -> Losses {
+fn disjoint_losses(mut found: Vec<(usize, Vec<u32>)>, conflicts: &[Vec<bool>]) -> Losses {
     found.retain(|(_, lost)| !lost.is_empty());
-    let chosen = if found.len() <= SUBSETS_MOST {
-        exactly(&found, meet)
+    let chosen = if found.len() <= MAX_EXACT {
+        choose_exact(&found, conflicts)
     } else {
-        greedily(&found, meet)
+        choose_greedy(&found, conflicts)
     };
     let lost = chosen.into_iter().flat_map(|at| {
         let (resource, lost) = &found[at];
@@ -95,10 +96,10 @@ fn together(mut found: Vec<(usize, Vec<u32>)>, meet: &[Vec<bool>]) -> Losses {
     Losses { lost: lost.collect() }
 }
 
-fn exactly(found: &[(usize, Vec<u32>)], meet: &[Vec<bool>]) -> Vec<usize> {
+fn choose_exact(found: &[(usize, Vec<u32>)], conflicts: &[Vec<bool>]) -> Vec<usize> {
     let members = |subset: usize| (0..found.len()).filter(move |at| subset >> at & 1 == 1);
     let apart = |subset: usize| {
-        members(subset).all(|a| members(subset).all(|b| a == b || !meet[found[a].0][found[b].0]))
+        members(subset).all(|a| members(subset).all(|b| a == b || !conflicts[found[a].0][found[b].0]))
     };
     let weight = |subset: usize| members(subset).map(|at| found[at].1.len()).sum::<usize>();
     let best = (0..1_usize << found.len())
@@ -107,12 +108,15 @@ fn exactly(found: &[(usize, Vec<u32>)], meet: &[Vec<bool>]) -> Vec<usize> {
     members(best.unwrap_or(0)).collect()
 }
 
-fn greedily(found: &[(usize, Vec<u32>)], meet: &[Vec<bool>]) -> Vec<usize> {
+fn choose_greedy(found: &[(usize, Vec<u32>)], conflicts: &[Vec<bool>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(found[at].1.len()), at));
     let mut chosen: Vec<usize> = Vec::new();
     for at in order {
-        if chosen.iter().all(|&other| !meet[found[at].0][found[other].0]) {
+        if chosen
+            .iter()
+            .all(|&other| !conflicts[found[at].0][found[other].0])
+        {
             chosen.push(at);
         }
     }

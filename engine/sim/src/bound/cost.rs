@@ -51,7 +51,7 @@ impl Costs {
     /// The least time from the start of the first batch to the end of the last, for a request of so many items: one
     /// round on all workers has a batch that holds its even share; else there are two rounds; and slot time is slot
     /// time.
-    pub(super) fn least(&self, items: u32) -> Span {
+    pub(super) fn min_span(&self, items: u32) -> Span {
         let even = u64::from(items).div_ceil(self.workers).max(1);
         let twice = self.at_least[0].saturating_mul(2);
         let rounds = self
@@ -64,13 +64,13 @@ impl Costs {
     }
 
     /// The slot time of an item in the quickest batch, in parts.
-    pub(super) fn dearest(&self) -> u64 {
+    pub(super) fn max_item_cost(&self) -> u64 {
         self.by_duration.first().map_or(0, |first| first.1)
     }
 
     /// The least of `weight` times an item's slot time plus `price` times the time in the module, of at least `least`
     /// microseconds; and that time.
-    pub(super) fn least_of(&self, weight: f64, price: f64, least: u64) -> (f64, u64) {
+    pub(super) fn min_weighted(&self, weight: f64, price: f64, least: u64) -> (f64, u64) {
         let quick = self
             .by_duration
             .partition_point(|(duration, _)| *duration < least);
@@ -96,7 +96,7 @@ impl Costs {
     }
 
     /// The least slot time of an item, in parts, in a batch that lasts at most `window`.
-    pub(super) fn share(&self, window: Span) -> u64 {
+    pub(super) fn item_cost(&self, window: Span) -> u64 {
         let fitting = self
             .by_duration
             .partition_point(|(duration, _)| *duration <= window.micros());
@@ -151,7 +151,7 @@ mod tests {
                     weight * share as f64 + price * duration.max(least) as f64
                 })
                 .fold(f64::INFINITY, f64::min);
-            let (found, time) = costs.least_of(weight, price, least);
+            let (found, time) = costs.min_weighted(weight, price, least);
             prop_assert!((found - naive).abs() <= naive * 1e-12, "{found} for {naive}");
             prop_assert!(time >= least.min(profile.duration(32).micros()));
         }

@@ -3,12 +3,15 @@
 use thiserror::Error;
 use weir_types::{ModuleId, Profile, Span, Timestamp, Topology};
 
+/// Largest batch size that is considered.
+pub const MAX_BATCH: u32 = 65_536;
+
 /// Losses are told by the second: no run is longer than about a hundred days.
-const RUN_MOST: Span = Span::from_secs(10_000_000);
+const MAX_RUN: Span = Span::from_secs(10_000_000);
 
 /// One graph, one arrival sequence, and the capacity over time.
 #[derive(Debug, Clone, Hash)]
-pub struct Scene<'a> {
+pub struct BoundInput<'a> {
     /// When each request was sent, ascending.
     pub arrivals: &'a [Timestamp],
     /// A request is delivered if it is out at most this long after it was sent.
@@ -16,18 +19,18 @@ pub struct Scene<'a> {
     /// Which module follows which.
     pub topology: &'a Topology,
     /// What a request needs between the modules.
-    pub hops: Hops,
+    pub hops: HopTimes,
     /// What a request does about a module to which it brings no items.
     pub unvisited: Unvisited,
     /// By module id, as many as the topology has.
-    pub modules: Vec<Station<'a>>,
+    pub modules: Vec<BoundModule<'a>>,
     /// Modules that run on the same slots.
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SharedSlots>,
 }
 
 /// Least travel times; zero by default.
 #[derive(Debug, Clone, Copy, Hash, Default)]
-pub struct Hops {
+pub struct HopTimes {
     /// From the source to a first module.
     pub entry: Span,
     /// From one module to the next.
@@ -49,7 +52,7 @@ pub enum Unvisited {
 
 /// One module, as far as the bound is concerned.
 #[derive(Debug, Clone, Hash)]
-pub struct Station<'a> {
+pub struct BoundModule<'a> {
     /// Items that each request brings.
     pub items: Items<'a>,
     /// Least duration by batch size: scaled by the least factor that execution noise can draw, or by the mean one if a
@@ -71,7 +74,7 @@ pub enum Items<'a> {
 }
 
 impl Items<'_> {
-    pub(super) fn of(&self, request: usize) -> u32 {
+    pub(super) fn count(&self, request: usize) -> u32 {
         match self {
             Self::One => 1,
             Self::PerRequest(items) => items.get(request).copied().unwrap_or(0),
@@ -81,7 +84,7 @@ impl Items<'_> {
 
 /// Modules whose batches run on the same slots.
 #[derive(Debug, Clone, Hash)]
-pub struct Shared {
+pub struct SharedSlots {
     /// Which.
     pub modules: Vec<ModuleId>,
     /// The slots they have together.
@@ -100,7 +103,7 @@ impl Capacity {
         Self(vec![(Timestamp::ZERO, workers)])
     }
 
-    pub(super) fn most(&self) -> u32 {
+    pub(super) fn max(&self) -> u32 {
         self.0.iter().map(|step| step.1).max().unwrap_or(0)
     }
 }
@@ -130,7 +133,7 @@ pub enum BoundError {
         arrivals: usize,
     },
     /// A module with no batch size can run nothing.
-    #[error("module {0} may use no batch size from 1 to {most}; allow at least one", most = super::BATCH_MOST)]
+    #[error("module {0} may use no batch size from 1 to {most}; allow at least one", most = MAX_BATCH)]
     Batches(u32),
     /// Steps must stand in time order.
     #[error("the workers of {0} are not given in the order of time; sort the steps")]
@@ -143,15 +146,15 @@ pub enum BoundError {
     TooLong,
 }
 
-impl Scene<'_> {
+impl BoundInput<'_> {
     pub(super) fn check(&self) -> Result<(), BoundError> {
         let modules = self.topology.len();
         if let Some(at) = self.arrivals.windows(2).position(|pair| pair[0] > pair[1]) {
             return Err(BoundError::Unsorted(at + 1));
         }
         let end = self.arrivals.last().copied().unwrap_or_default();
-        if end.since(Timestamp::ZERO) > RUN_MOST
-            || self.slo > RUN_MOST
+        if end.since(Timestamp::ZERO) > MAX_RUN
+            || self.slo > MAX_RUN
             || self.arrivals.len() > u32::MAX as usize
         {
             return Err(BoundError::TooLong);
@@ -160,8 +163,8 @@ impl Scene<'_> {
             let stations = self.modules.len();
             return Err(BoundError::Stations { modules, stations });
         }
-        for (module, station) in (0_u32..).zip(&self.modules) {
-            if let Items::PerRequest(items) = station.items
+        for (module, module_input) in (0_u32..).zip(&self.modules) {
+            if let Items::PerRequest(items) = module_input.items
                 && items.len() != self.arrivals.len()
             {
                 let (given, arrivals) = (items.len(), self.arrivals.len());
@@ -171,11 +174,11 @@ impl Scene<'_> {
                     arrivals,
                 });
             }
-            let largest = station.batches.iter().copied().max().unwrap_or(0);
-            if !(1..=super::BATCH_MOST).contains(&largest) {
+            let largest = module_input.batches.iter().copied().max().unwrap_or(0);
+            if !(1..=MAX_BATCH).contains(&largest) {
                 return Err(BoundError::Batches(module));
             }
-            station.workers.check(|| format!("module {module}"))?;
+            module_input.workers.check(|| format!("module {module}"))?;
         }
         for (group, shared) in self.shared.iter().enumerate() {
             if let Some(missing) = shared.modules.iter().find(|module| module.index() >= modules) {

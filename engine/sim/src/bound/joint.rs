@@ -8,7 +8,7 @@
 use super::cost::Costs;
 
 /// Paths beyond these are not looked at, which only loosens the bound.
-const PATHS_MOST: usize = 16;
+const MAX_PATHS: usize = 16;
 
 /// Steps by which a multiplier is narrowed down, to half each time.
 const STEPS: usize = 32;
@@ -35,18 +35,18 @@ pub(super) struct Path {
 }
 
 /// The least weighted slot time, in parts of a microsecond, that a request needs in these modules in all.
-pub(super) fn least(visits: &[Visit<'_>], paths: &[Path]) -> u128 {
-    let paths = &paths[..paths.len().min(PATHS_MOST)];
+pub(super) fn min_work(visits: &[Visit<'_>], paths: &[Path]) -> u128 {
+    let paths = &paths[..paths.len().min(MAX_PATHS)];
     // Multipliers are in parts of slot time a microsecond: no more than the dearest item over the least time matters.
     let steepest: f64 = visits
         .iter()
-        .map(|visit| visit.weight * visit.costs.dearest() as f64 / visit.least.max(1) as f64)
+        .map(|visit| visit.weight * visit.costs.max_item_cost() as f64 / visit.least.max(1) as f64)
         .sum();
     let mut prices = vec![0.0; paths.len()];
     let mut best = dual(visits, paths, &prices, 0).0;
     for _ in 0..if paths.len() > 1 { ROUNDS } else { 1 } {
         for path in 0..paths.len() {
-            best = best.max(narrow(visits, paths, &mut prices, path, steepest));
+            best = best.max(maximize_price(visits, paths, &mut prices, path, steepest));
         }
     }
     // A double holds what is counted here to one part in 10^15.
@@ -54,7 +54,7 @@ pub(super) fn least(visits: &[Visit<'_>], paths: &[Path]) -> u128 {
 }
 
 /// Finds the best multiplier of one path (the dual is concave), leaves it in place and gives the value.
-fn narrow(visits: &[Visit<'_>], paths: &[Path], prices: &mut [f64], path: usize, most: f64) -> f64 {
+fn maximize_price(visits: &[Visit<'_>], paths: &[Path], prices: &mut [f64], path: usize, most: f64) -> f64 {
     let (mut low, mut high) = (0.0, most);
     for _ in 0..STEPS {
         prices[path] = f64::midpoint(low, high);
@@ -75,7 +75,7 @@ fn dual(visits: &[Visit<'_>], paths: &[Path], prices: &[f64], rising: usize) -> 
             .zip(prices)
             .filter(|(path, _)| path.modules.contains(&visit.module));
         let price: f64 = on.map(|(_, price)| price).sum();
-        let (least, time) = visit.costs.least_of(visit.weight, price, visit.least);
+        let (least, time) = visit.costs.min_weighted(visit.weight, price, visit.least);
         sum += least;
         if paths
             .get(rising)

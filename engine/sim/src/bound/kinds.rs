@@ -2,49 +2,49 @@
 
 use std::collections::BTreeMap;
 
-use super::input::Scene;
+use super::input::BoundInput;
 
 /// Which request is of which kind.
 #[derive(Debug)]
 pub(super) struct Kinds {
     requests: Vec<u32>,
     /// By kind: items by module.
-    brings: Vec<Vec<u32>>,
+    items_by_kind: Vec<Vec<u32>>,
 }
 
 impl Kinds {
-    pub(super) fn of(scene: &Scene<'_>) -> Self {
+    pub(super) fn new(input: &BoundInput<'_>) -> Self {
         let mut known: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
-        let mut brings: Vec<Vec<u32>> = Vec::new();
-        let mut items = vec![0; scene.modules.len()];
+        let mut items_by_kind: Vec<Vec<u32>> = Vec::new();
+        let mut items = vec![0; input.modules.len()];
         let mut kind = |request: usize| {
-            for (items, station) in items.iter_mut().zip(&scene.modules) {
-                *items = station.items.of(request);
+            for (items, module_input) in items.iter_mut().zip(&input.modules) {
+                *items = module_input.items.count(request);
             }
             if let Some(&kind) = known.get(&items) {
                 return kind;
             }
-            let kind = brings.len() as u32;
+            let kind = items_by_kind.len() as u32;
             known.insert(items.clone(), kind);
-            brings.push(items.clone());
+            items_by_kind.push(items.clone());
             kind
         };
         Self {
-            requests: (0..scene.arrivals.len()).map(&mut kind).collect(),
-            brings,
+            requests: (0..input.arrivals.len()).map(&mut kind).collect(),
+            items_by_kind,
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.brings.len()
+        self.items_by_kind.len()
     }
 
-    pub(super) fn of_request(&self, request: usize) -> usize {
+    pub(super) fn kind_of(&self, request: usize) -> usize {
         self.requests[request] as usize
     }
 
     /// Items by module; none where it does not visit one.
-    pub(super) fn brings(&self, kind: usize) -> &[u32] {
-        &self.brings[kind]
+    pub(super) fn items(&self, kind: usize) -> &[u32] {
+        &self.items_by_kind[kind]
     }
 }

@@ -7,13 +7,13 @@ use super::resource::Resource;
 use super::single::Job;
 
 /// Pairs that are looked at, those with the most losses first.
-const PAIRS_MOST: usize = 3;
+const MAX_PAIRS: usize = 3;
 
 /// Weight of the second of a pair to that of the first, where each has been brought to the same capacity.
 const RATIOS: [(u64, u64); 5] = [(1, 1), (2, 1), (1, 2), (4, 1), (1, 4)];
 
 /// Requests that are gone through for sums in all; a long run gets fewer ratios, but one for each pair.
-const EFFORT: usize = 3_000_000;
+const MAX_SUM_REQUESTS: usize = 3_000_000;
 
 /// Weights are whole; a capacity is brought to this.
 const CAPACITY: u64 = 1 << 10;
@@ -23,7 +23,7 @@ pub(super) fn sums(
     resources: &[Resource],
     jobs: &[Vec<Job>],
     alone: &[(usize, Vec<u32>)],
-    meet: &[Vec<bool>],
+    conflicts: &[Vec<bool>],
     heads: &[Span],
 ) -> Vec<Resource> {
     let short: Vec<usize> = (0..resources.len())
@@ -34,19 +34,19 @@ pub(super) fn sums(
         pairs.extend(
             short[at + 1..]
                 .iter()
-                .filter(|&&b| meet[a][b] && differ(&jobs[a], &jobs[b]))
+                .filter(|&&b| conflicts[a][b] && differ(&jobs[a], &jobs[b]))
                 .map(|&b| (a, b)),
         );
     }
     pairs.sort_by_key(|&(a, b)| (std::cmp::Reverse(alone[a].1.len() + alone[b].1.len()), a, b));
-    pairs.truncate(PAIRS_MOST);
+    pairs.truncate(MAX_PAIRS);
     let requests = pairs
         .iter()
         .map(|&(a, b)| jobs[a].len().max(jobs[b].len()))
         .sum::<usize>();
-    let ratios = (EFFORT / requests.max(1)).clamp(1, RATIOS.len());
+    let ratios = (MAX_SUM_REQUESTS / requests.max(1)).clamp(1, RATIOS.len());
     let sum = &|(a, b): (usize, usize), (first, second): (u64, u64)| {
-        let even = |at: usize| (CAPACITY / resources[at].most().max(1)).max(1);
+        let even = |at: usize| (CAPACITY / resources[at].max_capacity().max(1)).max(1);
         let pair = [
             (&resources[a], first * even(a)),
             (&resources[b], second * even(b)),

@@ -28,7 +28,9 @@
 //! large that their durations together do not fit the SLO, not all modules can have their best throughput at once: each
 //! module here is only given what the least durations of the others leave.
 
-pub use input::{BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited};
+pub use input::{
+    BoundError, BoundInput, BoundModule, Capacity, HopTimes, Items, MAX_BATCH, SharedSlots, Unvisited,
+};
 
 mod chain;
 mod combine;
@@ -47,27 +49,24 @@ mod windows;
 use serde::Serialize;
 use weir_types::{ModuleId, Timestamp};
 
-use combine::{Ledger, Losses};
+use combine::{LossCombiner, Losses};
 use cost::{Costs, PARTS};
-use resource::{Resource, Stay};
+use resource::{RequestWindow, Resource};
 use single::Job;
-use windows::{Passage, Ways};
-
-/// Largest batch size that is looked at.
-pub const BATCH_MOST: u32 = 65_536;
+use windows::{Passage, PathTimes};
 
 /// What no policy can beat.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bound {
+pub struct DeliveryBound {
     /// Requests.
     pub arrived: u64,
     /// No policy delivers more than this many within the SLO.
-    pub delivered_most: u64,
+    pub max_delivered: u64,
     /// Every policy loses (drops, or delivers late) at least this many.
-    pub lost_least: u64,
-    /// `lost_least` over the arrivals; 0 where there are none.
-    pub drop_rate_least: f64,
-    /// Requests that would be late even alone on an idle system; they are part of `lost_least`.
+    pub min_lost: u64,
+    /// `min_lost` over the arrivals; 0 where there are none.
+    pub min_drop_rate: f64,
+    /// Requests that would be late even alone on an idle system; they are part of `min_lost`.
     pub hopeless: u64,
     /// The module whose workers account for most of the losses, where any is lost for want of them; of shared slots or a
     /// sum of modules, the first.
@@ -76,7 +75,7 @@ pub struct Bound {
     pub per_module: Vec<ModuleBound>,
     /// By group of shared slots, as given: losses that its slots alone make necessary, hopeless requests apart.
     pub per_shared: Vec<u64>,
-    /// By second since the start of the clock: requests sent in it that one best choice lets go; sums to `lost_least`.
+    /// By second since the start of the clock: requests sent in it that one best choice lets go; sums to `min_lost`.
     pub lost_at: Vec<u64>,
 }
 
@@ -86,42 +85,46 @@ pub struct ModuleBound {
     /// Requests that visit it and are not hopeless.
     pub visits: u64,
     /// Of these, losses that its workers alone make necessary.
-    pub lost_least: u64,
+    pub min_lost: u64,
     /// Items a second that one worker can do at most, at the largest batch that fits.
-    pub items_per_second_most: f64,
+    pub max_items_per_s: f64,
 }
 
 /// Bounds what any policy could deliver.
 ///
 /// # Errors
 /// Where the scene contradicts itself: see [`BoundError`].
-pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
-    scene.check()?;
-    let costs: Vec<Costs> = scene
+pub fn bound(input: &BoundInput<'_>) -> Result<DeliveryBound, BoundError> {
+    input.check()?;
+    let costs: Vec<Costs> = input
         .modules
         .iter()
-        .map(|station| {
-            let largest = station.batches.iter().copied().max().unwrap_or(1);
-            Costs::new(station.profile, largest, station.workers.most())
+        .map(|module_input| {
+            let largest = module_input.batches.iter().copied().max().unwrap_or(1);
+            Costs::new(module_input.profile, largest, module_input.workers.max())
         })
         .collect();
-    let mut resources = Resource::all(scene);
-    let ways = Ways::new(scene, &costs);
-    let (mut jobs, hopeless) = work(scene, &ways, &resources)?;
-    let mut alone: Vec<(usize, Vec<u32>)> = jobs.iter().map(|jobs| single::lost(jobs)).enumerate().collect();
-    let met = meetings(&jobs, scene.arrivals.len());
-    let heads = ways.least_heads();
-    let mut sums = mix::sums(&resources, &jobs, &alone, &met, &heads);
+    let mut resources = Resource::all(input);
+    let path_times = PathTimes::new(input, &costs);
+    let (mut jobs, hopeless) = resource_jobs(input, &path_times, &resources)?;
+    let mut alone: Vec<(usize, Vec<u32>)> = jobs
+        .iter()
+        .map(|jobs| single::fewest_losses(jobs))
+        .enumerate()
+        .collect();
+    let conflicts_alone = conflict_matrix(&jobs, input.arrivals.len());
+    let heads = path_times.min_heads();
+    let mut sums = mix::sums(&resources, &jobs, &alone, &conflicts_alone, &heads);
     if alone.iter().any(|(_, lost)| !lost.is_empty()) {
-        sums.extend(chain::sums(scene, &ways, &resources, &heads));
+        sums.extend(chain::sums(input, &path_times, &resources, &heads));
     }
     for sum in sums {
         // A sum counts in larger numbers than its parts: if it is too long a run for that, it is left out.
-        let Ok((mut mixed, _)) = work(scene, &ways, std::slice::from_ref(&sum)) else {
+        let Ok((mut mixed, _)) = resource_jobs(input, &path_times, std::slice::from_ref(&sum)) else {
             continue;
         };
         let Some(mixed) = mixed.pop() else { continue };
-        let lost = single::lost(&mixed);
+        let lost = single::fewest_losses(&mixed);
         let rivals = alone.iter().filter(|(other, _)| sum.overlaps(&resources[*other]));
         if lost.len() > rivals.map(|(_, lost)| lost.len()).max().unwrap_or(0) {
             alone.push((resources.len(), lost));
@@ -130,37 +133,41 @@ pub fn bound(scene: &Scene<'_>) -> Result<Bound, BoundError> {
         }
     }
     let per_resource: Vec<u64> = alone.iter().map(|(_, lost)| lost.len() as u64).collect();
-    let meet = meetings(&jobs, scene.arrivals.len());
-    let ledger = Ledger {
+    let conflicts = conflict_matrix(&jobs, input.arrivals.len());
+    let combiner = LossCombiner {
         jobs: &jobs,
-        meet: &meet,
+        conflicts: &conflicts,
     };
-    let losses = ledger.necessary(alone, 0..scene.arrivals.len(), ledger.cuts());
+    let losses = combiner.necessary_losses(alone, 0..input.arrivals.len(), combiner.max_cuts());
     let visits = jobs.iter().map(|jobs| jobs.len() as u64);
     let tally: Vec<(u64, u64)> = visits.zip(per_resource).collect();
-    Ok(summary(scene, &costs, &resources, &tally, &hopeless, &losses))
+    Ok(summary(input, &costs, &resources, &tally, &hopeless, &losses))
 }
 
 /// The jobs of each resource, and the requests that could not be in time even alone.
-fn work(scene: &Scene<'_>, ways: &Ways<'_>, resources: &[Resource]) -> Result<Work, BoundError> {
-    let hopeless = (0..scene.arrivals.len())
-        .filter(|&request| !ways.in_time(ways.kind_of(request)))
+fn resource_jobs(
+    input: &BoundInput<'_>,
+    path_times: &PathTimes<'_>,
+    resources: &[Resource],
+) -> Result<Work, BoundError> {
+    let hopeless = (0..input.arrivals.len())
+        .filter(|&request| !path_times.in_time(path_times.kind_of(request)))
         .map(|request| request as u32);
-    let origin = scene.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
+    let origin = input.arrivals.first().copied().unwrap_or(Timestamp::ZERO);
     let jobs = resources.iter().map(|resource| {
-        let passage = |kind: usize| ways.through(kind, &resource.members);
-        let passages: Vec<Option<Passage>> = (0..ways.kinds()).map(passage).collect();
-        let stay = |(request, &sent): (usize, &Timestamp)| {
-            let passage = passages[ways.kind_of(request)]?;
-            Some(Stay {
+        let passage = |kind: usize| path_times.passage(kind, &resource.members);
+        let passages: Vec<Option<Passage>> = (0..path_times.kinds()).map(passage).collect();
+        let window = |(request, &sent): (usize, &Timestamp)| {
+            let passage = passages[path_times.kind_of(request)]?;
+            Some(RequestWindow {
                 request: request as u32,
                 from: (sent + passage.head).micros(),
-                until: (sent + scene.slo).saturating_sub(passage.tail).micros(),
+                until: (sent + input.slo).saturating_sub(passage.tail).micros(),
                 work: passage.work,
             })
         };
-        let stays = scene.arrivals.iter().enumerate().filter_map(stay).collect();
-        resource::jobs(resource, stays, origin)
+        let windows = input.arrivals.iter().enumerate().filter_map(window).collect();
+        resource::jobs(resource, windows, origin)
     });
     Ok((jobs.collect::<Result<_, _>>()?, hopeless.collect()))
 }
@@ -169,8 +176,8 @@ fn work(scene: &Scene<'_>, ways: &Ways<'_>, resources: &[Resource]) -> Result<Wo
 type Work = (Vec<Vec<Job>>, Vec<u32>);
 
 /// Which resources some request visits both.
-fn meetings(jobs: &[Vec<Job>], requests: usize) -> Vec<Vec<bool>> {
-    let mut meet = vec![vec![false; jobs.len()]; jobs.len()];
+fn conflict_matrix(jobs: &[Vec<Job>], requests: usize) -> Vec<Vec<bool>> {
+    let mut conflicts = vec![vec![false; jobs.len()]; jobs.len()];
     let mut visited = vec![false; requests];
     for a in 0..jobs.len() {
         visited.fill(false);
@@ -178,31 +185,31 @@ fn meetings(jobs: &[Vec<Job>], requests: usize) -> Vec<Vec<bool>> {
             visited[job.request as usize] = true;
         }
         for b in 0..jobs.len() {
-            meet[a][b] = jobs[b].iter().any(|job| visited[job.request as usize]);
+            conflicts[a][b] = jobs[b].iter().any(|job| visited[job.request as usize]);
         }
     }
-    meet
+    conflicts
 }
 
 /// `tally`: by resource, requests that visit it and those that it alone loses.
 fn summary(
-    scene: &Scene<'_>,
+    input: &BoundInput<'_>,
     costs: &[Costs],
     resources: &[Resource],
     tally: &[(u64, u64)],
     hopeless: &[u32],
     losses: &Losses,
-) -> Bound {
-    let arrived = scene.arrivals.len() as u64;
-    let modules = scene.modules.len();
+) -> DeliveryBound {
+    let arrived = input.arrivals.len() as u64;
+    let modules = input.modules.len();
     let mut by_resource = vec![0_u64; resources.len()];
-    let mut lost_at = vec![0_u64; scene.arrivals.last().map_or(0, |last| second(*last) + 1)];
+    let mut lost_at = vec![0_u64; input.arrivals.last().map_or(0, |last| second(*last) + 1)];
     for &(resource, request) in &losses.lost {
         by_resource[resource] += 1;
-        lost_at[second(scene.arrivals[request as usize])] += 1;
+        lost_at[second(input.arrivals[request as usize])] += 1;
     }
     for &request in hopeless {
-        lost_at[second(scene.arrivals[request as usize])] += 1;
+        lost_at[second(input.arrivals[request as usize])] += 1;
     }
     let most = (0..resources.len())
         .rev()
@@ -213,28 +220,28 @@ fn summary(
             let first = resources[resource].members.first();
             first.map(|member| ModuleId(member.module as u32))
         });
-    let lost_least = (losses.lost.len() + hopeless.len()) as u64;
+    let min_lost = (losses.lost.len() + hopeless.len()) as u64;
     let per_module = tally
         .iter()
         .zip(costs)
-        .map(|(&(visits, lost_least), costs)| ModuleBound {
+        .map(|(&(visits, min_lost), costs)| ModuleBound {
             visits,
-            lost_least,
-            items_per_second_most: 1e6 * PARTS as f64 / costs.share(scene.slo) as f64,
+            min_lost,
+            max_items_per_s: 1e6 * PARTS as f64 / costs.item_cost(input.slo) as f64,
         });
-    Bound {
+    DeliveryBound {
         arrived,
-        delivered_most: arrived - lost_least,
-        lost_least,
-        drop_rate_least: if arrived == 0 {
+        max_delivered: arrived - min_lost,
+        min_lost,
+        min_drop_rate: if arrived == 0 {
             0.0
         } else {
-            lost_least as f64 / arrived as f64
+            min_lost as f64 / arrived as f64
         },
         hopeless: hopeless.len() as u64,
         binding,
         per_module: per_module.collect(),
-        per_shared: tally[modules..modules + scene.shared.len()]
+        per_shared: tally[modules..modules + input.shared.len()]
             .iter()
             .map(|tally| tally.1)
             .collect(),

@@ -3,13 +3,13 @@
 
 use weir_types::{Span, Timestamp};
 
-use super::BoundError;
 use super::cost::PARTS;
-use super::input::{Capacity, Scene};
+use super::input::BoundError;
+use super::input::{BoundInput, Capacity};
 use super::single::Job;
 
 /// Keeps sums of times and works far from the end of `i64`.
-const WORK_MOST: u128 = 1 << 60;
+const MAX_WORK: u128 = 1 << 60;
 
 /// One module of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +48,10 @@ impl Resource {
     }
 
     /// Every module by itself, then every group of shared slots.
-    pub(super) fn all(scene: &Scene<'_>) -> Vec<Self> {
-        let modules = scene.modules.iter().enumerate();
-        let alone = modules.map(|(module, station)| Self::new(vec![module], &station.workers));
-        let shared = scene.shared.iter().map(|shared| {
+    pub(super) fn all(input: &BoundInput<'_>) -> Vec<Self> {
+        let modules = input.modules.iter().enumerate();
+        let alone = modules.map(|(module, module_input)| Self::new(vec![module], &module_input.workers));
+        let shared = input.shared.iter().map(|shared| {
             let mut members: Vec<usize> = shared.modules.iter().map(|module| module.index()).collect();
             members.sort_unstable();
             members.dedup();
@@ -105,14 +105,14 @@ impl Resource {
     }
 
     /// The most slot time a microsecond that it ever offers.
-    pub(super) fn most(&self) -> u64 {
+    pub(super) fn max_capacity(&self) -> u64 {
         self.steps.iter().map(|step| step.1).max().unwrap_or(0)
     }
 }
 
 /// What a request is to a resource, in real time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stay {
+pub(super) struct RequestWindow {
     pub(super) request: u32,
     pub(super) from: u64,
     pub(super) until: u64,
@@ -122,28 +122,28 @@ pub(super) struct Stay {
 /// Widens windows until none begins earlier and ends later than another, then counts time in slot time.
 pub(super) fn jobs(
     resource: &Resource,
-    mut stays: Vec<Stay>,
+    mut windows: Vec<RequestWindow>,
     origin: Timestamp,
 ) -> Result<Vec<Job>, BoundError> {
     let mut earliest = u64::MAX;
-    for stay in stays.iter_mut().rev() {
-        earliest = earliest.min(stay.from);
-        stay.from = earliest;
+    for window in windows.iter_mut().rev() {
+        earliest = earliest.min(window.from);
+        window.from = earliest;
     }
     let mut latest = 0;
-    for stay in &mut stays {
-        latest = latest.max(stay.until);
-        stay.until = latest;
+    for window in &mut windows {
+        latest = latest.max(window.until);
+        window.until = latest;
     }
     let clock = SlotClock::new(resource, origin.micros());
-    if clock.at(latest) > WORK_MOST {
+    if clock.at(latest) > MAX_WORK {
         return Err(BoundError::TooLong);
     }
-    let jobs = stays.into_iter().map(|stay| Job {
-        request: stay.request,
-        release: clock.at(stay.from) as i64,
-        due: clock.at(stay.until) as i64,
-        work: stay.work.min(WORK_MOST) as i64,
+    let jobs = windows.into_iter().map(|window| Job {
+        request: window.request,
+        release: clock.at(window.from) as i64,
+        due: clock.at(window.until) as i64,
+        work: window.work.min(MAX_WORK) as i64,
     });
     Ok(jobs.collect())
 }

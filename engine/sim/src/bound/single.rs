@@ -20,17 +20,17 @@ pub(super) struct Job {
 }
 
 /// The requests that are let go, ascending where all jobs are alike: as few as can be.
-pub(super) fn lost(jobs: &[Job]) -> Vec<u32> {
+pub(super) fn fewest_losses(jobs: &[Job]) -> Vec<u32> {
     let alike = jobs.windows(2).all(|pair| pair[0].work == pair[1].work);
     if alike {
-        lost_alike(jobs)
+        losses_of_equal_work(jobs)
     } else {
-        lost_unlike(jobs)
+        losses_of_unequal_work(jobs)
     }
 }
 
 /// Of jobs of the same size the newest goes: the work before it is done soonest.
-fn lost_alike(jobs: &[Job]) -> Vec<u32> {
+fn losses_of_equal_work(jobs: &[Job]) -> Vec<u32> {
     let mut lost = Vec::new();
     let mut done = i64::MIN;
     for job in jobs {
@@ -44,7 +44,7 @@ fn lost_alike(jobs: &[Job]) -> Vec<u32> {
     lost
 }
 
-fn lost_unlike(jobs: &[Job]) -> Vec<u32> {
+fn losses_of_unequal_work(jobs: &[Job]) -> Vec<u32> {
     let mut lost = Vec::new();
     let mut slacks = Slacks::new(jobs.len());
     // Accepted jobs by size, in order: of a size only the last is a candidate, since least waits for it.
@@ -66,19 +66,19 @@ fn lost_unlike(jobs: &[Job]) -> Vec<u32> {
         by_work.entry(job.work).or_default().push(at);
         done = start + job.work;
         if done > job.due {
-            let (gone, gain) = dearest(&mut by_work, &slacks, first, at, job.work);
+            let (gone, gain) = best_removal(&mut by_work, &slacks, first, at, job.work);
             lost.push(jobs[gone].request);
             by_work.entry(jobs[gone].work).or_default().pop();
             done -= gain;
             slacks.remove(gone);
-            first = first.max(close(&mut slacks, gone, gain));
+            first = first.max(advance_after_removal(&mut slacks, gone, gain));
         }
     }
     lost
 }
 
 /// The job without which the work is done soonest, and by how much. The newest, `at`, is always one.
-fn dearest(
+fn best_removal(
     by_work: &mut BTreeMap<i64, Vec<usize>>,
     slacks: &Slacks,
     first: usize,
@@ -95,7 +95,7 @@ fn dearest(
             accepted.clear();
             continue;
         }
-        let waits = slacks.least_after(last).map_or(i64::MAX, |least| least.0);
+        let waits = slacks.min_after(last).map_or(i64::MAX, |least| least.0);
         if work.min(waits) > gain {
             (gone, gain) = (last, work.min(waits));
         }
@@ -104,8 +104,8 @@ fn dearest(
 }
 
 /// Moves the jobs after `gone` ahead; returns the first job that can still be moved by letting go of it or one after it.
-fn close(slacks: &mut Slacks, gone: usize, gain: i64) -> usize {
-    match slacks.least_after(gone) {
+fn advance_after_removal(slacks: &mut Slacks, gone: usize, gain: i64) -> usize {
+    match slacks.min_after(gone) {
         Some((least, last)) if least <= gain => {
             slacks.advance_after(last, gain);
             last
@@ -157,7 +157,7 @@ mod tests {
                 due = (due + more).max(release + 1);
                 Job { request, release, due, work }
             }).collect();
-            let gone = lost(&jobs);
+            let gone = fewest_losses(&jobs);
             prop_assert_eq!(gone.len(), fewest(&jobs));
             let kept: Vec<Job> = jobs.iter().copied().filter(|job| !gone.contains(&job.request)).collect();
             prop_assert_eq!(fewest(&kept), 0, "what is kept is in time");

@@ -8,21 +8,21 @@ const NONE: i64 = i64::MAX / 4;
 #[derive(Debug, Clone, Copy)]
 struct Node {
     sum: i64,
-    least: i64,
+    min: i64,
 }
 
 impl Node {
-    const EMPTY: Self = Self { sum: 0, least: NONE };
+    const EMPTY: Self = Self { sum: 0, min: NONE };
 
-    fn then(self, right: Self) -> Self {
-        let shifted = if right.least == NONE {
+    fn concat(self, right: Self) -> Self {
+        let shifted = if right.min == NONE {
             NONE
         } else {
-            self.sum + right.least
+            self.sum + right.min
         };
         Self {
             sum: self.sum + right.sum,
-            least: self.least.min(shifted),
+            min: self.min.min(shifted),
         }
     }
 }
@@ -47,26 +47,26 @@ impl Slacks {
     pub(super) fn push(&mut self, job: usize, slack: i64) {
         // What was moved ahead of it may have left a difference in its own place.
         let sum = slack - (self.nodes[1].sum - self.nodes[self.leaves + job].sum);
-        self.set(job, Node { sum, least: sum });
+        self.set(job, Node { sum, min: sum });
     }
 
     /// The job is gone; those after it are where they were.
     pub(super) fn remove(&mut self, job: usize) {
         let sum = self.nodes[self.leaves + job].sum;
-        self.set(job, Node { sum, least: NONE });
+        self.set(job, Node { sum, min: NONE });
     }
 
     /// All after `job` start this much earlier.
     pub(super) fn advance_after(&mut self, job: usize, by: i64) {
         if job + 1 < self.leaves {
-            let Node { sum, least } = self.nodes[self.leaves + job + 1];
-            let least = if least == NONE { NONE } else { least - by };
-            self.set(job + 1, Node { sum: sum - by, least });
+            let Node { sum, min } = self.nodes[self.leaves + job + 1];
+            let min = if min == NONE { NONE } else { min - by };
+            self.set(job + 1, Node { sum: sum - by, min });
         }
     }
 
     /// The least slack after `job`, and the last job that has it; `None` where none is after it.
-    pub(super) fn least_after(&self, job: usize) -> Option<(i64, usize)> {
+    pub(super) fn min_after(&self, job: usize) -> Option<(i64, usize)> {
         // From the leaf up: what stands to the right of the way, and the running sum in front of it.
         let mut at = self.leaves + job;
         let mut before = 0;
@@ -82,10 +82,10 @@ impl Slacks {
         while at > 1 {
             if at & 1 == 0 {
                 let right = self.nodes[at + 1];
-                if right.least != NONE {
-                    let least = before + right.least;
-                    if best.is_none_or(|(value, ..)| least <= value) {
-                        best = Some((least, at + 1, before));
+                if right.min != NONE {
+                    let min = before + right.min;
+                    if best.is_none_or(|(value, ..)| min <= value) {
+                        best = Some((min, at + 1, before));
                     }
                 }
                 before += right.sum;
@@ -99,7 +99,7 @@ impl Slacks {
         while node < self.leaves {
             let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
             let inside = before + left.sum;
-            if right.least != NONE && inside + right.least == value {
+            if right.min != NONE && inside + right.min == value {
                 before = inside;
                 node = 2 * node + 1;
             } else {
@@ -114,7 +114,7 @@ impl Slacks {
         self.nodes[at] = leaf;
         while at > 1 {
             at >>= 1;
-            self.nodes[at] = self.nodes[2 * at].then(self.nodes[2 * at + 1]);
+            self.nodes[at] = self.nodes[2 * at].concat(self.nodes[2 * at + 1]);
         }
     }
 }

@@ -4,26 +4,26 @@
 use weir_types::{ModuleId, Span};
 
 use super::cost::Costs;
-use super::input::{Scene, Unvisited};
+use super::input::{BoundInput, Unvisited};
 use super::joint::{self, Path, Visit};
 use super::kinds::Kinds;
 use super::resource::Member;
 
 /// The ways of all requests.
 #[derive(Debug)]
-pub(super) struct Ways<'a> {
-    scene: &'a Scene<'a>,
+pub(super) struct PathTimes<'a> {
+    input: &'a BoundInput<'a>,
     costs: &'a [Costs],
     kinds: Kinds,
     /// By kind; `None` where not even one that is alone could be in time.
-    all: Vec<Option<Way>>,
+    all: Vec<Option<KindTimes>>,
     /// From a first module to a last one.
     paths: Vec<Vec<usize>>,
 }
 
 /// The least way in and out of each module, for requests of one kind.
 #[derive(Debug)]
-struct Way {
+struct KindTimes {
     least: Vec<Span>,
     head: Vec<Span>,
     tail: Vec<Span>,
@@ -40,50 +40,55 @@ pub(super) struct Passage {
     pub(super) work: u128,
 }
 
-impl<'a> Ways<'a> {
-    pub(super) fn new(scene: &'a Scene<'a>, costs: &'a [Costs]) -> Self {
-        let modules = scene.modules.len();
-        let mut ways = Self {
-            scene,
+impl<'a> PathTimes<'a> {
+    pub(super) fn new(input: &'a BoundInput<'a>, costs: &'a [Costs]) -> Self {
+        let modules = input.modules.len();
+        let mut path_times = Self {
+            input,
             costs,
-            kinds: Kinds::of(scene),
+            kinds: Kinds::new(input),
             all: Vec::new(),
-            paths: paths(scene),
+            paths: paths(input),
         };
         let mut predecessors = vec![Vec::new(); modules];
         let mut successors = vec![Vec::new(); modules];
         for (module, after) in successors.iter_mut().enumerate() {
-            for successor in scene.topology.successors(ModuleId(module as u32)) {
+            for successor in input.topology.successors(ModuleId(module as u32)) {
                 predecessors[successor.index()].push(module);
                 after.push(successor.index());
             }
         }
-        for kind in 0..ways.kinds.len() {
-            let way = ways.work_out(kind, &predecessors, &successors);
-            ways.all.push(way);
+        for kind in 0..path_times.kinds.len() {
+            let times = path_times.kind_times(kind, &predecessors, &successors);
+            path_times.all.push(times);
         }
-        ways
+        path_times
     }
 
-    fn work_out(&self, kind: usize, predecessors: &[Vec<usize>], successors: &[Vec<usize>]) -> Option<Way> {
-        let hops = self.scene.hops;
-        let modules = self.scene.modules.len();
+    fn kind_times(
+        &self,
+        kind: usize,
+        predecessors: &[Vec<usize>],
+        successors: &[Vec<usize>],
+    ) -> Option<KindTimes> {
+        let hops = self.input.hops;
+        let modules = self.input.modules.len();
         let least: Vec<Span> = (0..modules)
-            .map(|module| match self.brings(kind, module) {
+            .map(|module| match self.items(kind, module) {
                 0 => Span::ZERO,
-                items => self.costs[module].least(items),
+                items => self.costs[module].min_span(items),
             })
             .collect();
-        let head = self.sweep(kind, &least, 0..modules, predecessors, hops.entry);
-        let tail = self.sweep(kind, &least, (0..modules).rev(), successors, hops.exit);
-        let way = Way { least, head, tail };
+        let head = self.longest_paths(kind, &least, 0..modules, predecessors, hops.entry);
+        let tail = self.longest_paths(kind, &least, (0..modules).rev(), successors, hops.exit);
+        let times = KindTimes { least, head, tail };
         self.visited(kind)
-            .all(|module| self.fits(&way, module))
-            .then_some(way)
+            .all(|module| self.fits(&times, module))
+            .then_some(times)
     }
 
     /// The longest way through what it visits, from one end of the graph. Modules it does not visit cost nothing.
-    fn sweep(
+    fn longest_paths(
         &self,
         kind: usize,
         least: &[Span],
@@ -91,21 +96,21 @@ impl<'a> Ways<'a> {
         nearer: &[Vec<usize>],
         end: Span,
     ) -> Vec<Span> {
-        let between = self.scene.hops.between;
-        let through = self.scene.unvisited == Unvisited::PassedThrough;
-        let mut ways = vec![Span::ZERO; least.len()];
+        let between = self.input.hops.between;
+        let through = self.input.unvisited == Unvisited::PassedThrough;
+        let mut path_times = vec![Span::ZERO; least.len()];
         let mut passed: Vec<Option<Span>> = vec![None; least.len()];
         for module in order {
             let reached = nearer[module].iter().filter_map(|&near| passed[near]).max();
-            let way = reached.map_or(end, |reached| (reached + between).max(end));
-            passed[module] = match self.brings(kind, module) > 0 {
-                true => Some(way + least[module]),
+            let times = reached.map_or(end, |reached| (reached + between).max(end));
+            passed[module] = match self.items(kind, module) > 0 {
+                true => Some(times + least[module]),
                 false if through => reached,
                 false => None,
             };
-            ways[module] = way;
+            path_times[module] = times;
         }
-        ways
+        path_times
     }
 
     /// How many kinds of requests there are.
@@ -115,7 +120,7 @@ impl<'a> Ways<'a> {
 
     /// Of which kind a request is.
     pub(super) fn kind_of(&self, request: usize) -> usize {
-        self.kinds.of_request(request)
+        self.kinds.kind_of(request)
     }
 
     /// Whether a request of this kind could be in time, even alone.
@@ -125,39 +130,41 @@ impl<'a> Ways<'a> {
 
     /// Modules to which it brings items.
     pub(super) fn visited(&self, kind: usize) -> impl Iterator<Item = usize> {
-        (0..self.scene.modules.len()).filter(move |&module| self.brings(kind, module) > 0)
+        (0..self.input.modules.len()).filter(move |&module| self.items(kind, module) > 0)
     }
 
-    fn brings(&self, kind: usize, module: usize) -> u32 {
-        self.kinds.brings(kind)[module]
+    fn items(&self, kind: usize, module: usize) -> u32 {
+        self.kinds.items(kind)[module]
     }
 
     /// The least way to each module, of all these requests; zero where none visits it.
-    pub(super) fn least_heads(&self) -> Vec<Span> {
+    pub(super) fn min_heads(&self) -> Vec<Span> {
         let to = |module: usize| {
-            let kinds = (0..self.kinds()).filter(|&kind| self.brings(kind, module) > 0);
+            let kinds = (0..self.kinds()).filter(|&kind| self.items(kind, module) > 0);
             kinds
                 .filter_map(|kind| Some(self.all[kind].as_ref()?.head[module]))
                 .min()
         };
-        (0..self.scene.modules.len())
+        (0..self.input.modules.len())
             .map(|module| to(module).unwrap_or_default())
             .collect()
     }
 
-    fn fits(&self, way: &Way, module: usize) -> bool {
-        let whole = way.head[module] + way.least[module] + way.tail[module];
-        whole <= self.scene.slo && self.costs[module].share(self.window(way, module)) < u64::MAX
+    fn fits(&self, times: &KindTimes, module: usize) -> bool {
+        let whole = times.head[module] + times.least[module] + times.tail[module];
+        whole <= self.input.slo && self.costs[module].item_cost(self.window(times, module)) < u64::MAX
     }
 
-    fn window(&self, way: &Way, module: usize) -> Span {
-        self.scene.slo.saturating_sub(way.head[module] + way.tail[module])
+    fn window(&self, times: &KindTimes, module: usize) -> Span {
+        self.input
+            .slo
+            .saturating_sub(times.head[module] + times.tail[module])
     }
 
     /// How a request of this kind passes these modules, each as if it began its shift earlier; `None` where it visits
     /// none, or cannot be in time.
-    pub(super) fn through(&self, kind: usize, members: &[Member]) -> Option<Passage> {
-        let way = self.all[kind].as_ref()?;
+    pub(super) fn passage(&self, kind: usize, members: &[Member]) -> Option<Passage> {
+        let times = self.all[kind].as_ref()?;
         let mut found: Option<Passage> = None;
         let mut visited = 0;
         for &Member {
@@ -166,48 +173,48 @@ impl<'a> Ways<'a> {
             shift,
         } in members
         {
-            let items = self.brings(kind, module);
+            let items = self.items(kind, module);
             if items == 0 {
                 continue;
             }
             visited += 1;
-            let share = u128::from(self.costs[module].share(self.window(way, module)));
+            let share = u128::from(self.costs[module].item_cost(self.window(times, module)));
             let passage = Passage {
-                head: way.head[module].saturating_sub(shift),
-                tail: way.tail[module] + shift,
+                head: times.head[module].saturating_sub(shift),
+                tail: times.tail[module] + shift,
                 work: share * u128::from(items) * u128::from(weight),
             };
-            found = Some(found.map_or(passage, |before| before.and(passage)));
+            found = Some(found.map_or(passage, |before| before.merged(passage)));
         }
         if visited > 1
             && let Some(passage) = &mut found
         {
-            passage.work = passage.work.max(self.jointly(kind, way, members));
+            passage.work = passage.work.max(self.joint_work(kind, times, members));
         }
         found
     }
 
     /// The least slot time in these modules, each weighted, where the SLO is spent once.
-    fn jointly(&self, kind: usize, way: &Way, members: &[Member]) -> u128 {
+    fn joint_work(&self, kind: usize, times: &KindTimes, members: &[Member]) -> u128 {
         let visits = self.visited(kind).map(|module| {
             let of = members.iter().filter(|member| member.module == module);
             let weight: u64 = of.map(|member| member.weight).sum();
             Visit {
                 module,
-                weight: weight as f64 * f64::from(self.brings(kind, module)),
-                least: way.least[module].micros(),
+                weight: weight as f64 * f64::from(self.items(kind, module)),
+                least: times.least[module].micros(),
                 costs: &self.costs[module],
             }
         });
         let visits: Vec<Visit<'_>> = visits.collect();
-        joint::least(&visits, &self.visited_paths(kind))
+        joint::min_work(&visits, &self.visited_paths(kind))
     }
 
     /// The paths of what it visits, with the time that they have.
     fn visited_paths(&self, kind: usize) -> Vec<Path> {
-        let visits = |module: usize| self.brings(kind, module) > 0;
-        let through = self.scene.unvisited == Unvisited::PassedThrough;
-        let hops = self.scene.hops;
+        let visits = |module: usize| self.items(kind, module) > 0;
+        let through = self.input.unvisited == Unvisited::PassedThrough;
+        let hops = self.input.hops;
         let mut found: Vec<Path> = Vec::new();
         for path in &self.paths {
             // What is not visited is passed, or nothing is known beyond it.
@@ -223,7 +230,7 @@ impl<'a> Ways<'a> {
                     continue;
                 }
                 let spent = hops.entry + hops.exit + hops.between * (modules.len() as u64 - 1);
-                let room = self.scene.slo.saturating_sub(spent).micros();
+                let room = self.input.slo.saturating_sub(spent).micros();
                 found.push(Path { modules, room });
             }
         }
@@ -233,7 +240,7 @@ impl<'a> Ways<'a> {
 
 impl Passage {
     /// Through other modules as well.
-    fn and(self, other: Self) -> Self {
+    fn merged(self, other: Self) -> Self {
         Self {
             head: self.head.min(other.head),
             tail: self.tail.min(other.tail),
@@ -243,12 +250,12 @@ impl Passage {
 }
 
 /// Ways from a first module to a last one, some of them where there are very many.
-fn paths(scene: &Scene<'_>) -> Vec<Vec<usize>> {
-    const MOST: usize = 64;
-    let modules = scene.modules.len();
+fn paths(input: &BoundInput<'_>) -> Vec<Vec<usize>> {
+    const MAX_PATHS: usize = 64;
+    let modules = input.modules.len();
     let mut first = vec![true; modules];
     for module in 0..modules {
-        for next in scene.topology.successors(ModuleId(module as u32)) {
+        for next in input.topology.successors(ModuleId(module as u32)) {
             first[next.index()] = false;
         }
     }
@@ -259,8 +266,8 @@ fn paths(scene: &Scene<'_>) -> Vec<Vec<usize>> {
     let mut whole = Vec::new();
     while let Some(path) = open.pop() {
         let Some(&last) = path.last() else { continue };
-        let next = scene.topology.successors(ModuleId(last as u32));
-        if next.is_empty() || open.len() + whole.len() >= MOST {
+        let next = input.topology.successors(ModuleId(last as u32));
+        if next.is_empty() || open.len() + whole.len() >= MAX_PATHS {
             whole.push(path);
             continue;
         }

@@ -1,10 +1,10 @@
 //! When the requests of a run come.
 
-use weir_graph::{Arrivals, EmulatedStream, Process, Trace};
+use weir_graph::{ArrivalProcess, Arrivals, EmulatedStream, Trace};
 use weir_types::{Span, Timestamp};
 
 /// How long the rate is looked at that pools begin with.
-const BEGINNING: u64 = 5;
+const INITIAL_SECONDS: u64 = 5;
 
 /// Where requests come from.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub(super) enum Source {
     /// A trace, and how requests follow each other in it.
     Trace {
         trace: Trace,
-        process: Process,
+        process: ArrivalProcess,
         seed: u64,
     },
     /// The streams of a graph, merged; they keep their own seeds.
@@ -21,10 +21,10 @@ pub(super) enum Source {
 
 impl Source {
     /// The rate in the beginning.
-    pub(super) fn first_rate(&self) -> f64 {
+    pub(super) fn initial_rate(&self) -> f64 {
         let of = |trace: &Trace| {
-            let rates = (0..BEGINNING).map(|second| trace.rate_at(Span::from_secs(second)));
-            rates.sum::<f64>() / BEGINNING as f64
+            let rates = (0..INITIAL_SECONDS).map(|second| trace.rate_at(Span::from_secs(second)));
+            rates.sum::<f64>() / INITIAL_SECONDS as f64
         };
         match self {
             Self::Trace { trace, .. } => of(trace),

@@ -4,23 +4,23 @@
 use std::collections::BTreeSet;
 
 use crate::demand::Demand;
-use crate::spec::{PoolPlan, WorldSpec};
+use crate::spec::{WorldPool, WorldSpec};
 
 /// Requests a second that the world can do with its workers as they are in the beginning.
 #[must_use]
 pub fn capacity(spec: &WorldSpec) -> f64 {
-    let each = seconds_each(spec);
+    let each = seconds_per_request(spec);
     let mut done = BTreeSet::new();
     let mut least = f64::INFINITY;
-    for (module, plan) in spec.modules.iter().enumerate() {
+    for (module, node) in spec.modules.iter().enumerate() {
         if !done.insert(module) {
             continue;
         }
-        let (workers, seconds) = match &plan.pool {
-            PoolPlan::Fixed(workers) => (f64::from(*workers), each[module]),
-            PoolPlan::Scaled(scaling) => (f64::from(scaling.begin), each[module]),
-            PoolPlan::Shared(slots) => {
-                let (slots, sharing) = together(spec, slots);
+        let (workers, seconds) = match &node.pool {
+            WorldPool::Fixed(workers) => (f64::from(*workers), each[module]),
+            WorldPool::Scaled(scaling) => (f64::from(scaling.initial), each[module]),
+            WorldPool::Shared(slots) => {
+                let (slots, sharing) = connected_slots(spec, slots);
                 done.extend(sharing.iter().copied());
                 (slots as f64, sharing.iter().map(|&module| each[module]).sum())
             }
@@ -33,9 +33,9 @@ pub fn capacity(spec: &WorldSpec) -> f64 {
 }
 
 /// Worker seconds that a request takes in the mean, by module.
-fn seconds_each(spec: &WorldSpec) -> Vec<f64> {
-    let items = items_each(&spec.demand, spec.modules.len());
-    let rates = spec.each_worker();
+fn seconds_per_request(spec: &WorldSpec) -> Vec<f64> {
+    let items = items_per_request(&spec.demand, spec.modules.len());
+    let rates = spec.worker_throughput();
     items
         .iter()
         .zip(rates)
@@ -44,7 +44,7 @@ fn seconds_each(spec: &WorldSpec) -> Vec<f64> {
 }
 
 /// Items that a request brings in the mean, by module.
-pub(super) fn items_each(demand: &Demand, modules: usize) -> Vec<f64> {
+pub(super) fn items_per_request(demand: &Demand, modules: usize) -> Vec<f64> {
     let mut items = vec![1.0; modules];
     for crops in &demand.crops {
         if let Some(items) = items.get_mut(crops.module) {
@@ -72,11 +72,11 @@ pub(super) fn items_each(demand: &Demand, modules: usize) -> Vec<f64> {
 }
 
 /// The slots that hang together with `slots` through modules on several of them, how many they are, and these modules.
-fn together(spec: &WorldSpec, slots: &[u32]) -> (usize, Vec<usize>) {
+fn connected_slots(spec: &WorldSpec, slots: &[u32]) -> (usize, Vec<usize>) {
     let mut all: BTreeSet<u32> = slots.iter().copied().collect();
     loop {
-        let on = |plan: &PoolPlan| match plan {
-            PoolPlan::Shared(slots) => slots.iter().any(|slot| all.contains(slot)),
+        let on = |node: &WorldPool| match node {
+            WorldPool::Shared(slots) => slots.iter().any(|slot| all.contains(slot)),
             _ => false,
         };
         let sharing: Vec<usize> = (0..spec.modules.len())
@@ -84,7 +84,7 @@ fn together(spec: &WorldSpec, slots: &[u32]) -> (usize, Vec<usize>) {
             .collect();
         let mut wider = all.clone();
         for &module in &sharing {
-            if let PoolPlan::Shared(slots) = &spec.modules[module].pool {
+            if let WorldPool::Shared(slots) = &spec.modules[module].pool {
                 wider.extend(slots);
             }
         }

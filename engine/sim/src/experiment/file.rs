@@ -1,13 +1,13 @@
 //! An experiment's file: one variant of it at a time, all lists of sweeps already chosen from.
 
-use weir_graph::GREATEST_CV;
-use weir_graph::Process;
-use weir_graph::reading::{self, Content, Entry, Fields, Reports, Spot};
+use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, spelling};
+use weir_graph::ArrivalProcess;
+use weir_graph::MAX_CV;
 use weir_policy::{AutoscaleRule, Policy};
 use weir_types::Span;
 
 use super::values::{number, seeds, span};
-use super::world::MOST_WORKERS;
+use super::world::MAX_WORKERS;
 
 pub(super) const SECTIONS: &[&str] = &["experiment", "arrivals", "policy", "scaling", "failures"];
 
@@ -26,8 +26,8 @@ pub(super) struct Raw {
 pub(super) struct Head {
     pub(super) name: Option<String>,
     pub(super) seeds: Option<Vec<u64>>,
-    pub(super) world: Option<Spot<String>>,
-    pub(super) graph: Option<Spot<String>>,
+    pub(super) world: Option<Spanned<String>>,
+    pub(super) graph: Option<Spanned<String>>,
     pub(super) slo: Option<Span>,
     pub(super) hop: Option<Span>,
     pub(super) noise: Option<f64>,
@@ -36,11 +36,11 @@ pub(super) struct Head {
 /// `[arrivals]`.
 #[derive(Debug)]
 pub(super) struct RawArrivals {
-    pub(super) trace: Option<Spot<String>>,
+    pub(super) trace: Option<Spanned<String>>,
     pub(super) length: Span,
-    pub(super) process: Process,
+    pub(super) process: ArrivalProcess,
     /// What the mean rate is; none: as the world's own streams, or a load of 1.
-    pub(super) amount: Option<Amount>,
+    pub(super) amount: Option<LoadLevel>,
 }
 
 impl Default for RawArrivals {
@@ -48,7 +48,7 @@ impl Default for RawArrivals {
         Self {
             trace: None,
             length: Span::from_secs(60),
-            process: Process::Poisson,
+            process: ArrivalProcess::Poisson,
             amount: None,
         }
     }
@@ -56,7 +56,7 @@ impl Default for RawArrivals {
 
 /// How much comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Amount {
+pub(super) enum LoadLevel {
     /// Requests a second.
     Rate(f64),
     /// The same over the capacity of the world.
@@ -69,18 +69,18 @@ pub(super) struct RawScaling {
     pub(super) headroom: f64,
     pub(super) patience: Span,
     pub(super) cold_start: Span,
-    pub(super) least: u32,
-    pub(super) most: Option<u32>,
-    pub(super) workers_most: Option<u32>,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    pub(super) max_workers: Option<u32>,
 }
 
 impl RawScaling {
     /// The rule of a pool that has `workers` in the world's file.
     pub(super) fn rule(&self, workers: u32) -> AutoscaleRule {
-        let most = self.most.unwrap_or(workers.saturating_mul(2));
+        let max = self.max.unwrap_or(workers.saturating_mul(2));
         AutoscaleRule {
-            min_workers: self.least.min(most),
-            max_workers: most,
+            min_workers: self.min.min(max),
+            max_workers: max,
             headroom: self.headroom,
             scale_down_delay: self.patience,
         }
@@ -90,25 +90,25 @@ impl RawScaling {
 /// One of `[[failures]]`.
 #[derive(Debug)]
 pub(super) struct RawFailure {
-    pub(super) module: Spot<String>,
+    pub(super) module: Spanned<String>,
     pub(super) worker: u32,
     pub(super) at: Span,
     pub(super) lasts: Span,
 }
 
 /// Reads the sections; what is wrong is reported.
-pub(super) fn read(document: &[Entry], reports: &mut Reports) -> Raw {
+pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
     let mut raw = Raw::default();
     for entry in document {
         match entry.name.as_str() {
-            "experiment" => raw.head = head(entry, reports).unwrap_or_default(),
-            "arrivals" => raw.arrivals = arrivals(entry, reports).unwrap_or_default(),
-            "policy" => raw.policy = Some(reading::policy(entry, reports)),
-            "scaling" => raw.scaling = scaling(entry, reports),
-            "failures" => raw.failures = failures(entry, reports),
+            "experiment" => raw.head = head(entry, diagnostics).unwrap_or_default(),
+            "arrivals" => raw.arrivals = arrivals(entry, diagnostics).unwrap_or_default(),
+            "policy" => raw.policy = Some(weir_graph::read_policy(entry, diagnostics)),
+            "scaling" => raw.scaling = scaling(entry, diagnostics),
+            "failures" => raw.failures = failures(entry, diagnostics),
             other => {
-                let hint = reading::hint(other, "sections", SECTIONS.iter().copied());
-                reports.add(
+                let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
+                diagnostics.add(
                     entry.at,
                     format!("there is no section \"{other}\" in an experiment"),
                     hint,
@@ -118,68 +118,68 @@ pub(super) fn read(document: &[Entry], reports: &mut Reports) -> Raw {
     }
     if !document.iter().any(|entry| entry.name == "experiment") {
         let hint = Some("begin with [experiment] and world = \"FILE.toml\"".to_owned());
-        reports.add_whole(0, "there is no [experiment]", hint);
+        diagnostics.add_if_parsed(0, "there is no [experiment]", hint);
     }
     raw
 }
 
-fn head(entry: &Entry, reports: &mut Reports) -> Option<Head> {
-    let mut fields = Fields::open("[experiment]".to_owned(), entry, reports)?;
+fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
+    let mut fields = Fields::open("[experiment]".to_owned(), entry, diagnostics)?;
     let keys = ["name", "seeds", "world", "graph", "slo", "hop", "noise"];
-    fields.expect(&keys, false, reports);
-    let world = fields.text("world", reports);
-    let graph = fields.text("graph", reports);
+    fields.expect(&keys, false, diagnostics);
+    let world = fields.text("world", diagnostics);
+    let graph = fields.text("graph", diagnostics);
     let hint = || Some("world = \"worlds/tm.toml\", or graph = \"graph.toml\"".to_owned());
     match (world.is_absent(), graph.is_absent()) {
-        (true, true) => reports.add_whole(fields.at, "[experiment] names no `world`", hint()),
-        (false, false) => reports.add(fields.at, "[experiment] names a `world` and a `graph`", hint()),
+        (true, true) => diagnostics.add_if_parsed(fields.at, "[experiment] names no `world`", hint()),
+        (false, false) => diagnostics.add(fields.at, "[experiment] names a `world` and a `graph`", hint()),
         _ => {}
     }
     Some(Head {
-        name: fields.text("name", reports).into_value(),
-        seeds: seeds(&fields, reports),
+        name: fields.text("name", diagnostics).into_value(),
+        seeds: seeds(&fields, diagnostics),
         world: world.given().cloned(),
         graph: graph.given().cloned(),
-        slo: fields.span("slo", reports).into_value(),
-        hop: span(&fields, "hop", reports),
-        noise: number(&fields, "noise", 0.0, 2.0, reports),
+        slo: fields.span("slo", diagnostics).into_value(),
+        hop: span(&fields, "hop", diagnostics),
+        noise: number(&fields, "noise", 0.0, 2.0, diagnostics),
     })
 }
 
-fn arrivals(entry: &Entry, reports: &mut Reports) -> Option<RawArrivals> {
-    let mut fields = Fields::open("[arrivals]".to_owned(), entry, reports)?;
+fn arrivals(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawArrivals> {
+    let mut fields = Fields::open("[arrivals]".to_owned(), entry, diagnostics)?;
     fields.expect(
         &["trace", "length", "process", "cv", "load", "rate"],
         false,
-        reports,
+        diagnostics,
     );
     let default = RawArrivals::default();
-    let cv = number(&fields, "cv", 0.0, GREATEST_CV, reports);
-    let gamma = Process::Gamma {
+    let cv = number(&fields, "cv", 0.0, MAX_CV, diagnostics);
+    let gamma = ArrivalProcess::Gamma {
         cv: cv.unwrap_or(1.0),
     };
     let words = [
-        ("poisson", Process::Poisson),
-        ("uniform", Process::Uniform),
+        ("poisson", ArrivalProcess::Poisson),
+        ("uniform", ArrivalProcess::Uniform),
         ("gamma", gamma),
     ];
-    let load = number(&fields, "load", 1e-6, 1e3, reports).map(Amount::Load);
-    let rate = number(&fields, "rate", 1e-6, 1e6, reports).map(Amount::Rate);
+    let load = number(&fields, "load", 1e-6, 1e3, diagnostics).map(LoadLevel::Load);
+    let rate = number(&fields, "rate", 1e-6, 1e6, diagnostics).map(LoadLevel::Rate);
     if load.is_some() && rate.is_some() {
         let hint = Some("leave one of them".to_owned());
-        reports.add(fields.at, "[arrivals] has a `load` and a `rate`", hint);
+        diagnostics.add(fields.at, "[arrivals] has a `load` and a `rate`", hint);
     }
-    let process = fields.word("process", &words, reports).into_value();
-    let is_gamma = matches!(process, Some(Process::Gamma { .. }));
+    let process = fields.word("process", &words, diagnostics).into_value();
+    let is_gamma = matches!(process, Some(ArrivalProcess::Gamma { .. }));
     if is_gamma != fields.entry("cv").is_some() {
         let hint = Some("process = \"gamma\" and cv = 2.0 belong together".to_owned());
         let message = "gamma gaps, and they alone, have a coefficient of variation `cv`";
-        reports.add_whole(fields.at, message, hint);
+        diagnostics.add_if_parsed(fields.at, message, hint);
     }
     Some(RawArrivals {
-        trace: fields.text("trace", reports).given().cloned(),
+        trace: fields.text("trace", diagnostics).given().cloned(),
         length: fields
-            .span("length", reports)
+            .span("length", diagnostics)
             .into_value()
             .unwrap_or(default.length),
         process: process.unwrap_or(default.process),
@@ -187,8 +187,8 @@ fn arrivals(entry: &Entry, reports: &mut Reports) -> Option<RawArrivals> {
     })
 }
 
-fn scaling(entry: &Entry, reports: &mut Reports) -> Option<RawScaling> {
-    let mut fields = Fields::open("[scaling]".to_owned(), entry, reports)?;
+fn scaling(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawScaling> {
+    let mut fields = Fields::open("[scaling]".to_owned(), entry, diagnostics)?;
     let keys = [
         "headroom",
         "patience",
@@ -197,24 +197,24 @@ fn scaling(entry: &Entry, reports: &mut Reports) -> Option<RawScaling> {
         "most",
         "workers_most",
     ];
-    fields.expect(&keys, false, reports);
+    fields.expect(&keys, false, diagnostics);
     Some(RawScaling {
-        headroom: number(&fields, "headroom", 1.0, 10.0, reports).unwrap_or(1.2),
-        patience: span(&fields, "patience", reports).unwrap_or(Span::from_secs(30)),
-        cold_start: span(&fields, "cold_start", reports).unwrap_or(Span::from_secs(5)),
-        least: fields
-            .count("least", MOST_WORKERS, reports)
+        headroom: number(&fields, "headroom", 1.0, 10.0, diagnostics).unwrap_or(1.2),
+        patience: span(&fields, "patience", diagnostics).unwrap_or(Span::from_secs(30)),
+        cold_start: span(&fields, "cold_start", diagnostics).unwrap_or(Span::from_secs(5)),
+        min: fields
+            .count("least", MAX_WORKERS, diagnostics)
             .into_value()
             .unwrap_or(1),
-        most: fields.count("most", MOST_WORKERS, reports).into_value(),
-        workers_most: fields.count("workers_most", u32::MAX, reports).into_value(),
+        max: fields.count("most", MAX_WORKERS, diagnostics).into_value(),
+        max_workers: fields.count("workers_most", u32::MAX, diagnostics).into_value(),
     })
 }
 
-fn failures(entry: &Entry, reports: &mut Reports) -> Vec<RawFailure> {
+fn failures(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<RawFailure> {
     let Content::List(list) = &entry.node.content else {
         let hint = Some("[[failures]], with module, worker, at and lasts".to_owned());
-        reports.add(entry.at, "`failures` is a list of tables", hint);
+        diagnostics.add(entry.at, "`failures` is a list of tables", hint);
         return Vec::new();
     };
     list.iter()
@@ -224,23 +224,23 @@ fn failures(entry: &Entry, reports: &mut Reports) -> Vec<RawFailure> {
                 at: node.at,
                 node: node.clone(),
             };
-            failure(&entry, reports)
+            failure(&entry, diagnostics)
         })
         .collect()
 }
 
-fn failure(entry: &Entry, reports: &mut Reports) -> Option<RawFailure> {
-    let mut fields = Fields::open("[[failures]]".to_owned(), entry, reports)?;
-    fields.expect(&["module", "worker", "at", "lasts"], false, reports);
-    let worker = number(&fields, "worker", 0.0, f64::from(MOST_WORKERS), reports).unwrap_or(0.0);
+fn failure(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawFailure> {
+    let mut fields = Fields::open("[[failures]]".to_owned(), entry, diagnostics)?;
+    fields.expect(&["module", "worker", "at", "lasts"], false, diagnostics);
+    let worker = number(&fields, "worker", 0.0, f64::from(MAX_WORKERS), diagnostics).unwrap_or(0.0);
     let (module, at, lasts) = (
-        fields.text("module", reports),
-        span(&fields, "at", reports),
-        span(&fields, "lasts", reports),
+        fields.text("module", diagnostics),
+        span(&fields, "at", diagnostics),
+        span(&fields, "lasts", diagnostics),
     );
     for name in ["module", "at", "lasts"] {
         if fields.entry(name).is_none() {
-            reports.add_whole(fields.at, format!("[[failures]] has no `{name}`"), None);
+            diagnostics.add_if_parsed(fields.at, format!("[[failures]] has no `{name}`"), None);
         }
     }
     Some(RawFailure {

@@ -6,16 +6,16 @@ use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex};
 use weir_types::{Profile, Span};
 
 use crate::demand::Demand;
-use crate::spec::{Edge, ModulePlan, PoolPlan, WorldSpec};
+use crate::spec::{Edge, WorldModule, WorldPool, WorldSpec};
 
 /// Requests of one live stream that may be under way, as in the live engine.
-const UNDER_WAY: u32 = 256;
+const MAX_IN_FLIGHT: u32 = 256;
 
 /// Makes a world of a graph whose models all have declared profiles and whose streams are all emulated, with the streams.
 ///
 /// # Errors
 /// What keeps the graph from being one; nothing else is wrong with it.
-pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
+pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
     let streams = streams(graph)?;
     let (pools, slots) = pools(graph)?;
     let modules = graph.modules().iter().enumerate();
@@ -35,11 +35,11 @@ pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), Strin
         })?;
         let followers = graph.modules().iter().enumerate();
         let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
-        Ok(ModulePlan {
+        Ok(WorldModule {
             name: node.name.clone(),
             profile,
             batch: model.batch.clone(),
-            pool: PoolPlan::Shared(pools[node.model].clone()),
+            pool: WorldPool::Shared(pools[node.model].clone()),
             next: followers.map(|(to, _)| Edge { to, link: None }).collect(),
             weight: node.weight,
         })
@@ -52,11 +52,11 @@ pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), Strin
         hop: Span::ZERO,
         links: Vec::new(),
         streams: streams.len() as u32,
-        under_way: Some(UNDER_WAY),
+        max_in_flight: Some(MAX_IN_FLIGHT),
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
-        workers_most: None,
+        max_workers: None,
         seed: 0,
     };
     Ok((spec, streams))
@@ -64,7 +64,7 @@ pub fn world_of(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), Strin
 
 fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
     let entries: BTreeSet<Vec<usize>> = (0..graph.sources().len())
-        .map(|source| graph.entries(source))
+        .map(|source| graph.entry_modules(source))
         .collect();
     let first: Vec<usize> = (0..graph.modules().len())
         .filter(|&id| {
@@ -106,7 +106,7 @@ fn pools(graph: &Graph) -> Result<(Vec<Vec<u32>>, u32), String> {
                 "device \"{name}\" has as many slots as there are cores; give it `slots`"
             ));
         }
-        let count = device.slots_with(1);
+        let count = device.slot_count(1);
         of_device.push(slots..slots + count);
         slots += count;
     }

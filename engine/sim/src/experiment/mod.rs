@@ -18,18 +18,19 @@ mod world;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use weir_graph::Problems;
-use weir_graph::reading::{self, Catalog, Environment, Reports, Spot};
+use weir_config::ConfigError;
+use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report_missing, spelling};
+use weir_graph::Catalog;
 
 pub use capacity::capacity;
-pub use graph::world_of;
+pub use graph::world_from_graph;
 pub use run::{Run, run_all, run_while};
-pub use summary::{Estimate, ExperimentReport, Limit, Row, RunReport, rows};
+pub use summary::{Estimate, ExperimentReport, Row, RunBound, RunReport, rows};
 pub use sweep::Label;
 
-use crate::spec::{Failure, PoolPlan, Scaling, WorldSpec};
+use crate::spec::{Scaling, WorkerFailure, WorldPool, WorldSpec};
 use arrivals::Source;
-use file::{Amount, Raw};
+use file::{LoadLevel, Raw};
 
 /// A checked experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,21 +66,21 @@ impl Experiment {
 /// `seeds` take the place of the experiment's own. Recorded traces are looked for in the folder `WEIR_ASSETS`.
 ///
 /// # Errors
-/// All [`Problems`] at once, each with its file, line and hint.
+/// All [`ConfigError`] at once, each with its file, line and hint.
 pub fn load(
     path: &Path,
     catalog: &Catalog,
     environment: Environment<'_>,
     seeds: Option<&[u64]>,
-) -> Result<Experiment, Problems> {
-    let text = reading::text(path).map_err(|reason| {
+) -> Result<Experiment, ConfigError> {
+    let text = read_text(path).map_err(|reason| {
         let hint = Some("give the path of an experiment, a TOML file".to_owned());
-        Problems::of_file(path, format!("cannot be read: {reason}"), hint)
+        ConfigError::for_file(path, format!("cannot be read: {reason}"), hint)
     })?;
     let whole = std::path::absolute(path)
-        .map_err(|error| Problems::of_file(path, format!("cannot be made absolute: {error}"), None))?;
-    let mut reports = Reports::new(path, &text);
-    let document = reading::parse(&text, environment, &mut reports);
+        .map_err(|error| ConfigError::for_file(path, format!("cannot be made absolute: {error}"), None))?;
+    let mut diagnostics = Diagnostics::new(path, &text);
+    let document = weir_config::parse(&text, environment, &mut diagnostics);
     let plain = |path: &str| matches!(path, "experiment.seeds" | "failures");
     let mut loader = Loader {
         folder: whole.parent().unwrap_or(&whole).to_owned(),
@@ -93,21 +94,21 @@ pub fn load(
         runs: Vec::new(),
         files: Vec::new(),
     };
-    for variant in sweep::expand(&document, &plain, &mut reports) {
-        let raw = file::read(&variant.document, &mut reports);
+    for variant in sweep::expand(&document, &plain, &mut diagnostics) {
+        let raw = file::read(&variant.document, &mut diagnostics);
         if let Some(name) = &raw.head.name {
             experiment.name.clone_from(name);
         }
         let own = raw.head.seeds.as_deref().unwrap_or(&[1]);
         for &seed in seeds.unwrap_or(own) {
-            if let Some(run) = loader.run(&raw, seed, &mut reports) {
+            if let Some(run) = loader.run(&raw, seed, &mut diagnostics) {
                 let labels = variant.labels.clone();
                 experiment.runs.push(Run { labels, ..run });
             }
         }
     }
-    experiment.files = reports.files();
-    reports.finish()?;
+    experiment.files = diagnostics.files();
+    diagnostics.finish()?;
     Ok(experiment)
 }
 
@@ -120,7 +121,7 @@ fn stem(path: &Path) -> String {
 
 /// A world before the experiment's own words.
 #[derive(Debug, Clone)]
-struct Place {
+struct LoadedWorld {
     name: String,
     spec: WorldSpec,
     /// The streams of a graph.
@@ -132,18 +133,18 @@ struct Loader<'a> {
     folder: PathBuf,
     catalog: &'a Catalog,
     environment: Environment<'a>,
-    worlds: BTreeMap<PathBuf, Option<Place>>,
+    worlds: BTreeMap<PathBuf, Option<LoadedWorld>>,
     traces: traces::Traces,
 }
 
 impl Loader<'_> {
-    fn run(&mut self, raw: &Raw, seed: u64, reports: &mut Reports) -> Option<Run> {
-        let place = match (&raw.head.world, &raw.head.graph) {
-            (Some(spot), None) => self.place(spot, "world", reports),
-            (None, Some(spot)) => self.place(spot, "graph", reports),
+    fn run(&mut self, raw: &Raw, seed: u64, diagnostics: &mut Diagnostics) -> Option<Run> {
+        let loaded = match (&raw.head.world, &raw.head.graph) {
+            (Some(spanned), None) => self.load_named(spanned, "world", diagnostics),
+            (None, Some(spanned)) => self.load_named(spanned, "graph", diagnostics),
             _ => None,
         }?;
-        let mut spec = place.spec;
+        let mut spec = loaded.spec;
         spec.slo = raw.head.slo.unwrap_or(spec.slo);
         spec.hop = raw.head.hop.unwrap_or(spec.hop);
         spec.noise = raw.head.noise.unwrap_or(spec.noise);
@@ -157,13 +158,13 @@ impl Loader<'_> {
                 .position(|module| module.name == failure.module.value);
             let Some(module) = module else {
                 let names = spec.modules.iter().map(|module| module.name.as_str());
-                let hint = reading::hint(&failure.module.value, "modules", names);
+                let hint = spelling::hint(&failure.module.value, "modules", names);
                 let message = format!("there is no module \"{}\"", failure.module.value);
-                reports.add(failure.module.at, message, hint);
+                diagnostics.add(failure.module.at, message, hint);
                 continue;
             };
             let (worker, at, lasts) = (failure.worker, failure.at, failure.lasts);
-            spec.failures.push(Failure {
+            spec.failures.push(WorkerFailure {
                 module,
                 worker,
                 at,
@@ -171,10 +172,10 @@ impl Loader<'_> {
             });
         }
         spec.seed = seed;
-        let (source, trace) = self.source(raw, &spec, place.streams, reports)?;
-        scale(raw, &mut spec, source.first_rate());
+        let (source, trace) = self.source(raw, &spec, loaded.streams, diagnostics)?;
+        scale(raw, &mut spec, source.initial_rate());
         Some(Run {
-            name: place.name,
+            name: loaded.name,
             labels: Vec::new(),
             seed,
             trace,
@@ -190,7 +191,7 @@ impl Loader<'_> {
         raw: &Raw,
         spec: &WorldSpec,
         streams: Option<Vec<weir_graph::EmulatedStream>>,
-        reports: &mut Reports,
+        diagnostics: &mut Diagnostics,
     ) -> Option<(Source, String)> {
         let arrivals = &raw.arrivals;
         if let (Some(streams), None, None) = (streams, &arrivals.trace, arrivals.amount) {
@@ -200,86 +201,104 @@ impl Loader<'_> {
             .trace
             .as_ref()
             .is_some_and(|name| name.value.ends_with(".csv"));
-        let default = (!is_file).then_some(Amount::Load(1.0));
-        let wanted = traces::Wanted {
+        let default = (!is_file).then_some(LoadLevel::Load(1.0));
+        let query = traces::TraceQuery {
             name: arrivals.trace.as_ref(),
             seed: spec.seed,
             length: arrivals.length,
             rate: arrivals.amount.or(default).map(|amount| match amount {
-                Amount::Rate(rate) => rate,
-                Amount::Load(load) => load * capacity(spec),
+                LoadLevel::Rate(rate) => rate,
+                LoadLevel::Load(load) => load * capacity(spec),
             }),
             folder: &self.folder.clone(),
         };
-        let (trace, origin) = self.traces.find(&wanted, reports)?;
+        let (trace, origin) = self.traces.find(&query, diagnostics)?;
         let (process, seed) = (arrivals.process, spec.seed);
         Some((Source::Trace { trace, process, seed }, origin))
     }
 
     /// The world or graph that a text names.
-    fn place(&mut self, spot: &Spot<String>, kind: &str, reports: &mut Reports) -> Option<Place> {
-        let path = reading::absolute(&self.folder, &spot.value);
-        if let Some(place) = self.worlds.get(&path) {
-            return place.clone();
+    fn load_named(
+        &mut self,
+        spanned: &Spanned<String>,
+        kind: &str,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<LoadedWorld> {
+        let path = absolute(&self.folder, &spanned.value);
+        if let Some(loaded) = self.worlds.get(&path) {
+            return loaded.clone();
         }
-        let place = if path.is_file() {
+        let loaded = if path.is_file() {
             match kind {
-                "graph" => self.graph(&path, spot, reports),
-                _ => self.world(&path, spot, reports),
+                "graph" => self.graph(&path, spanned, diagnostics),
+                _ => self.world(&path, spanned, diagnostics),
             }
         } else {
-            let message = format!("`{kind}`: there is no file \"{}\"", spot.value);
-            reading::missing(&message, &path, spot.at, reports);
+            let message = format!("`{kind}`: there is no file \"{}\"", spanned.value);
+            report_missing(&message, &path, spanned.at, diagnostics);
             None
         };
-        self.worlds.insert(path, place.clone());
-        place
+        self.worlds.insert(path, loaded.clone());
+        loaded
     }
 
-    fn world(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
-        let text = match reading::text(path) {
+    fn world(
+        &self,
+        path: &Path,
+        spanned: &Spanned<String>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<LoadedWorld> {
+        let text = match read_text(path) {
             Ok(text) => text,
             Err(reason) => {
-                reports.add(
-                    spot.at,
-                    format!("`world`: cannot read \"{}\": {reason}", spot.value),
+                diagnostics.add(
+                    spanned.at,
+                    format!("`world`: cannot read \"{}\": {reason}", spanned.value),
                     None,
                 );
                 return None;
             }
         };
-        let mut inner = Reports::new(path, &text);
+        let mut inner = Diagnostics::new(path, &text);
         let folder = path.parent().unwrap_or(path);
         let spec = world::read(&text, folder, self.environment, &mut inner);
-        reports.absorb(inner);
-        Some(Place {
+        diagnostics.absorb(inner);
+        Some(LoadedWorld {
             name: stem(path),
             spec: spec?,
             streams: None,
         })
     }
 
-    fn graph(&self, path: &Path, spot: &Spot<String>, reports: &mut Reports) -> Option<Place> {
+    fn graph(
+        &self,
+        path: &Path,
+        spanned: &Spanned<String>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<LoadedWorld> {
         let graph = match weir_graph::load(path, self.catalog, self.environment) {
             Ok(graph) => graph,
             Err(problems) => {
-                reports.take_over(problems);
+                diagnostics.absorb_error(problems);
                 return None;
             }
         };
-        graph.files().iter().for_each(|file| reports.note_file(file));
-        match world_of(&graph) {
+        graph
+            .files()
+            .iter()
+            .for_each(|file| diagnostics.record_file(file));
+        match world_from_graph(&graph) {
             Ok((spec, streams)) => {
                 let name = graph.name().to_owned();
-                Some(Place {
+                Some(LoadedWorld {
                     name,
                     spec,
                     streams: Some(streams),
                 })
             }
             Err(reason) => {
-                let message = format!("`graph`: \"{}\" cannot be simulated: {reason}", spot.value);
-                reports.add(spot.at, message, None);
+                let message = format!("`graph`: \"{}\" cannot be simulated: {reason}", spanned.value);
+                diagnostics.add(spanned.at, message, None);
                 None
             }
         }
@@ -289,19 +308,19 @@ impl Loader<'_> {
 /// Lets pools of a module's own come and go, beginning with what the first rate asks for.
 fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
     let Some(scaling) = raw.scaling else { return };
-    let items = capacity::items_each(&spec.demand, spec.modules.len());
-    let rates = spec.each_worker();
-    for ((plan, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
-        let PoolPlan::Fixed(workers) = plan.pool else {
+    let items = capacity::items_per_request(&spec.demand, spec.modules.len());
+    let rates = spec.worker_throughput();
+    for ((node, items), rate) in spec.modules.iter_mut().zip(items).zip(rates) {
+        let WorldPool::Fixed(workers) = node.pool else {
             continue;
         };
         let rule = scaling.rule(workers);
-        let wanted = first_rate * items * rule.headroom / rate;
-        plan.pool = PoolPlan::Scaled(Scaling {
-            begin: (wanted.ceil().min(f64::from(rule.max_workers)) as u32).max(rule.min_workers),
+        let query = first_rate * items * rule.headroom / rate;
+        node.pool = WorldPool::Scaled(Scaling {
+            initial: (query.ceil().min(f64::from(rule.max_workers)) as u32).max(rule.min_workers),
             rule,
             cold_start: scaling.cold_start,
         });
     }
-    spec.workers_most = scaling.workers_most;
+    spec.max_workers = scaling.max_workers;
 }

@@ -8,7 +8,7 @@ use weir_types::{Span, Timestamp};
 use super::arrivals::Source;
 use super::sweep::Label;
 use crate::spec::WorldSpec;
-use crate::world::{Ran, simulate};
+use crate::world::{SimulationResult, simulate};
 
 /// One run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ impl Run {
 
     /// Runs it to its end.
     #[must_use]
-    pub fn simulate(&self) -> Ran {
+    pub fn simulate(&self) -> SimulationResult {
         let times = self.arrivals();
         simulate(&self.world, &self.name, &mut times.into_iter(), &mut |_| {})
     }
@@ -54,24 +54,24 @@ impl Run {
 pub fn run_all<T: Send>(
     runs: &[Run],
     threads: usize,
-    reduce: &(dyn Fn(&Run, Ran) -> T + Sync),
+    reduce: &(dyn Fn(&Run, SimulationResult) -> T + Sync),
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<T> {
     run_while(runs, threads, reduce, progress, &|| true)
 }
 
-/// As [`run_all`], but begins no other run once `go_on` says no; gives what came of those that were run, in their order.
+/// As [`run_all`], but begins no other run once `keep_going` says no; gives what came of those that were run, in their order.
 pub fn run_while<T: Send>(
     runs: &[Run],
     threads: usize,
-    reduce: &(dyn Fn(&Run, Ran) -> T + Sync),
+    reduce: &(dyn Fn(&Run, SimulationResult) -> T + Sync),
     progress: &(dyn Fn(usize) + Sync),
-    go_on: &(dyn Fn() -> bool + Sync),
+    keep_going: &(dyn Fn() -> bool + Sync),
 ) -> Vec<T> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(runs.len()));
     let work = || {
-        while go_on() {
+        while keep_going() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { return };
             let result = reduce(run, run.simulate());

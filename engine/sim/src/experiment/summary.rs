@@ -5,8 +5,8 @@ use weir_policy::Report;
 
 use super::run::Run;
 use super::sweep::Label;
-use crate::limit::Bounds;
-use crate::world::Ran;
+use crate::bound_input::BoundCache;
+use crate::world::SimulationResult;
 
 /// A run's report with what was swept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,12 +20,12 @@ pub struct RunReport {
     /// Where its arrivals came from.
     pub trace: String,
     /// What no policy could have beaten on these arrivals and workers.
-    pub bound: Option<Limit>,
+    pub bound: Option<RunBound>,
 }
 
 /// The bound of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Limit {
+pub struct RunBound {
     /// The least `(dropped + late) / arrived`.
     pub drop_rate: f64,
     /// The most delivered a second.
@@ -35,15 +35,15 @@ pub struct Limit {
 impl RunReport {
     /// What remains of a run; `bounds` are those of all runs of the experiment.
     #[must_use]
-    pub fn of(run: &Run, ran: &Ran, bounds: &Bounds) -> Self {
-        let limit = |bound: crate::bound::Bound| Limit {
-            drop_rate: bound.lost_least as f64 / (bound.arrived as f64).max(1.0),
-            goodput_rps: bound.delivered_most as f64 / ran.report.run.duration_s.max(1e-9),
+    pub fn new(run: &Run, ran: &SimulationResult, bounds: &BoundCache) -> Self {
+        let to_run_bound = |bound: crate::bound::DeliveryBound| RunBound {
+            drop_rate: bound.min_lost as f64 / (bound.arrived as f64).max(1.0),
+            goodput_rps: bound.max_delivered as f64 / ran.report.run.duration_s.max(1e-9),
         };
         Self {
             report: ran.report.clone(),
             trace: run.trace.clone(),
-            bound: bounds.of(ran, &run.world).ok().map(limit),
+            bound: bounds.bound(ran, &run.world).ok().map(to_run_bound),
             labels: run.labels.clone(),
         }
     }
@@ -80,7 +80,7 @@ const STUDENT: [f64; 30] = [
 impl Estimate {
     /// Over independent values. Zero of none.
     #[must_use]
-    pub fn over(values: &[f64]) -> Self {
+    pub fn from_values(values: &[f64]) -> Self {
         let count = values.len() as f64;
         if values.is_empty() {
             return Self { mean: 0.0, half: 0.0 };
@@ -122,7 +122,7 @@ pub fn rows(runs: &[RunReport]) -> Vec<Row> {
     let row = |runs: &[RunReport]| {
         let over = |of: &dyn Fn(&Report) -> f64| {
             let values: Vec<f64> = runs.iter().map(|run| of(&run.report)).collect();
-            Estimate::over(&values)
+            Estimate::from_values(&values)
         };
         Row {
             labels: runs.first().map(|run| run.labels.clone()).unwrap_or_default(),
@@ -132,7 +132,7 @@ pub fn rows(runs: &[RunReport]) -> Vec<Row> {
                 .iter()
                 .map(|run| Some(run.bound?.drop_rate))
                 .collect::<Option<Vec<f64>>>()
-                .map(|rates| Estimate::over(&rates)),
+                .map(|rates| Estimate::from_values(&rates)),
             invalid_rate: over(&|report| report.invalid_rate),
             goodput_rps: over(&|report| report.goodput_rps),
             p99_ms: over(&|report| report.latency_ms.p99),
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn intervals_are_those_of_student() {
         let check = |values: &[f64], mean: f64, half: f64| {
-            let estimate = Estimate::over(values);
+            let estimate = Estimate::from_values(values);
             assert!((estimate.mean - mean).abs() < 1e-9, "{estimate:?}");
             assert!((estimate.half - half).abs() < 1e-3, "{estimate:?}");
         };

@@ -1,10 +1,10 @@
 //! Sweeps: a list where one value is expected makes a variant for each. Works on the tree of the text alone, before
 //! anything is known of what the values mean; so whatever an experiment may say, it may say several times.
 
-use weir_graph::reading::{Content, Entry, Node, Reports};
+use weir_config::{Content, Diagnostics, Entry, Node};
 
 /// More variants than anybody looks at were meant otherwise.
-const MOST: usize = 10_000;
+const MAX_VARIANTS: usize = 10_000;
 /// Keys of an experiment, which each variant has a copy of.
 const MAX_KEYS: usize = 2_000;
 
@@ -43,22 +43,26 @@ pub(super) struct Variant {
 pub(super) fn expand(
     document: &[Entry],
     plain: &dyn Fn(&str) -> bool,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Variant> {
     let keys = keys(document);
     if keys > MAX_KEYS {
         let message = format!("the experiment has {keys} keys; {MAX_KEYS} are the most");
-        reports.add(0, message, Some("make several experiments of it".to_owned()));
+        diagnostics.add(0, message, Some("make several experiments of it".to_owned()));
         return Vec::new();
     }
     let mut variants = vec![(Vec::new(), Vec::new())];
     for entry in document {
-        variants = joined(variants, &each(entry, "", plain, reports), |entries, entry| {
-            entries.push(entry);
-        });
-        if variants.len() > MOST {
-            let message = format!("the lists make more than {MOST} combinations");
-            reports.add(entry.at, message, Some("make two experiments of it".to_owned()));
+        variants = joined(
+            variants,
+            &each(entry, "", plain, diagnostics),
+            |entries, entry| {
+                entries.push(entry);
+            },
+        );
+        if variants.len() > MAX_VARIANTS {
+            let message = format!("the lists make more than {MAX_VARIANTS} combinations");
+            diagnostics.add(entry.at, message, Some("make two experiments of it".to_owned()));
             return Vec::new();
         }
     }
@@ -88,21 +92,21 @@ fn joined<T: Clone, U: Clone>(
 ) -> Vec<Labelled<T>> {
     let one = |(labels, value): Labelled<T>| {
         let add = &add;
-        next.iter().take(MOST + 1).map(move |(more, part)| {
+        next.iter().take(MAX_VARIANTS + 1).map(move |(more, part)| {
             let (mut labels, mut value) = (labels.clone(), value.clone());
             labels.extend(more.iter().cloned());
             add(&mut value, part.clone());
             (labels, value)
         })
     };
-    begun.into_iter().flat_map(one).take(MOST + 1).collect()
+    begun.into_iter().flat_map(one).take(MAX_VARIANTS + 1).collect()
 }
 
 fn each(
     entry: &Entry,
     under: &str,
     plain: &dyn Fn(&str) -> bool,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Labelled<Entry>> {
     let path = if under.is_empty() {
         entry.name.clone()
@@ -113,7 +117,7 @@ fn each(
         let (name, at) = (entry.name.clone(), entry.at);
         (labels, Entry { name, at, node })
     };
-    nodes(&entry.node, &path, plain, reports)
+    nodes(&entry.node, &path, plain, diagnostics)
         .into_iter()
         .map(of)
         .collect()
@@ -123,16 +127,20 @@ fn nodes(
     node: &Node,
     path: &str,
     plain: &dyn Fn(&str) -> bool,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Labelled<Node>> {
     let at = node.at;
     match &node.content {
         Content::Table(entries) => {
             let mut tables = vec![(Vec::new(), Vec::new())];
             for entry in entries {
-                tables = joined(tables, &each(entry, path, plain, reports), |entries, entry| {
-                    entries.push(entry);
-                });
+                tables = joined(
+                    tables,
+                    &each(entry, path, plain, diagnostics),
+                    |entries, entry| {
+                        entries.push(entry);
+                    },
+                );
             }
             let table = |(labels, entries)| {
                 (
@@ -148,7 +156,7 @@ fn nodes(
         Content::List(list) if !plain(path) => {
             if list.is_empty() {
                 let hint = Some("give one value, or a list of values to run each".to_owned());
-                reports.add(at, "an empty list leaves nothing to run", hint);
+                diagnostics.add(at, "an empty list leaves nothing to run", hint);
                 return vec![(
                     Vec::new(),
                     Node {
@@ -160,7 +168,7 @@ fn nodes(
             let mut all = Vec::new();
             for item in list {
                 let label = (key(path), label(item));
-                for (labels, node) in nodes(item, path, plain, reports) {
+                for (labels, node) in nodes(item, path, plain, diagnostics) {
                     all.push((std::iter::once(label.clone()).chain(labels).collect(), node));
                 }
             }
@@ -181,9 +189,9 @@ fn key(path: &str) -> String {
 fn label(node: &Node) -> Label {
     match &node.content {
         Content::Text(text) => Label::Text(name(text).to_owned()),
-        Content::Whole(whole) => Label::Number(*whole as f64),
-        Content::Number(number) => Label::Number(*number),
-        Content::Flag(flag) => Label::Flag(*flag),
+        Content::Integer(whole) => Label::Number(*whole as f64),
+        Content::Float(number) => Label::Number(*number),
+        Content::Bool(flag) => Label::Flag(*flag),
         // A rule with its parameters; those that are swept in their turn have labels of their own.
         Content::Table(entries) => {
             let rule = entries.iter().filter(|entry| entry.name == "rule");
@@ -210,9 +218,9 @@ mod tests {
     use std::path::Path;
 
     fn check(text: &str, expected: &[&str]) {
-        let mut reports = Reports::new(Path::new("x.toml"), text);
-        let document = weir_graph::reading::parse(text, &|_| None, &mut reports);
-        let variants = expand(&document, &|path| path == "experiment.seeds", &mut reports);
+        let mut diagnostics = Diagnostics::new(Path::new("x.toml"), text);
+        let document = weir_config::parse(text, &|_| None, &mut diagnostics);
+        let variants = expand(&document, &|path| path == "experiment.seeds", &mut diagnostics);
         let shown: Vec<String> = variants
             .iter()
             .map(|variant| {
@@ -221,7 +229,7 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, expected);
-        assert!(reports.is_clean());
+        assert!(diagnostics.is_clean());
     }
 
     #[test]
@@ -253,10 +261,10 @@ mod tests {
     #[test]
     fn more_keys_than_could_be_copied_are_reported() {
         let keys: String = (0..250_000).map(|key| format!("k{key} = 1\n")).collect();
-        let mut reports = Reports::new(Path::new("x.toml"), &keys);
-        let document = weir_graph::reading::parse(&keys, &|_| None, &mut reports);
-        assert!(expand(&document, &|_| false, &mut reports).is_empty());
-        let problems = reports.finish().expect_err("too many");
+        let mut diagnostics = Diagnostics::new(Path::new("x.toml"), &keys);
+        let document = weir_config::parse(&keys, &|_| None, &mut diagnostics);
+        assert!(expand(&document, &|_| false, &mut diagnostics).is_empty());
+        let problems = diagnostics.finish().expect_err("too many");
         assert!(problems.to_string().contains("2000 are the most"), "{problems}");
     }
 
@@ -268,10 +276,10 @@ mod tests {
             "[arrivals]\nload = []\n".to_owned(),
             format!("[a]\nx = [{list}]\n[b]\ny = [{list}]\n"),
         ] {
-            let mut reports = Reports::new(Path::new("x.toml"), &text);
-            let document = weir_graph::reading::parse(&text, &|_| None, &mut reports);
-            expand(&document, &|_| false, &mut reports);
-            assert!(!reports.is_clean(), "{text}");
+            let mut diagnostics = Diagnostics::new(Path::new("x.toml"), &text);
+            let document = weir_config::parse(&text, &|_| None, &mut diagnostics);
+            expand(&document, &|_| false, &mut diagnostics);
+            assert!(!diagnostics.is_clean(), "{text}");
         }
     }
 }

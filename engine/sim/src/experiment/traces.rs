@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use weir_config::{Diagnostics, Spanned, absolute, report_missing, spelling};
 use weir_graph::Trace;
-use weir_graph::reading::{self, Reports, Spot};
 use weir_types::Span;
 
-use crate::traces::{Kind, build};
+use crate::traces::{TraceKind, build};
 
 /// A constant rate.
 const CONSTANT: &str = "constant";
 
 /// A trace, and where it comes from in words.
-type Told = (Trace, String);
+type NamedTrace = (Trace, String);
 
 /// Traces by name, seed and length, each built once.
 pub(super) struct Traces {
     /// Recordings, where there are any.
     assets: Option<PathBuf>,
-    built: BTreeMap<(Kind, u64, Span), Result<Told, String>>,
+    built: BTreeMap<(TraceKind, u64, Span), Result<NamedTrace, String>>,
 }
 
 /// Which trace.
-pub(super) struct Wanted<'a> {
+pub(super) struct TraceQuery<'a> {
     /// As it is named; none: constant.
-    pub(super) name: Option<&'a Spot<String>>,
+    pub(super) name: Option<&'a Spanned<String>>,
     pub(super) seed: u64,
     pub(super) length: Span,
     /// Mean rate in requests a second; none: as in a file.
@@ -42,61 +42,65 @@ impl Traces {
     }
 
     /// The trace, and where it comes from in words; `None` where something was reported.
-    pub(super) fn find(&mut self, wanted: &Wanted<'_>, reports: &mut Reports) -> Option<Told> {
-        let at = wanted.name.map_or(0, |spot| spot.at);
-        let found = match wanted.name.map(|spot| spot.value.as_str()) {
+    pub(super) fn find(
+        &mut self,
+        query: &TraceQuery<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<NamedTrace> {
+        let at = query.name.map_or(0, |spanned| spanned.at);
+        let found = match query.name.map(|spanned| spanned.value.as_str()) {
             None | Some(CONSTANT) => {
-                let rate = wanted.rate.unwrap_or(1.0);
-                Trace::constant(rate, wanted.length)
+                let rate = query.rate.unwrap_or(1.0);
+                Trace::constant(rate, query.length)
                     .map(|trace| (trace, format!("constant {rate:.1}/s")))
                     .map_err(|error| error.to_string())
             }
             Some(file) if Path::new(file).extension().is_some_and(|end| end == "csv") => {
-                let path = reading::absolute(wanted.folder, file);
+                let path = absolute(query.folder, file);
                 if !path.is_file() {
-                    reading::missing(
+                    report_missing(
                         &format!("`trace`: there is no file \"{file}\""),
                         &path,
                         at,
-                        reports,
+                        diagnostics,
                     );
                     return None;
                 }
-                reports.note_file(&path);
-                from_file(&path, wanted).map(|trace| (trace, file.to_owned()))
+                diagnostics.record_file(&path);
+                from_file(&path, query).map(|trace| (trace, file.to_owned()))
             }
-            Some(name) => match name.parse::<Kind>() {
-                Ok(kind) => self.named(kind, wanted),
+            Some(name) => match name.parse::<TraceKind>() {
+                Ok(kind) => self.named_trace(kind, query),
                 Err(_) => {
-                    let names = Kind::ALL.into_iter().map(Kind::name).chain([CONSTANT]);
-                    let hint = reading::hint(name, "traces", names)
+                    let names = TraceKind::ALL.into_iter().map(TraceKind::name).chain([CONSTANT]);
+                    let hint = spelling::hint(name, "traces", names)
                         .map(|hint| format!("{hint}; or a file that ends in .csv"));
-                    reports.add(at, format!("there is no trace \"{name}\""), hint);
+                    diagnostics.add(at, format!("there is no trace \"{name}\""), hint);
                     return None;
                 }
             },
         };
         found
-            .map_err(|reason| reports.add(at, format!("`trace`: {reason}"), None))
+            .map_err(|reason| diagnostics.add(at, format!("`trace`: {reason}"), None))
             .ok()
     }
 
-    fn named(&mut self, kind: Kind, wanted: &Wanted<'_>) -> Result<Told, String> {
-        let key = (kind, wanted.seed, wanted.length);
+    fn named_trace(&mut self, kind: TraceKind, query: &TraceQuery<'_>) -> Result<NamedTrace, String> {
+        let key = (kind, query.seed, query.length);
         let assets = self.assets.as_deref();
         let built = self.built.entry(key).or_insert_with(|| {
-            build(kind, assets, wanted.seed, wanted.length, 1.0).map_err(|error| error.to_string())
+            build(kind, assets, query.seed, query.length, 1.0).map_err(|error| error.to_string())
         });
         let (trace, origin) = built.clone()?;
-        let scaled = trace.scale_to(wanted.rate.unwrap_or(1.0));
+        let scaled = trace.scale_to(query.rate.unwrap_or(1.0));
         Ok((scaled.map_err(|error| error.to_string())?, origin))
     }
 }
 
-fn from_file(path: &Path, wanted: &Wanted<'_>) -> Result<Trace, String> {
+fn from_file(path: &Path, query: &TraceQuery<'_>) -> Result<Trace, String> {
     let trace = Trace::read(path)
-        .and_then(|trace| trace.cut(Span::ZERO, wanted.length))
-        .and_then(|trace| match wanted.rate {
+        .and_then(|trace| trace.cut(Span::ZERO, query.length))
+        .and_then(|trace| match query.rate {
             Some(rate) => trace.scale_to(rate),
             None => Ok(trace),
         });

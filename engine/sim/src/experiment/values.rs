@@ -1,48 +1,48 @@
 //! Values that experiments have and graphs have not: numbers within bounds, spans that may be zero, lists of seeds.
 
-use weir_graph::reading::{Content, Fields, Reports};
+use weir_config::{Content, Diagnostics, Fields};
 use weir_types::Span;
 
-/// A number from `least` to `most`; `None` where there is none or it was reported.
+/// A number from `min` to `max`; `None` where there is none or it was reported.
 pub(super) fn number(
     fields: &Fields<'_>,
     name: &str,
-    least: f64,
-    most: f64,
-    reports: &mut Reports,
+    min: f64,
+    max: f64,
+    diagnostics: &mut Diagnostics,
 ) -> Option<f64> {
-    let field = fields.read(name, reports, |node| match node.content {
-        Content::Number(number) => Ok(number),
-        Content::Whole(whole) => Ok(whole as f64),
+    let field = fields.read(name, diagnostics, |node| match node.content {
+        Content::Float(number) => Ok(number),
+        Content::Integer(whole) => Ok(whole as f64),
         _ => Err("a number".to_owned()),
     });
-    let field = field.and_then(|spot| {
-        if (least..=most).contains(&spot.value) {
-            return Some(spot.value);
+    let field = field.and_then(|spanned| {
+        if (min..=max).contains(&spanned.value) {
+            return Some(spanned.value);
         }
-        let message = format!("`{name}` must lie between {least} and {most}, not {}", spot.value);
-        reports.add(spot.at, message, None);
+        let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
+        diagnostics.add(spanned.at, message, None);
         None
     });
     field.into_value()
 }
 
 /// A duration that may be zero.
-pub(super) fn span(fields: &Fields<'_>, name: &str, reports: &mut Reports) -> Option<Span> {
+pub(super) fn span(fields: &Fields<'_>, name: &str, diagnostics: &mut Diagnostics) -> Option<Span> {
     let zero = fields.entry(name).is_some_and(
         |entry| matches!(&entry.node.content, Content::Text(text) if text.parse() == Ok(Span::ZERO)),
     );
     if zero {
         return Some(Span::ZERO);
     }
-    fields.span(name, reports).into_value()
+    fields.span(name, diagnostics).into_value()
 }
 
 /// One seed or a list of them.
-pub(super) fn seeds(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u64>> {
-    let field = fields.read("seeds", reports, |node| {
+pub(super) fn seeds(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u64>> {
+    let field = fields.read("seeds", diagnostics, |node| {
         let one = |content: &Content| match content {
-            Content::Whole(seed) => u64::try_from(*seed).ok(),
+            Content::Integer(seed) => u64::try_from(*seed).ok(),
             _ => None,
         };
         let seeds = match &node.content {

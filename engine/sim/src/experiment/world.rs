@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_graph::reading::{self, Content, Entry, Environment, Fields, Reports, Spot};
+use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, durations, spelling};
 use weir_policy::Policy;
 use weir_types::{Profile, Span};
 
 use super::values::{number, span};
 use crate::demand::{Branches, Crops, Demand};
-use crate::spec::{Edge, Link, ModulePlan, PoolPlan, WorldSpec};
+use crate::spec::{Edge, Link, WorldModule, WorldPool, WorldSpec};
 
 /// The most workers of a module and slots of a device.
-pub(super) const MOST_WORKERS: u32 = 1_024;
+pub(super) const MAX_WORKERS: u32 = 1_024;
 /// A batch holds no more than so many items.
-const MOST_ITEMS: u32 = 255;
+const MAX_ITEMS: u32 = 255;
 
 const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches"];
 const MODULE: &[&str] = &[
@@ -28,9 +28,9 @@ pub(super) fn read(
     text: &str,
     folder: &Path,
     environment: Environment<'_>,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> Option<WorldSpec> {
-    let document = reading::parse(text, environment, reports);
+    let document = weir_config::parse(text, environment, diagnostics);
     let mut raw = Raw::default();
     for entry in &document {
         let tables = match &entry.node.content {
@@ -38,23 +38,23 @@ pub(super) fn read(
             _ => &[],
         };
         match entry.name.as_str() {
-            "world" => raw.head = head(entry, reports),
+            "world" => raw.head = head(entry, diagnostics),
             "devices" => raw
                 .devices
-                .extend(tables.iter().filter_map(|entry| device(entry, reports))),
+                .extend(tables.iter().filter_map(|entry| device(entry, diagnostics))),
             "links" => raw
                 .links
-                .extend(tables.iter().filter_map(|entry| link(entry, reports))),
+                .extend(tables.iter().filter_map(|entry| link(entry, diagnostics))),
             "modules" => {
-                let module = |entry| module(entry, folder, environment, reports);
+                let module = |entry| module(entry, folder, environment, diagnostics);
                 raw.modules.extend(tables.iter().filter_map(module));
             }
             "branches" => raw
                 .branches
-                .extend(tables.iter().filter_map(|entry| branches(entry, reports))),
+                .extend(tables.iter().filter_map(|entry| branches(entry, diagnostics))),
             other => {
-                let hint = reading::hint(other, "sections", SECTIONS.iter().copied());
-                reports.add(
+                let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
+                diagnostics.add(
                     entry.at,
                     format!("there is no section \"{other}\" in a world"),
                     hint,
@@ -64,14 +64,14 @@ pub(super) fn read(
     }
     if raw.modules.is_empty() {
         let hint = Some("add [modules.NAME] with profile and workers".to_owned());
-        reports.add_whole(0, "the world has no modules", hint);
+        diagnostics.add_if_parsed(0, "the world has no modules", hint);
     }
     if raw.head.is_none() && !document.iter().any(|entry| entry.name == "world") {
         let hint = Some("begin with [world] and slo = \"400ms\"".to_owned());
-        reports.add_whole(0, "there is no [world] with the latency objective", hint);
+        diagnostics.add_if_parsed(0, "there is no [world] with the latency objective", hint);
     }
-    let spec = raw.resolve(reports);
-    spec.filter(|_| reports.is_clean())
+    let spec = raw.resolve(diagnostics);
+    spec.filter(|_| diagnostics.is_clean())
 }
 
 #[derive(Default)]
@@ -87,62 +87,62 @@ struct Head {
     slo: Span,
     hop: Span,
     streams: u32,
-    under_way: Option<u32>,
+    max_in_flight: Option<u32>,
 }
 
 struct RawModule {
-    name: Spot<String>,
+    name: Spanned<String>,
     profile: Option<Profile>,
     batch: Option<Vec<u32>>,
-    inputs: Vec<Spot<String>>,
+    inputs: Vec<Spanned<String>>,
     workers: Option<u32>,
-    device: Option<Spot<String>>,
-    link: Option<Spot<String>>,
+    device: Option<Spanned<String>>,
+    link: Option<Spanned<String>>,
     weight: f64,
     items: Option<Crops>,
 }
 
 struct RawBranches {
     persistence: f64,
-    paths: Vec<(Vec<Spot<String>>, f64)>,
+    paths: Vec<(Vec<Spanned<String>>, f64)>,
 }
 
-fn head(entry: &Entry, reports: &mut Reports) -> Option<Head> {
-    let mut fields = Fields::open("[world]".to_owned(), entry, reports)?;
-    fields.expect(&["slo", "hop", "streams", "under_way"], false, reports);
-    let slo = fields.span("slo", reports);
+fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
+    let mut fields = Fields::open("[world]".to_owned(), entry, diagnostics)?;
+    fields.expect(&["slo", "hop", "streams", "under_way"], false, diagnostics);
+    let slo = fields.span("slo", diagnostics);
     if slo.is_absent() {
         let hint = Some("slo = \"400ms\": what every request has from sending to coming out".to_owned());
-        reports.add_whole(fields.at, "[world] has no `slo`", hint);
+        diagnostics.add_if_parsed(fields.at, "[world] has no `slo`", hint);
     }
     Some(Head {
         slo: slo.into_value()?,
-        hop: span(&fields, "hop", reports).unwrap_or_default(),
+        hop: span(&fields, "hop", diagnostics).unwrap_or_default(),
         streams: fields
-            .count("streams", 100_000, reports)
+            .count("streams", 100_000, diagnostics)
             .into_value()
             .unwrap_or(1),
-        under_way: fields.count("under_way", u32::MAX, reports).into_value(),
+        max_in_flight: fields.count("under_way", u32::MAX, diagnostics).into_value(),
     })
 }
 
-fn device(entry: &Entry, reports: &mut Reports) -> Option<(String, u32)> {
-    let mut fields = Fields::open(format!("device \"{}\"", entry.name), entry, reports)?;
-    fields.expect(&["slots"], false, reports);
+fn device(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<(String, u32)> {
+    let mut fields = Fields::open(format!("device \"{}\"", entry.name), entry, diagnostics)?;
+    fields.expect(&["slots"], false, diagnostics);
     let slots = fields
-        .count("slots", MOST_WORKERS, reports)
+        .count("slots", MAX_WORKERS, diagnostics)
         .into_value()
         .unwrap_or(1);
     Some((entry.name.clone(), slots))
 }
 
-fn link(entry: &Entry, reports: &mut Reports) -> Option<(String, Link)> {
-    let mut fields = Fields::open(format!("link \"{}\"", entry.name), entry, reports)?;
-    fields.expect(&["latency", "bandwidth_mbps", "request_kb"], false, reports);
+fn link(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<(String, Link)> {
+    let mut fields = Fields::open(format!("link \"{}\"", entry.name), entry, diagnostics)?;
+    fields.expect(&["latency", "bandwidth_mbps", "request_kb"], false, diagnostics);
     let link = Link {
-        latency: span(&fields, "latency", reports).unwrap_or_default(),
-        bandwidth_bps: number(&fields, "bandwidth_mbps", 1e-3, 1e9, reports).unwrap_or(1e9) * 1e6,
-        bytes: number(&fields, "request_kb", 0.0, 1e9, reports).unwrap_or(0.0) * 1e3,
+        latency: span(&fields, "latency", diagnostics).unwrap_or_default(),
+        bandwidth_bps: number(&fields, "bandwidth_mbps", 1e-3, 1e9, diagnostics).unwrap_or(1e9) * 1e6,
+        bytes: number(&fields, "request_kb", 0.0, 1e9, diagnostics).unwrap_or(0.0) * 1e3,
     };
     Some((entry.name.clone(), link))
 }
@@ -151,50 +151,51 @@ fn module(
     entry: &Entry,
     folder: &Path,
     environment: Environment<'_>,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> Option<RawModule> {
     let owner = format!("module \"{}\"", entry.name);
-    let mut fields = Fields::open(owner, entry, reports)?;
-    fields.expect(MODULE, false, reports);
+    let mut fields = Fields::open(owner, entry, diagnostics)?;
+    fields.expect(MODULE, false, diagnostics);
     let profile = match fields.entry("profile") {
-        Some(profile) => {
-            reading::durations(&profile.node, folder, environment, reports).and_then(Profile::new)
-        }
+        Some(profile) => durations(&profile.node, folder, environment, diagnostics).and_then(Profile::new),
         None => {
             let hint = Some("profile = \"../profiles/NAME.toml\", or { \"1\" = \"8ms\" }".to_owned());
-            reports.add_whole(fields.at, format!("{} has no `profile`", fields.owner), hint);
+            diagnostics.add_if_parsed(fields.at, format!("{} has no `profile`", fields.owner), hint);
             None
         }
     };
-    let workers = fields.count("workers", MOST_WORKERS, reports);
-    let device = fields.text("device", reports);
+    let workers = fields.count("workers", MAX_WORKERS, diagnostics);
+    let device = fields.text("device", diagnostics);
     if workers.is_absent() && device.is_absent() {
         let hint = Some("workers = 4 of its own, or device = \"NAME\" with slots that it shares".to_owned());
-        reports.add_whole(fields.at, format!("{} has no `workers`", fields.owner), hint);
+        diagnostics.add_if_parsed(fields.at, format!("{} has no `workers`", fields.owner), hint);
     }
     Some(RawModule {
-        name: Spot::new(entry.name.clone(), entry.at),
+        name: Spanned::new(entry.name.clone(), entry.at),
         profile,
-        batch: batch(&fields, reports),
-        inputs: fields.texts("inputs", reports).into_value().unwrap_or_default(),
+        batch: batch(&fields, diagnostics),
+        inputs: fields
+            .texts("inputs", diagnostics)
+            .into_value()
+            .unwrap_or_default(),
         workers: workers.into_value(),
         device: device.given().cloned(),
-        link: fields.text("link", reports).given().cloned(),
-        weight: fields.positive("weight", reports).into_value().unwrap_or(1.0),
-        items: fields.entry("items").and_then(|entry| items(entry, reports)),
+        link: fields.text("link", diagnostics).given().cloned(),
+        weight: fields.positive("weight", diagnostics).into_value().unwrap_or(1.0),
+        items: fields.entry("items").and_then(|entry| items(entry, diagnostics)),
     })
 }
 
-fn batch(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u32>> {
-    let read = fields.read("batch", reports, |node| {
-        let wanted = || format!("a list of batch sizes from 1 to {MOST_ITEMS}, such as [1, 2, 4]");
+fn batch(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u32>> {
+    let read = fields.read("batch", diagnostics, |node| {
+        let wanted = || format!("a list of batch sizes from 1 to {MAX_ITEMS}, such as [1, 2, 4]");
         let Content::List(list) = &node.content else {
             return Err(wanted());
         };
-        let size = |node: &reading::Node| match node.content {
-            Content::Whole(size) => u32::try_from(size)
+        let size = |node: &weir_config::Node| match node.content {
+            Content::Integer(size) => u32::try_from(size)
                 .ok()
-                .filter(|size| (1..=MOST_ITEMS).contains(size)),
+                .filter(|size| (1..=MAX_ITEMS).contains(size)),
             _ => None,
         };
         let mut sizes = list
@@ -213,34 +214,34 @@ fn batch(fields: &Fields<'_>, reports: &mut Reports) -> Option<Vec<u32>> {
     read.into_value()
 }
 
-fn items(entry: &Entry, reports: &mut Reports) -> Option<Crops> {
-    let mut fields = Fields::open("`items`".to_owned(), entry, reports)?;
-    fields.expect(&["mean", "spread", "persistence", "most"], false, reports);
-    let mean = number(&fields, "mean", 0.0, 100.0, reports);
+fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
+    let mut fields = Fields::open("`items`".to_owned(), entry, diagnostics)?;
+    fields.expect(&["mean", "spread", "persistence", "most"], false, diagnostics);
+    let mean = number(&fields, "mean", 0.0, 100.0, diagnostics);
     if fields.entry("mean").is_none() {
         let hint = Some("items = { mean = 2.5, spread = 0.5, persistence = 0.95 }".to_owned());
-        reports.add_whole(fields.at, "`items` has no `mean`", hint);
+        diagnostics.add_if_parsed(fields.at, "`items` has no `mean`", hint);
     }
     Some(Crops {
         module: 0,
         mean: mean?,
-        spread: number(&fields, "spread", 0.0, 3.0, reports).unwrap_or(0.5),
-        persistence: number(&fields, "persistence", 0.0, 0.999_999, reports).unwrap_or(0.95),
-        most: fields
-            .count("most", MOST_ITEMS, reports)
+        spread: number(&fields, "spread", 0.0, 3.0, diagnostics).unwrap_or(0.5),
+        persistence: number(&fields, "persistence", 0.0, 0.999_999, diagnostics).unwrap_or(0.95),
+        max: fields
+            .count("most", MAX_ITEMS, diagnostics)
             .into_value()
-            .unwrap_or(MOST_ITEMS),
+            .unwrap_or(MAX_ITEMS),
     })
 }
 
-fn branches(entry: &Entry, reports: &mut Reports) -> Option<RawBranches> {
-    let mut fields = Fields::open(format!("branches \"{}\"", entry.name), entry, reports)?;
-    fields.expect(&["paths", "persistence"], false, reports);
+fn branches(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawBranches> {
+    let mut fields = Fields::open(format!("branches \"{}\"", entry.name), entry, diagnostics)?;
+    fields.expect(&["paths", "persistence"], false, diagnostics);
     let hint = || {
         Some("paths = [{ modules = [\"a\"], share = 0.4 }, { modules = [\"b\"], share = 0.6 }]".to_owned())
     };
     let Some(Content::List(list)) = fields.entry("paths").map(|entry| &entry.node.content) else {
-        reports.add_whole(fields.at, format!("{} has no list `paths`", fields.owner), hint());
+        diagnostics.add_if_parsed(fields.at, format!("{} has no list `paths`", fields.owner), hint());
         return None;
     };
     let mut paths = Vec::new();
@@ -250,87 +251,90 @@ fn branches(entry: &Entry, reports: &mut Reports) -> Option<RawBranches> {
             at: node.at,
             node: node.clone(),
         };
-        let Some(mut fields) = Fields::open(format!("a path of {}", fields.owner), &path, reports) else {
+        let Some(mut fields) = Fields::open(format!("a path of {}", fields.owner), &path, diagnostics) else {
             continue;
         };
-        fields.expect(&["modules", "share"], false, reports);
-        let modules = fields.texts("modules", reports).into_value();
-        let share = number(&fields, "share", 0.0, 1.0, reports);
+        fields.expect(&["modules", "share"], false, diagnostics);
+        let modules = fields.texts("modules", diagnostics).into_value();
+        let share = number(&fields, "share", 0.0, 1.0, diagnostics);
         match (modules, share) {
             (Some(modules), Some(share)) => paths.push((modules, share)),
-            _ => reports.add(node.at, "a path needs its `modules` and its `share`", hint()),
+            _ => diagnostics.add(node.at, "a path needs its `modules` and its `share`", hint()),
         }
     }
     let sum: f64 = paths.iter().map(|(_, share)| share).sum();
     if (sum - 1.0).abs() > 1e-6 {
-        reports.add(
+        diagnostics.add(
             fields.at,
             format!("the shares of {} add up to {sum}, not 1", fields.owner),
             None,
         );
     }
-    let persistence = number(&fields, "persistence", 0.0, 1.0, reports).unwrap_or(0.0);
+    let persistence = number(&fields, "persistence", 0.0, 1.0, diagnostics).unwrap_or(0.0);
     Some(RawBranches { persistence, paths })
 }
 
 impl Raw {
     /// Resolves names; `None` where something was reported.
-    fn resolve(self, reports: &mut Reports) -> Option<WorldSpec> {
-        let inputs = self.inputs(reports);
+    fn resolve(self, diagnostics: &mut Diagnostics) -> Option<WorldSpec> {
+        let inputs = self.inputs(diagnostics);
         let rank = ranks(&inputs).or_else(|| {
             let at = self.modules.first().map_or(0, |module| module.name.at);
-            reports.add(at, "the modules wait for each other in a circle", None);
+            diagnostics.add(at, "the modules wait for each other in a circle", None);
             None
         })?;
-        let demand = self.demand(&rank, reports);
+        let demand = self.demand(&rank, diagnostics);
         let mut devices = BTreeMap::new();
         let mut slots = 0;
         for (name, count) in &self.devices {
             devices.insert(name.as_str(), slots..slots + count);
             slots += count;
         }
-        let mut plans: Vec<Option<ModulePlan>> = vec![None; self.modules.len()];
+        let mut resolved: Vec<Option<WorldModule>> = vec![None; self.modules.len()];
         for (index, module) in self.modules.iter().enumerate() {
-            let pool = module.pool(&devices, reports);
-            let next = self.next(index, &inputs, &rank, reports);
-            plans[rank[index]] = module.plan(pool, next);
+            let pool = module.pool(&devices, diagnostics);
+            let next = self.edges(index, &inputs, &rank, diagnostics);
+            resolved[rank[index]] = module.to_module(pool, next);
         }
         let head = self.head?;
         Some(WorldSpec {
             slo: head.slo,
             policy: Policy::default(),
-            modules: plans.into_iter().collect::<Option<_>>()?,
+            modules: resolved.into_iter().collect::<Option<_>>()?,
             shared_slots: slots,
             hop: head.hop,
             links: self.links.iter().map(|(_, link)| *link).collect(),
             streams: head.streams,
-            under_way: head.under_way,
+            max_in_flight: head.max_in_flight,
             demand,
             noise: 0.0,
             failures: Vec::new(),
-            workers_most: None,
+            max_workers: None,
             seed: 0,
         })
     }
 
     /// By module, those whose output it takes.
-    fn inputs(&self, reports: &mut Reports) -> Vec<Vec<usize>> {
+    fn inputs(&self, diagnostics: &mut Diagnostics) -> Vec<Vec<usize>> {
         let mut inputs = Vec::with_capacity(self.modules.len());
         for module in &self.modules {
-            let known = module.inputs.iter().filter_map(|spot| self.module(spot, reports));
+            let known = module
+                .inputs
+                .iter()
+                .filter_map(|spanned| self.module(spanned, diagnostics));
             inputs.push(known.collect());
         }
         inputs
     }
 
     /// What requests bring, by the ranks of modules.
-    fn demand(&self, rank: &[usize], reports: &mut Reports) -> Demand {
+    fn demand(&self, rank: &[usize], diagnostics: &mut Diagnostics) -> Demand {
         let mut demand = Demand::default();
         for set in &self.branches {
-            let path = |(modules, share): &(Vec<Spot<String>>, f64)| {
+            let path = |(modules, share): &(Vec<Spanned<String>>, f64)| {
                 let modules = modules
                     .iter()
-                    .filter_map(|spot| Some(rank[self.module(spot, reports)?]));
+                    .filter_map(|spanned| Some(rank[self.module(spanned, diagnostics)?]));
                 (modules.collect(), *share)
             };
             demand.branches.push(Branches {
@@ -350,39 +354,53 @@ impl Raw {
     }
 
     /// Where the output of a module goes.
-    fn next(&self, index: usize, inputs: &[Vec<usize>], rank: &[usize], reports: &mut Reports) -> Vec<Edge> {
+    fn edges(
+        &self,
+        index: usize,
+        inputs: &[Vec<usize>],
+        rank: &[usize],
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<Edge> {
         let followers = (0..inputs.len()).filter(|&other| inputs[other].contains(&index));
         let edge = |other: usize| Edge {
             to: rank[other],
             link: self.modules[other]
                 .link
                 .as_ref()
-                .and_then(|spot| self.link(spot, reports)),
+                .and_then(|spanned| self.link(spanned, diagnostics)),
         };
         let mut next: Vec<Edge> = followers.map(edge).collect();
         next.sort_by_key(|edge| edge.to);
         next
     }
 
-    fn module(&self, spot: &Spot<String>, reports: &mut Reports) -> Option<usize> {
+    fn module(&self, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<usize> {
         let names = || self.modules.iter().map(|module| module.name.value.as_str());
-        let found = names().position(|name| name == spot.value);
+        let found = names().position(|name| name == spanned.value);
         if found.is_none() {
-            let hint = reading::hint(&spot.value, "modules", names());
-            reports.add_whole(spot.at, format!("there is no module \"{}\"", spot.value), hint);
+            let hint = spelling::hint(&spanned.value, "modules", names());
+            diagnostics.add_if_parsed(
+                spanned.at,
+                format!("there is no module \"{}\"", spanned.value),
+                hint,
+            );
         }
         found
     }
 
-    fn link(&self, spot: &Spot<String>, reports: &mut Reports) -> Option<usize> {
-        let found = self.links.iter().position(|(name, _)| *name == spot.value);
+    fn link(&self, spanned: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<usize> {
+        let found = self.links.iter().position(|(name, _)| *name == spanned.value);
         if found.is_none() {
-            let hint = reading::hint(
-                &spot.value,
+            let hint = spelling::hint(
+                &spanned.value,
                 "links",
                 self.links.iter().map(|(name, _)| name.as_str()),
             );
-            reports.add_whole(spot.at, format!("there is no link \"{}\"", spot.value), hint);
+            diagnostics.add_if_parsed(
+                spanned.at,
+                format!("there is no link \"{}\"", spanned.value),
+                hint,
+            );
         }
         found
     }
@@ -390,10 +408,10 @@ impl Raw {
 
 impl RawModule {
     /// The module with its workers and what follows it; `None` where its profile or its pool was reported.
-    fn plan(&self, pool: Option<PoolPlan>, next: Vec<Edge>) -> Option<ModulePlan> {
+    fn to_module(&self, pool: Option<WorldPool>, next: Vec<Edge>) -> Option<WorldModule> {
         let profile = self.profile.clone()?;
         let measured = || profile.points().iter().map(|(size, _)| *size).collect();
-        Some(ModulePlan {
+        Some(WorldModule {
             name: self.name.value.clone(),
             batch: self.batch.clone().unwrap_or_else(measured),
             profile,
@@ -406,15 +424,15 @@ impl RawModule {
     fn pool(
         &self,
         devices: &BTreeMap<&str, std::ops::Range<u32>>,
-        reports: &mut Reports,
-    ) -> Option<PoolPlan> {
+        diagnostics: &mut Diagnostics,
+    ) -> Option<WorldPool> {
         let Some(device) = &self.device else {
-            return self.workers.map(PoolPlan::Fixed);
+            return self.workers.map(WorldPool::Fixed);
         };
         let Some(slots) = devices.get(device.value.as_str()) else {
-            let hint = reading::hint(&device.value, "devices", devices.keys().copied())
+            let hint = spelling::hint(&device.value, "devices", devices.keys().copied())
                 .or_else(|| Some(format!("add [devices.{}]", device.value)));
-            reports.add_whole(
+            diagnostics.add_if_parsed(
                 device.at,
                 format!("there is no device \"{}\"", device.value),
                 hint,
@@ -428,13 +446,13 @@ impl RawModule {
                 slots.len(),
                 device.value
             );
-            reports.add(
+            diagnostics.add(
                 device.at,
                 message,
                 Some("lower `workers`, or add slots".to_owned()),
             );
         }
-        Some(PoolPlan::Shared(slots.clone().take(workers).collect()))
+        Some(WorldPool::Shared(slots.clone().take(workers).collect()))
     }
 }
 

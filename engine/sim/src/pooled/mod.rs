@@ -4,13 +4,13 @@
 //! It simulates one stage of an application and no graph; PARD's rules are simulated elsewhere.
 
 mod arrivals;
+mod executor;
 mod reactive;
-mod real;
 mod spec;
 mod world;
 
 pub use arrivals::{bursty, poisson};
-pub use spec::{Dispatch, PooledRun, PooledSpec, PooledStream, PooledTally, UsedSpan};
+pub use spec::{Dispatch, PooledRun, PooledSpec, PooledStats, PooledStream, ResourceUsage};
 
 use weir_types::Timestamp;
 

@@ -8,19 +8,27 @@ use weir_policy::reservations::{Reaction, react, stage_deadlines};
 use weir_types::{PipelineSpec, ShareId};
 use weir_types::{Span, Timestamp};
 
-use super::spec::{PooledRun, PooledSpec, PooledTally};
-use crate::agenda::Agenda;
+use super::spec::{PooledRun, PooledSpec, PooledStats};
+use crate::event_queue::EventQueue;
 
 #[derive(Debug)]
-enum Happens {
-    Arrived { stream: usize },
-    Ran { place: Place, items: Vec<Timestamp> },
-    Received { place: Place, items: Vec<Timestamp> },
+enum Event {
+    Arrived {
+        stream: usize,
+    },
+    SimulationResult {
+        place: SharePlace,
+        items: Vec<Timestamp>,
+    },
+    Received {
+        place: SharePlace,
+        items: Vec<Timestamp>,
+    },
 }
 
 /// A share of a pool.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SharePlace {
     stream: usize,
     pipeline: usize,
     stage: usize,
@@ -31,15 +39,15 @@ pub(super) struct World<'a> {
     spec: &'a PooledSpec,
     /// What is still to arrive on each stream.
     arrivals: Vec<Iter<'a, Timestamp>>,
-    agenda: Agenda<Happens>,
+    event_queue: EventQueue<Event>,
     /// By pipeline: when items must be out of each stage, and items that it was given.
-    parts: Vec<Vec<Span>>,
-    given: Vec<u64>,
+    stage_deadlines_of: Vec<Vec<Span>>,
+    assigned_items: Vec<u64>,
     /// What waits: for the first stage by pipeline, for later ones by share.
     first: Vec<VecDeque<Timestamp>>,
     queues: Vec<VecDeque<Timestamp>>,
     /// Items on their way to each share or waiting there.
-    bound: Vec<usize>,
+    assigned_to_share: Vec<usize>,
     busy: Vec<bool>,
     /// When each server's uplink and downlink are free.
     links: Vec<[Timestamp; 2]>,
@@ -68,17 +76,17 @@ impl<'a> World<'a> {
         }
         let shares = cluster.shares.len();
         Self {
-            agenda: Agenda::default(),
-            parts: cluster.pipelines.iter().map(parts_of).collect(),
-            given: vec![0; cluster.pipelines.len()],
+            event_queue: EventQueue::default(),
+            stage_deadlines_of: cluster.pipelines.iter().map(parts_of).collect(),
+            assigned_items: vec![0; cluster.pipelines.len()],
             first: vec![VecDeque::new(); cluster.pipelines.len()],
             queues: vec![VecDeque::new(); shares],
-            bound: vec![0; shares],
+            assigned_to_share: vec![0; shares],
             busy: vec![false; shares],
             links: vec![[Timestamp::ZERO; 2]; cluster.servers.len()],
             devices,
             run: PooledRun {
-                streams: vec![PooledTally::default(); spec.streams.len()],
+                streams: vec![PooledStats::default(); spec.streams.len()],
                 ..PooledRun::default()
             },
             spec,
@@ -88,19 +96,19 @@ impl<'a> World<'a> {
 
     pub(super) fn run(mut self) -> PooledRun {
         for stream in 0..self.spec.streams.len() {
-            self.expect(stream);
+            self.schedule_arrival(stream);
         }
-        while let Some((now, what)) = self.agenda.next() {
+        while let Some((now, what)) = self.event_queue.pop() {
             match what {
-                Happens::Arrived { stream } => self.arrive(stream, now),
-                Happens::Ran { place, items } => {
+                Event::Arrived { stream } => self.on_arrival(stream, now),
+                Event::SimulationResult { place, items } => {
                     self.busy[place.share.index()] = false;
-                    self.pass_on(place, items, now);
-                    self.begin(place, now);
+                    self.forward(place, items, now);
+                    self.start_batch(place, now);
                 }
-                Happens::Received { place, items } => {
+                Event::Received { place, items } => {
                     self.queues[place.share.index()].extend(items);
-                    self.begin(place, now);
+                    self.start_batch(place, now);
                 }
             }
         }
@@ -108,19 +116,19 @@ impl<'a> World<'a> {
     }
 
     /// Notes the next arrival of a stream.
-    fn expect(&mut self, stream: usize) {
+    fn schedule_arrival(&mut self, stream: usize) {
         if let Some(&at) = self.arrivals.get_mut(stream).and_then(Iterator::next) {
-            self.agenda.note(at, Happens::Arrived { stream });
+            self.event_queue.push(at, Event::Arrived { stream });
         }
     }
 
     /// Gives an item to the pipeline that has had the least for what it can run.
-    fn arrive(&mut self, stream: usize, now: Timestamp) {
+    fn on_arrival(&mut self, stream: usize, now: Timestamp) {
         self.run.streams[stream].arrived += 1;
-        self.expect(stream);
+        self.schedule_arrival(stream);
         let module = self.spec.streams[stream].module;
         let pipelines = &self.spec.reserve.cluster.pipelines;
-        let load = |at: usize| (self.given[at] + 1) as f64 / throughput(&pipelines[at]).max(1e-9);
+        let load = |at: usize| (self.assigned_items[at] + 1) as f64 / throughput(&pipelines[at]).max(1e-9);
         let least = (0..pipelines.len())
             .filter(|&at| pipelines[at].module == module)
             .min_by(|&one, &other| load(one).total_cmp(&load(other)));
@@ -128,7 +136,7 @@ impl<'a> World<'a> {
             self.run.streams[stream].dropped += 1;
             return;
         };
-        self.given[pipeline] += 1;
+        self.assigned_items[pipeline] += 1;
         self.first[pipeline].push_back(now);
         let pool = pipelines[pipeline]
             .stages
@@ -136,8 +144,8 @@ impl<'a> World<'a> {
             .map_or(&[][..], |stage| &stage.shares);
         if let Some(&share) = pool.iter().find(|share| !self.busy[share.index()]) {
             let stage = 0;
-            self.begin(
-                Place {
+            self.start_batch(
+                SharePlace {
                     stream,
                     pipeline,
                     stage,
@@ -149,7 +157,7 @@ impl<'a> World<'a> {
     }
 
     /// Lets a free share take what it can of what waits.
-    fn begin(&mut self, place: Place, now: Timestamp) {
+    fn start_batch(&mut self, place: SharePlace, now: Timestamp) {
         let spec = self.spec;
         let share = place.share.index();
         if self.busy[share] {
@@ -157,7 +165,7 @@ impl<'a> World<'a> {
         }
         let known = &spec.reserve.cluster.pipelines[place.pipeline];
         let stage = &known.stages[place.stage];
-        let part = self.parts[place.pipeline][place.stage];
+        let part = self.stage_deadlines_of[place.pipeline][place.stage];
         let queue = if place.stage == 0 {
             &mut self.first[place.pipeline]
         } else {
@@ -168,13 +176,15 @@ impl<'a> World<'a> {
             match react(stage, known.batch, waiting, head + part, now) {
                 Reaction::Drop => {
                     queue.pop_front();
-                    self.bound[share] = self.bound[share].saturating_sub(usize::from(place.stage > 0));
+                    self.assigned_to_share[share] =
+                        self.assigned_to_share[share].saturating_sub(usize::from(place.stage > 0));
                     self.run.streams[place.stream].dropped += 1;
                 }
                 Reaction::Run { size } => {
                     let items: Vec<Timestamp> = queue.drain(..size as usize).collect();
                     if place.stage > 0 {
-                        self.bound[share] = self.bound[share].saturating_sub(items.len());
+                        self.assigned_to_share[share] =
+                            self.assigned_to_share[share].saturating_sub(items.len());
                     }
                     let takes = stage.profile.duration(size);
                     let at = &spec.reserve.cluster.shares[share];
@@ -182,7 +192,8 @@ impl<'a> World<'a> {
                     *self.run.busy_s.entry(at.class.clone()).or_default() += takes.as_secs_f64() / device;
                     self.busy[share] = true;
                     self.run.streams[place.stream].batches += 1;
-                    self.agenda.note(now + takes, Happens::Ran { place, items });
+                    self.event_queue
+                        .push(now + takes, Event::SimulationResult { place, items });
                     return;
                 }
             }
@@ -190,24 +201,27 @@ impl<'a> World<'a> {
     }
 
     /// What leaves a stage goes on to the next, or out.
-    fn pass_on(&mut self, from: Place, items: Vec<Timestamp>, now: Timestamp) {
+    fn forward(&mut self, from: SharePlace, items: Vec<Timestamp>, now: Timestamp) {
         let cluster = &self.spec.reserve.cluster;
         let Some(next) = cluster.pipelines[from.pipeline].stages.get(from.stage + 1) else {
             let slo = self.spec.streams[from.stream].slo;
             let in_time = items.iter().filter(|&&sent| now <= sent + slo).count();
-            let tally = &mut self.run.streams[from.stream];
-            tally.delivered += in_time as u64;
-            tally.late += (items.len() - in_time) as u64;
-            self.run.ended = self.run.ended.max(now);
+            let stats = &mut self.run.streams[from.stream];
+            stats.delivered += in_time as u64;
+            stats.late += (items.len() - in_time) as u64;
+            self.run.last_output = self.run.last_output.max(now);
             return;
         };
-        let least = next.shares.iter().min_by_key(|share| self.bound[share.index()]);
+        let least = next
+            .shares
+            .iter()
+            .min_by_key(|share| self.assigned_to_share[share.index()]);
         let Some(&share) = least else {
             self.run.streams[from.stream].dropped += items.len() as u64;
             return;
         };
-        self.bound[share.index()] += items.len();
-        let place = Place {
+        self.assigned_to_share[share.index()] += items.len();
+        let place = SharePlace {
             stage: from.stage + 1,
             share,
             ..from
@@ -223,7 +237,7 @@ impl<'a> World<'a> {
             self.links[sender][0] = at;
             self.links[receiver][1] = at;
         }
-        self.agenda.note(at, Happens::Received { place, items });
+        self.event_queue.push(at, Event::Received { place, items });
     }
 }
 

@@ -44,7 +44,7 @@ pub struct PooledSpec {
 
 /// What became of a stream's items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PooledTally {
+pub struct PooledStats {
     /// All that came.
     pub arrived: u64,
     /// Out within the SLO.
@@ -57,17 +57,17 @@ pub struct PooledTally {
     pub batches: u64,
 }
 
-impl PooledTally {
+impl PooledStats {
     /// Part of what arrived that was not out in time.
     #[must_use]
-    pub fn missed(&self) -> f64 {
+    pub fn miss_rate(&self) -> f64 {
         (self.late + self.dropped) as f64 / self.arrived.max(1) as f64
     }
 }
 
 /// One use of a resource, for a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsedSpan {
+pub struct ResourceUsage {
     /// By which batch.
     pub booking: BookingId,
     /// In which stage.
@@ -88,15 +88,15 @@ pub struct UsedSpan {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PooledRun {
     /// By stream.
-    pub streams: Vec<PooledTally>,
+    pub streams: Vec<PooledStats>,
     /// Time that shares of each class were running, in device seconds: a half counts for half.
     pub busy_s: BTreeMap<String, f64>,
     /// When the last batch came out.
-    pub ended: Timestamp,
+    pub last_output: Timestamp,
     /// Probes over all dispatches.
     pub probes: u64,
     /// Every use in the order in which they ended, if it was wanted.
-    pub uses: Vec<UsedSpan>,
+    pub uses: Vec<ResourceUsage>,
     /// Sum and greatest of what batches came out later than was booked.
-    pub behind_s: (f64, f64),
+    pub lateness_s: (f64, f64),
 }

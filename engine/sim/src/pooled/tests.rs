@@ -138,7 +138,7 @@ fn the_tables_follow_what_happens() {
             let run = simulate_pooled(&spec, &arrivals);
             accounted(&run, seed);
             used_once(&spec, &run, seed);
-            *missed += run.streams[0].missed();
+            *missed += run.streams[0].miss_rate();
         }
     }
     assert!(told < untold, "with reports {told}, without {untold}");
@@ -149,12 +149,12 @@ fn without_a_view_of_links_less_is_in_time() {
     let (mut reserved, mut reactive) = (0.0, 0.0);
     for seed in 0..40 {
         let (mut spec, arrivals) = world(seed, false, 0.0);
-        reserved += simulate_pooled(&spec, &arrivals).streams[0].missed();
+        reserved += simulate_pooled(&spec, &arrivals).streams[0].miss_rate();
         spec.dispatch = Dispatch::Reactive;
         let run = simulate_pooled(&spec, &arrivals);
         accounted(&run, seed);
         assert_eq!(run, simulate_pooled(&spec, &arrivals), "seed {seed}");
-        reactive += run.streams[0].missed();
+        reactive += run.streams[0].miss_rate();
     }
     assert!(reserved < reactive, "reserved {reserved}, reactive {reactive}");
 }

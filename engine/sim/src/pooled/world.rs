@@ -9,15 +9,15 @@ use weir_policy::reservations::{
 use weir_types::ShareId;
 use weir_types::{ModuleId, Timestamp};
 
-use super::real::Real;
-use super::spec::{PooledRun, PooledSpec, PooledTally, UsedSpan};
-use crate::agenda::Agenda;
+use super::executor::Executor;
+use super::spec::{PooledRun, PooledSpec, PooledStats, ResourceUsage};
+use crate::event_queue::EventQueue;
 
 #[derive(Debug, Clone, Copy)]
-enum Happens {
+enum Event {
     Arrived { stream: usize },
-    Ended { booking: BookingId },
-    Woken,
+    StepDone { booking: BookingId },
+    TimerFired,
 }
 
 /// Items of a batch that is on its way.
@@ -33,12 +33,12 @@ pub(super) struct World<'a> {
     /// What is still to arrive on each stream.
     arrivals: Vec<Iter<'a, Timestamp>>,
     reservations: Reservations,
-    real: Real,
-    agenda: Agenda<Happens>,
+    executor: Executor,
+    event_queue: EventQueue<Event>,
     queues: Vec<VecDeque<Timestamp>>,
     batches: BTreeMap<BookingId, Batch>,
     /// Device part of each share.
-    parts: Vec<f64>,
+    device_shares: Vec<f64>,
     events: Vec<ReserveEvent>,
     run: PooledRun,
 }
@@ -54,14 +54,14 @@ impl<'a> World<'a> {
         let streams = spec.streams.len();
         Self {
             reservations: Reservations::new(&spec.reserve),
-            real: Real::new(&spec.reserve.cluster, spec.noise, spec.seed),
-            agenda: Agenda::default(),
+            executor: Executor::new(&spec.reserve.cluster, spec.noise, spec.seed),
+            event_queue: EventQueue::default(),
             queues: vec![VecDeque::new(); streams],
             batches: BTreeMap::new(),
-            parts: shares.iter().map(|share| part(share.device)).collect(),
+            device_shares: shares.iter().map(|share| part(share.device)).collect(),
             events: Vec::new(),
             run: PooledRun {
-                streams: vec![PooledTally::default(); streams],
+                streams: vec![PooledStats::default(); streams],
                 ..PooledRun::default()
             },
             spec,
@@ -71,32 +71,32 @@ impl<'a> World<'a> {
 
     pub(super) fn run(mut self) -> PooledRun {
         for stream in 0..self.spec.streams.len() {
-            self.expect(stream);
+            self.schedule_arrival(stream);
         }
         let mut effects = Vec::new();
-        while let Some(now) = self.agenda.next_at() {
-            while self.agenda.next_at() == Some(now) {
-                let Some((_, what)) = self.agenda.next() else {
+        while let Some(now) = self.event_queue.next_time() {
+            while self.event_queue.next_time() == Some(now) {
+                let Some((_, what)) = self.event_queue.pop() else {
                     break;
                 };
-                self.happen(what, now);
+                self.handle(what, now);
             }
             loop {
                 let events = std::mem::take(&mut self.events);
                 self.reservations.step(events, now, &mut effects);
                 for effect in effects.drain(..) {
-                    self.act(effect, now);
+                    self.apply(effect, now);
                 }
                 if self.events.is_empty() {
                     break;
                 }
             }
-            for (at, booking) in self.real.go_on(now) {
+            for (at, booking) in self.executor.start_ready(now) {
                 debug_assert!(
-                    self.as_booked(booking, now),
+                    self.begins_as_booked(booking, now),
                     "{booking:?} begins at another time than is booked"
                 );
-                self.agenda.note(at, Happens::Ended { booking });
+                self.event_queue.push(at, Event::StepDone { booking });
             }
         }
         self.run.probes = self.reservations.probes();
@@ -104,15 +104,15 @@ impl<'a> World<'a> {
     }
 
     /// Whether what begins now is booked for now, where reports come in.
-    fn as_booked(&self, booking: BookingId, now: Timestamp) -> bool {
+    fn begins_as_booked(&self, booking: BookingId, now: Timestamp) -> bool {
         let booked = || {
-            let legs = self.reservations.booked(booking)?;
-            let (stage, used) = self.real.at(booking)?;
-            let leg = legs.get(stage as usize)?;
+            let stages = self.reservations.booked(booking)?;
+            let (stage, used) = self.executor.current_use(booking)?;
+            let stage_path = stages.get(stage as usize)?;
             let span = if used == ResourceUse::Run {
-                Some(leg.run)
+                Some(stage_path.run)
             } else {
-                leg.transfer
+                stage_path.transfer
             };
             Some(span?.from == now)
         };
@@ -120,26 +120,26 @@ impl<'a> World<'a> {
     }
 
     /// Notes the next arrival of a stream.
-    fn expect(&mut self, stream: usize) {
+    fn schedule_arrival(&mut self, stream: usize) {
         if let Some(&at) = self.arrivals.get_mut(stream).and_then(Iterator::next) {
-            self.agenda.note(at, Happens::Arrived { stream });
+            self.event_queue.push(at, Event::Arrived { stream });
         }
     }
 
-    fn happen(&mut self, what: Happens, now: Timestamp) {
+    fn handle(&mut self, what: Event, now: Timestamp) {
         match what {
-            Happens::Arrived { stream } => {
+            Event::Arrived { stream } => {
                 self.run.streams[stream].arrived += 1;
                 self.queues[stream].push_back(now);
-                self.ask(stream);
-                self.expect(stream);
+                self.request_path(stream);
+                self.schedule_arrival(stream);
             }
-            Happens::Woken => self.events.push(ReserveEvent::Tick),
-            Happens::Ended { booking } => self.ended(booking, now),
+            Event::TimerFired => self.events.push(ReserveEvent::Tick),
+            Event::StepDone { booking } => self.on_step_end(booking, now),
         }
     }
 
-    fn ask(&mut self, stream: usize) {
+    fn request_path(&mut self, stream: usize) {
         let (queue, known) = (&self.queues[stream], &self.spec.streams[stream]);
         if let Some(&sent) = queue.front() {
             let ask = PathRequest {
@@ -160,7 +160,7 @@ impl<'a> World<'a> {
             .position(|stream| stream.module == module)
     }
 
-    fn act(&mut self, effect: ReserveEffect, now: Timestamp) {
+    fn apply(&mut self, effect: ReserveEffect, now: Timestamp) {
         match effect {
             ReserveEffect::Book {
                 module,
@@ -177,8 +177,8 @@ impl<'a> World<'a> {
                 let taken = self.queues[stream].len().min(size as usize);
                 let sent = self.queues[stream].drain(..taken).collect();
                 let batch = Batch { stream, sent, finish };
-                self.set_out(booking, batch, &path);
-                self.ask(stream);
+                self.start_batch(booking, batch, &path);
+                self.request_path(stream);
             }
             ReserveEffect::NoPath { module, .. } => {
                 let Some(stream) = self.stream_of(module) else {
@@ -187,61 +187,61 @@ impl<'a> World<'a> {
                 if self.queues[stream].pop_front().is_some() {
                     self.run.streams[stream].dropped += 1;
                 }
-                self.ask(stream);
+                self.request_path(stream);
             }
             ReserveEffect::Lost { booking, .. } => {
                 if let Some(batch) = self.batches.remove(&booking) {
                     self.run.streams[batch.stream].dropped += batch.sent.len() as u64;
                 }
             }
-            ReserveEffect::SetTimer { at } => self.agenda.note(at.max(now), Happens::Woken),
+            ReserveEffect::SetTimer { at } => self.event_queue.push(at.max(now), Event::TimerFired),
         }
     }
 
     /// A batch sets out: where everything goes as booked, its end is known.
-    fn set_out(&mut self, booking: BookingId, batch: Batch, path: &[PathStage]) {
+    fn start_batch(&mut self, booking: BookingId, batch: Batch, path: &[PathStage]) {
         if self.spec.noise > 0.0 || self.spec.reserve.feedback {
-            let told = self.spec.reserve.feedback.then_some(&self.reservations);
-            self.real.book(booking, path, told);
+            let reservations = self.spec.reserve.feedback.then_some(&self.reservations);
+            self.executor.start(booking, path, reservations);
             self.batches.insert(booking, batch);
             return;
         }
         let size = batch.sent.len();
-        for (stage, leg) in (0..).zip(path) {
-            if let Some(transfer) = leg.transfer {
-                let over = (stage, leg.share, ResourceUse::Transfer);
-                self.account(booking, size, over, (transfer.from, transfer.to));
+        for (stage, stage_path) in (0..).zip(path) {
+            if let Some(transfer) = stage_path.transfer {
+                let over = (stage, stage_path.share, ResourceUse::Transfer);
+                self.record_usage(booking, size, over, (transfer.from, transfer.to));
             }
-            let over = (stage, leg.share, ResourceUse::Run);
-            self.account(booking, size, over, (leg.run.from, leg.run.to));
+            let over = (stage, stage_path.share, ResourceUse::Run);
+            self.record_usage(booking, size, over, (stage_path.run.from, stage_path.run.to));
         }
-        self.out(&batch, batch.finish);
+        self.on_batch_done(&batch, batch.finish);
     }
 
-    fn ended(&mut self, booking: BookingId, now: Timestamp) {
-        let Some(ended) = self.real.ended(booking) else {
+    fn on_step_end(&mut self, booking: BookingId, now: Timestamp) {
+        let Some(finished) = self.executor.on_step_end(booking) else {
             return;
         };
         if self.spec.reserve.feedback {
-            self.events.push(ended.told(booking, now));
+            self.events.push(finished.to_event(booking, now));
         }
         let size = self.batches.get(&booking).map_or(0, |batch| batch.sent.len());
-        self.account(
+        self.record_usage(
             booking,
             size,
-            (ended.stage, ended.share, ended.used),
-            (ended.from, now),
+            (finished.stage, finished.share, finished.used),
+            (finished.from, now),
         );
-        if ended.last {
+        if finished.last {
             self.events.push(ReserveEvent::Finished { booking });
             if let Some(batch) = self.batches.remove(&booking) {
-                self.out(&batch, now);
+                self.on_batch_done(&batch, now);
             }
         }
     }
 
     /// Counts one use.
-    fn account(
+    fn record_usage(
         &mut self,
         booking: BookingId,
         size: usize,
@@ -250,14 +250,14 @@ impl<'a> World<'a> {
     ) {
         if used == ResourceUse::Run {
             let class = &self.spec.reserve.cluster.shares[share.index()].class;
-            let busy = (to - from).as_secs_f64() * self.parts[share.index()];
+            let busy = (to - from).as_secs_f64() * self.device_shares[share.index()];
             match self.run.busy_s.get_mut(class) {
                 Some(total) => *total += busy,
                 None => _ = self.run.busy_s.insert(class.clone(), busy),
             }
         }
         if self.spec.trace {
-            self.run.uses.push(UsedSpan {
+            self.run.uses.push(ResourceUsage {
                 booking,
                 stage,
                 share,
@@ -270,15 +270,15 @@ impl<'a> World<'a> {
     }
 
     /// A batch is out.
-    fn out(&mut self, batch: &Batch, at: Timestamp) {
+    fn on_batch_done(&mut self, batch: &Batch, at: Timestamp) {
         let slo = self.spec.streams[batch.stream].slo;
-        let tally = &mut self.run.streams[batch.stream];
+        let stats = &mut self.run.streams[batch.stream];
         let in_time = batch.sent.iter().filter(|&&sent| at <= sent + slo).count();
-        tally.delivered += in_time as u64;
-        tally.late += (batch.sent.len() - in_time) as u64;
-        self.run.ended = self.run.ended.max(at);
+        stats.delivered += in_time as u64;
+        stats.late += (batch.sent.len() - in_time) as u64;
+        self.run.last_output = self.run.last_output.max(at);
         let behind = (at - batch.finish).as_secs_f64();
-        self.run.behind_s.0 += behind;
-        self.run.behind_s.1 = self.run.behind_s.1.max(behind);
+        self.run.lateness_s.0 += behind;
+        self.run.lateness_s.1 = self.run.lateness_s.1.max(behind);
     }
 }

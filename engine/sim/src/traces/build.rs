@@ -8,7 +8,7 @@ use weir_graph::{Trace, TraceError};
 use weir_types::Span;
 
 use super::generate::whole_seconds;
-use super::{Kind, TracesError, counts_per_second, functions_azure_2019, generate, with_cv};
+use super::{RecordingError, TraceKind, counts_per_second, functions_azure_2019, generate, with_cv};
 
 const WIKI: &str = "traces/derived/wikipedia_en_hourly_2020_2023.csv";
 const TWEET: &str = "traces/twitter_2021_08_persec_days01-14.csv.gz";
@@ -29,19 +29,19 @@ const CLOSE: f64 = 0.005;
 /// asset pack; where it or the recording is missing, the load is generated.
 ///
 /// # Errors
-/// [`TracesError`] where a recording is there but cannot be used, `length` is below a minute or `mean` not above zero.
+/// [`RecordingError`] where a recording is there but cannot be used, `length` is below a minute or `mean` not above zero.
 pub fn build(
-    kind: Kind,
+    kind: TraceKind,
     assets: Option<&Path>,
     seed: u64,
     length: Span,
     mean: f64,
-) -> Result<(Trace, String), TracesError> {
+) -> Result<(Trace, String), RecordingError> {
     let seconds = whole_seconds(length)?;
     let recording = match kind {
-        Kind::Wiki => WIKI,
-        Kind::Tweet => TWEET,
-        Kind::Azure => AZURE,
+        TraceKind::Wiki => WIKI,
+        TraceKind::Tweet => TWEET,
+        TraceKind::Azure => AZURE,
     };
     let Some(path) = assets
         .map(|assets| assets.join(recording))
@@ -53,9 +53,9 @@ pub fn build(
     };
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
     let (natural, how) = match kind {
-        Kind::Wiki => wiki(&path, seconds, random)?,
-        Kind::Tweet => tweet(&path, seconds, random)?,
-        Kind::Azure => azure(&path, seconds, random)?,
+        TraceKind::Wiki => wiki(&path, seconds, random)?,
+        TraceKind::Tweet => tweet(&path, seconds, random)?,
+        TraceKind::Azure => azure(&path, seconds, random)?,
     };
     let cv = natural.cv();
     let (trace, transform) = if (cv - kind.cv()).abs() <= CLOSE {
@@ -86,7 +86,7 @@ fn figures(trace: &Trace) -> String {
 }
 
 /// Two weeks from a day chosen by seed, hour by hour, compressed into the length.
-fn wiki(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), TracesError> {
+fn wiki(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), RecordingError> {
     const HOURS: usize = 14 * 24;
     let whole = Trace::read(path)?;
     let days = whole.rates().len().saturating_sub(HOURS) / 24;
@@ -109,7 +109,7 @@ fn between(rates: &[f64], share: f64) -> f64 {
 }
 
 /// Of some stretches chosen by seed and some compressions, that whose rates vary most nearly as they should.
-fn tweet(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), TracesError> {
+fn tweet(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), RecordingError> {
     let counts = present(counts_per_second(path)?.rates());
     let mut best: Option<(f64, Trace, String)> = None;
     for _ in 0..STRETCHES {
@@ -122,7 +122,7 @@ fn tweet(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, S
             let rates = counts[begin..begin + seconds * compression].chunks(compression);
             let rates = rates.map(|chunk| chunk.iter().sum::<f64>() / compression as f64);
             let trace = Trace::new(SECOND, rates.collect::<Vec<_>>())?;
-            let off = (trace.cv() - Kind::Tweet.cv()).abs();
+            let off = (trace.cv() - TraceKind::Tweet.cv()).abs();
             if best.as_ref().is_none_or(|(least, ..)| off < *least) {
                 let how = format!("Twitter posts per second from second {begin}, {compression} s as one");
                 best = Some((off, trace, how));
@@ -142,15 +142,15 @@ fn present(counts: &[f64]) -> Vec<f64> {
 
 /// As many of the burstiest functions as together vary most nearly as they should, a minute as a second. A trace longer
 /// than the day begins the day again.
-fn azure(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), TracesError> {
+fn azure(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, String), RecordingError> {
     let functions = functions_azure_2019(path)?;
-    let order = functions.by_burstiness();
+    let order = functions.indices_by_burstiness();
     let begin = random.random_range(0..=functions.minutes().saturating_sub(seconds));
     let mut best: Option<(f64, usize, Trace)> = None;
     for (count, day) in (1..).zip(functions.sums(order)) {
         let rates: Vec<f64> = day.into_iter().cycle().skip(begin).take(seconds).collect();
         let trace = Trace::new(SECOND, rates)?;
-        let off = (trace.cv() - Kind::Azure.cv()).abs();
+        let off = (trace.cv() - TraceKind::Azure.cv()).abs();
         if trace.peak() > 0.0 && best.as_ref().is_none_or(|(least, ..)| off < *least) {
             best = Some((off, count, trace));
         }

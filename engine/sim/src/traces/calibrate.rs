@@ -2,7 +2,7 @@
 
 use weir_graph::Trace;
 
-use super::TracesError;
+use super::RecordingError;
 
 /// Powers beyond these make another trace of it: rates all but equal, or one single spike.
 const POWERS: (f64, f64) = (0.02, 24.0);
@@ -16,13 +16,13 @@ const STEPS: u32 = 60;
 /// `ln(1 + cv²) = ψ(2p) - 2 ψ(p)` has the derivative `2 (ψ'(2p) - ψ'(p)) >= 0`. So bisection finds the one `p`.
 ///
 /// # Errors
-/// [`TracesError::Unreachable`] where no power from 0.02 to 24 gives it.
-pub fn with_cv(trace: &Trace, target: f64) -> Result<(Trace, f64), TracesError> {
-    let cv = |power: f64| Ok::<_, TracesError>(powered(trace, power)?.cv());
+/// [`RecordingError::Unreachable`] where no power from 0.02 to 24 gives it.
+pub fn with_cv(trace: &Trace, target: f64) -> Result<(Trace, f64), RecordingError> {
+    let cv = |power: f64| Ok::<_, RecordingError>(raised_to(trace, power)?.cv());
     let (mut low, mut high) = POWERS;
     let (least, most) = (cv(low)?, cv(high)?);
     if !(least..=most).contains(&target) {
-        return Err(TracesError::Unreachable { target, least, most });
+        return Err(RecordingError::Unreachable { target, least, most });
     }
     for _ in 0..STEPS {
         let middle = f64::midpoint(low, high);
@@ -33,10 +33,10 @@ pub fn with_cv(trace: &Trace, target: f64) -> Result<(Trace, f64), TracesError> 
         }
     }
     let power = f64::midpoint(low, high);
-    Ok((powered(trace, power)?.scale_to(trace.mean())?, power))
+    Ok((raised_to(trace, power)?.scale_to(trace.mean())?, power))
 }
 
-fn powered(trace: &Trace, power: f64) -> Result<Trace, TracesError> {
+fn raised_to(trace: &Trace, power: f64) -> Result<Trace, RecordingError> {
     // Relative to the peak, so that no power overflows.
     let peak = trace.peak();
     let rates = trace.rates().iter().map(|rate| {

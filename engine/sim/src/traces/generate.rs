@@ -7,23 +7,23 @@ use rand_pcg::Pcg64Mcg;
 use weir_graph::Trace;
 use weir_types::Span;
 
-use super::{Kind, TracesError, with_cv};
+use super::{RecordingError, TraceKind, with_cv};
 
 /// Below this there is no room for a burst and for what is between bursts.
-pub(super) const LEAST_SECONDS: u64 = 60;
+pub(super) const MIN_SECONDS: u64 = 60;
 
 /// A trace of `length` (rounded up to whole seconds) in slots of a second, with the mean rate `mean` in requests a
 /// second and the kind's coefficient of variation.
 ///
 /// # Errors
-/// [`TracesError`] where `length` is below a minute or `mean` not above zero.
-pub fn generate(kind: Kind, seed: u64, length: Span, mean: f64) -> Result<Trace, TracesError> {
+/// [`RecordingError`] where `length` is below a minute or `mean` not above zero.
+pub fn generate(kind: TraceKind, seed: u64, length: Span, mean: f64) -> Result<Trace, RecordingError> {
     let seconds = whole_seconds(length)?;
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
     let shape = match kind {
-        Kind::Wiki => wiki(seconds, random),
-        Kind::Tweet => tweet(seconds, random),
-        Kind::Azure => azure(seconds, random),
+        TraceKind::Wiki => wiki(seconds, random),
+        TraceKind::Tweet => tweet(seconds, random),
+        TraceKind::Azure => azure(seconds, random),
     };
     let trace = Trace::new(Span::from_secs(1), shape)?;
     let (trace, _) = with_cv(&trace, kind.cv())?;
@@ -31,12 +31,12 @@ pub fn generate(kind: Kind, seed: u64, length: Span, mean: f64) -> Result<Trace,
 }
 
 /// The length in whole seconds, at least the least.
-pub(super) fn whole_seconds(length: Span) -> Result<usize, TracesError> {
+pub(super) fn whole_seconds(length: Span) -> Result<usize, RecordingError> {
     let seconds = length.micros().div_ceil(1_000_000);
-    if seconds < LEAST_SECONDS {
-        return Err(TracesError::TooShort { seconds });
+    if seconds < MIN_SECONDS {
+        return Err(RecordingError::TooShort { seconds });
     }
-    usize::try_from(seconds).map_err(|_| TracesError::TooShort { seconds: 0 })
+    usize::try_from(seconds).map_err(|_| RecordingError::TooShort { seconds: 0 })
 }
 
 /// Two weeks in the whole length: days with two harmonics, quieter weekends, light noise.

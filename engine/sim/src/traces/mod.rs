@@ -19,13 +19,13 @@ pub use build::build;
 pub use calibrate::with_cv;
 pub use generate::generate;
 pub use read::{
-    Functions, binned, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
+    Functions, bin_events, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
 };
 
 /// One of the three loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TraceKind {
     /// Periodic: page views of an encyclopedia, days and weeks.
     Wiki,
     /// Moderately bursty: posts of a social network.
@@ -34,7 +34,7 @@ pub enum Kind {
     Azure,
 }
 
-impl Kind {
+impl TraceKind {
     /// All, from the steadiest.
     pub const ALL: [Self; 3] = [Self::Wiki, Self::Tweet, Self::Azure];
 
@@ -59,18 +59,18 @@ impl Kind {
     }
 }
 
-impl std::str::FromStr for Kind {
-    type Err = TracesError;
+impl std::str::FromStr for TraceKind {
+    type Err = RecordingError;
 
-    fn from_str(name: &str) -> Result<Self, TracesError> {
+    fn from_str(name: &str) -> Result<Self, RecordingError> {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.ok_or_else(|| TracesError::Unknown(name.to_owned()))
+        kind.ok_or_else(|| RecordingError::Unknown(name.to_owned()))
     }
 }
 
 /// Why a load cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum TracesError {
+pub enum RecordingError {
     /// No load has this name.
     #[error("there is no trace \"{0}\"; there are wiki, tweet and azure")]
     Unknown(String),
@@ -95,7 +95,7 @@ pub enum TracesError {
     /// Too short to have a shape.
     #[error(
         "a trace of {seconds} s has no room for its shape; give at least {} s",
-        generate::LEAST_SECONDS
+        generate::MIN_SECONDS
     )]
     TooShort {
         /// How long it was to be.

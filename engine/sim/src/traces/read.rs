@@ -7,16 +7,16 @@ use flate2::read::MultiGzDecoder;
 use weir_graph::Trace;
 use weir_types::Span;
 
-use super::TracesError;
+use super::RecordingError;
 
 /// Unpacked; the largest of these recordings has some 10 MiB.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
 /// Events a trace is made of may lie this many slots apart at most, which bounds its memory.
-const MOST_SLOTS: u64 = 1 << 27;
+const MAX_SLOTS: u64 = 1 << 27;
 
 /// A file as text, unpacked where it begins as gzip does.
-fn text(path: &Path) -> Result<String, TracesError> {
-    let unreadable = |reason: String| TracesError::Unreadable {
+fn text(path: &Path) -> Result<String, RecordingError> {
+    let unreadable = |reason: String| RecordingError::Unreadable {
         path: path.to_owned(),
         reason,
     };
@@ -45,7 +45,7 @@ fn lines<T>(
     skip: usize,
     expected: &'static str,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, TracesError> {
+) -> Result<Vec<T>, RecordingError> {
     let text = text(path)?;
     let rows = (1..)
         .zip(text.lines())
@@ -53,7 +53,7 @@ fn lines<T>(
         .map(|(line, row)| (line, row.trim()))
         .filter(|(_, row)| !row.is_empty());
     let rows = rows.map(|(line, row)| {
-        read(row).ok_or_else(|| TracesError::Line {
+        read(row).ok_or_else(|| RecordingError::Line {
             path: path.to_owned(),
             line,
             expected,
@@ -72,8 +72,8 @@ fn count(text: &str) -> Option<f64> {
 /// A count of requests a line, one line a second: Twitter, NASA. Missing data are runs of zeros in the former.
 ///
 /// # Errors
-/// [`TracesError`] where the file or a line of it cannot be read.
-pub fn counts_per_second(path: &Path) -> Result<Trace, TracesError> {
+/// [`RecordingError`] where the file or a line of it cannot be read.
+pub fn counts_per_second(path: &Path) -> Result<Trace, RecordingError> {
     let rates = lines(path, 0, "count of requests", count)?;
     Ok(Trace::new(Span::from_secs(1), rates)?)
 }
@@ -88,8 +88,8 @@ pub struct Functions {
 /// Azure Functions 2019, a day: `HashFunction,HashOwner,HashApp,` then perhaps `Trigger,`, then a column a minute.
 ///
 /// # Errors
-/// [`TracesError`] where the file or a line of it cannot be read, or lines are not equally long.
-pub fn functions_azure_2019(path: &Path) -> Result<Functions, TracesError> {
+/// [`RecordingError`] where the file or a line of it cannot be read, or lines are not equally long.
+pub fn functions_azure_2019(path: &Path) -> Result<Functions, RecordingError> {
     let expected = "row of a function by minutes";
     let header = text(path)?.lines().next().unwrap_or_default().to_owned();
     let named = header
@@ -103,7 +103,7 @@ pub fn functions_azure_2019(path: &Path) -> Result<Functions, TracesError> {
     })?;
     if minutes.is_empty() {
         let path = path.to_owned();
-        return Err(TracesError::Line {
+        return Err(RecordingError::Line {
             path,
             line: 1,
             expected,
@@ -129,14 +129,14 @@ impl Functions {
     ///
     /// # Errors
     /// None where the functions were read.
-    pub fn total(&self) -> Result<Trace, TracesError> {
+    pub fn total(&self) -> Result<Trace, RecordingError> {
         self.sum(0..self.minutes.len())
     }
 
     /// The functions that are invoked at least once a minute in the mean, the burstiest first: by their coefficient of
     /// variation, ties in the order of the file.
     #[must_use]
-    pub fn by_burstiness(&self) -> Vec<usize> {
+    pub fn indices_by_burstiness(&self) -> Vec<usize> {
         let spread = |row: &[f64]| {
             let mean = row.iter().sum::<f64>() / row.len() as f64;
             let square = row.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / row.len() as f64;
@@ -154,7 +154,7 @@ impl Functions {
     ///
     /// # Errors
     /// None where the functions were read.
-    pub fn sum(&self, of: impl IntoIterator<Item = usize>) -> Result<Trace, TracesError> {
+    pub fn sum(&self, of: impl IntoIterator<Item = usize>) -> Result<Trace, RecordingError> {
         let rates = self.sums(of).last();
         let rates = rates.unwrap_or_else(|| vec![0.0; self.minutes()]);
         Ok(Trace::new(Span::from_secs(60), rates)?)
@@ -177,8 +177,8 @@ impl Functions {
 /// first.
 ///
 /// # Errors
-/// [`TracesError`] where the file or a line of it cannot be read.
-pub fn events_azure_2021(path: &Path) -> Result<Vec<Span>, TracesError> {
+/// [`RecordingError`] where the file or a line of it cannot be read.
+pub fn events_azure_2021(path: &Path) -> Result<Vec<Span>, RecordingError> {
     let begins = lines(path, 1, "row of app, function, end and duration", |row| {
         let mut fields = row.split(',').skip(2);
         let (end, duration) = (count(fields.next()?)?, count(fields.next()?)?);
@@ -191,8 +191,8 @@ pub fn events_azure_2021(path: &Path) -> Result<Vec<Span>, TracesError> {
 /// came, in order, from the first.
 ///
 /// # Errors
-/// [`TracesError`] where the file or a line of it cannot be read.
-pub fn events_azure_llm(path: &Path) -> Result<Vec<Span>, TracesError> {
+/// [`RecordingError`] where the file or a line of it cannot be read.
+pub fn events_azure_llm(path: &Path) -> Result<Vec<Span>, RecordingError> {
     let times = lines(path, 1, "row of a time stamp and tokens", |row| {
         seconds_of(row.split(',').next()?)
     })?;
@@ -235,13 +235,13 @@ fn seconds_of(stamp: &str) -> Option<f64> {
 /// Events as rates: how many there are in each slot, from zero to the last of them.
 ///
 /// # Errors
-/// [`TracesError::Trace`] where there are no events, the slot has no length, or the trace would not fit into memory.
-pub fn binned(events: &[Span], slot: Span) -> Result<Trace, TracesError> {
+/// [`RecordingError::Trace`] where there are no events, the slot has no length, or the trace would not fit into memory.
+pub fn bin_events(events: &[Span], slot: Span) -> Result<Trace, RecordingError> {
     use weir_graph::TraceError;
     let last = events.iter().max().ok_or(TraceError::Empty)?;
     let bin = |event: &Span| event.micros().checked_div(slot.micros());
     let slots = bin(last)
-        .filter(|slots| *slots < MOST_SLOTS)
+        .filter(|slots| *slots < MAX_SLOTS)
         .ok_or(TraceError::NoSlot)?;
     let mut rates = vec![0.0; slots as usize + 1];
     for index in events.iter().filter_map(bin) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use weir_graph::{Arrivals, Process, Trace};
+use weir_graph::{ArrivalProcess, Arrivals, Trace};
 use weir_types::Span;
 
 use super::*;
@@ -24,7 +24,7 @@ proptest! {
 
     #[test]
     fn generated_loads_have_their_mean_and_variation_for_any_seed(seed: u64, seconds in 60_u64..2_000) {
-        for kind in Kind::ALL {
+        for kind in TraceKind::ALL {
             let trace = generate(kind, seed, Span::from_secs(seconds), 200.0).unwrap();
             prop_assert_eq!((trace.slot(), trace.duration()), (Span::from_secs(1), Span::from_secs(seconds)));
             prop_assert!((trace.mean() - 200.0).abs() < 1e-6);
@@ -64,7 +64,7 @@ fn correlation(trace: &Trace, lag: usize) -> f64 {
 fn the_kinds_have_their_shapes() {
     for seed in 0..20 {
         let of = |kind| generate(kind, seed, Span::from_secs(1_400), 200.0).unwrap();
-        let (wiki, tweet, azure) = (of(Kind::Wiki), of(Kind::Tweet), of(Kind::Azure));
+        let (wiki, tweet, azure) = (of(TraceKind::Wiki), of(TraceKind::Tweet), of(TraceKind::Azure));
         assert!(
             correlation(&wiki, 100) > 0.7 && correlation(&wiki, 50) < 0.0,
             "days of 100 s, seed {seed}"
@@ -82,9 +82,9 @@ fn the_kinds_have_their_shapes() {
 
 #[test]
 fn arrivals_of_a_generated_load_are_as_many_as_it_says() {
-    for kind in Kind::ALL {
+    for kind in TraceKind::ALL {
         let trace = generate(kind, 5, LENGTH, 300.0).unwrap();
-        let count = Arrivals::new(&trace, Process::Poisson, 1).count() as f64;
+        let count = Arrivals::new(&trace, ArrivalProcess::Poisson, 1).count() as f64;
         // Five standard deviations of a Poisson number.
         assert!(
             (count - trace.expected()).abs() < 5.0 * trace.expected().sqrt(),
@@ -96,7 +96,7 @@ fn arrivals_of_a_generated_load_are_as_many_as_it_says() {
 #[test]
 fn without_recordings_a_load_is_generated_and_says_so() {
     let empty = tempfile::tempdir().unwrap();
-    for kind in Kind::ALL {
+    for kind in TraceKind::ALL {
         for assets in [None, Some(empty.path())] {
             let (trace, origin) = build(kind, assets, 3, LENGTH, 150.0).unwrap();
             assert_eq!(trace, generate(kind, 3, LENGTH, 150.0).unwrap());
@@ -106,15 +106,15 @@ fn without_recordings_a_load_is_generated_and_says_so() {
             );
         }
     }
-    let short = build(Kind::Wiki, None, 3, Span::from_secs(59), 150.0);
-    assert_eq!(short, Err(TracesError::TooShort { seconds: 59 }));
-    assert!(generate(Kind::Wiki, 1, LENGTH, 0.0).is_err());
+    let short = build(TraceKind::Wiki, None, 3, Span::from_secs(59), 150.0);
+    assert_eq!(short, Err(RecordingError::TooShort { seconds: 59 }));
+    assert!(generate(TraceKind::Wiki, 1, LENGTH, 0.0).is_err());
 }
 
 #[test]
 fn recorded_loads_have_their_mean_and_variation() {
     let Some(assets) = assets() else { return };
-    for kind in Kind::ALL {
+    for kind in TraceKind::ALL {
         for seed in [1, 2, 3] {
             for (seconds, mean) in [(1_000, 200.0), (300, 80.0)] {
                 let length = Span::from_secs(seconds);
@@ -148,7 +148,7 @@ fn recordings_are_read_as_their_publishers_have_them() {
         assert!((ours - theirs).abs() < 1e-4 * theirs.max(1.0), "{ours} {theirs}");
     }
     let llm = events_azure_llm(&traces.join("azure_llm2023_conv.csv.gz")).unwrap();
-    let per_second = binned(&llm, Span::from_secs(1)).unwrap();
+    let per_second = bin_events(&llm, Span::from_secs(1)).unwrap();
     assert_eq!(llm.len() as f64, per_second.expected().round());
     assert!(
         per_second.duration() < Span::from_secs(3_600),
@@ -182,7 +182,7 @@ fn formats_are_read_packed_and_plain_and_wrong_lines_are_named() {
         let table = "HashFunction,HashOwner,HashApp,1_minute,2_minute\na,b,c,60,120\nd,e,f,0,240\n";
         let functions = functions_azure_2019(&file(folder, "functions", table, packed)).unwrap();
         assert_eq!(functions.total().unwrap().rates(), [1.0, 6.0]);
-        assert_eq!(functions.by_burstiness(), [1, 0]);
+        assert_eq!(functions.indices_by_burstiness(), [1, 0]);
     }
     let path = file(
         folder,
@@ -199,7 +199,7 @@ fn formats_are_read_packed_and_plain_and_wrong_lines_are_named() {
     let events = events_azure_llm(&file(folder, "llm", text, true)).unwrap();
     assert_eq!(events, [Span::ZERO, Span::from_millis(86_400_750)]);
     let wrong = counts_per_second(&file(folder, "posts", "3\nmany\n", false)).unwrap_err();
-    assert!(matches!(wrong, TracesError::Line { line: 2, .. }), "{wrong}");
+    assert!(matches!(wrong, RecordingError::Line { line: 2, .. }), "{wrong}");
     let cut = file(
         folder,
         "functions",
@@ -208,13 +208,15 @@ fn formats_are_read_packed_and_plain_and_wrong_lines_are_named() {
     );
     assert!(matches!(
         functions_azure_2019(&cut),
-        Err(TracesError::Line { line: 2, .. })
+        Err(RecordingError::Line { line: 2, .. })
     ));
     assert!(matches!(
         counts_per_second(&folder.join("none")),
-        Err(TracesError::Unreadable { .. })
+        Err(RecordingError::Unreadable { .. })
     ));
-    assert!(binned(&[], Span::from_secs(1)).is_err() && binned(&[Span::MAX], Span::from_secs(1)).is_err());
+    assert!(
+        bin_events(&[], Span::from_secs(1)).is_err() && bin_events(&[Span::MAX], Span::from_secs(1)).is_err()
+    );
 }
 
 #[test]
@@ -222,8 +224,8 @@ fn rates_that_do_not_differ_cannot_be_made_to() {
     let flat = Trace::constant(5.0, LENGTH).unwrap();
     assert!(matches!(
         with_cv(&flat, 0.5),
-        Err(TracesError::Unreachable { .. })
+        Err(RecordingError::Unreachable { .. })
     ));
-    assert_eq!("tweet".parse(), Ok(Kind::Tweet));
-    assert!("twitter".parse::<Kind>().is_err());
+    assert_eq!("tweet".parse(), Ok(TraceKind::Tweet));
+    assert!("twitter".parse::<TraceKind>().is_err());
 }

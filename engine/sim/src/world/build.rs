@@ -10,35 +10,35 @@ use weir_policy::{
 };
 use weir_types::{ModuleId, SlotId, Timestamp, Topology};
 
-use super::fleet::Fleet;
+use super::pool::WorkerPool;
 use super::{Event, World};
-use crate::agenda::Agenda;
-use crate::demand::Draws;
-use crate::spec::{ModulePlan, PoolPlan, WorldSpec};
-use crate::trail::Trail;
+use crate::demand::DemandSampler;
+use crate::event_queue::EventQueue;
+use crate::spec::{WorldModule, WorldPool, WorldSpec};
+use crate::timeline::Timeline;
 
 impl<'a> World<'a> {
     pub(super) fn new(spec: &'a WorldSpec) -> Self {
         let topology = spec.topology();
         let count = spec.modules.len();
-        let peer = |plan: &ModulePlan| ModuleInfo {
-            profile: plan.profile.clone(),
-            batch: plan.batch.clone(),
-            workers: slots_of(&plan.pool).len() as u32,
+        let peer = |node: &WorldModule| ModuleInfo {
+            profile: node.profile.clone(),
+            batch: node.batch.clone(),
+            workers: slots_of(&node.pool).len() as u32,
         };
         let peers: Vec<ModuleInfo> = spec.modules.iter().map(peer).collect();
-        let module = |(id, plan): (u32, &ModulePlan)| {
+        let module = |(id, node): (u32, &WorldModule)| {
             Module::new(ModuleSpec {
                 id: ModuleId(id),
                 slo: spec.slo,
                 policy: spec.policy.clone(),
-                slots: slots_of(&plan.pool),
-                pool: match plan.pool {
-                    PoolPlan::Shared(_) => Pool::Shared,
-                    PoolPlan::Fixed(_) | PoolPlan::Scaled(_) => Pool::Own,
+                slots: slots_of(&node.pool),
+                pool: match node.pool {
+                    WorldPool::Shared(_) => Pool::Shared,
+                    WorldPool::Fixed(_) | WorldPool::Scaled(_) => Pool::Own,
                 },
-                batch: plan.batch.clone(),
-                profile: plan.profile.clone(),
+                batch: node.batch.clone(),
+                profile: node.profile.clone(),
                 topology: topology.clone(),
                 peers: peers.clone(),
                 seed: spec.seed,
@@ -58,79 +58,84 @@ impl<'a> World<'a> {
             .count();
         let gate = ConcurrencyLimitSpec {
             overflow: Overflow::Drop,
-            initial: spec.under_way.unwrap_or(u32::MAX),
-            max: spec.under_way.unwrap_or(u32::MAX),
+            initial: spec.max_in_flight.unwrap_or(u32::MAX),
+            max: spec.max_in_flight.unwrap_or(u32::MAX),
             slo: spec.slo,
         };
         let streams = spec.streams.max(1);
         let mut world = Self {
             spec,
             now: Timestamp::ZERO,
-            agenda: Agenda::default(),
+            event_queue: EventQueue::default(),
             modules: (0..).zip(&spec.modules).map(module).collect(),
             slots: shared(spec, &topology),
-            slot_facts: Vec::new(),
+            slot_events: Vec::new(),
             due: vec![Vec::new(); count],
             ready: VecDeque::new(),
-            parts: (0..count).map(into).chain([ends as u32]).collect(),
+            join_counts: (0..count).map(into).chain([ends as u32]).collect(),
             joins: (0..=count).map(|_| Join::default()).collect(),
-            gates: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
-            draws: Draws::new(spec.demand.clone(), streams, spec.seed),
-            journeys: Vec::new(),
+            limits: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
+            sampler: DemandSampler::new(spec.demand.clone(), streams, spec.seed),
+            requests: Vec::new(),
             items: Vec::new(),
             ledger: Ledger::default(),
-            tally: RunStats::default(),
-            trail: Trail::new(count),
-            fleets: spec.modules.iter().map(|plan| Fleet::new(&plan.pool)).collect(),
+            stats: RunStats::default(),
+            timeline: Timeline::new(count),
+            pools: spec
+                .modules
+                .iter()
+                .map(|node| WorkerPool::new(&node.pool))
+                .collect(),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
-            splits: topology.has_branches(),
+            has_branches: topology.has_branches(),
             entrances: topology.entry_modules(),
             events: 0,
-            facts: 0,
-            each_worker: spec.each_worker(),
+            policy_events: 0,
+            worker_throughput: spec.worker_throughput(),
             effects: Vec::new(),
             slot_effects: Vec::new(),
-            open: true,
+            more_arrivals: true,
         };
-        world.begin();
+        world.schedule_initial();
         world
     }
 
-    fn begin(&mut self) {
+    fn schedule_initial(&mut self) {
         for module in 0..self.modules.len() {
-            for slot in self.fleets[module].absent() {
-                self.tell(ModuleId(module as u32), ModuleEvent::SlotDown { slot });
+            for slot in self.pools[module].absent_slots() {
+                self.deliver(ModuleId(module as u32), ModuleEvent::SlotDown { slot });
             }
         }
         for (index, failure) in (0..).zip(&self.spec.failures) {
             let at = Timestamp::ZERO + failure.at;
-            self.agenda.note(at, Event::Failure(index, true));
-            self.agenda.note(at + failure.lasts, Event::Failure(index, false));
+            self.event_queue.push(at, Event::Failure(index, true));
+            self.event_queue
+                .push(at + failure.lasts, Event::Failure(index, false));
         }
-        self.agenda.note(Timestamp::ZERO, Event::Tick);
-        self.settle();
+        self.event_queue.push(Timestamp::ZERO, Event::Tick);
+        self.decide();
     }
 }
 
-fn slots_of(pool: &PoolPlan) -> Vec<SlotId> {
+fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
     match pool {
-        PoolPlan::Fixed(workers) => (0..*workers).map(SlotId).collect(),
-        PoolPlan::Scaled(scaling) => (0..scaling.rule.max_workers.max(scaling.begin))
+        WorldPool::Fixed(workers) => (0..*workers).map(SlotId).collect(),
+        WorldPool::Scaled(scaling) => (0..scaling.rule.max_workers.max(scaling.initial))
             .map(SlotId)
             .collect(),
-        PoolPlan::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
+        WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
     }
 }
 
 fn shared(spec: &WorldSpec, topology: &Topology) -> Option<Slots> {
     let placements: Vec<Placement> = (0..)
         .zip(&spec.modules)
-        .filter(|(_, plan)| matches!(plan.pool, PoolPlan::Shared(_)))
-        .map(|(id, plan)| Placement {
+        .filter(|(_, node)| matches!(node.pool, WorldPool::Shared(_)))
+        .map(|(id, node)| Placement {
             module: ModuleId(id),
-            slots: slots_of(&plan.pool),
-            weight: plan.weight,
+            slots: slots_of(&node.pool),
+            weight: node.weight,
         })
         .collect();
     (!placements.is_empty()).then(|| {

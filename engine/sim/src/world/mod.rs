@@ -5,9 +5,10 @@
 //! time, then by the order of noting: the same world runs the same way, to the last byte.
 
 mod build;
-mod carry;
-mod fleet;
+mod effects;
+mod pool;
 mod requests;
+mod scaling;
 mod simulate;
 
 use std::collections::VecDeque;
@@ -18,13 +19,13 @@ use weir_policy::{
 };
 use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
 
-use crate::agenda::Agenda;
-use crate::demand::Draws;
+use crate::demand::DemandSampler;
+use crate::event_queue::EventQueue;
 use crate::spec::WorldSpec;
-use crate::trail::Trail;
+use crate::timeline::Timeline;
 
-use fleet::Fleet;
-pub use simulate::{Ran, simulate};
+use pool::WorkerPool;
+pub use simulate::{SimulationResult, simulate};
 
 /// Modules look at their load this often.
 const TICK: Span = Span::from_millis(200);
@@ -33,17 +34,17 @@ const TICK: Span = Span::from_millis(200);
 #[derive(Debug)]
 enum Event {
     /// A request comes to a module, or to the end.
-    Part(Option<ModuleId>, RequestId),
+    RequestArrived(Option<ModuleId>, RequestId),
     /// A fact for a module that took time to come.
-    Fact(ModuleId, Box<ModuleEvent>),
+    Module(ModuleId, Box<ModuleEvent>),
     /// A fact for the arbiter that took time to come.
     Slot(SlotEvent),
     /// A batch comes back from its slot.
-    Done(ModuleId, SlotId, BatchId, Span),
+    BatchDone(ModuleId, SlotId, BatchId, Span),
     /// A module wanted to be called.
-    Wake(ModuleId),
+    TimerFired(ModuleId),
     /// A worker has started.
-    Started(ModuleId, SlotId),
+    WorkerStarted(ModuleId, SlotId),
     /// The failure by its index begins, or ends.
     Failure(usize, bool),
     /// Time passes.
@@ -52,7 +53,7 @@ enum Event {
 
 /// One request as the world knows it.
 #[derive(Debug, Clone, Copy)]
-struct Journey {
+struct RequestState {
     sent_at: Timestamp,
     stream: StreamId,
     ended: bool,
@@ -62,38 +63,38 @@ struct Journey {
 struct World<'a> {
     spec: &'a WorldSpec,
     now: Timestamp,
-    agenda: Agenda<Event>,
+    event_queue: EventQueue<Event>,
     modules: Vec<Module>,
     slots: Option<Slots>,
-    slot_facts: Vec<SlotEvent>,
+    slot_events: Vec<SlotEvent>,
     /// Facts that are due, by module, and the modules that have some.
     due: Vec<Vec<ModuleEvent>>,
     ready: VecDeque<usize>,
     /// How many parts make a request whole, by module; the last is the end.
-    parts: Vec<u32>,
+    join_counts: Vec<u32>,
     joins: Vec<Join<()>>,
-    gates: Vec<ConcurrencyLimit>,
-    draws: Draws,
-    journeys: Vec<Journey>,
+    limits: Vec<ConcurrencyLimit>,
+    sampler: DemandSampler,
+    requests: Vec<RequestState>,
     /// Items of every request, one row a request.
     items: Vec<u8>,
     ledger: Ledger,
-    tally: RunStats,
-    trail: Trail,
-    fleets: Vec<Fleet>,
+    stats: RunStats,
+    timeline: Timeline,
+    pools: Vec<WorkerPool>,
     link_free: Vec<Timestamp>,
     random: Pcg64Mcg,
-    splits: bool,
+    has_branches: bool,
     /// Modules at which requests begin.
     entrances: Vec<ModuleId>,
     events: u64,
-    facts: u64,
+    policy_events: u64,
     /// What one worker of each module does, items a second, by which pools are scaled.
-    each_worker: Vec<f64>,
+    worker_throughput: Vec<f64>,
     effects: Vec<ModuleEffect>,
     slot_effects: Vec<SlotEffect>,
     /// Whether requests are still to come.
-    open: bool,
+    more_arrivals: bool,
 }
 
 impl World<'_> {
@@ -102,63 +103,63 @@ impl World<'_> {
         let mut next = arrivals.next();
         let mut told = Timestamp::ZERO;
         loop {
-            let due = self.agenda.next_at();
+            let due = self.event_queue.next_time();
             let at = match (next, due) {
                 (Some(arrival), Some(due)) => arrival.min(due),
                 (Some(arrival), None) => arrival,
                 (None, Some(due)) => due,
                 (None, None) => break,
             };
-            self.open = next.is_some();
+            self.more_arrivals = next.is_some();
             self.now = at.max(self.now);
             if self.now.since(told) >= Span::from_secs(10) {
                 told = self.now;
                 progress(told);
             }
             while next.is_some_and(|arrival| arrival <= at) {
-                self.admit();
+                self.on_arrival();
                 next = arrivals.next();
             }
-            while self.agenda.next_at() == Some(at) {
-                let Some((_, event)) = self.agenda.next() else {
+            while self.event_queue.next_time() == Some(at) {
+                let Some((_, event)) = self.event_queue.pop() else {
                     break;
                 };
-                self.pass(event);
+                self.handle(event);
             }
-            self.settle();
+            self.decide();
         }
     }
 
-    fn pass(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         self.events += 1;
         match event {
-            Event::Part(to, request) => self.part(to, request),
-            Event::Fact(module, fact) => self.tell(module, *fact),
-            Event::Slot(fact) => self.slot_facts.push(fact),
-            Event::Done(module, slot, batch, took) => self.done(module, slot, batch, took),
-            Event::Wake(module) => self.call(module),
-            Event::Started(module, slot) => self.started(module, slot),
-            Event::Failure(index, begins) => self.failure(index, begins),
+            Event::RequestArrived(to, request) => self.on_request_arrived(to, request),
+            Event::Module(module, event) => self.deliver(module, *event),
+            Event::Slot(event) => self.slot_events.push(event),
+            Event::BatchDone(module, slot, batch, took) => self.on_batch_done(module, slot, batch, took),
+            Event::TimerFired(module) => self.mark_ready(module),
+            Event::WorkerStarted(module, slot) => self.on_worker_started(module, slot),
+            Event::Failure(index, begins) => self.on_failure(index, begins),
             Event::Tick => self.tick(),
         }
     }
 
     /// Lets everybody decide who has facts that are due, until nobody has.
-    fn settle(&mut self) {
+    fn decide(&mut self) {
         loop {
             if let Some(module) = self.ready.pop_front() {
-                let mut facts = std::mem::take(&mut self.due[module]);
+                let mut events = std::mem::take(&mut self.due[module]);
                 let mut effects = std::mem::take(&mut self.effects);
-                self.facts += facts.len() as u64;
-                self.modules[module].step(facts.drain(..), self.now, &mut effects);
+                self.policy_events += events.len() as u64;
+                self.modules[module].step(events.drain(..), self.now, &mut effects);
                 if self.due[module].is_empty() {
-                    self.due[module] = facts;
+                    self.due[module] = events;
                 }
                 for effect in effects.drain(..) {
-                    self.carry_out(ModuleId(module as u32), effect);
+                    self.apply(ModuleId(module as u32), effect);
                 }
                 self.effects = effects;
-            } else if !self.slot_facts.is_empty() {
+            } else if !self.slot_events.is_empty() {
                 self.arbitrate();
             } else {
                 return;
@@ -167,52 +168,52 @@ impl World<'_> {
     }
 
     fn arbitrate(&mut self) {
-        let mut facts = std::mem::take(&mut self.slot_facts);
+        let mut events = std::mem::take(&mut self.slot_events);
         let mut effects = std::mem::take(&mut self.slot_effects);
-        self.facts += facts.len() as u64;
+        self.policy_events += events.len() as u64;
         if let Some(slots) = &mut self.slots {
-            slots.step(facts.drain(..), self.now, &mut effects);
+            slots.step(events.drain(..), self.now, &mut effects);
         }
-        facts.clear();
-        self.slot_facts = facts;
+        events.clear();
+        self.slot_events = events;
         for effect in effects.drain(..) {
-            let (to, fact) = ModuleEvent::from_slots(effect);
-            self.tell(to, fact);
+            let (to, event) = ModuleEvent::from_slots(effect);
+            self.deliver(to, event);
         }
         self.slot_effects = effects;
     }
 
     /// Gives a module a fact that is due now.
-    fn tell(&mut self, module: ModuleId, fact: ModuleEvent) {
-        self.call(module);
-        self.due[module.index()].push(fact);
+    fn deliver(&mut self, module: ModuleId, event: ModuleEvent) {
+        self.mark_ready(module);
+        self.due[module.index()].push(event);
     }
 
     /// Gives a module a fact after a hop.
-    fn send(&mut self, module: ModuleId, fact: ModuleEvent) {
+    fn send(&mut self, module: ModuleId, event: ModuleEvent) {
         if self.spec.hop == Span::ZERO {
-            self.tell(module, fact);
+            self.deliver(module, event);
         } else {
-            self.agenda
-                .note_in_line(self.now + self.spec.hop, Event::Fact(module, Box::new(fact)));
+            self.event_queue
+                .push_in_order(self.now + self.spec.hop, Event::Module(module, Box::new(event)));
         }
     }
 
     /// Gives the arbiter a fact after a hop.
-    fn send_slots(&mut self, fact: SlotEvent) {
+    fn send_slots(&mut self, event: SlotEvent) {
         if self.slots.is_none() {
             return;
         }
         if self.spec.hop == Span::ZERO {
-            self.slot_facts.push(fact);
+            self.slot_events.push(event);
         } else {
-            self.agenda
-                .note_in_line(self.now + self.spec.hop, Event::Slot(fact));
+            self.event_queue
+                .push_in_order(self.now + self.spec.hop, Event::Slot(event));
         }
     }
 
     /// Lets a module decide at this instant.
-    fn call(&mut self, module: ModuleId) {
+    fn mark_ready(&mut self, module: ModuleId) {
         let place = module.index();
         if self.due[place].is_empty() && !self.ready.contains(&place) {
             self.ready.push_back(place);
@@ -221,15 +222,15 @@ impl World<'_> {
 
     fn tick(&mut self) {
         for module in (0..self.modules.len() as u32).map(ModuleId) {
-            self.tell(module, ModuleEvent::Tick);
+            self.deliver(module, ModuleEvent::Tick);
         }
         if self.slots.is_some() {
-            self.slot_facts.push(SlotEvent::Tick);
+            self.slot_events.push(SlotEvent::Tick);
         }
         self.scale();
-        self.trail.look(self.now, &self.modules);
-        if self.open || self.ledger.total().in_flight > 0 {
-            self.agenda.note(self.now + TICK, Event::Tick);
+        self.timeline.on_tick(self.now, &self.modules);
+        if self.more_arrivals || self.ledger.total().in_flight > 0 {
+            self.event_queue.push(self.now + TICK, Event::Tick);
         }
     }
 }

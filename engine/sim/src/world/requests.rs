@@ -3,40 +3,40 @@
 use weir_policy::{Admission, ModuleEvent, Outcome};
 use weir_types::{ModuleId, RequestId, Span, StreamId};
 
-use super::{Event, Journey, World};
+use super::{Event, RequestState, World};
 
 impl World<'_> {
     /// The next request comes.
-    pub(super) fn admit(&mut self) {
+    pub(super) fn on_arrival(&mut self) {
         self.events += 1;
-        let request = RequestId(self.journeys.len() as u64);
+        let request = RequestId(self.requests.len() as u64);
         let stream = (request.0 % u64::from(self.spec.streams.max(1))) as u32;
         let row = self.items.len();
         self.items.resize(row + self.modules.len(), 1);
-        self.draws.draw(stream, &mut self.items[row..]);
-        self.journeys.push(Journey {
+        self.sampler.draw(stream, &mut self.items[row..]);
+        self.requests.push(RequestState {
             sent_at: self.now,
             stream: StreamId(stream),
             ended: false,
         });
         // The ledger and the gate take this in.
-        self.facts += 2;
+        self.policy_events += 2;
         self.ledger.on_arrived(request, StreamId(stream));
-        self.trail.sent(self.now);
-        for (fleet, items) in self.fleets.iter_mut().zip(&self.items[row..]) {
-            fleet.asked(u32::from(*items), self.now);
+        self.timeline.on_sent(self.now);
+        for (pool, items) in self.pools.iter_mut().zip(&self.items[row..]) {
+            pool.on_request(u32::from(*items), self.now);
         }
-        if let Admission::Drop(reason) = self.gates[stream as usize].admit(true) {
+        if let Admission::Drop(reason) = self.limits[stream as usize].admit(true) {
             self.end(request, Outcome::Dropped(None, reason), false);
             return;
         }
         for entrance in 0..self.entrances.len() {
-            self.hand_on(Some(self.entrances[entrance]), request, None);
+            self.forward(Some(self.entrances[entrance]), request, None);
         }
     }
 
     /// Sends a request on its way to a module or to the end.
-    pub(super) fn hand_on(&mut self, to: Option<ModuleId>, request: RequestId, link: Option<usize>) {
+    pub(super) fn forward(&mut self, to: Option<ModuleId>, request: RequestId, link: Option<usize>) {
         let mut at = self.now + self.spec.hop;
         if let Some((link, free)) =
             link.and_then(|link| Some((self.spec.links.get(link)?, self.link_free.get_mut(link)?)))
@@ -45,27 +45,28 @@ impl World<'_> {
             at = *free + link.latency;
         }
         if at == self.now {
-            self.part(to, request);
+            self.on_request_arrived(to, request);
         } else {
-            self.agenda.note_in_line(at, Event::Part(to, request));
+            self.event_queue
+                .push_in_order(at, Event::RequestArrived(to, request));
         }
     }
 
-    pub(super) fn part(&mut self, to: Option<ModuleId>, request: RequestId) {
-        let journey = self.journeys[request.index()];
-        if journey.ended {
+    pub(super) fn on_request_arrived(&mut self, to: Option<ModuleId>, request: RequestId) {
+        let state = self.requests[request.index()];
+        if state.ended {
             return;
         }
         let place = to.map_or(self.modules.len(), ModuleId::index);
-        if self.parts[place] > 1 {
-            let of = self.parts[place];
+        if self.join_counts[place] > 1 {
+            let of = self.join_counts[place];
             if self.joins[place].on_branch(request, of, (), |_, ()| ()).is_none() {
                 return;
             }
         }
         let Some(module) = to else {
-            let latency = self.now.since(journey.sent_at);
-            self.tally.on_completed(journey.stream, latency);
+            let latency = self.now.since(state.sent_at);
+            self.stats.on_completed(state.stream, latency);
             let late = latency > self.spec.slo;
             self.end(
                 request,
@@ -77,12 +78,12 @@ impl World<'_> {
         let items = self.items[request.index() * self.modules.len() + place];
         let arrived = ModuleEvent::Arrived {
             request,
-            stream: journey.stream,
-            sent_at: journey.sent_at,
+            stream: state.stream,
+            sent_at: state.sent_at,
             items: u32::from(items),
             droppable: true,
         };
-        self.tell(module, arrived);
+        self.deliver(module, arrived);
     }
 
     /// Ends a request; those who may have it are told. Says false where it had ended already.
@@ -90,20 +91,20 @@ impl World<'_> {
         if !self.ledger.on_ended(request, outcome) {
             return false;
         }
-        self.facts += 1 + u64::from(entered);
-        let journey = &mut self.journeys[request.index()];
-        journey.ended = true;
-        let (stream, sent_at) = (journey.stream, journey.sent_at);
+        self.policy_events += 1 + u64::from(entered);
+        let state = &mut self.requests[request.index()];
+        state.ended = true;
+        let (stream, sent_at) = (state.stream, state.sent_at);
         if outcome != Outcome::Delivered {
-            self.trail.lost(sent_at);
+            self.timeline.on_lost(sent_at);
         }
         if entered {
-            self.gates[stream.index()].on_ended(Span::ZERO);
+            self.limits[stream.index()].on_ended(Span::ZERO);
         }
         if let Outcome::Dropped(by, _) = outcome
-            && self.splits
+            && self.has_branches
         {
-            for (join, of) in self.joins.iter_mut().zip(&self.parts) {
+            for (join, of) in self.joins.iter_mut().zip(&self.join_counts) {
                 if *of > 1 {
                     join.cancel(request);
                 }

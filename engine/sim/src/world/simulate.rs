@@ -5,15 +5,15 @@ use weir_types::{ModuleId, Span, Timestamp};
 
 use super::World;
 use crate::spec::WorldSpec;
-use crate::trail::Trail;
+use crate::timeline::Timeline;
 
 /// What a run came to.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct SimulationResult {
     /// The same report as that of a live run.
     pub report: Report,
     /// Second by second.
-    pub trail: Trail,
+    pub timeline: Timeline,
     /// Sending times of all requests, in order.
     pub arrivals: Vec<Timestamp>,
     /// Items that each request brought, one row of all modules a request.
@@ -23,7 +23,7 @@ pub struct Ran {
     /// Things that happened: arrivals, transfers, batches, alarms, ticks.
     pub events: u64,
     /// Facts that the state machines were told on the way.
-    pub facts: u64,
+    pub policy_events: u64,
 }
 
 /// Runs a world over `arrivals` (ascending) until all that was sent has ended. `named` is what the report calls it;
@@ -33,15 +33,15 @@ pub fn simulate(
     named: &str,
     arrivals: &mut dyn Iterator<Item = Timestamp>,
     progress: &mut dyn FnMut(Timestamp),
-) -> Ran {
+) -> SimulationResult {
     let mut world = World::new(spec);
     world.run(arrivals, progress);
-    let sent: Vec<Timestamp> = world.journeys.iter().map(|journey| journey.sent_at).collect();
+    let sent: Vec<Timestamp> = world.requests.iter().map(|state| state.sent_at).collect();
     let first = sent.first().copied().unwrap_or_default();
     // A rate is taken over the time of sending: what follows it is only the last requests coming out.
     let duration = sent.last().map_or(Span::ZERO, |last| last.since(first));
     for (module, state) in (0..).zip(&world.modules) {
-        let tally = world.tally.modules.entry(ModuleId(module)).or_default();
+        let tally = world.stats.modules.entry(ModuleId(module)).or_default();
         tally.set_priority_switches(state.priority_switches());
     }
     let run = RunInfo {
@@ -54,13 +54,13 @@ pub fn simulate(
         .map(|stream| format!("stream-{stream}"))
         .collect();
     let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
-    Ran {
-        report: world.tally.report(run, &world.ledger, &streams, &modules),
+    SimulationResult {
+        report: world.stats.report(run, &world.ledger, &streams, &modules),
         arrivals: sent,
         items: std::mem::take(&mut world.items),
-        workers: world.fleets.into_iter().map(|fleet| fleet.history).collect(),
-        trail: world.trail,
+        workers: world.pools.into_iter().map(|pool| pool.history).collect(),
+        timeline: world.timeline,
         events: world.events,
-        facts: world.facts,
+        policy_events: world.policy_events,
     }
 }

@@ -1,12 +1,12 @@
 //! What the books of a run must say, whatever the policy.
 
 use weir_policy::DropRule;
-use weir_sim::{Ran, WorldSpec};
+use weir_sim::{SimulationResult, WorldSpec};
 
 use super::drawn::Drawn;
 
 /// Everything that was sent has ended, once, and all who count it agree.
-pub fn check(drawn: &Drawn, ran: &Ran) {
+pub fn check(drawn: &Drawn, ran: &SimulationResult) {
     let (spec, report) = (&drawn.spec, &ran.report);
     let total = report.requests;
     assert!(total.is_balanced() && total.in_flight == 0, "{total:?}");
@@ -27,10 +27,10 @@ pub fn check(drawn: &Drawn, ran: &Ran) {
     let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
     assert_eq!(dropped, total.dropped, "drops by place and reason");
     let sum = |series: &[u32]| series.iter().map(|&count| u64::from(count)).sum::<u64>();
-    assert_eq!(sum(&ran.trail.sent), total.arrived);
-    assert_eq!(sum(&ran.trail.lost), total.dropped + total.late);
+    assert_eq!(sum(&ran.timeline.sent), total.arrived);
+    assert_eq!(sum(&ran.timeline.lost), total.dropped + total.late);
     let splits = spec.modules.iter().any(|plan| plan.next.len() > 1);
-    for (plan, trail) in spec.modules.iter().zip(&ran.trail.modules) {
+    for (plan, trail) in spec.modules.iter().zip(&ran.timeline.modules) {
         let module = &report.modules[&plan.name];
         // Two modules may let go of a request in one instant: each says so in the trail, the books count the first.
         let (booked, told) = (module.dropped, sum(&trail.dropped));
@@ -45,7 +45,7 @@ pub fn check(drawn: &Drawn, ran: &Ran) {
 }
 
 /// A module runs no item twice; it runs all where nothing is let go and nothing is lost.
-fn items_run_once(spec: &WorldSpec, ran: &Ran) {
+fn items_run_once(spec: &WorldSpec, ran: &SimulationResult) {
     for (module, plan) in spec.modules.iter().enumerate() {
         let rows = ran.items.chunks_exact(spec.modules.len());
         let brought: u64 = rows.map(|row| u64::from(row[module])).sum();
@@ -57,7 +57,7 @@ fn items_run_once(spec: &WorldSpec, ran: &Ran) {
             assert_eq!(ran_items, brought, "{}: nothing was let go", plan.name);
         }
     }
-    if spec.policy.drop == DropRule::None && spec.failures.is_empty() && spec.under_way.is_none() {
+    if spec.policy.drop == DropRule::None && spec.failures.is_empty() && spec.max_in_flight.is_none() {
         assert_eq!(
             ran.report.requests.dropped, 0,
             "the rule \"none\" lets nothing go"

@@ -4,7 +4,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{AutoscaleRule, Policy};
 use weir_sim::{
-    Branches, Crops, Demand, Edge, Failure, Link, ModulePlan, PoolPlan, Scaling, WorldSpec, experiment,
+    Branches, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldModule, WorldPool, WorldSpec,
+    experiment,
 };
 use weir_types::{Profile, Span, Timestamp};
 
@@ -35,11 +36,11 @@ impl Drawn {
             hop: Span::from_micros([0, 0, 200, 3_000][random.random_range(0..4)]),
             links: Vec::new(),
             streams: random.random_range(1..6),
-            under_way: [None, Some(20)][random.random_range(0..2)],
+            max_in_flight: [None, Some(20)][random.random_range(0..2)],
             demand,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
             failures: Vec::new(),
-            workers_most: None,
+            max_workers: None,
             seed,
         };
         if random.random_bool(0.3) {
@@ -85,7 +86,7 @@ impl Drawn {
             .map(|failure| failure.at + failure.lasts)
             .sum();
         let cold = spec.modules.iter().map(|plan| match &plan.pool {
-            PoolPlan::Scaled(scaling) => scaling.cold_start,
+            WorldPool::Scaled(scaling) => scaling.cold_start,
             _ => Span::ZERO,
         });
         let links = spec.links.iter().map(|link| {
@@ -130,7 +131,7 @@ fn shape(seed: u64, random: &mut Pcg64Mcg) -> (Vec<Vec<usize>>, Demand) {
                 mean: random.random_range(0.5..4.0),
                 spread: 0.6,
                 persistence: 0.9,
-                most: 12,
+                max: 12,
             });
             chain(3)
         }
@@ -154,10 +155,10 @@ fn dag(random: &mut Pcg64Mcg) -> Vec<Vec<usize>> {
     next
 }
 
-fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) -> ModulePlan {
+fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) -> WorldModule {
     let one = random.random_range(4..30);
     let profile = Profile::new(vec![(1, ms(one)), (8, ms(one * random.random_range(2..8)))]);
-    ModulePlan {
+    WorldModule {
         name: format!("module-{id}"),
         profile: profile.expect("two points, ascending"),
         batch: [vec![1], vec![1, 2, 4, 8], vec![3], vec![2, 8]][random.random_range(0..4)].clone(),
@@ -167,11 +168,11 @@ fn module(id: usize, next: Vec<Edge>, shared_slots: u32, random: &mut Pcg64Mcg) 
     }
 }
 
-fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> PoolPlan {
+fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> WorldPool {
     match random.random_range(0..3) {
-        0 => PoolPlan::Fixed(random.random_range(1..4)),
-        1 => PoolPlan::Scaled(Scaling {
-            begin: random.random_range(1..3),
+        0 => WorldPool::Fixed(random.random_range(1..4)),
+        1 => WorldPool::Scaled(Scaling {
+            initial: random.random_range(1..3),
             rule: AutoscaleRule {
                 min_workers: 1,
                 max_workers: random.random_range(2..6),
@@ -185,13 +186,13 @@ fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> PoolPlan {
             if slots.is_empty() {
                 slots.push(0);
             }
-            PoolPlan::Shared(slots)
+            WorldPool::Shared(slots)
         }
     }
 }
 
-fn failures(spec: &WorldSpec, random: &mut Pcg64Mcg) -> Vec<Failure> {
-    let failure = |_| Failure {
+fn failures(spec: &WorldSpec, random: &mut Pcg64Mcg) -> Vec<WorkerFailure> {
+    let failure = |_| WorkerFailure {
         module: random.random_range(0..spec.modules.len()),
         worker: random.random_range(0..3),
         at: ms(random.random_range(0..4_000)),

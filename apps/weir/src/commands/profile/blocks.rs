@@ -200,7 +200,7 @@ fn read(path: &Path, name: &str, blocks: usize) -> Result<Blocks, UserError> {
             path.display()
         ))
     };
-    let text = weir_graph::reading::text(path).map_err(wrong)?;
+    let text = weir_config::read_text(path).map_err(wrong)?;
     let profile: Blocks = toml::from_str(&text)
         .map_err(|error| wrong(format!("it is no profile of blocks: {}", error.message())))?;
     if profile.model != name {

@@ -9,13 +9,13 @@ fn a_million_requests_through_five_modules() {
     let chain = (1..=5).map(|next| if next < 5 { vec![ModuleId(next)] } else { vec![] });
     let topology = Topology::new(chain.collect());
     let profile = Profile::new(vec![(1, Span::from_micros(1_500))]).unwrap();
-    let modules = vec![station(&profile, &[1], 1); 5];
-    let bound = bound(&scene(&arrivals, 400_000, &topology, modules)).unwrap();
+    let modules = vec![module_input(&profile, &[1], 1); 5];
+    let bound = bound(&input(&arrivals, 400_000, &topology, modules)).unwrap();
     // 1,000 a second come, 667 can be done; what waits when the last has come is done within the SLO after it.
     assert!(
-        (bound.drop_rate_least - 1.0 / 3.0).abs() < 1e-3,
+        (bound.min_drop_rate - 1.0 / 3.0).abs() < 1e-3,
         "{}",
-        bound.drop_rate_least
+        bound.min_drop_rate
     );
     assert_eq!(bound.binding, Some(ModuleId(0)));
 }
@@ -35,10 +35,10 @@ fn poisson(rate: f64, seconds: f64) -> Vec<Timestamp> {
     }
 }
 
-fn rate(scene: &Scene<'_>) -> f64 {
-    let bound = bound(scene).unwrap();
-    println!("{:.5} bound by {:?}", bound.drop_rate_least, bound.binding);
-    bound.drop_rate_least
+fn rate(input: &BoundInput<'_>) -> f64 {
+    let bound = bound(input).unwrap();
+    println!("{:.5} bound by {:?}", bound.min_drop_rate, bound.binding);
+    bound.min_drop_rate
 }
 
 /// First come, first served, turning away what would be late, is optimal for one server: the bound must agree.
@@ -46,7 +46,12 @@ fn rate(scene: &Scene<'_>) -> f64 {
 fn one_server_in_overload_is_met_exactly() {
     let (arrivals, topology) = (poisson(150.0, 600.0), Topology::new(vec![vec![]]));
     let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
-    let scene = scene(&arrivals, 100_000, &topology, vec![station(&profile, &[1], 1)]);
+    let input = input(
+        &arrivals,
+        100_000,
+        &topology,
+        vec![module_input(&profile, &[1], 1)],
+    );
     let (mut done, mut lost) = (0, 0);
     for sent in &arrivals {
         let finish = done.max(sent.micros()) + 10_000;
@@ -56,8 +61,8 @@ fn one_server_in_overload_is_met_exactly() {
             lost += 1
         }
     }
-    assert_eq!(bound(&scene).unwrap().lost_least, lost);
-    assert!((rate(&scene) - 1.0 / 3.0).abs() < 0.01);
+    assert_eq!(bound(&input).unwrap().min_lost, lost);
+    assert!((rate(&input) - 1.0 / 3.0).abs() < 0.01);
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn a_chain_is_bound_by_its_slowest_module_of_the_moment() {
     let arrivals = poisson(150.0, 600.0);
     let topology = Topology::new(vec![vec![ModuleId(1)], vec![ModuleId(2)], vec![]]);
     let profile = Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(20))]).unwrap();
-    let mut modules = vec![station(&profile, &[1, 2, 4], 1); 3];
+    let mut modules = vec![module_input(&profile, &[1, 2, 4], 1); 3];
     // 200 a second each; one is gone for a fifth of the run, and then another.
     let outage = |from: u64| {
         let step = |second: u64, workers| (Timestamp::from_micros(second * 1_000_000), workers);
@@ -73,7 +78,7 @@ fn a_chain_is_bound_by_its_slowest_module_of_the_moment() {
     };
     modules[0].workers = outage(100);
     modules[2].workers = outage(350);
-    let chain = scene(&arrivals, 400_000, &topology, modules);
+    let chain = input(&arrivals, 400_000, &topology, modules);
     assert!(
         (rate(&chain) - 0.4).abs() < 0.02,
         "losses at different times add up"
@@ -88,13 +93,13 @@ fn losses_of_exclusive_branches_add_up() {
     let left: Vec<u32> = (0..arrivals.len() as u32).map(|request| request % 2).collect();
     let right: Vec<u32> = left.iter().map(|left| 1 - left).collect();
     let mut modules = vec![
-        station(&profile, &[1], 3),
-        station(&profile, &[1], 1),
-        station(&profile, &[1], 1),
+        module_input(&profile, &[1], 3),
+        module_input(&profile, &[1], 1),
+        module_input(&profile, &[1], 1),
     ];
     modules[1].items = Items::PerRequest(&left);
     modules[2].items = Items::PerRequest(&right);
-    let branches = scene(&arrivals, 400_000, &topology, modules);
+    let branches = input(&arrivals, 400_000, &topology, modules);
     assert!((rate(&branches) - 1.0 / 3.0).abs() < 0.01);
 }
 
@@ -107,9 +112,9 @@ fn the_dearest_frames_of_a_fan_out_go() {
     let crops: Vec<u32> = (0..arrivals.len() as u32)
         .map(|request| request * 7 % 10)
         .collect();
-    let mut modules = vec![station(&profile, &[1], 1), station(&profile, &[1], 1)];
+    let mut modules = vec![module_input(&profile, &[1], 1), module_input(&profile, &[1], 1)];
     modules[1].items = Items::PerRequest(&crops);
-    let fan = rate(&scene(&arrivals, 400_000, &topology, modules));
+    let fan = rate(&input(&arrivals, 400_000, &topology, modules));
     // Frames with up to 5 crops, and a few of 6, fill the capacity: 0 + .. + 5 = 15 of 20 for each ten frames.
     assert!((0.28..0.37).contains(&fan), "{fan}");
 }
@@ -124,11 +129,11 @@ fn a_sum_of_modules_binds_more_than_each() {
         .map(|request| 1 + 8 * (request % 2))
         .collect();
     let other: Vec<u32> = one.iter().map(|items| 10 - items).collect();
-    let mut modules = vec![station(&profile, &[1], 1), station(&profile, &[1], 1)];
+    let mut modules = vec![module_input(&profile, &[1], 1), module_input(&profile, &[1], 1)];
     modules[0].items = Items::PerRequest(&one);
     modules[1].items = Items::PerRequest(&other);
-    let both = scene(&arrivals, 400_000, &topology, modules);
-    let alone = bound(&both).unwrap().per_module[0].lost_least as f64 / arrivals.len() as f64;
+    let both = input(&arrivals, 400_000, &topology, modules);
+    let alone = bound(&both).unwrap().per_module[0].min_lost as f64 / arrivals.len() as f64;
     assert!(rate(&both) > alone + 0.1, "alone {alone}");
 }
 
@@ -136,17 +141,17 @@ fn a_sum_of_modules_binds_more_than_each() {
 fn a_scene_that_contradicts_itself_is_refused() {
     let topology = Topology::new(vec![vec![]]);
     let profile = Profile::new(vec![(1, Span::from_millis(5))]).unwrap();
-    let refuse = |arrivals: &[u64], modules: Vec<Station<'_>>, part: &str| {
-        let error = bound(&scene(&at(arrivals), 10, &topology, modules))
+    let refuse = |arrivals: &[u64], modules: Vec<BoundModule<'_>>, part: &str| {
+        let error = bound(&input(&at(arrivals), 10, &topology, modules))
             .unwrap_err()
             .to_string();
         assert!(error.contains(part), "{error}");
     };
-    refuse(&[2, 1], vec![station(&profile, &[1], 1)], "arrival 1");
+    refuse(&[2, 1], vec![module_input(&profile, &[1], 1)], "arrival 1");
     refuse(&[1], vec![], "1 modules, but 0");
-    refuse(&[1], vec![station(&profile, &[], 1)], "no batch size");
-    refuse(&[u64::MAX], vec![station(&profile, &[1], 1)], "shorter run");
-    let mut few = station(&profile, &[1], 1);
+    refuse(&[1], vec![module_input(&profile, &[], 1)], "no batch size");
+    refuse(&[u64::MAX], vec![module_input(&profile, &[1], 1)], "shorter run");
+    let mut few = module_input(&profile, &[1], 1);
     few.items = Items::PerRequest(&[]);
     refuse(&[1], vec![few], "for 0 requests of 1");
 }
@@ -172,11 +177,11 @@ fn a_million_requests_that_differ() {
             .collect()
     };
     let items: Vec<Vec<u32>> = [7, 5, 4, 2].into_iter().map(crops).collect();
-    let mut modules = vec![station(&profile, &[1, 2, 4], 1); 5];
-    for (station, items) in modules[1..].iter_mut().zip(&items) {
-        station.items = Items::PerRequest(items);
+    let mut modules = vec![module_input(&profile, &[1, 2, 4], 1); 5];
+    for (module_input, items) in modules[1..].iter_mut().zip(&items) {
+        module_input.items = Items::PerRequest(items);
     }
-    let bound = bound(&scene(&arrivals, 400_000, &topology, modules)).unwrap();
-    let alone = bound.per_module.iter().map(|module| module.lost_least).max();
-    assert!(Some(bound.lost_least) >= alone && bound.lost_least < bound.arrived);
+    let bound = bound(&input(&arrivals, 400_000, &topology, modules)).unwrap();
+    let alone = bound.per_module.iter().map(|module| module.min_lost).max();
+    assert!(Some(bound.min_lost) >= alone && bound.min_lost < bound.arrived);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_types::{ModuleId, Span};
 
-use crate::bound::input::{Capacity, Scene, Unvisited};
+use crate::bound::input::{BoundInput, Capacity, Unvisited};
 
 /// Items of each request in one batch, and when it ends.
 type Running = (u64, Vec<u8>);
@@ -21,41 +21,42 @@ struct State {
 }
 
 struct Search<'a> {
-    scene: &'a Scene<'a>,
+    input: &'a BoundInput<'a>,
     wanted: Vec<bool>,
     seen: BTreeSet<(usize, State)>,
 }
 
 /// The most requests that some schedule delivers in time.
-pub(super) fn optimum(scene: &Scene<'_>) -> u64 {
-    let requests = scene.arrivals.len() as u64;
+pub(super) fn optimum(input: &BoundInput<'_>) -> u64 {
+    let requests = input.arrivals.len() as u64;
     (0..requests)
         .rev()
-        .find(|&less| beats(scene, less))
+        .find(|&less| beats(input, less))
         .map_or(0, |less| less + 1)
 }
 
 /// Whether some schedule delivers more than this.
-pub(super) fn beats(scene: &Scene<'_>, delivered: u64) -> bool {
-    (0..1_u32 << scene.arrivals.len())
-        .any(|subset| u64::from(subset.count_ones()) == delivered + 1 && feasible(scene, subset))
+pub(super) fn beats(input: &BoundInput<'_>, delivered: u64) -> bool {
+    (0..1_u32 << input.arrivals.len())
+        .any(|subset| u64::from(subset.count_ones()) == delivered + 1 && feasible(input, subset))
 }
 
-fn feasible(scene: &Scene<'_>, subset: u32) -> bool {
-    let requests = scene.arrivals.len();
+fn feasible(input: &BoundInput<'_>, subset: u32) -> bool {
+    let requests = input.arrivals.len();
     let wanted: Vec<bool> = (0..requests).map(|request| subset >> request & 1 == 1).collect();
-    let left = scene.modules.iter().map(|station| {
-        let items = (0..requests).map(|request| u8::from(wanted[request]) * station.items.of(request) as u8);
+    let left = input.modules.iter().map(|module_input| {
+        let items =
+            (0..requests).map(|request| u8::from(wanted[request]) * module_input.items.count(request) as u8);
         items.collect()
     });
     let state = State {
         now: 0,
         left: left.collect(),
-        running: vec![Vec::new(); scene.modules.len()],
-        ended: vec![vec![0; requests]; scene.modules.len()],
+        running: vec![Vec::new(); input.modules.len()],
+        ended: vec![vec![0; requests]; input.modules.len()],
     };
     let mut search = Search {
-        scene,
+        input,
         wanted,
         seen: BTreeSet::new(),
     };
@@ -68,16 +69,16 @@ impl Search<'_> {
         if !self.seen.insert((module, state.clone())) {
             return false;
         }
-        if module == self.scene.modules.len() {
+        if module == self.input.modules.len() {
             return self.later(state);
         }
         let free: Vec<u8> = (0..self.wanted.len())
             .map(|request| self.ready(&state, module, request))
             .collect();
-        let largest = self.scene.modules[module].batches.iter().copied().max().unwrap();
+        let largest = self.input.modules[module].batches.iter().copied().max().unwrap();
         for batch in batches(&free, largest as u8) {
             let size = batch.iter().map(|&items| u32::from(items)).sum();
-            let end = state.now + self.scene.modules[module].profile.duration(size).micros();
+            let end = state.now + self.input.modules[module].profile.duration(size).micros();
             if !self.has_room(&state, module, end) {
                 continue;
             }
@@ -116,9 +117,9 @@ impl Search<'_> {
         let late = |request: usize| {
             let yet = (0..state.left.len()).filter(|&module| state.left[module][request] > 0);
             let yet = yet
-                .map(|module| self.scene.modules[module].profile.duration(1).micros())
+                .map(|module| self.input.modules[module].profile.duration(1).micros())
                 .max();
-            let deadline = self.scene.arrivals[request].micros() + self.scene.slo.micros();
+            let deadline = self.input.arrivals[request].micros() + self.input.slo.micros();
             deadline < state.now + yet.unwrap_or(0)
         };
         if open.iter().any(|&request| late(request)) {
@@ -129,15 +130,15 @@ impl Search<'_> {
 
     /// Whether it is not yet certain to reach the sinks in time; a request is there `exit` after its last batch.
     fn open(&self, state: &State, request: usize) -> bool {
-        let sent = self.scene.arrivals[request].micros();
-        let visits = |module: usize| self.scene.modules[module].items.of(request) > 0;
+        let sent = self.input.arrivals[request].micros();
+        let visits = |module: usize| self.input.modules[module].items.count(request) > 0;
         self.wanted[request]
             && (0..state.left.len())
                 .filter(|&module| visits(module))
                 .any(|module| {
                     let done = self.done(state, module, request);
-                    let out = done.map(|end| end + self.scene.hops.exit.micros());
-                    out.is_none_or(|out| out > sent + self.scene.slo.micros())
+                    let out = done.map(|end| end + self.input.hops.exit.micros());
+                    out.is_none_or(|out| out > sent + self.input.slo.micros())
                 })
     }
 
@@ -149,13 +150,13 @@ impl Search<'_> {
 
     /// Items of it that could be started now.
     fn ready(&self, state: &State, module: usize, request: usize) -> u8 {
-        let sent = self.scene.arrivals[request];
-        let begins = sent.micros() + self.scene.hops.entry.micros();
+        let sent = self.input.arrivals[request];
+        let begins = sent.micros() + self.input.hops.entry.micros();
         let left = state.left[module][request];
         if left == 0 || state.now < begins {
             return 0;
         }
-        let between = self.scene.hops.between.micros();
+        let between = self.input.hops.between.micros();
         let before = self.before(module, request);
         let come = before.into_iter().all(|earlier| {
             self.done(state, earlier, request)
@@ -166,18 +167,18 @@ impl Search<'_> {
 
     /// Modules that it visits and has to leave before it comes to this one.
     fn before(&self, module: usize, request: usize) -> Vec<usize> {
-        let scene = self.scene;
+        let input = self.input;
         let follows = |earlier: usize, later: usize| {
-            scene
+            input
                 .topology
                 .successors(ModuleId(earlier as u32))
                 .contains(&ModuleId(later as u32))
         };
         let mut before = Vec::new();
         for earlier in (0..module).filter(|&earlier| follows(earlier, module)) {
-            if scene.modules[earlier].items.of(request) > 0 {
+            if input.modules[earlier].items.count(request) > 0 {
                 before.push(earlier);
-            } else if scene.unvisited == Unvisited::PassedThrough {
+            } else if input.unvisited == Unvisited::PassedThrough {
                 before.extend(self.before(earlier, request));
             }
         }
@@ -193,7 +194,7 @@ impl Search<'_> {
             })
         };
         let shared = self
-            .scene
+            .input
             .shared
             .iter()
             .filter(|shared| shared.modules.contains(&ModuleId(module as u32)));
@@ -201,7 +202,7 @@ impl Search<'_> {
             let members: Vec<usize> = shared.modules.iter().map(|module| module.index()).collect();
             fits(&members, &shared.slots)
         });
-        fits(&[module], &self.scene.modules[module].workers) && shared.all(|fits| fits)
+        fits(&[module], &self.input.modules[module].workers) && shared.all(|fits| fits)
     }
 }
 
@@ -237,13 +238,13 @@ fn the_search_counts_right() {
     let topology = Topology::new(vec![vec![]]);
     let profile = Profile::new(vec![(1, Span::from_micros(2)), (2, Span::from_micros(3))]).unwrap();
     let check = |slo, batch: &[u32], delivered| {
-        let scene = super::scene(
+        let input = super::input(
             &arrivals,
             slo,
             &topology,
-            vec![super::station(&profile, batch, 1)],
+            vec![super::module_input(&profile, batch, 1)],
         );
-        assert_eq!(optimum(&scene), delivered, "slo {slo}, batches {batch:?}");
+        assert_eq!(optimum(&input), delivered, "slo {slo}, batches {batch:?}");
     };
     check(1, &[1], 0);
     check(4, &[1], 2);

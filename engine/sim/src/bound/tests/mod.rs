@@ -16,8 +16,8 @@ fn at(micros: &[u64]) -> Vec<Timestamp> {
         .collect()
 }
 
-fn station<'a>(profile: &'a Profile, batches: &'a [u32], workers: u32) -> Station<'a> {
-    Station {
+fn module_input<'a>(profile: &'a Profile, batches: &'a [u32], workers: u32) -> BoundModule<'a> {
+    BoundModule {
         items: Items::One,
         profile,
         batches,
@@ -25,17 +25,17 @@ fn station<'a>(profile: &'a Profile, batches: &'a [u32], workers: u32) -> Statio
     }
 }
 
-fn scene<'a>(
+fn input<'a>(
     arrivals: &'a [Timestamp],
     slo: u64,
     topology: &'a Topology,
-    modules: Vec<Station<'a>>,
-) -> Scene<'a> {
-    Scene {
+    modules: Vec<BoundModule<'a>>,
+) -> BoundInput<'a> {
+    BoundInput {
         arrivals,
         slo: Span::from_micros(slo),
         topology,
-        hops: Hops::default(),
+        hops: HopTimes::default(),
         unvisited: Unvisited::default(),
         modules,
         shared: Vec::new(),
@@ -58,25 +58,25 @@ struct World {
 }
 
 impl World {
-    fn scene(&self) -> Scene<'_> {
-        let modules = (0..self.topology.len()).map(|module| Station {
+    fn input(&self) -> BoundInput<'_> {
+        let modules = (0..self.topology.len()).map(|module| BoundModule {
             items: Items::PerRequest(&self.items[module]),
             profile: &self.profiles[module],
             batches: &self.batches[module],
             workers: self.workers[module].clone(),
         });
-        let mut scene = scene(&self.arrivals, self.slo, &self.topology, modules.collect());
+        let mut input = input(&self.arrivals, self.slo, &self.topology, modules.collect());
         let [entry, between, exit] = self.hops.map(Span::from_micros);
-        scene.hops = Hops { entry, between, exit };
-        scene.unvisited = self.unvisited;
+        input.hops = HopTimes { entry, between, exit };
+        input.unvisited = self.unvisited;
         if let Some(slots) = self.slots {
             let modules = (0..self.topology.len() as u32).map(ModuleId).collect();
-            scene.shared.push(Shared {
+            input.shared.push(SharedSlots {
                 modules,
                 slots: Capacity::constant(slots),
             });
         }
-        scene
+        input
     }
 }
 
@@ -157,9 +157,9 @@ proptest! {
             *items = yet.min(*items);
             yet -= *items;
         }
-        let scene = world.scene();
-        let bound = bound(&scene).unwrap();
-        prop_assert!(!beats(&scene, bound.delivered_most), "beaten: {bound:?}");
+        let input = world.input();
+        let bound = bound(&input).unwrap();
+        prop_assert!(!beats(&input, bound.max_delivered), "beaten: {bound:?}");
     }
 
     /// One worker without batches: nothing of the problem is relaxed.
@@ -173,9 +173,9 @@ proptest! {
         let arrivals = at(&sent);
         let topology = Topology::new(vec![vec![]]);
         let profile = Profile::new(vec![(1, Span::from_micros(1))]).unwrap();
-        let mut scene = scene(&arrivals, slo, &topology, vec![station(&profile, &[1], 1)]);
-        scene.modules[0].items = Items::PerRequest(&items[..arrivals.len()]);
-        prop_assert_eq!(bound(&scene).unwrap().delivered_most, optimum(&scene));
+        let mut input = input(&arrivals, slo, &topology, vec![module_input(&profile, &[1], 1)]);
+        input.modules[0].items = Items::PerRequest(&items[..arrivals.len()]);
+        prop_assert_eq!(bound(&input).unwrap().max_delivered, optimum(&input));
     }
 
     /// More time and more workers never make it worse on any one resource (which sums are tried is a rule of thumb);
@@ -183,8 +183,8 @@ proptest! {
     #[test]
     fn the_bound_is_monotone(world in worlds(40), more in 1_u64..5) {
         let lost = |world: &World| {
-            let bound = bound(&world.scene()).unwrap();
-            let modules = bound.per_module.iter().map(|module| module.lost_least);
+            let bound = bound(&world.input()).unwrap();
+            let modules = bound.per_module.iter().map(|module| module.min_lost);
             modules.chain(bound.per_shared).map(|lost| lost + bound.hopeless).collect::<Vec<u64>>()
         };
         let (before, mut patient, mut rich) = (lost(&world), world.clone(), world.clone());
@@ -197,10 +197,10 @@ proptest! {
             prop_assert!(patient <= *before, "a longer SLO lost more");
             prop_assert!(rich <= *before, "more workers lost more");
         }
-        let bound = bound(&world.scene()).unwrap();
-        prop_assert_eq!(bound.lost_at.iter().sum::<u64>(), bound.lost_least);
-        prop_assert_eq!(bound.delivered_most + bound.lost_least, bound.arrived);
-        let alone = bound.per_module.iter().map(|module| module.lost_least).max().unwrap();
-        prop_assert!(bound.lost_least >= alone + bound.hopeless);
+        let bound = bound(&world.input()).unwrap();
+        prop_assert_eq!(bound.lost_at.iter().sum::<u64>(), bound.min_lost);
+        prop_assert_eq!(bound.max_delivered + bound.min_lost, bound.arrived);
+        let alone = bound.per_module.iter().map(|module| module.min_lost).max().unwrap();
+        prop_assert!(bound.min_lost >= alone + bound.hopeless);
     }
 }

@@ -24,7 +24,7 @@ struct Step {
 
 /// A batch on its way.
 #[derive(Debug, Clone)]
-struct Going {
+struct BatchRun {
     steps: Vec<Step>,
     next: usize,
     running: bool,
@@ -32,7 +32,7 @@ struct Going {
 
 /// One use that ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
+pub(super) struct FinishedStep {
     pub(super) stage: u32,
     pub(super) share: ShareId,
     pub(super) used: ResourceUse,
@@ -43,57 +43,63 @@ pub(super) struct Ended {
 
 /// The cluster as it is.
 #[derive(Debug)]
-pub(super) struct Real {
+pub(super) struct Executor {
     servers: Vec<u32>,
-    going: BTreeMap<BookingId, Going>,
+    batch: BTreeMap<BookingId, BatchRun>,
     /// By resource (shares, then up- and downlinks): what waits, in the order in which it is booked.
     waiting: Vec<Vec<(BookingId, usize)>>,
     busy: Vec<bool>,
     noise: f64,
     random: Pcg64Mcg,
     /// Batches that may be able to go on.
-    stirred: BTreeSet<BookingId>,
+    runnable: BTreeSet<BookingId>,
 }
 
-impl Real {
+impl Executor {
     pub(super) fn new(cluster: &ClusterSpec, noise: f64, seed: u64) -> Self {
         let resources = cluster.shares.len() + 2 * cluster.servers.len();
         Self {
             servers: cluster.shares.iter().map(|share| share.server.0).collect(),
-            going: BTreeMap::new(),
+            batch: BTreeMap::new(),
             waiting: vec![Vec::new(); resources],
             busy: vec![false; resources],
             noise,
             random: Pcg64Mcg::seed_from_u64(seed),
-            stirred: BTreeSet::new(),
+            runnable: BTreeSet::new(),
         }
     }
 
     /// A batch was booked. Who is told of uses keeps the order of what is booked now; who is not, that of old.
-    pub(super) fn book(&mut self, id: BookingId, path: &[PathStage], told: Option<&Reservations>) {
+    pub(super) fn start(&mut self, id: BookingId, path: &[PathStage], reservations: Option<&Reservations>) {
         let steps = self.steps(path);
         for (index, step) in steps.iter().enumerate() {
             for &resource in &step.resources {
-                let booked = |&(other, place): &(BookingId, usize)| self.booked(other, place, told);
+                let booked =
+                    |&(other, place): &(BookingId, usize)| self.booked_start(other, place, reservations);
                 let place = self.waiting[resource].partition_point(|entry| booked(entry) < (step.booked, id));
                 self.waiting[resource].insert(place, (id, index));
             }
         }
-        let going = Going {
+        let batch = BatchRun {
             steps,
             next: 0,
             running: false,
         };
-        self.going.insert(id, going);
-        self.stirred.insert(id);
+        self.batch.insert(id, batch);
+        self.runnable.insert(id);
     }
 
-    fn booked(&self, id: BookingId, place: usize, told: Option<&Reservations>) -> (Timestamp, BookingId) {
-        let Some(going) = self.going.get(&id) else {
+    fn booked_start(
+        &self,
+        id: BookingId,
+        place: usize,
+        reservations: Option<&Reservations>,
+    ) -> (Timestamp, BookingId) {
+        let Some(batch) = self.batch.get(&id) else {
             return (Timestamp::ZERO, id);
         };
-        let step = &going.steps[place];
-        let now = told.and_then(|reservations| {
+        let step = &batch.steps[place];
+        let now = reservations.and_then(|reservations| {
             let leg = *reservations.booked(id)?.get(step.stage as usize)?;
             match step.used {
                 ResourceUse::Transfer => leg.transfer.map(|span| span.from),
@@ -113,7 +119,7 @@ impl Real {
             let transfer = leg.transfer.map(|span| (ResourceUse::Transfer, span, links));
             let run = (ResourceUse::Run, leg.run, vec![leg.share.index()]);
             for (used, span, resources) in transfer.into_iter().chain([run]) {
-                let takes = self.really(span.length());
+                let takes = self.actual_span(span.length());
                 steps.push(Step {
                     stage,
                     share: leg.share,
@@ -129,7 +135,7 @@ impl Real {
         steps
     }
 
-    fn really(&mut self, profiled: Span) -> Span {
+    fn actual_span(&mut self, profiled: Span) -> Span {
         if self.noise <= 0.0 {
             return profiled;
         }
@@ -140,14 +146,14 @@ impl Real {
     }
 
     /// Lets begin what can; tells which batch will have ended its use when.
-    pub(super) fn go_on(&mut self, now: Timestamp) -> Vec<(Timestamp, BookingId)> {
-        let mut begun = Vec::new();
-        for id in std::mem::take(&mut self.stirred) {
-            let Some(going) = self.going.get_mut(&id).filter(|going| !going.running) else {
+    pub(super) fn start_ready(&mut self, now: Timestamp) -> Vec<(Timestamp, BookingId)> {
+        let mut started = Vec::new();
+        for id in std::mem::take(&mut self.runnable) {
+            let Some(batch) = self.batch.get_mut(&id).filter(|batch| !batch.running) else {
                 continue;
             };
-            let next = going.next;
-            let step = &mut going.steps[next];
+            let next = batch.next;
+            let step = &mut batch.steps[next];
             let free = |&resource: &usize| {
                 !self.busy[resource] && self.waiting[resource].first() == Some(&(id, next))
             };
@@ -159,48 +165,48 @@ impl Real {
                 self.busy[resource] = true;
                 self.waiting[resource].remove(0);
             }
-            begun.push((now + step.takes, id));
-            going.running = true;
+            started.push((now + step.takes, id));
+            batch.running = true;
         }
-        begun
+        started
     }
 
     /// Where a batch is: in which stage, and for what.
-    pub(super) fn at(&self, id: BookingId) -> Option<(u32, ResourceUse)> {
-        let going = self.going.get(&id)?;
-        going.steps.get(going.next).map(|step| (step.stage, step.used))
+    pub(super) fn current_use(&self, id: BookingId) -> Option<(u32, ResourceUse)> {
+        let batch = self.batch.get(&id)?;
+        batch.steps.get(batch.next).map(|step| (step.stage, step.used))
     }
 
     /// A use ended.
-    pub(super) fn ended(&mut self, id: BookingId) -> Option<Ended> {
-        let going = self.going.get_mut(&id)?;
-        let step = going.steps.get(going.next)?;
+    pub(super) fn on_step_end(&mut self, id: BookingId) -> Option<FinishedStep> {
+        let batch = self.batch.get_mut(&id)?;
+        let step = batch.steps.get(batch.next)?;
         for &resource in &step.resources {
             self.busy[resource] = false;
-            self.stirred
+            self.runnable
                 .extend(self.waiting[resource].first().map(|(other, _)| *other));
         }
-        let last = going.next + 1 == going.steps.len();
-        let ended = Ended {
+        let last = batch.next + 1 == batch.steps.len();
+        let ended = FinishedStep {
             stage: step.stage,
             share: step.share,
             used: step.used,
             from: step.began,
             last,
         };
-        going.running = false;
-        going.next += 1;
-        self.stirred.insert(id);
+        batch.running = false;
+        batch.next += 1;
+        self.runnable.insert(id);
         if last {
-            self.going.remove(&id);
+            self.batch.remove(&id);
         }
         Some(ended)
     }
 }
 
-impl Ended {
+impl FinishedStep {
     /// What the reservations are told of it.
-    pub(super) fn told(self, booking: BookingId, to: Timestamp) -> ReserveEvent {
+    pub(super) fn to_event(self, booking: BookingId, to: Timestamp) -> ReserveEvent {
         ReserveEvent::Used {
             booking,
             stage: self.stage,

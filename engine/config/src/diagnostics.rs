@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// One thing that is wrong, or that looks like a slip.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct Diagnostic {
     /// The file that it is in.
     pub file: PathBuf,
     /// Its line, from 1; 0 where the file as a whole could not be read.
@@ -19,7 +19,7 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
         if self.line > 0 {
@@ -45,20 +45,20 @@ const MAX_MESSAGE_CHARS: usize = 2_000;
 
 /// What is wrong with a graph, by line: all of it, or the first so many. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems {
-    kept: Vec<Problem>,
+pub struct ConfigError {
+    kept: Vec<Diagnostic>,
     /// How many were met beside those.
     more: usize,
     /// Whether reading went on looking to its end.
     whole: bool,
 }
 
-impl Problems {
+impl ConfigError {
     /// One problem with a file as a whole.
     #[must_use]
-    pub fn of_file(file: &Path, message: impl Into<String>, hint: Option<String>) -> Self {
+    pub fn for_file(file: &Path, message: impl Into<String>, hint: Option<String>) -> Self {
         let (file, message) = (file.to_owned(), message.into());
-        let problem = Problem {
+        let problem = Diagnostic {
             file,
             line: 0,
             column: None,
@@ -79,30 +79,30 @@ impl Problems {
     }
 
     /// Each that was kept, by line.
-    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.kept.iter()
     }
 }
 
-impl IntoIterator for Problems {
-    type Item = Problem;
-    type IntoIter = std::vec::IntoIter<Problem>;
+impl IntoIterator for ConfigError {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.kept.into_iter()
     }
 }
 
-impl<'a> IntoIterator for &'a Problems {
-    type Item = &'a Problem;
-    type IntoIter = std::slice::Iter<'a, Problem>;
+impl<'a> IntoIterator for &'a ConfigError {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.kept.iter()
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.kept.iter().take(MAX_SHOWN).enumerate() {
             let gap = if index == 0 { "" } else { "\n" };
@@ -116,24 +116,24 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigError {}
 
 /// Gathers problems while a file is read. Places are byte offsets into its text.
-pub struct Reports {
+pub struct Diagnostics {
     file: PathBuf,
     /// Every file that was read on the way, this one among them.
     files: BTreeSet<PathBuf>,
     text: String,
     line_starts: Vec<usize>,
-    problems: Vec<Problem>,
-    warnings: Vec<Problem>,
+    problems: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
     /// Problems that were met and not kept.
     more: usize,
     /// Lines that are no TOML: what was recovered from them is not judged.
-    torn: BTreeSet<usize>,
+    unparsed_lines: BTreeSet<usize>,
 }
 
-impl Reports {
+impl Diagnostics {
     /// Nothing found yet in `text`, which stands in `file`.
     #[must_use]
     pub fn new(file: &Path, text: &str) -> Self {
@@ -148,12 +148,12 @@ impl Reports {
             problems: Vec::new(),
             warnings: Vec::new(),
             more: 0,
-            torn: BTreeSet::new(),
+            unparsed_lines: BTreeSet::new(),
         }
     }
 
     /// Notes a file that the text names and that was read.
-    pub fn note_file(&mut self, file: &Path) {
+    pub fn record_file(&mut self, file: &Path) {
         self.files.insert(file.to_owned());
     }
 
@@ -180,11 +180,11 @@ impl Reports {
         line.trim_end_matches(['\n', '\r'])
     }
 
-    fn problem(&self, at: usize, message: String, hint: Option<String>) -> Problem {
+    fn problem(&self, at: usize, message: String, hint: Option<String>) -> Diagnostic {
         let line = self.line(at);
         let before = self.text.get(self.line_starts[line - 1]..at);
         let column = before.map(|before| before.chars().count() + 1);
-        Problem {
+        Diagnostic {
             file: self.file.clone(),
             line,
             column,
@@ -200,7 +200,7 @@ impl Reports {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    fn keep(&mut self, problem: Problem) {
+    fn keep(&mut self, problem: Diagnostic) {
         if self.is_full() {
             self.more += 1;
         } else {
@@ -212,24 +212,24 @@ impl Reports {
     pub fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.is_full() {
             self.more += 1;
-        } else if !self.torn.contains(&self.line(at)) {
+        } else if !self.unparsed_lines.contains(&self.line(at)) {
             self.problems.push(self.problem(at, message.into(), hint));
         }
     }
 
     /// Something is missing or does not fit together. Said only where the whole file could be read: what is missing may
     /// stand in a part that could not.
-    pub fn add_whole(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
-        if self.torn.is_empty() {
+    pub fn add_if_parsed(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+        if self.unparsed_lines.is_empty() {
             self.add(at, message, hint);
         }
     }
 
     /// A line is no TOML; said once a line.
-    pub fn tear(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+    pub fn add_syntax_error(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.is_full() {
             self.more += 1;
-        } else if self.torn.insert(self.line(at)) {
+        } else if self.unparsed_lines.insert(self.line(at)) {
             self.problems.push(self.problem(at, message.into(), hint));
         }
     }
@@ -249,13 +249,13 @@ impl Reports {
     }
 
     /// Takes over all that is wrong with another file.
-    pub fn take_over(&mut self, problems: Problems) {
+    pub fn absorb_error(&mut self, problems: ConfigError) {
         self.more += problems.more;
         problems.kept.into_iter().for_each(|problem| self.keep(problem));
     }
 
     /// Takes over one problem with another file.
-    pub(crate) fn adopt(&mut self, problem: Problem) {
+    pub fn adopt(&mut self, problem: Diagnostic) {
         self.keep(problem);
     }
 
@@ -268,8 +268,8 @@ impl Reports {
     /// The warnings, or all the problems: those of this file first, each file's by line.
     ///
     /// # Errors
-    /// [`Problems`] where there is one.
-    pub fn finish(self) -> Result<Vec<Problem>, Problems> {
+    /// [`ConfigError`] where there is one.
+    pub fn finish(self) -> Result<Vec<Diagnostic>, ConfigError> {
         let Self {
             file,
             mut problems,
@@ -282,19 +282,19 @@ impl Reports {
             return Ok(warnings);
         }
         problems.sort_by(|a, b| {
-            let key = |p: &Problem| (p.file != file, p.line, p.column);
+            let key = |p: &Diagnostic| (p.file != file, p.line, p.column);
             (key(a), &a.file).cmp(&(key(b), &b.file))
         });
         let whole = problems.len() < MAX_PROBLEMS;
         // A place that was read more than once says everything again, in the same order.
-        let mut once: Vec<Problem> = Vec::with_capacity(problems.len());
+        let mut once: Vec<Diagnostic> = Vec::with_capacity(problems.len());
         for problem in problems {
-            let here = |other: &&Problem| other.line == problem.line && other.file == problem.file;
+            let here = |other: &&Diagnostic| other.line == problem.line && other.file == problem.file;
             if !once.iter().rev().take_while(here).any(|other| *other == problem) {
                 once.push(problem);
             }
         }
-        Err(Problems {
+        Err(ConfigError {
             kept: once,
             more,
             whole,

@@ -6,54 +6,57 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use weir_types::{ModuleId, Timestamp};
 
-use crate::bound::{Bound, BoundError, Capacity, Hops, Items, Scene, Shared, Station, Unvisited, bound};
-use crate::spec::{PoolPlan, WorldSpec};
-use crate::world::Ran;
+use crate::bound::{
+    BoundError, BoundInput, BoundModule, Capacity, DeliveryBound, HopTimes, Items, SharedSlots, Unvisited,
+    bound,
+};
+use crate::spec::{WorldPool, WorldSpec};
+use crate::world::SimulationResult;
 
 /// The bounds of many runs. They do not depend on policies, and cost more than the runs: where runs differ in their policy
 /// alone, and their workers came and went at the same times, one is computed for all.
 #[derive(Debug, Default)]
-pub struct Bounds {
+pub struct BoundCache {
     known: Mutex<BTreeMap<[u64; 2], Arc<Known>>>,
 }
 
-type Known = OnceLock<Result<Bound, BoundError>>;
+type Known = OnceLock<Result<DeliveryBound, BoundError>>;
 
-impl Bounds {
+impl BoundCache {
     /// What no policy could have beaten in this run. With noise it is a bound on the mean.
     ///
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
-    pub fn of(&self, ran: &Ran, spec: &WorldSpec) -> Result<Bound, BoundError> {
-        ran.scene(spec, |scene| {
+    pub fn bound(&self, ran: &SimulationResult, spec: &WorldSpec) -> Result<DeliveryBound, BoundError> {
+        ran.input(spec, |input| {
             let known = {
                 let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                Arc::clone(all.entry(fingerprint(scene)).or_default())
+                Arc::clone(all.entry(fingerprint(input)).or_default())
             };
-            known.get_or_init(|| bound(scene)).clone()
+            known.get_or_init(|| bound(input)).clone()
         })
     }
 }
 
 /// Of all that a bound is computed from. Two scenes have the same by chance once in 2^128 pairs.
-fn fingerprint(scene: &Scene<'_>) -> [u64; 2] {
+fn fingerprint(input: &BoundInput<'_>) -> [u64; 2] {
     [0_u8, 1].map(|salt| {
         let mut hasher = DefaultHasher::new();
-        (salt, scene).hash(&mut hasher);
+        (salt, input).hash(&mut hasher);
         hasher.finish()
     })
 }
 
-impl Ran {
-    /// What no policy could have beaten here, as [`Bounds::of`].
+impl SimulationResult {
+    /// What no policy could have beaten here, as [`BoundCache::of`].
     ///
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
-    pub fn limit(&self, spec: &WorldSpec) -> Result<Bound, BoundError> {
-        self.scene(spec, bound)
+    pub fn bound(&self, spec: &WorldSpec) -> Result<DeliveryBound, BoundError> {
+        self.input(spec, bound)
     }
 
-    fn scene<T>(&self, spec: &WorldSpec, look: impl FnOnce(&Scene<'_>) -> T) -> T {
+    fn input<T>(&self, spec: &WorldSpec, look: impl FnOnce(&BoundInput<'_>) -> T) -> T {
         let modules = spec.modules.len();
         let varies = !spec.demand.crops.is_empty() || !spec.demand.branches.is_empty();
         let column = |module: usize| -> Vec<u32> {
@@ -65,18 +68,18 @@ impl Ran {
         } else {
             Vec::new()
         };
-        let station = |(module, plan): (usize, &'_ crate::spec::ModulePlan)| {
-            Capacity(match &plan.pool {
-                PoolPlan::Shared(slots) => vec![(Timestamp::ZERO, slots.len() as u32)],
-                _ => staying(&self.workers[module], plan),
+        let module_input = |(module, node): (usize, &'_ crate::spec::WorldModule)| {
+            Capacity(match &node.pool {
+                WorldPool::Shared(slots) => vec![(Timestamp::ZERO, slots.len() as u32)],
+                _ => staying(&self.workers[module], node),
             })
         };
         let topology = spec.topology();
-        let scene = Scene {
+        let input = BoundInput {
             arrivals: &self.arrivals,
             slo: spec.slo,
             topology: &topology,
-            hops: Hops {
+            hops: HopTimes {
                 entry: spec.hop,
                 between: spec.hop,
                 exit: spec.hop,
@@ -84,24 +87,24 @@ impl Ran {
             unvisited: Unvisited::PassedThrough,
             modules: (0..)
                 .zip(&spec.modules)
-                .map(|(module, plan)| Station {
+                .map(|(module, node)| BoundModule {
                     items: items
                         .get(module)
                         .map_or(Items::One, |items| Items::PerRequest(items)),
-                    profile: &plan.profile,
-                    batches: &plan.batch,
-                    workers: station((module, plan)),
+                    profile: &node.profile,
+                    batches: &node.batch,
+                    workers: module_input((module, node)),
                 })
                 .collect(),
             shared: shared(spec),
         };
-        look(&scene)
+        look(&input)
     }
 }
 
 /// Workers over time, where one that leaves still finishes what it runs: it counts for the longest batch more.
-fn staying(history: &[(Timestamp, u32)], plan: &crate::spec::ModulePlan) -> Vec<(Timestamp, u32)> {
-    let longest = plan.batch.iter().map(|&size| plan.profile.duration(size)).max();
+fn staying(history: &[(Timestamp, u32)], node: &crate::spec::WorldModule) -> Vec<(Timestamp, u32)> {
+    let longest = node.batch.iter().map(|&size| node.profile.duration(size)).max();
     let mut changes: BTreeMap<Timestamp, i64> = BTreeMap::new();
     let mut before = 0;
     for &(at, workers) in history {
@@ -123,16 +126,16 @@ fn staying(history: &[(Timestamp, u32)], plan: &crate::spec::ModulePlan) -> Vec<
 }
 
 /// Modules that share slots, by the slots that they share.
-fn shared(spec: &WorldSpec) -> Vec<Shared> {
+fn shared(spec: &WorldSpec) -> Vec<SharedSlots> {
     let on = |slots: &[u32]| -> Vec<ModuleId> {
         let there =
-            |plan: &crate::spec::ModulePlan| matches!(&plan.pool, PoolPlan::Shared(own) if own == slots);
-        let modules = (0..).zip(&spec.modules).filter(|(_, plan)| there(plan));
+            |node: &crate::spec::WorldModule| matches!(&node.pool, WorldPool::Shared(own) if own == slots);
+        let modules = (0..).zip(&spec.modules).filter(|(_, node)| there(node));
         modules.map(|(id, _)| ModuleId(id)).collect()
     };
     let mut seen: Vec<&[u32]> = Vec::new();
-    for plan in &spec.modules {
-        if let PoolPlan::Shared(slots) = &plan.pool
+    for node in &spec.modules {
+        if let WorldPool::Shared(slots) = &node.pool
             && !seen.contains(&slots.as_slice())
         {
             seen.push(slots);
@@ -140,7 +143,7 @@ fn shared(spec: &WorldSpec) -> Vec<Shared> {
     }
     // Pools that overlap in part are bounded one by one: each by all slots that it could use.
     seen.into_iter()
-        .map(|slots| Shared {
+        .map(|slots| SharedSlots {
             modules: on(slots),
             slots: Capacity::constant(slots.len() as u32),
         })

@@ -5,10 +5,10 @@ use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use super::{Event, World};
 use crate::demand::normal;
-use crate::spec::PoolPlan;
+use crate::spec::WorldPool;
 
 impl World<'_> {
-    pub(super) fn carry_out(&mut self, module: ModuleId, effect: ModuleEffect) {
+    pub(super) fn apply(&mut self, module: ModuleId, effect: ModuleEffect) {
         match effect {
             ModuleEffect::Bid(bid) => self.send_slots(SlotEvent::Bid { module, bid }),
             ModuleEffect::CancelBid => self.send_slots(SlotEvent::BidCancelled { module }),
@@ -32,23 +32,23 @@ impl World<'_> {
                 let spec = self.spec;
                 let next = &spec.modules[module.index()].next;
                 if next.is_empty() {
-                    self.hand_on(None, request, None);
+                    self.forward(None, request, None);
                 }
                 for edge in next {
-                    self.hand_on(Some(ModuleId(edge.to as u32)), request, edge.link);
+                    self.forward(Some(ModuleId(edge.to as u32)), request, edge.link);
                 }
             }
             ModuleEffect::Drop { request, reason } => {
                 if self.end(request, Outcome::Dropped(Some(module), reason), true) {
-                    self.trail.dropped(module, self.now);
+                    self.timeline.on_dropped(module, self.now);
                 }
             }
             ModuleEffect::Spent { request, span } => {
-                self.facts += 1;
+                self.policy_events += 1;
                 self.ledger.on_spent(request, module, span);
             }
             ModuleEffect::Publish(state) => {
-                self.trail.told(state.bytes());
+                self.timeline.on_state_published(state.bytes());
                 for to in (0..self.modules.len() as u32)
                     .map(ModuleId)
                     .filter(|&to| to != module)
@@ -60,12 +60,12 @@ impl World<'_> {
             ModuleEffect::RequestPath(_)
             | ModuleEffect::Dispatch { .. }
             | ModuleEffect::CancelBooking { .. } => {}
-            ModuleEffect::SetTimer { at } => self.agenda.note(at, Event::Wake(module)),
+            ModuleEffect::SetTimer { at } => self.event_queue.push(at, Event::TimerFired(module)),
         }
     }
 
     pub(super) fn is_shared(&self, module: ModuleId) -> bool {
-        matches!(self.spec.modules[module.index()].pool, PoolPlan::Shared(_))
+        matches!(self.spec.modules[module.index()].pool, WorldPool::Shared(_))
     }
 
     fn run_batch(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) {
@@ -77,33 +77,40 @@ impl World<'_> {
         } else {
             profiled
         };
-        self.tally.modules.entry(module).or_default().on_run(slices);
-        self.trail.ran(module, self.now, slices);
-        self.fleets[module.index()].runs(slot, batch, self.now);
-        self.agenda
-            .note(self.now + took, Event::Done(module, slot, batch, took));
+        self.stats.modules.entry(module).or_default().on_run(slices);
+        self.timeline.on_run(module, self.now, slices);
+        self.pools[module.index()].on_run(slot, batch, self.now);
+        self.event_queue
+            .push(self.now + took, Event::BatchDone(module, slot, batch, took));
     }
 
-    pub(super) fn done(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span) {
+    pub(super) fn on_batch_done(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span) {
         // What was lost with its worker does not come back.
-        if self.fleets[module.index()].came_back(slot, batch) {
-            self.back(module, slot, batch, took, false);
+        if self.pools[module.index()].take_running(slot, batch) {
+            self.on_batch_end(module, slot, batch, took, false);
         }
     }
 
     /// Tells of a batch that came back, or of one that was lost.
-    pub(super) fn back(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span, failed: bool) {
-        self.tally
+    pub(super) fn on_batch_end(
+        &mut self,
+        module: ModuleId,
+        slot: SlotId,
+        batch: BatchId,
+        took: Span,
+        failed: bool,
+    ) {
+        self.stats
             .modules
             .entry(module)
             .or_default()
             .on_batch_done(took, failed);
-        let fact = if failed {
+        let event = if failed {
             ModuleEvent::Failed { batch, took }
         } else {
             ModuleEvent::Finished { batch, took }
         };
-        self.tell(module, fact);
+        self.deliver(module, event);
         if self.is_shared(module) {
             self.send_slots(SlotEvent::Finished { module, slot, took });
         }

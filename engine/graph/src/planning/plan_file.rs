@@ -9,7 +9,7 @@ use weir_planner::Plan;
 /// # Errors
 /// Why it cannot be read, is none, or is one that cannot be run.
 pub fn read(path: &Path) -> Result<Plan, String> {
-    let text = crate::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
+    let text = weir_config::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
     let plan: Plan = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| {
             1 + text

@@ -1,73 +1,81 @@
-//! Declared durations by batch size: in the graph, or in a file of their own under `[durations]`.
+//! Declared durations by batch size, the key `profile`: in the document, or in a file of their own under `[durations]`.
+
+use std::path::Path;
 
 use weir_types::Span;
 
-use super::Context;
-use crate::Sources;
+use crate::diagnostics::Diagnostics;
 use crate::document::{self, Content, Entry, Node};
-use crate::problem::Reports;
-use crate::settings::{absolute, missing};
+use crate::paths::{absolute, report_missing};
+use crate::text::read_text;
+use crate::variables::Environment;
 
-/// Reads the value of `profile`; `None`, reported, where it cannot be used.
-pub(crate) fn read(node: &Node, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
+/// Batch sizes, ascending, with the duration of one batch of each: from a table, or from the file that `node` names,
+/// relative to `folder`. `None` where something was reported.
+pub fn durations(
+    node: &Node,
+    folder: &Path,
+    environment: Environment<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<(u32, Span)>> {
     match &node.content {
         Content::Broken => None,
-        Content::Table(entries) => durations(entries, node.at, context.reports),
-        Content::Text(path) => file(path, node.at, context),
+        Content::Table(entries) => from_table(entries, node.at, diagnostics),
+        Content::Text(name) => {
+            let path = absolute(folder, name);
+            if !path.exists() {
+                let message = format!("`profile`: there is no file \"{name}\"");
+                report_missing(&message, &path, node.at, diagnostics);
+                return None;
+            }
+            from_file(name, &path, node.at, environment, diagnostics)
+        }
         other => {
             let hint =
                 Some("profile = { \"1\" = \"8ms\", \"4\" = \"30ms\" }, or the path of a file".to_owned());
-            context
-                .reports
-                .add(node.at, format!("`profile` cannot be {}", other.kind()), hint);
+            diagnostics.add(node.at, format!("`profile` cannot be {}", other.kind()), hint);
             None
         }
     }
 }
 
-fn file(name: &str, at: usize, context: &mut Context<'_>) -> Option<Vec<(u32, Span)>> {
-    let path = absolute(context.folder, name);
-    if !path.exists() {
-        missing(
-            &format!("`profile`: there is no file \"{name}\""),
-            &path,
-            at,
-            context.reports,
-        );
-        return None;
-    }
-    let text = match crate::read_text(&path) {
+fn from_file(
+    name: &str,
+    path: &Path,
+    at: usize,
+    environment: Environment<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<(u32, Span)>> {
+    let text = match read_text(path) {
         Ok(text) => text,
         Err(reason) => {
-            context
-                .reports
-                .add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);
+            diagnostics.add(at, format!("`profile`: cannot read \"{name}\": {reason}"), None);
             return None;
         }
     };
-    let mut inner = Reports::new(&path, &text);
-    let document = document::parse(Sources::Own, &text, context.environment, &mut inner);
+    let mut inner = Diagnostics::new(path, &text);
+    let document = document::parse(&text, environment, &mut inner);
     let table = document.iter().find(|entry| entry.name == "durations");
     let found = match table.map(|entry| (&entry.node.content, entry.at)) {
-        Some((Content::Table(entries), at)) => durations(entries, at, &mut inner),
+        Some((Content::Table(entries), at)) => from_table(entries, at, &mut inner),
         Some(_) | None => {
             let hint = Some("[durations], then \"1\" = \"8ms\" and so on".to_owned());
-            inner.add_whole(0, "a profile needs its table [durations]", hint);
+            inner.add_if_parsed(0, "a profile needs its table [durations]", hint);
             None
         }
     };
-    context.reports.absorb(inner);
+    diagnostics.absorb(inner);
     found
 }
 
-fn durations(entries: &[Entry], at: usize, reports: &mut Reports) -> Option<Vec<(u32, Span)>> {
+fn from_table(entries: &[Entry], at: usize, diagnostics: &mut Diagnostics) -> Option<Vec<(u32, Span)>> {
     let mut profile = Vec::with_capacity(entries.len());
     let mut whole = true;
     for entry in entries {
         let size = entry.name.parse::<u32>().ok().filter(|size| *size > 0);
         if size.is_none() {
             let message = format!("\"{}\" is no batch size", entry.name.escape_debug());
-            reports.add(
+            diagnostics.add(
                 entry.at,
                 message,
                 Some("\"4\" = \"30ms\": a batch of 4 takes 30 ms".to_owned()),
@@ -83,7 +91,7 @@ fn durations(entries: &[Entry], at: usize, reports: &mut Reports) -> Option<Vec<
                 Content::Text(text) => format!("\"{text}\" is not a duration above zero"),
                 other => format!("a duration must be a text, not {}", other.kind()),
             };
-            reports.add(entry.node.at, message, hint);
+            diagnostics.add(entry.node.at, message, hint);
         }
         match size.zip(span) {
             Some(point) => profile.push(point),
@@ -91,7 +99,7 @@ fn durations(entries: &[Entry], at: usize, reports: &mut Reports) -> Option<Vec<
         }
     }
     if entries.is_empty() {
-        reports.add(
+        diagnostics.add(
             at,
             "the profile is empty",
             Some("at least \"1\" = \"8ms\"".to_owned()),
@@ -101,7 +109,7 @@ fn durations(entries: &[Entry], at: usize, reports: &mut Reports) -> Option<Vec<
     profile.sort_unstable();
     if let Some(pair) = profile.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         // "1" and "01" are two keys to TOML.
-        reports.add(at, format!("batch size {} is given twice", pair[0].0), None);
+        diagnostics.add(at, format!("batch size {} is given twice", pair[0].0), None);
         whole = false;
     }
     whole.then_some(profile)

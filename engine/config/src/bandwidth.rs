@@ -1,7 +1,8 @@
 //! Rates of links, as texts with a unit.
 
 /// `text` in bits a second: `10Gbps`, `1.5Mbps`, `800kbps`, `9600bps`; `None` where it is none, or not above zero.
-pub(crate) fn bits(text: &str) -> Option<u64> {
+#[must_use]
+pub fn parse_bandwidth_bps(text: &str) -> Option<u64> {
     let number = text.trim().strip_suffix("bps")?;
     let (number, unit) = match number.as_bytes().last()? {
         b'k' => (number.strip_suffix('k')?, 1e3),
@@ -16,7 +17,7 @@ pub(crate) fn bits(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::bits;
+    use super::parse_bandwidth_bps;
 
     #[test]
     fn a_rate_is_a_number_with_a_unit() {
@@ -32,7 +33,7 @@ mod tests {
             ("bps", None),
             ("10GBps", None),
         ] {
-            assert_eq!(bits(text), rate, "{text}");
+            assert_eq!(parse_bandwidth_bps(text), rate, "{text}");
         }
     }
 }

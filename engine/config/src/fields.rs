@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use weir_types::Span;
 
+use crate::diagnostics::Diagnostics;
 use crate::document::{Content, Entry, Node};
-use crate::problem::Reports;
 use crate::spelling;
 
 /// Rates of frames: from one in a quarter of an hour, a time lapse, to what no camera gives.
@@ -14,14 +14,14 @@ const MAX_FRAME_RATE: f64 = 1000.0;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spot<T> {
+pub struct Spanned<T> {
     /// The value.
     pub value: T,
     /// Byte offset into the text.
     pub at: usize,
 }
 
-impl<T> Spot<T> {
+impl<T> Spanned<T> {
     /// A value at its place.
     pub fn new(value: T, at: usize) -> Self {
         Self { value, at }
@@ -36,14 +36,14 @@ pub enum Field<T> {
     /// There, but of the wrong kind; reported.
     Broken,
     /// There.
-    Given(Spot<T>),
+    Given(Spanned<T>),
 }
 
 impl<T> Field<T> {
     /// The value with its place, where there is one.
-    pub fn given(&self) -> Option<&Spot<T>> {
+    pub fn given(&self) -> Option<&Spanned<T>> {
         match self {
-            Self::Given(spot) => Some(spot),
+            Self::Given(spanned) => Some(spanned),
             Self::Absent | Self::Broken => None,
         }
     }
@@ -51,7 +51,7 @@ impl<T> Field<T> {
     /// The value, where there is one.
     pub fn into_value(self) -> Option<T> {
         match self {
-            Self::Given(spot) => Some(spot.value),
+            Self::Given(spanned) => Some(spanned.value),
             Self::Absent | Self::Broken => None,
         }
     }
@@ -62,13 +62,13 @@ impl<T> Field<T> {
     }
 
     /// The value turned into another kind, or a report of why it cannot be.
-    pub fn and_then<U>(self, turn: impl FnOnce(Spot<T>) -> Option<U>) -> Field<U> {
+    pub fn and_then<U>(self, turn: impl FnOnce(Spanned<T>) -> Option<U>) -> Field<U> {
         match self {
             Self::Absent => Field::Absent,
             Self::Broken => Field::Broken,
-            Self::Given(spot) => {
-                let at = spot.at;
-                turn(spot).map_or(Field::Broken, |value| Field::Given(Spot::new(value, at)))
+            Self::Given(spanned) => {
+                let at = spanned.at;
+                turn(spanned).map_or(Field::Broken, |value| Field::Given(Spanned::new(value, at)))
             }
         }
     }
@@ -86,7 +86,7 @@ pub struct Fields<'d> {
 
 impl<'d> Fields<'d> {
     /// Opens the table of `entry`; `None`, reported, where it is no table.
-    pub fn open(owner: String, entry: &'d Entry, reports: &mut Reports) -> Option<Self> {
+    pub fn open(owner: String, entry: &'d Entry, diagnostics: &mut Diagnostics) -> Option<Self> {
         match &entry.node.content {
             Content::Table(entries) => {
                 let entries = entries.iter().map(|entry| (entry.name.clone(), entry)).collect();
@@ -98,7 +98,7 @@ impl<'d> Fields<'d> {
             }
             Content::Broken => None,
             other => {
-                reports.add(
+                diagnostics.add(
                     entry.at,
                     format!("{owner} must be a table, not {}", other.kind()),
                     None,
@@ -109,7 +109,7 @@ impl<'d> Fields<'d> {
     }
 
     /// Where the key `name` or what is probably a slip for it stands, and its text. Reports nothing.
-    pub fn glimpse(&self, name: &str) -> Option<Spot<&'d str>> {
+    pub fn peek(&self, name: &str) -> Option<Spanned<&'d str>> {
         let slip = || {
             self.entries
                 .iter()
@@ -117,14 +117,14 @@ impl<'d> Fields<'d> {
         };
         let (_, entry) = self.entries.iter().find(|(key, _)| key == name).or_else(slip)?;
         match &entry.node.content {
-            Content::Text(text) => Some(Spot::new(text, entry.node.at)),
+            Content::Text(text) => Some(Spanned::new(text, entry.node.at)),
             _ => None,
         }
     }
 
     /// Reports keys that are not known. One that is a slip for a known key is read as that key, so that it is not
     /// missed again. Where `open_ended`, only slips are reported: what else the table may hold is not known.
-    pub fn expect(&mut self, known: &[&str], open_ended: bool, reports: &mut Reports) {
+    pub fn expect(&mut self, known: &[&str], open_ended: bool, diagnostics: &mut Diagnostics) {
         let present: BTreeSet<&str> = self.entries.iter().map(|(_, entry)| &*entry.name).collect();
         let free: Vec<&str> = known
             .iter()
@@ -135,7 +135,7 @@ impl<'d> Fields<'d> {
             if known.contains(&name.as_str()) {
                 continue;
             }
-            if reports.is_full() {
+            if diagnostics.is_full() {
                 return;
             }
             let meant = spelling::nearest(name, free.iter().copied());
@@ -145,7 +145,7 @@ impl<'d> Fields<'d> {
             let hint = meant
                 .map(|meant| format!("did you mean \"{meant}\"?"))
                 .or_else(|| spelling::list("keys", known.iter().copied()));
-            reports.add(entry.at, format!("{} has no key \"{name}\"", self.owner), hint);
+            diagnostics.add(entry.at, format!("{} has no key \"{name}\"", self.owner), hint);
             if let Some(meant) = meant {
                 *name = meant.to_owned();
             }
@@ -164,7 +164,7 @@ impl<'d> Fields<'d> {
     pub fn read<T>(
         &self,
         name: &str,
-        reports: &mut Reports,
+        diagnostics: &mut Diagnostics,
         read: impl FnOnce(&'d Node) -> Result<T, String>,
     ) -> Field<T> {
         let Some(entry) = self.entry(name) else {
@@ -174,10 +174,10 @@ impl<'d> Fields<'d> {
             return Field::Broken;
         }
         match read(&entry.node) {
-            Ok(value) => Field::Given(Spot::new(value, entry.node.at)),
+            Ok(value) => Field::Given(Spanned::new(value, entry.node.at)),
             Err(wanted) => {
                 let got = entry.node.content.kind();
-                reports.add(
+                diagnostics.add(
                     entry.node.at,
                     format!("`{name}` must be {wanted}, not {got}"),
                     None,
@@ -188,62 +188,62 @@ impl<'d> Fields<'d> {
     }
 
     /// A text that is not empty.
-    pub fn text(&self, name: &str, reports: &mut Reports) -> Field<String> {
-        let field = self.read(name, reports, |node| match &node.content {
+    pub fn text(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<String> {
+        let field = self.read(name, diagnostics, |node| match &node.content {
             Content::Text(text) => Ok(text.clone()),
             _ => Err("a text".to_owned()),
         });
-        field.and_then(|spot| {
-            if spot.value.trim().is_empty() {
-                reports.add(spot.at, format!("`{name}` is empty"), None);
+        field.and_then(|spanned| {
+            if spanned.value.trim().is_empty() {
+                diagnostics.add(spanned.at, format!("`{name}` is empty"), None);
                 return None;
             }
-            Some(spot.value)
+            Some(spanned.value)
         })
     }
 
     /// True or false.
-    pub fn flag(&self, name: &str, reports: &mut Reports) -> Field<bool> {
-        self.read(name, reports, |node| match node.content {
-            Content::Flag(flag) => Ok(flag),
+    pub fn flag(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<bool> {
+        self.read(name, diagnostics, |node| match node.content {
+            Content::Bool(flag) => Ok(flag),
             _ => Err("true or false".to_owned()),
         })
     }
 
     /// A number above zero.
-    pub fn positive(&self, name: &str, reports: &mut Reports) -> Field<f64> {
-        let field = self.read(name, reports, |node| match node.content {
-            Content::Number(number) => Ok(number),
-            Content::Whole(whole) => Ok(whole as f64),
+    pub fn positive(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<f64> {
+        let field = self.read(name, diagnostics, |node| match node.content {
+            Content::Float(number) => Ok(number),
+            Content::Integer(whole) => Ok(whole as f64),
             _ => Err("a number".to_owned()),
         });
-        field.and_then(|spot| {
-            if spot.value > 0.0 && spot.value.is_finite() {
-                return Some(spot.value);
+        field.and_then(|spanned| {
+            if spanned.value > 0.0 && spanned.value.is_finite() {
+                return Some(spanned.value);
             }
-            reports.add(spot.at, format!("`{name}` must be above zero"), None);
+            diagnostics.add(spanned.at, format!("`{name}` must be above zero"), None);
             None
         })
     }
 
     /// A whole number from 1 to `most`.
-    pub fn count(&self, name: &str, most: u32, reports: &mut Reports) -> Field<u32> {
-        let field = self.read(name, reports, |node| match node.content {
-            Content::Whole(whole) => Ok(whole),
+    pub fn count(&self, name: &str, most: u32, diagnostics: &mut Diagnostics) -> Field<u32> {
+        let field = self.read(name, diagnostics, |node| match node.content {
+            Content::Integer(whole) => Ok(whole),
             _ => Err("a whole number".to_owned()),
         });
-        field.and_then(|spot| match u32::try_from(spot.value) {
+        field.and_then(|spanned| match u32::try_from(spanned.value) {
             Ok(count) if (1..=most).contains(&count) => Some(count),
             _ => {
-                let message = format!("`{name}` must lie between 1 and {most}, not {}", spot.value);
-                reports.add(spot.at, message, None);
+                let message = format!("`{name}` must lie between 1 and {most}, not {}", spanned.value);
+                diagnostics.add(spanned.at, message, None);
                 None
             }
         })
     }
 
     /// A duration above zero.
-    pub fn span(&self, name: &str, reports: &mut Reports) -> Field<Span> {
+    pub fn span(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<Span> {
         let hint =
             || Some("write a number with a unit in quotes, such as \"400ms\", \"2.5s\" or \"1m\"".to_owned());
         let Some(entry) = self.entry(name) else {
@@ -254,18 +254,18 @@ impl<'d> Fields<'d> {
             Content::Broken => return Field::Broken,
             other => {
                 let message = format!("`{name}` must be a duration in quotes, not {}", other.kind());
-                reports.add(entry.node.at, message, hint());
+                diagnostics.add(entry.node.at, message, hint());
                 return Field::Broken;
             }
         };
         match text.parse::<Span>() {
-            Ok(span) if span > Span::ZERO => Field::Given(Spot::new(span, entry.node.at)),
+            Ok(span) if span > Span::ZERO => Field::Given(Spanned::new(span, entry.node.at)),
             Ok(_) => {
-                reports.add(entry.node.at, format!("`{name}` must be above zero"), None);
+                diagnostics.add(entry.node.at, format!("`{name}` must be above zero"), None);
                 Field::Broken
             }
             Err(_) => {
-                reports.add(
+                diagnostics.add(
                     entry.node.at,
                     format!("`{name}`: \"{text}\" is not a duration"),
                     hint(),
@@ -276,7 +276,7 @@ impl<'d> Fields<'d> {
     }
 
     /// A rate of frames such as `"5fps"`, in frames a second.
-    pub fn frame_rate(&self, name: &str, reports: &mut Reports) -> Field<f64> {
+    pub fn frame_rate(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<f64> {
         let hint =
             || Some("write a number with its unit in quotes, such as \"5fps\" or \"0.5fps\"".to_owned());
         let Some(entry) = self.entry(name) else {
@@ -287,13 +287,13 @@ impl<'d> Fields<'d> {
             Content::Broken => return Field::Broken,
             other => {
                 let message = format!("`{name}` must be a rate in quotes, not {}", other.kind());
-                reports.add(entry.node.at, message, hint());
+                diagnostics.add(entry.node.at, message, hint());
                 return Field::Broken;
             }
         };
         let number = text.trim().strip_suffix("fps");
         let Some(fps) = number.and_then(|number| number.trim_end().parse::<f64>().ok()) else {
-            reports.add(
+            diagnostics.add(
                 entry.node.at,
                 format!("`{name}`: \"{text}\" is not a rate of frames"),
                 hint(),
@@ -301,48 +301,52 @@ impl<'d> Fields<'d> {
             return Field::Broken;
         };
         if (MIN_FRAME_RATE..=MAX_FRAME_RATE).contains(&fps) {
-            return Field::Given(Spot::new(fps, entry.node.at));
+            return Field::Given(Spanned::new(fps, entry.node.at));
         }
         let message =
             format!("`{name}` must lie between {MIN_FRAME_RATE}fps and {MAX_FRAME_RATE}fps, not \"{text}\"");
-        reports.add(entry.node.at, message, None);
+        diagnostics.add(entry.node.at, message, None);
         Field::Broken
     }
 
     /// One of a few words.
-    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], reports: &mut Reports) -> Field<T> {
-        self.text(name, reports).and_then(|spot| {
+    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], diagnostics: &mut Diagnostics) -> Field<T> {
+        self.text(name, diagnostics).and_then(|spanned| {
             let found = words
                 .iter()
-                .find(|(word, _)| *word == spot.value)
+                .find(|(word, _)| *word == spanned.value)
                 .map(|(_, value)| *value);
             if found.is_none() {
-                let hint = spelling::hint(&spot.value, "one of", words.iter().map(|(word, _)| *word));
-                reports.add(spot.at, format!("`{name}` cannot be \"{}\"", spot.value), hint);
+                let hint = spelling::hint(&spanned.value, "one of", words.iter().map(|(word, _)| *word));
+                diagnostics.add(
+                    spanned.at,
+                    format!("`{name}` cannot be \"{}\"", spanned.value),
+                    hint,
+                );
             }
             found
         })
     }
 
     /// A list of texts, each with its place.
-    pub fn texts(&self, name: &str, reports: &mut Reports) -> Field<Vec<Spot<String>>> {
-        let field = self.read(name, reports, |node| match &node.content {
+    pub fn texts(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<Vec<Spanned<String>>> {
+        let field = self.read(name, diagnostics, |node| match &node.content {
             Content::List(list) => Ok(list),
             _ => Err("a list of texts, such as [\"a\", \"b\"]".to_owned()),
         });
-        field.and_then(|spot| texts(name, spot.value, reports))
+        field.and_then(|spanned| texts(name, spanned.value, diagnostics))
     }
 }
 
 /// The texts of a list, each with its place; the first item that is none is reported.
-pub(crate) fn texts(name: &str, list: &[Node], reports: &mut Reports) -> Option<Vec<Spot<String>>> {
+pub fn texts(name: &str, list: &[Node], diagnostics: &mut Diagnostics) -> Option<Vec<Spanned<String>>> {
     let mut texts = Vec::with_capacity(list.len());
     for node in list {
         match &node.content {
-            Content::Text(text) => texts.push(Spot::new(text.clone(), node.at)),
+            Content::Text(text) => texts.push(Spanned::new(text.clone(), node.at)),
             Content::Broken => return None,
             other => {
-                reports.add(
+                diagnostics.add(
                     node.at,
                     format!("`{name}` must hold texts, not {}", other.kind()),
                     None,

@@ -1,4 +1,4 @@
-//! TOML text as a tree with places. Knows nothing of graphs: that is the raw tables' part.
+//! TOML text as a tree with positions. What a key means is for the reader of the document to say.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 use weir_flow::mask_credentials;
 
-use crate::Sources;
-use crate::problem::Reports;
+use crate::diagnostics::Diagnostics;
 use crate::variables::{Environment, substitute};
 
 /// A value and where it stands.
@@ -25,11 +24,11 @@ pub enum Content {
     /// A text, its variables filled in.
     Text(String),
     /// A whole number.
-    Whole(i64),
+    Integer(i64),
     /// Any other number.
-    Number(f64),
+    Float(f64),
     /// True or false.
-    Flag(bool),
+    Bool(bool),
     /// A date or a time.
     Date,
     /// A list.
@@ -57,9 +56,9 @@ impl Content {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
-            Self::Whole(_) => "a whole number",
-            Self::Number(_) => "a number",
-            Self::Flag(_) => "true or false",
+            Self::Integer(_) => "a whole number",
+            Self::Float(_) => "a number",
+            Self::Bool(_) => "true or false",
             Self::Date => "a date",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
@@ -68,46 +67,43 @@ impl Content {
     }
 }
 
-/// The entries of a document, in the order of the text. What is no TOML is reported, and the rest is read on.
-pub(crate) fn parse(
-    sources: Sources,
-    text: &str,
-    environment: Environment<'_>,
-    reports: &mut Reports,
-) -> Vec<Entry> {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    report_errors(&errors, reports);
-    let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
-    let of_section = |name: &str| -> Environment<'_> {
-        if sources == Sources::Replaced && name == "sources" {
-            &forgiving
-        } else {
-            environment
-        }
-    };
-    entries(table.get_ref(), &of_section, reports)
+/// The entries of a document, in the order of the text. What is not TOML is reported, and the rest is read on.
+pub fn parse(text: &str, environment: Environment<'_>, diagnostics: &mut Diagnostics) -> Vec<Entry> {
+    parse_by_key(text, &|_| environment, diagnostics)
 }
 
-fn report_errors(errors: &[Error], reports: &mut Reports) {
+/// As [`parse`], where the variables may differ by the top-level key that a text stands under.
+pub fn parse_by_key<'a>(
+    text: &str,
+    environment_of: &dyn Fn(&str) -> Environment<'a>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Entry> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    report_errors(&errors, diagnostics);
+    entries(table.get_ref(), environment_of, diagnostics)
+}
+
+fn report_errors(errors: &[Error], diagnostics: &mut Diagnostics) {
     let mut twice = Vec::new();
     for error in errors {
-        if reports.is_full() {
+        if diagnostics.is_full() {
             return;
         }
         let at = error.span().map_or(0, |span| span.start);
         if error.message() == "duplicate key" {
             twice.push(at);
         } else {
-            let hint = quotes_hint(reports.line_text(reports.line(at)));
-            reports.tear(at, format!("not TOML: {}", error.message()), hint);
+            let hint = quotes_hint(diagnostics.line_text(diagnostics.line(at)));
+            diagnostics.add_syntax_error(at, format!("not TOML: {}", error.message()), hint);
         }
     }
-    let is_header = |reports: &Reports, line: usize| reports.line_text(line).trim_start().starts_with('[');
-    let lines: BTreeSet<usize> = twice.iter().map(|at| reports.line(*at)).collect();
+    let is_header =
+        |diagnostics: &Diagnostics, line: usize| diagnostics.line_text(line).trim_start().starts_with('[');
+    let lines: BTreeSet<usize> = twice.iter().map(|at| diagnostics.line(*at)).collect();
     let last = lines.last().copied().unwrap_or(0);
-    let headers: BTreeSet<usize> = (1..=last).filter(|line| is_header(reports, *line)).collect();
+    let headers: BTreeSet<usize> = (1..=last).filter(|line| is_header(diagnostics, *line)).collect();
     for at in twice {
-        let line = reports.line(at);
+        let line = diagnostics.line(at);
         // A table given twice says so once, not again for each of its keys.
         let header = headers.range(..=line).next_back().copied();
         let hint = if header == Some(line) {
@@ -117,8 +113,8 @@ fn report_errors(errors: &[Error], reports: &mut Reports) {
         } else {
             Some("leave one of them".to_owned())
         };
-        let name = key_at(reports.line_text(line));
-        reports.add(at, format!("{name} is given twice"), hint);
+        let name = key_at(diagnostics.line_text(line));
+        diagnostics.add(at, format!("{name} is given twice"), hint);
     }
 }
 
@@ -147,21 +143,21 @@ fn quotes_hint(line: &str) -> Option<String> {
 fn entries<'a>(
     table: &DeTable<'_>,
     environment_of: &dyn Fn(&str) -> Environment<'a>,
-    reports: &mut Reports,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Entry> {
     let mut entries: Vec<Entry> = table
         .iter()
         .map(|(key, value)| Entry {
             name: key.get_ref().to_string(),
             at: key.span().start,
-            node: node(value, environment_of(key.get_ref()), reports),
+            node: node(value, environment_of(key.get_ref()), diagnostics),
         })
         .collect();
     entries.sort_by_key(|entry| entry.at);
     entries
 }
 
-fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, reports: &mut Reports) -> Node {
+fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, diagnostics: &mut Diagnostics) -> Node {
     let (at, content) = (value.span().start, value.get_ref());
     // What stands for a value that could not be parsed has no extent; its line has been reported.
     if value.span().is_empty() && !matches!(content, DeValue::Table(_)) {
@@ -175,32 +171,32 @@ fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, reports: &mu
             Ok(text) => Content::Text(text),
             Err(bad) => {
                 bad.into_iter()
-                    .for_each(|bad| reports.add(at, bad.message, Some(bad.hint)));
+                    .for_each(|bad| diagnostics.add(at, bad.message, Some(bad.hint)));
                 Content::Broken
             }
         },
         DeValue::Integer(whole) => match i64::from_str_radix(whole.as_str(), whole.radix()) {
-            Ok(whole) => Content::Whole(whole),
+            Ok(whole) => Content::Integer(whole),
             Err(_) => {
-                reports.add(at, format!("{} is out of range", whole.as_str()), None);
+                diagnostics.add(at, format!("{} is out of range", whole.as_str()), None);
                 Content::Broken
             }
         },
         DeValue::Float(number) => match number.as_str().parse() {
-            Ok(number) => Content::Number(number),
+            Ok(number) => Content::Float(number),
             Err(_) => {
-                reports.add(at, format!("{} is no number", number.as_str()), None);
+                diagnostics.add(at, format!("{} is no number", number.as_str()), None);
                 Content::Broken
             }
         },
-        DeValue::Boolean(flag) => Content::Flag(*flag),
+        DeValue::Boolean(flag) => Content::Bool(*flag),
         DeValue::Datetime(_) => Content::Date,
         DeValue::Array(list) => Content::List(
             list.iter()
-                .map(|value| node(value, environment, reports))
+                .map(|value| node(value, environment, diagnostics))
                 .collect(),
         ),
-        DeValue::Table(table) => Content::Table(entries(table, &|_| environment, reports)),
+        DeValue::Table(table) => Content::Table(entries(table, &|_| environment, diagnostics)),
     };
     Node { at, content }
 }

@@ -1,7 +1,7 @@
 //! "Did you mean": the known word nearest to one that is not known.
 
 /// How many known words a hint lists.
-const LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Longer words are not compared: names are short, and comparing takes the product of both lengths.
 const MAX_WORD_BYTES: usize = 64;
@@ -45,18 +45,18 @@ pub fn hint<'a>(word: &str, kind: &str, candidates: impl IntoIterator<Item = &'a
 }
 
 /// All candidates; nothing where there are none.
-pub(crate) fn list<'a>(kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn list<'a>(kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     if candidates.is_empty() {
         return None;
     }
-    let more = candidates.len().saturating_sub(LISTED);
+    let more = candidates.len().saturating_sub(MAX_LISTED);
     let tail = if more > 0 {
         format!(" and {more} more")
     } else {
         String::new()
     };
-    let shown = &candidates[..candidates.len().min(LISTED)];
+    let shown = &candidates[..candidates.len().min(MAX_LISTED)];
     Some(format!("{kind}: {}{tail}", shown.join(", ")))
 }
 

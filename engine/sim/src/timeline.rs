@@ -5,24 +5,24 @@ use weir_types::{ModuleId, Timestamp};
 
 /// A run second by second. Series begin at second 0 and may be of unequal length.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Trail {
+pub struct Timeline {
     /// Requests by the second in which they were sent.
     pub sent: Vec<u32>,
     /// Those of them that were not delivered.
     pub lost: Vec<u32>,
     /// By module.
-    pub modules: Vec<ModuleTrail>,
+    pub modules: Vec<ModuleTimeline>,
     /// Load factor and priority of each module at each look: `(seconds, load factor, high budget first)`.
     pub priorities: Vec<Vec<(f64, f64, bool)>>,
     /// Bytes of state that modules told each other.
     pub state_bytes: u64,
     /// How often a module told its state.
-    pub states: u64,
+    pub state_messages: u64,
 }
 
 /// One module second by second.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ModuleTrail {
+pub struct ModuleTimeline {
     /// Summed queueing delay in milliseconds of requests that began to run in that second.
     pub queued_ms: Vec<f64>,
     /// How many they were.
@@ -39,40 +39,40 @@ fn add<T: Default + Clone + std::ops::AddAssign>(series: &mut Vec<T>, at: Timest
     series[second] += value;
 }
 
-impl Trail {
+impl Timeline {
     pub(crate) fn new(modules: usize) -> Self {
         Self {
-            modules: vec![ModuleTrail::default(); modules],
+            modules: vec![ModuleTimeline::default(); modules],
             priorities: vec![Vec::new(); modules],
             ..Self::default()
         }
     }
 
-    pub(crate) fn sent(&mut self, at: Timestamp) {
+    pub(crate) fn on_sent(&mut self, at: Timestamp) {
         add(&mut self.sent, at, 1);
     }
 
-    pub(crate) fn lost(&mut self, sent_at: Timestamp) {
+    pub(crate) fn on_lost(&mut self, sent_at: Timestamp) {
         add(&mut self.lost, sent_at, 1);
     }
 
-    pub(crate) fn dropped(&mut self, module: ModuleId, at: Timestamp) {
+    pub(crate) fn on_dropped(&mut self, module: ModuleId, at: Timestamp) {
         add(&mut self.modules[module.index()].dropped, at, 1);
     }
 
-    pub(crate) fn told(&mut self, bytes: usize) {
+    pub(crate) fn on_state_published(&mut self, bytes: usize) {
         self.state_bytes += bytes as u64;
-        self.states += 1;
+        self.state_messages += 1;
     }
 
-    pub(crate) fn ran(&mut self, module: ModuleId, at: Timestamp, parts: &[BatchSlice]) {
+    pub(crate) fn on_run(&mut self, module: ModuleId, at: Timestamp, slices: &[BatchSlice]) {
         let of = &mut self.modules[module.index()];
-        let queued: f64 = parts.iter().map(|part| part.queued.as_millis_f64()).sum();
+        let queued: f64 = slices.iter().map(|slice| slice.queued.as_millis_f64()).sum();
         add(&mut of.queued_ms, at, queued);
-        add(&mut of.ran, at, parts.len() as u32);
+        add(&mut of.ran, at, slices.len() as u32);
     }
 
-    pub(crate) fn look(&mut self, at: Timestamp, modules: &[Module]) {
+    pub(crate) fn on_tick(&mut self, at: Timestamp, modules: &[Module]) {
         for (line, module) in self.priorities.iter_mut().zip(modules) {
             let priority = module.priority();
             line.push((

@@ -1,0 +1,19 @@
+//! The text of a file of reasonable size.
+
+use std::path::Path;
+
+use weir_files::FileError;
+
+/// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// The text of the file at `path`, 4 MiB at most.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub fn read_text(path: &Path) -> Result<String, String> {
+    weir_files::read_text(path, MAX_FILE_BYTES).map_err(|error| match error {
+        FileError::TooLarge { .. } => format!("{error}, which no graph, labels or profile does"),
+        error => error.to_string(),
+    })
+}

@@ -1,0 +1,96 @@
+//! The workers of a module: which are there, which are starting, what runs on them; scaling, failure and return.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_policy::{Autoscaler, Window};
+use weir_types::{BatchId, SlotId, Span, Timestamp};
+
+use crate::spec::{Scaling, WorldPool};
+
+/// Over which the rate is taken that workers are scaled by.
+const RATE: Span = Span::from_secs(5);
+
+/// The workers of one module.
+#[derive(Debug)]
+pub(super) struct WorkerPool {
+    pub(super) slots: u32,
+    pub(super) scaling: Option<(Scaling, Autoscaler)>,
+    pub(super) up: BTreeSet<SlotId>,
+    pub(super) starting: BTreeSet<SlotId>,
+    pub(super) failed: BTreeSet<SlotId>,
+    pub(super) running: BTreeMap<SlotId, (BatchId, Timestamp)>,
+    /// How many were there since when.
+    pub(super) history: Vec<(Timestamp, u32)>,
+    pub(super) demand: Window,
+}
+
+impl WorkerPool {
+    pub(super) fn new(pool: &WorldPool) -> Self {
+        let (slots, begin, scaling) = match pool {
+            WorldPool::Fixed(workers) => (*workers, *workers, None),
+            WorldPool::Scaled(scaling) => {
+                let most = scaling.rule.max_workers.max(scaling.initial);
+                (
+                    most,
+                    scaling.initial,
+                    Some((*scaling, Autoscaler::new(scaling.rule))),
+                )
+            }
+            WorldPool::Shared(slots) => (0, slots.len() as u32, None),
+        };
+        let up = match pool {
+            WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
+            _ => (0..begin).map(SlotId).collect(),
+        };
+        Self {
+            slots,
+            scaling,
+            up,
+            starting: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            running: BTreeMap::new(),
+            history: vec![(Timestamp::ZERO, begin)],
+            demand: Window::new(RATE),
+        }
+    }
+
+    /// Workers that could be there and are not.
+    pub(super) fn absent_slots(&self) -> Vec<SlotId> {
+        (0..self.slots)
+            .map(SlotId)
+            .filter(|slot| !self.up.contains(slot))
+            .collect()
+    }
+
+    /// Workers that are there or starting.
+    pub(super) fn size(&self) -> u32 {
+        (self.up.len() + self.starting.len()) as u32
+    }
+
+    pub(super) fn on_run(&mut self, slot: SlotId, batch: BatchId, now: Timestamp) {
+        self.running.insert(slot, (batch, now));
+    }
+
+    /// Says whether the batch was still running.
+    pub(super) fn take_running(&mut self, slot: SlotId, batch: BatchId) -> bool {
+        let runs = self
+            .running
+            .get(&slot)
+            .is_some_and(|(running, _)| *running == batch);
+        if runs {
+            self.running.remove(&slot);
+        }
+        runs
+    }
+
+    pub(super) fn record_size(&mut self, now: Timestamp) {
+        self.history.push((now, self.up.len() as u32));
+    }
+
+    /// Counts a request that asks for this module.
+    pub(super) fn on_request(&mut self, items: u32, now: Timestamp) {
+        if self.scaling.is_some() {
+            self.demand.observe(f64::from(items), now);
+        }
+    }
+}
