@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use common::{Parts, assemble, check_books, graph, run};
 use weir_flow::{
-    Catalog, Delivery, Evidence, Finding, Frame, Image, Inference, Item, Operator, Region, Sink, SinkError,
-    SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
+    Catalog, Delivery, Frame, Image, Inference, Item, ModuleOutput, Operator, Region, RequestResults, Sink,
+    SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
 };
 use weir_policy::Report;
 use weir_runtime::{Pace, RunOptions};
@@ -250,7 +250,7 @@ struct Shaky {
 }
 
 impl Operator for Shaky {
-    fn items(&self, frame: &Arc<Frame>, _evidence: &Evidence) -> Vec<Item> {
+    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
         assert!(
             !(frame.index + 1).is_multiple_of(self.items_every),
             "items panics by design"
@@ -262,12 +262,12 @@ impl Operator for Shaky {
         }]
     }
 
-    fn finding(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> Finding {
+    fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
         assert!(
             !(items[0].frame.index + 1).is_multiple_of(self.finding_every),
             "finding panics by design"
         );
-        Finding::default()
+        ModuleOutput::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Divided, Model, Operator, SinkFactory, SourceFactory, Value};
+use weir_flow::{Model, Operator, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
@@ -124,7 +124,7 @@ fn spread(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Op
     }))
 }
 
-fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn Divided>> {
+fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn PartitionedModel>> {
     let served = plan.problem.models.iter().find(|served| served.name == name);
     let layers = served.map(|served| served.blocks.layers.iter().map(|layer| *layer as usize).collect());
     let layers: Vec<usize> = layers.unwrap_or_default();

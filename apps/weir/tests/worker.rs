@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{asks_to_stop, refuses, signal};
-use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
+use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, Tensor};
 use weir_operators::{Blocked, Layered, OnnxParts};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
 use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
@@ -164,7 +164,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
     };
     let blocked = three_blocks(&assets);
     let parts: Vec<Vec<u8>> = (0..3)
-        .map(|block| blocked.part(block..block + 1).unwrap())
+        .map(|block| blocked.partition(block..block + 1).unwrap())
         .collect();
     let mut inputs = blocked.layered().sample(1);
     // Something to see: a ramp.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// What an operator's items are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taking {
+pub enum OperatorInput {
     /// Whole frames, or boxes of objects where `regions` is given.
     FrameOrBoxes,
     /// Boxes of objects: `regions` must be given.
@@ -15,18 +15,18 @@ pub enum Taking {
     /// Faces with five points; boxes of objects where the model does not align (see [`Settings::aligns`]).
     Faces,
     /// Flat things with four corners, or boxes where the model reads boxes.
-    Flats,
+    Quads,
 }
 
 /// What a head gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bearing {
+pub enum HeadOutput {
     /// Objects with boxes.
     Boxes,
     /// Objects with five points of a face.
     Faces,
     /// Objects with four corners.
-    Flats,
+    Quads,
     /// An attribute of the object.
     Attribute,
 }
@@ -42,7 +42,7 @@ pub enum KeyKind {
         max: f64,
     },
     /// A whole number within bounds.
-    Whole {
+    Integer {
         /// Least.
         min: i64,
         /// Most.
@@ -51,7 +51,7 @@ pub enum KeyKind {
     /// Text.
     Text,
     /// One of these words.
-    Word(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
     /// A list of texts.
     Texts,
     /// A file that must exist, relative to the graph's file.
@@ -85,7 +85,7 @@ pub struct OperatorSpec {
     /// One line.
     pub about: &'static str,
     /// Its items.
-    pub takes: Taking,
+    pub input: OperatorInput,
     /// Heads whose models it can run.
     pub heads: &'static [&'static str],
     /// Keys of the module beside `operator`, `model`, `inputs` and `regions`.
@@ -100,7 +100,7 @@ pub struct HeadSpec {
     /// What it wants and gives.
     pub about: &'static str,
     /// What it gives.
-    pub gives: Bearing,
+    pub output: HeadOutput,
     /// Classes of its objects where `labels` does not say otherwise.
     pub classes: &'static [&'static str],
     /// Keys of the model beside `model`, `head`, `device`, `batch`, `workers` and `profile`.
@@ -128,14 +128,14 @@ pub struct Catalog {
     /// Sinks.
     pub sinks: Vec<SinkSpec>,
     /// What is known of the models of the zoo, by name; where it is empty, names are not checked.
-    pub zoo: BTreeMap<String, ZooHint>,
+    pub zoo: BTreeMap<String, ModelDefaults>,
     /// The same of the models that ship with the program.
-    pub embedded: BTreeMap<String, ZooHint>,
+    pub embedded: BTreeMap<String, ModelDefaults>,
 }
 
 /// What a graph need not say of a model that is known by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ZooHint {
+pub struct ModelDefaults {
     /// Its head.
     pub head: String,
     /// Keys of the head; what a graph says goes before them.

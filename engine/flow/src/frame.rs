@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// How the samples of an [`Image`] lie in its planes. All are 8 bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum PixelFormat {
     /// Planes Y, U, V; chroma halved in both directions.
     Yuv420,
     /// Planes Y, U, V; chroma halved across.
@@ -61,7 +61,7 @@ pub struct Image {
     /// Pixels down.
     pub height: u32,
     /// How samples lie.
-    pub layout: Layout,
+    pub format: PixelFormat,
     /// Weights of the colour conversion.
     pub matrix: ColorMatrix,
     /// True where luma uses 0..=255, false for 16..=235 ("video range").
@@ -78,7 +78,7 @@ impl Image {
         Self {
             width,
             height,
-            layout: Layout::Rgb24,
+            format: PixelFormat::Rgb24,
             matrix: ColorMatrix::Bt601,
             full_range: true,
             planes: Arc::new(OwnedPlanes {
@@ -91,23 +91,23 @@ impl Image {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let pixels = u64::from(self.width) * u64::from(self.height);
-        match self.layout {
-            Layout::Yuv420 | Layout::Nv12 => pixels * 3 / 2,
-            Layout::Yuv422 => pixels * 2,
-            Layout::Yuv444 | Layout::Rgb24 => pixels * 3,
-            Layout::Gray8 => pixels,
+        match self.format {
+            PixelFormat::Yuv420 | PixelFormat::Nv12 => pixels * 3 / 2,
+            PixelFormat::Yuv422 => pixels * 2,
+            PixelFormat::Yuv444 | PixelFormat::Rgb24 => pixels * 3,
+            PixelFormat::Gray8 => pixels,
         }
     }
 }
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Image({}x{} {:?})", self.width, self.height, self.layout)
+        write!(f, "Image({}x{} {:?})", self.width, self.height, self.format)
     }
 }
 
 /// Something held for as long as a frame lives; the runtime puts its share of the byte bound here.
-pub type Reservation = Option<Box<dyn std::any::Any + Send + Sync>>;
+pub type MemoryGuard = Option<Box<dyn std::any::Any + Send + Sync>>;
 
 /// One decoded frame of a stream.
 pub struct Frame {
@@ -122,7 +122,7 @@ pub struct Frame {
     /// Name of the file that it was read from, where each frame has one.
     pub file: Option<Arc<str>>,
     /// What is given back when the last user of the frame drops it.
-    pub reservation: Reservation,
+    pub memory_guard: MemoryGuard,
 }
 
 impl Frame {
@@ -135,7 +135,7 @@ impl Frame {
             image,
             concealed: false,
             file: None,
-            reservation: None,
+            memory_guard: None,
         }
     }
 }

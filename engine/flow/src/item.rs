@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::evidence::{Attribute, Object, ObjectRef, Points};
 use crate::frame::Frame;
 use crate::geometry::Rect;
+use crate::results::{Attribute, Object, ObjectRef, Points};
 
 /// Which pixels of the frame an item is.
 #[derive(Debug, Clone, PartialEq)]

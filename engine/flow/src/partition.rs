@@ -7,52 +7,57 @@ use std::ops::Range;
 
 use crate::error::SessionError;
 use crate::item::{Inference, Item};
+use crate::model::DeviceKind;
 use crate::tensor::Tensor;
-use crate::traits::DeviceKind;
 
 /// A model with its head, cut into blocks.
-pub trait Divided: Send + Sync {
+pub trait PartitionedModel: Send + Sync {
     /// How many blocks there are.
     fn blocks(&self) -> usize;
-    /// Blocks of that range as a model of its own, for a [`PartLoader`].
+    /// Blocks of that range as a model of its own, for a [`PartitionLoader`].
     ///
     /// # Errors
     /// [`SessionError::Load`] where the model cannot be cut there.
-    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError>;
+    fn partition(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError>;
     /// What fills inputs and reads outputs, for one thread.
     ///
     /// # Errors
     /// [`SessionError::Load`].
-    fn ends(&self) -> Result<Box<dyn Ends>, SessionError>;
+    fn pre_post(&self) -> Result<Box<dyn PrePost>, SessionError>;
 }
 
 /// The two ends of a model that is cut: from items to its input, from its outputs to inferences.
-pub trait Ends: Send {
+pub trait PrePost: Send {
     /// The input tensors of a batch.
     ///
     /// # Errors
     /// [`SessionError::Run`].
-    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
+    fn preprocess(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
     /// One inference an item, in order, out of the outputs of the batch that these items were prepared for, by this or
     /// another of its kind: several batches are under way at a time.
     ///
     /// # Errors
     /// [`SessionError::Run`] where the outputs are not those of the model.
-    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError>;
+    fn postprocess(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError>;
 }
 
 /// Opens partitions.
-pub trait PartLoader: Send + Sync {
+pub trait PartitionLoader: Send + Sync {
     /// A session of a partition on a device. With `half`, what it sends on is converted to half precision, and what it
     /// receives in half precision is converted back. What the last partition gives is sent as it is.
     ///
     /// # Errors
     /// [`SessionError::Load`] where the bytes are not a model that runs here.
-    fn load(&self, part: &[u8], device: DeviceKind, half: bool) -> Result<Box<dyn Part>, SessionError>;
+    fn load(
+        &self,
+        partition: &[u8],
+        device: DeviceKind,
+        half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError>;
 }
 
 /// One partition on one slot, owned by the thread that runs it.
-pub trait Part: Send {
+pub trait PartitionSession: Send {
     /// Runs a batch. Inputs come in any order, named; outputs of the model that earlier partitions gave are passed on.
     ///
     /// # Errors

@@ -69,9 +69,9 @@ pub fn absolute(folder: &Path, path: &str) -> PathBuf {
 fn accepts(kind: KeyKind, content: &Content) -> bool {
     match kind {
         KeyKind::Number { .. } => matches!(content, Content::Number(_) | Content::Whole(_)),
-        KeyKind::Whole { .. } => matches!(content, Content::Whole(_)),
+        KeyKind::Integer { .. } => matches!(content, Content::Whole(_)),
         KeyKind::Text
-        | KeyKind::Word(_)
+        | KeyKind::OneOf(_)
         | KeyKind::File
         | KeyKind::Folder
         | KeyKind::Duration
@@ -86,8 +86,8 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
 fn wanted(kind: KeyKind) -> &'static str {
     match kind {
         KeyKind::Number { .. } => "a number",
-        KeyKind::Whole { .. } => "a whole number",
-        KeyKind::Text | KeyKind::Word(_) => "a text",
+        KeyKind::Integer { .. } => "a whole number",
+        KeyKind::Text | KeyKind::OneOf(_) => "a text",
         KeyKind::File => "the path of a file",
         KeyKind::Folder => "the path of a folder",
         KeyKind::Texts => "a list of texts, such as [\"a\", \"b\"]",
@@ -137,7 +137,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
             );
             None
         }
-        (KeyKind::Whole { min, max }, Content::Whole(whole)) => {
+        (KeyKind::Integer { min, max }, Content::Whole(whole)) => {
             if (min..=max).contains(whole) {
                 return Some(Value::Number(*whole as f64));
             }
@@ -149,7 +149,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, reports: &mut Reports) -> O
             None
         }
         (KeyKind::Text, Content::Text(text)) => Some(Value::Text(text.clone())),
-        (KeyKind::Word(words), Content::Text(text)) => {
+        (KeyKind::OneOf(words), Content::Text(text)) => {
             if words.contains(&text.as_str()) {
                 return Some(Value::Text(text.clone()));
             }

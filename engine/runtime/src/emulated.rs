@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Batching, DeviceKind, Evidence, Finding, Frame, Image, Inference, Item, Layout, Model, Operator,
-    OwnedPlanes, Region, Session, SessionError, Source, SourceError, SourceFactory, SourceInfo, Step,
-    StopFlag,
+    Batching, DeviceKind, Frame, Image, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
+    PixelFormat, Region, RequestResults, Session, SessionError, Source, SourceError, SourceFactory,
+    SourceInfo, Step, StopFlag,
 };
 use weir_graph::{EmulatedStream, Load};
 use weir_types::{Profile, SleepCompensator, Span};
@@ -43,16 +43,16 @@ struct EmulatedSession {
 }
 
 impl Session for EmulatedSession {
-    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
         let size = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let (declared, began) = (self.profile.duration(size), self.clock.now());
         std::thread::sleep(duration(self.owed.sleep(declared)));
         self.owed.took(declared, self.clock.now().since(began));
-        lap(Step::Inferred);
+        on_step(Step::Inferred);
         Ok(vec![Inference::default(); items.len()])
     }
 
-    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
 }
@@ -62,7 +62,7 @@ impl Session for EmulatedSession {
 pub(crate) struct EmulatedOperator;
 
 impl Operator for EmulatedOperator {
-    fn items(&self, frame: &Arc<Frame>, _evidence: &Evidence) -> Vec<Item> {
+    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
         vec![Item {
             frame: Arc::clone(frame),
             region: Region::Whole,
@@ -70,8 +70,8 @@ impl Operator for EmulatedOperator {
         }]
     }
 
-    fn finding(&self, _module: u32, _items: &[Item], _inferences: Vec<Inference>) -> Finding {
-        Finding::default()
+    fn output(&self, _module: u32, _items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
+        ModuleOutput::default()
     }
 }
 
@@ -104,7 +104,7 @@ impl SourceFactory for EmulatedSource {
         let image = Image {
             width,
             height,
-            layout: Layout::Gray8,
+            format: PixelFormat::Gray8,
             matrix: weir_flow::ColorMatrix::Bt601,
             full_range: true,
             planes: Arc::new(OwnedPlanes {
@@ -148,7 +148,7 @@ impl Source for BlankFrames {
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        if self.stop.raised() {
+        if self.stop.is_raised() {
             return Ok(None);
         }
         let Some(at) = self.arrivals.next() else {

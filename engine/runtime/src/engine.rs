@@ -287,9 +287,9 @@ impl Engine<'_> {
         for (module, model) in &line.planned.models {
             let name = &self.graph.modules()[module.index()].name;
             let client = Arc::clone(&line.fleet.client);
-            let (front, thread) = Front::start(name, model.ends()?, client, line.post.clone())?;
+            let (front, thread) = Front::start(name, model.pre_post()?, client, line.post.clone())?;
             threads.push(thread);
-            let (back, thread) = Back::start(name, model.ends()?, self.clock, answer(directory))?;
+            let (back, thread) = Back::start(name, model.pre_post()?, self.clock, answer(directory))?;
             threads.push(thread);
             ends.insert(*module, (front, back));
         }

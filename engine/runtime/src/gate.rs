@@ -129,7 +129,7 @@ impl StreamGate {
                     )));
                 }
                 (Admission::Drop(reason), _) => return Some(Err(reason)),
-                (Admission::Enter | Admission::Wait, _) if stop.raised() => return None,
+                (Admission::Enter | Admission::Wait, _) if stop.is_raised() => return None,
                 (Admission::Enter | Admission::Wait, _) => {
                     // Bytes come back when a frame goes, which signals nobody, hence the time-out.
                     let woken = self.left.wait_timeout(gate, LOOK_UP);

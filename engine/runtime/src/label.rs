@@ -3,19 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_flow::{Evidence, Labelled, ObjectRef};
+use weir_flow::{DeliveredObject, ObjectRef, RequestResults};
 
 /// The objects of those modules that are in `shown`, in the order of modules.
-pub(crate) fn label(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled> {
+pub(crate) fn label(results: &RequestResults, shown: &BTreeSet<u32>) -> Vec<DeliveredObject> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
-    let mut objects: Vec<Labelled> = Vec::new();
-    for (id, (name, object)) in (0..).zip(
-        evidence
-            .objects()
-            .filter(|(name, _)| shown.contains(&name.module)),
-    ) {
+    let mut objects: Vec<DeliveredObject> = Vec::new();
+    for (id, (name, object)) in (0..).zip(results.objects().filter(|(name, _)| shown.contains(&name.module)))
+    {
         numbers.insert(name, id);
-        objects.push(Labelled {
+        objects.push(DeliveredObject {
             id,
             object: object.clone(),
             parent: None,
@@ -28,12 +25,12 @@ pub(crate) fn label(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled>
             .parent
             .and_then(|parent| numbers.get(&parent).copied());
     }
-    for (_, finding) in evidence.findings().filter(|(module, _)| shown.contains(module)) {
-        for note in &finding.notes {
-            if let Some(&id) = numbers.get(&note.object) {
+    for (_, output) in results.outputs().filter(|(module, _)| shown.contains(module)) {
+        for attribute in &output.attributes {
+            if let Some(&id) = numbers.get(&attribute.object) {
                 objects[id as usize]
                     .attributes
-                    .push((note.name.clone(), note.attribute.clone()));
+                    .push((attribute.name.clone(), attribute.attribute.clone()));
             }
         }
     }
@@ -42,7 +39,7 @@ pub(crate) fn label(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled>
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{Attribute, Finding, Note, Object, Points, Rect};
+    use weir_flow::{Attribute, ModuleOutput, Object, ObjectAttribute, Points, Rect};
 
     use super::*;
 
@@ -61,34 +58,34 @@ mod tests {
             text: "A1".to_owned(),
             score: 0.8,
         };
-        let mut evidence = Evidence::default();
-        evidence.add(
+        let mut results = RequestResults::default();
+        results.add(
             2,
-            Finding {
+            ModuleOutput {
                 objects: vec![object("plate", Some(car))],
-                notes: vec![],
+                attributes: vec![],
             },
         );
-        evidence.add(
+        results.add(
             0,
-            Finding {
+            ModuleOutput {
                 objects: vec![object("person", None), object("car", None)],
-                notes: vec![],
+                attributes: vec![],
             },
         );
-        let note = Note {
+        let attribute = ObjectAttribute {
             object: plate,
             name: "plate".into(),
             attribute: text.clone(),
         };
-        evidence.add(
+        results.add(
             3,
-            Finding {
+            ModuleOutput {
                 objects: vec![],
-                notes: vec![note],
+                attributes: vec![attribute],
             },
         );
-        let shown = label(&evidence, &(0..4).collect());
+        let shown = label(&results, &(0..4).collect());
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -96,7 +93,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            label(&evidence, &[2].into())[0].parent,
+            label(&results, &[2].into())[0].parent,
             None,
             "a parent that is not shown is not named"
         );

@@ -258,7 +258,7 @@ pub(crate) fn profile(
     }
     let mut points: Vec<(u32, Span)> = Vec::new();
     for &size in &sizes {
-        if stop.raised() {
+        if stop.is_raised() {
             return Err(RunError::Stopped);
         }
         points.push((size, worker.measure(index, size, RUNS)?));

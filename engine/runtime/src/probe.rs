@@ -32,7 +32,7 @@ impl Session for Nothing {
         Ok(Vec::new())
     }
 
-    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
 }

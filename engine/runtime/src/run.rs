@@ -199,10 +199,10 @@ fn header(graph: &Graph, clock: Clock) -> RunHeader {
 fn prove(streams: &[StreamLine], stop: &StopFlag) -> Result<(), RunError> {
     let mut first = None;
     for stream in streams {
-        match stream.factory.prove(stop) {
+        match stream.factory.check(stop) {
             Ok(()) => return Ok(()),
             // Somebody who is told to stop while opening says so as an error.
-            Err(_) if stop.raised() => return Ok(()),
+            Err(_) if stop.is_raised() => return Ok(()),
             Err(error) => first = first.or(Some(error)),
         }
     }
@@ -377,7 +377,7 @@ fn profiles(
 ) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
     let mut profiles = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
-        if stop.raised() {
+        if stop.is_raised() {
             return Err(RunError::Stopped);
         }
         let module = (0..)

@@ -189,7 +189,7 @@ impl SinkLine {
         while !thread.is_finished() {
             let done = self.done();
             let now = patience.clock.now();
-            if done != seen || !patience.stop.raised() {
+            if done != seen || !patience.stop.is_raised() {
                 (seen, since) = (done, now);
             } else if duration(now.since(since)) >= patience.grace {
                 return false;
@@ -226,7 +226,7 @@ impl Writer {
                 && !self.closed
                 && self.attempt(|sink| match &freight.what {
                     Said::Delivery(delivery) => sink.accept(delivery),
-                    Said::Notice(notice) => sink.notice(notice),
+                    Said::Notice(notice) => sink.on_notice(notice),
                 });
             let mut standing = lock(&self.standing);
             standing.done += 1;

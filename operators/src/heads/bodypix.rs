@@ -6,7 +6,7 @@
 //! belong to one person are found from each other along the skeleton (Papandreou et al., PersonLab, 2018), so that a crop
 //! that shows parts of neighbours still gives the pose of one. Without them each point is where its heatmap is highest.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyPoint, Point, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
 use super::detection::sigmoid;
 use super::input::{BYTES, Input, Placed, Wish};
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "keypoints",
     about: "key points of one person: RGB (x - 127.5) / 127.5, letterbox, sides 16 k + 1; heatmaps [rows, columns, n] \
             and short_offsets [rows, columns, 2 n]; with displacement_fwd and displacement_bwd points of one person",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[INPUT],
     wish: Wish {

@@ -4,7 +4,7 @@
 //! wants gray between -1 and 1 (mini-XCEPTION). Both give `[classes]`, probabilities or logits: a softmax is applied
 //! unless values already are probabilities, or the key `activation` says which.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::detection::best;
 use super::input::{BYTES, Fit, Input, Placed, Wish};
@@ -16,7 +16,7 @@ use crate::pixels::Channels;
 const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "activation",
-        kind: KeyKind::Word(&["auto", "softmax", "none"]),
+        kind: KeyKind::OneOf(&["auto", "softmax", "none"]),
         about: "softmax: outputs are logits; none: outputs are probabilities; auto, the default: looks at them",
     },
     KeySpec {
@@ -29,7 +29,7 @@ const KEYS: &[KeySpec] = &[
 pub(super) const KIND: Kind = Kind {
     name: "classify",
     about: "one class: RGB less ImageNet mean over std, the middle; [classes] probabilities or logits",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[KEYS, LABELS, INPUT],
     wish: Wish {
@@ -46,7 +46,7 @@ pub(super) const KIND: Kind = Kind {
 pub(super) const EXPRESSION: Kind = Kind {
     name: "expression",
     about: "expression of a face: gray (x - 127.5) / 127.5, stretched; [classes] probabilities or logits",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: FEELINGS,
     keys: &[KEYS, LABELS, INPUT],
     wish: Wish {

@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::classify::Activation;
 use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
@@ -24,7 +24,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ctc",
     about: "text: BGR (x - 127.5) / 128, plates by corners or lines of free width; [steps, characters + 1] or \
             transposed",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[KEYS, INPUT],
     wish: Wish {
@@ -42,7 +42,7 @@ pub(super) const KIND: Kind = Kind {
 const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "alphabet",
-        kind: KeyKind::Word(&["lprnet", "ppocr-en", "plates", "digits"]),
+        kind: KeyKind::OneOf(&["lprnet", "ppocr-en", "plates", "digits"]),
         about: "characters in the model's order; by default lprnet or ppocr-en, whichever has the model's number of \
                 them; plates: digits and capitals without I, O, Q",
     },
@@ -53,12 +53,12 @@ const KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "blank",
-        kind: KeyKind::Word(&["first", "last"]),
+        kind: KeyKind::OneOf(&["first", "last"]),
         about: "where the blank is; default: last for lprnet, else first",
     },
     KeySpec {
         name: "max_width",
-        kind: KeyKind::Whole { min: 32, max: 8192 },
+        kind: KeyKind::Integer { min: 32, max: 8192 },
         about: "widest input for lines of text where the model leaves the width free; default 1280",
     },
     KeySpec {
@@ -68,7 +68,7 @@ const KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "min_characters",
-        kind: KeyKind::Whole { min: 1, max: 1000 },
+        kind: KeyKind::Integer { min: 1, max: 1000 },
         about: "text with fewer characters is not given; default 1",
     },
 ];

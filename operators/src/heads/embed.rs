@@ -3,7 +3,7 @@
 //! Wants red, green, blue less 127.5 over 127.5. A face with five points is aligned to the ArcFace template; other
 //! items are stretched. Gives `[dimensions]`, made length one here. What a vector is near to, the module knows.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
 use super::settings::INPUT;
@@ -14,12 +14,12 @@ pub(super) const KIND: Kind = Kind {
     name: "embed",
     about: "embedding: RGB (x - 127.5) / 127.5, faces aligned by five points to the ArcFace template, else stretched; \
             [dimensions], made length one",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
         &[KeySpec {
             name: "align",
-            kind: KeyKind::Word(&["face", "none"]),
+            kind: KeyKind::OneOf(&["face", "none"]),
             about: "face, the default: items with the five points of a face are turned upright; none: never, \
                     and plain boxes are as good",
         }],

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{HeadOutput, Inference, Settings};
 
 use super::detection::{Candidate, Keep, about, sigmoid};
 use super::input::{BYTES, Fit, Input, Placed, Wish};
@@ -16,7 +16,7 @@ use super::{Given, Head, Kind, Output, single, unfit};
 pub(super) const KIND: Kind = Kind {
     name: "fastestdet",
     about: "FastestDet: BGR /255, stretched; [5 + classes, rows, columns]; score 0.5, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
     keys: &[FOUND, LABELS, INPUT],
     wish: Wish {

@@ -3,7 +3,7 @@
 //! Wants red, green, blue over 255, stretched. Gives `[1]`: the part that is full, 0 to 1, which times the key `full` is
 //! the value.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::input::{Input, Placed, UNIT_CROP, Wish};
 use super::settings::INPUT;
@@ -12,7 +12,7 @@ use super::{Given, Head, Kind, Output, unfit};
 pub(super) const KIND: Kind = Kind {
     name: "gauge",
     about: "value of a gauge: RGB /255, stretched; [1]: the part that is full, 0 to 1",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
         &[KeySpec {

@@ -3,7 +3,7 @@
 //! Wants red, green, blue over 255 of a face, stretched. Gives `[2]`: yaw, positive to the right of the picture, and
 //! pitch, positive up.
 
-use weir_flow::{Attribute, Bearing, Inference, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, Settings};
 
 use super::input::{Input, Placed, UNIT_CROP, Wish};
 use super::settings::INPUT;
@@ -12,7 +12,7 @@ use super::{Given, Head, Kind, Output, unfit};
 pub(super) const KIND: Kind = Kind {
     name: "gaze",
     about: "gaze: RGB /255 of a face, stretched; [2]: yaw to the picture's right and pitch up, in degrees",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[INPUT],
     wish: Wish {

@@ -2,7 +2,7 @@
 //!
 //! Wants blue, green, red (x - 127.5) / 128 of a face a quarter wider than its box, stretched. Gives `[3]`.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::input::{BYTES, Fit, Input, Placed, Wish};
 use super::settings::INPUT;
@@ -11,7 +11,7 @@ use super::{Given, Head, Kind, Output, unfit};
 pub(super) const KIND: Kind = Kind {
     name: "head-pose",
     about: "head pose: BGR (x - 127.5) / 128, stretched; [3]: yaw, pitch, roll in degrees, the mean of `second` too",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
         &[KeySpec {

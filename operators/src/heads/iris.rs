@@ -3,7 +3,7 @@
 //! Wants red, green, blue over 255 of a square about the eye, 0.35 of the distance between the eyes to each side,
 //! stretched. Gives `[15]`: five points of x, y, z in input pixels, the centre first; the contours are not read.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyPoint, Point, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
 use super::input::{Input, Placed, UNIT_CROP, Wish};
 use super::settings::INPUT;
@@ -12,7 +12,7 @@ use super::{Given, Head, Kind, Output, unfit};
 pub(super) const KIND: Kind = Kind {
     name: "iris",
     about: "iris: RGB /255 of a square about one eye, stretched; [15]: five points, the centre first",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[INPUT],
     wish: Wish {

@@ -29,7 +29,7 @@ mod yunet;
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, HeadSpec, Inference, KeySpec, Settings};
+use weir_flow::{HeadOutput, HeadSpec, Inference, KeySpec, Settings};
 
 use input::Wish;
 pub(crate) use input::{Input, Placed};
@@ -68,7 +68,7 @@ type Build = fn(&Settings, &Input, &[Given]) -> Result<Box<dyn Head>, String>;
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     about: &'static str,
-    gives: Bearing,
+    output: HeadOutput,
     classes: &'static [&'static str],
     keys: &'static [&'static [KeySpec]],
     wish: Wish,
@@ -107,7 +107,7 @@ impl Kind {
         HeadSpec {
             name: self.name,
             about: self.about,
-            gives: self.gives,
+            output: self.output,
             classes: self.classes,
             keys: Box::leak(self.keys.concat().into_boxed_slice()),
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Rect, Settings};
+use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
 use super::detection::{Candidate, Keep, best, cell, grid};
 use super::input::{BYTES, Fit, Input, Placed, Wish};
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "nanodet",
     about: "NanoDet-m: BGR less mean over std, stretched; per stride 8, 16, 32 classes and 4 x bins distances; score \
             0.35, NMS 0.5",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
     keys: &[FOUND, LABELS, INPUT],
     wish: Wish {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Point, Points, Settings};
+use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
 use super::detection::Keep;
 use super::input::{BYTES, Input, Placed, Wish};
@@ -17,7 +17,7 @@ use crate::pixels::Channels;
 pub(super) const KIND: Kind = Kind {
     name: "plate-corners",
     about: "plates with corners: RGB /255, letterbox over 114; [boxes, 13 + classes]; score 0.4, NMS 0.5",
-    gives: Bearing::Flats,
+    output: HeadOutput::Quads,
     classes: &["plate"],
     keys: &[FOUND, LABELS, INPUT],
     wish: Wish {

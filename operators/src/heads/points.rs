@@ -3,7 +3,7 @@
 //! Wants red, green, blue over 255 of a person's box, stretched. Gives `[points, 3]`: x and y as parts of the input, 0 to
 //! 1, and the probability that the point is seen.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyPoint, Point, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
 use super::input::{Input, Placed, UNIT_CROP, Wish};
 use super::settings::INPUT;
@@ -12,7 +12,7 @@ use super::{Given, Head, Kind, Output, single, unfit};
 pub(super) const KIND: Kind = Kind {
     name: "points",
     about: "key points of one person: RGB /255, stretched; [points, 3]: x and y as parts of the input, and a score",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[INPUT],
     wish: Wish {

@@ -13,7 +13,7 @@ const fn number(name: &'static str, min: f64, max: f64, about: &'static str) -> 
 const fn whole(name: &'static str, min: i64, max: i64, about: &'static str) -> KeySpec {
     KeySpec {
         name,
-        kind: KeyKind::Whole { min, max },
+        kind: KeyKind::Integer { min, max },
         about,
     }
 }
@@ -40,7 +40,7 @@ pub(super) const INPUT: &[KeySpec] = &[
     ),
     KeySpec {
         name: "channels",
-        kind: KeyKind::Word(&["rgb", "bgr", "gray"]),
+        kind: KeyKind::OneOf(&["rgb", "bgr", "gray"]),
         about: "order of channels that the model was trained with; default by head",
     },
     KeySpec {
@@ -55,7 +55,7 @@ pub(super) const INPUT: &[KeySpec] = &[
     },
     KeySpec {
         name: "resize",
-        kind: KeyKind::Word(&["stretch", "letterbox", "centre"]),
+        kind: KeyKind::OneOf(&["stretch", "letterbox", "centre"]),
         about: "how an item is laid into the input; default by head",
     },
     number(

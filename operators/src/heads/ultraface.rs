@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Rect, Settings};
+use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
 use super::detection::{Candidate, Keep};
 use super::input::{BYTES, Fit, Input, Placed, Wish};
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ultraface",
     about: "UltraFace: RGB (x - 127) / 128, stretched; scores [boxes, 2], boxes [boxes, 4]; faces without points; \
             score 0.7, NMS 0.5",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: &["face"],
     keys: &[FOUND, LABELS, INPUT],
     wish: Wish {

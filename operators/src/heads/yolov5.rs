@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Points, Settings};
+use weir_flow::{HeadOutput, Inference, Points, Settings};
 
 use super::detection::Keep;
 use super::input::{BYTES, Input, Placed, Wish};
@@ -25,7 +25,7 @@ pub(super) const WISH: Wish = Wish {
 pub(super) const KIND: Kind = Kind {
     name: "yolov5",
     about: "YOLOv5 export: RGB /255, letterbox over 114; [boxes, 5 + classes] in input pixels; score 0.25, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
     keys: &[FOUND, LABELS, INPUT],
     wish: WISH,

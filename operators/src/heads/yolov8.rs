@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{HeadOutput, Inference, Settings};
 
 use super::detection::{Candidate, Keep, about};
 use super::input::{Input, Placed};
@@ -15,7 +15,7 @@ use super::{Given, Head, Kind, Output, single};
 pub(super) const KIND: Kind = Kind {
     name: "yolov8",
     about: "YOLOv8 export: RGB /255, letterbox over 114; [4 + classes, boxes] in input pixels; score 0.25, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
     keys: &[FOUND, LABELS, INPUT],
     wish: super::yolov5::WISH,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{HeadOutput, Inference, Settings};
 
 use super::detection::{Candidate, Keep, about, best, cell, grid};
 use super::input::{BYTES, Input, Placed};
@@ -16,7 +16,7 @@ use super::{Given, Head, Kind, Output, single};
 pub(super) const KIND: Kind = Kind {
     name: "yolox",
     about: "YOLOX: BGR 0-255, letterbox over 114; raw [cells, 5 + classes] of strides 8, 16, 32; score 0.3, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
     keys: &[FOUND, LABELS, INPUT],
     wish: super::input::Wish {

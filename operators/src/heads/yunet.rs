@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Point, Points, Settings};
+use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
 use super::detection::{Candidate, Keep, about, cell, grid};
 use super::input::{BYTES, Input, Placed, Wish};
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "yunet",
     about: "YuNet: BGR 0-255, letterbox over 0; cls, obj, bbox, kps per stride 8, 16, 32; faces with five points; \
             score 0.6, NMS 0.4",
-    gives: Bearing::Faces,
+    output: HeadOutput::Faces,
     classes: &["face"],
     keys: &[FOUND, LABELS, INPUT],
     wish: Wish {

@@ -207,7 +207,7 @@ impl FfmpegSource {
                 let reason = self.missing();
                 self.drain(reason)
             }
-            Err(Error::Exit) if self.stop.raised() => State::Ended,
+            Err(Error::Exit) if self.stop.is_raised() => State::Ended,
             Err(Error::Other {
                 errno: ffmpeg_next::error::EAGAIN,
             }) => {
@@ -279,7 +279,7 @@ impl Source for FfmpegSource {
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
         loop {
-            if self.stop.raised() {
+            if self.stop.is_raised() {
                 return Ok(None);
             }
             if !matches!(self.state, State::Ended)

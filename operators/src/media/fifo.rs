@@ -62,7 +62,7 @@ impl Fifo {
             tv_nsec: i64::from(LOOK.subsec_nanos()),
         };
         for _ in 0..self.patience {
-            if self.stop.raised() {
+            if self.stop.is_raised() {
                 return Err(Error::other("stopped"));
             }
             let mut looked_at = [PollFd::new(&self.file, PollFlags::IN)];

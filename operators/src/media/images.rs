@@ -147,7 +147,7 @@ impl Source for ImageSource {
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        while !self.stop.raised() {
+        while !self.stop.is_raised() {
             let Some(file) = self.files.next() else {
                 return self.incomplete().map_or(Ok(None), Err);
             };

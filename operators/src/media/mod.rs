@@ -80,11 +80,11 @@ impl SourceFactory for Factory {
         Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
     }
 
-    fn endless(&self) -> Option<bool> {
+    fn is_endless(&self) -> Option<bool> {
         open::endless(&self.uri)
     }
 
-    fn prove(&self, stop: &StopFlag) -> Result<(), SourceError> {
+    fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {
         let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
         // A pipe or a device would lose what is read from it now; an address may take its time.
         match std::fs::metadata(path) {

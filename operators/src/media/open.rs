@@ -110,7 +110,7 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
         uri.to_owned()
     };
     let flag = stop.clone();
-    format::input_with_interrupt_and_dictionary(&address, move || flag.raised(), dictionary(uri, options))
+    format::input_with_interrupt_and_dictionary(&address, move || flag.is_raised(), dictionary(uri, options))
         .map_err(|error| cannot_open(uri, reason(error, uri, Path::new(name), stop)))
 }
 
@@ -140,7 +140,7 @@ fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Resu
     let timeout_s = options.timeout_s.clamp(0.01, 1e6);
     let fifo = Fifo::open(path, Duration::from_secs_f64(timeout_s), stop).map_err(|error| {
         let reason = match error.kind() {
-            _ if stop.raised() => "stopped while opening".to_owned(),
+            _ if stop.is_raised() => "stopped while opening".to_owned(),
             ErrorKind::TimedOut => {
                 format!("nobody wrote into this named pipe within {timeout_s} s: start what writes first")
             }
@@ -151,7 +151,7 @@ fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Resu
     })?;
     let flag = stop.clone();
     StreamIo::from_read(fifo)
-        .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.raised()))
+        .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.is_raised()))
         .map_err(|error| cannot_open(uri, reason(error, uri, path, stop)))
 }
 
@@ -211,7 +211,7 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         return format!("the file was cut off ({cut_off}): record or download it again");
     }
     match error {
-        _ if stop.raised() => "stopped while opening".to_owned(),
+        _ if stop.is_raised() => "stopped while opening".to_owned(),
         Error::InvalidData | Error::Eof if has_mp4_head(path) => {
             "the MP4 is cut off before its index: record or download it again".to_owned()
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Image, Layout, OwnedPlanes};
+use weir_flow::{Image, OwnedPlanes, PixelFormat};
 
 /// Rows and columns that are turned at a time: a square of them stays in the cache, where whole columns would not.
 const TILE: usize = 32;
@@ -53,9 +53,9 @@ impl Orientation {
         }
     }
 
-    /// Whether pictures of this layout can be turned. Chroma that is halved across would be halved down.
-    pub(crate) fn fits(self, layout: Layout) -> bool {
-        !(self.transposed && layout == Layout::Yuv422)
+    /// Whether pictures of this format can be turned. Chroma that is halved across would be halved down.
+    pub(crate) fn fits(self, format: PixelFormat) -> bool {
+        !(self.transposed && format == PixelFormat::Yuv422)
     }
 
     /// The picture, turned; it must fit.
@@ -118,21 +118,21 @@ impl Orientation {
 fn shapes(image: &Image) -> Vec<(usize, usize, usize)> {
     let (width, height) = (image.width as usize, image.height as usize);
     let half = |side: usize| side.div_ceil(2);
-    match image.layout {
-        Layout::Gray8 => vec![(width, height, 1)],
-        Layout::Rgb24 => vec![(width, height, 3)],
-        Layout::Yuv444 => vec![(width, height, 1); 3],
-        Layout::Yuv422 => vec![
+    match image.format {
+        PixelFormat::Gray8 => vec![(width, height, 1)],
+        PixelFormat::Rgb24 => vec![(width, height, 3)],
+        PixelFormat::Yuv444 => vec![(width, height, 1); 3],
+        PixelFormat::Yuv422 => vec![
             (width, height, 1),
             (half(width), height, 1),
             (half(width), height, 1),
         ],
-        Layout::Yuv420 => vec![
+        PixelFormat::Yuv420 => vec![
             (width, height, 1),
             (half(width), half(height), 1),
             (half(width), half(height), 1),
         ],
-        Layout::Nv12 => vec![(width, height, 1), (half(width), half(height), 2)],
+        PixelFormat::Nv12 => vec![(width, height, 1), (half(width), half(height), 2)],
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         let image = Image {
             width,
             height,
-            layout: Layout::Gray8,
+            format: PixelFormat::Gray8,
             matrix: ColorMatrix::Bt601,
             full_range: true,
             planes: Arc::new(OwnedPlanes {
@@ -192,18 +192,18 @@ mod tests {
 
     #[test]
     fn every_plane_is_turned() {
-        for layout in [
-            Layout::Yuv420,
-            Layout::Yuv444,
-            Layout::Nv12,
-            Layout::Rgb24,
-            Layout::Gray8,
+        for format in [
+            PixelFormat::Yuv420,
+            PixelFormat::Yuv444,
+            PixelFormat::Nv12,
+            PixelFormat::Rgb24,
+            PixelFormat::Gray8,
         ] {
             let (width, height) = (67, 35);
             let mut image = Image {
                 width,
                 height,
-                layout,
+                format,
                 matrix: ColorMatrix::Bt709,
                 full_range: false,
                 planes: Arc::new(OwnedPlanes::default()),
@@ -232,7 +232,7 @@ mod tests {
                     assert_eq!(
                         before[row * stride..][..length],
                         after[row * packed..][..length],
-                        "{layout:?}"
+                        "{format:?}"
                     );
                 }
             }

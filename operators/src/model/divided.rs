@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_flow::{Divided, Element, Ends, Inference, Item, SessionError, Tensor};
+use weir_flow::{Element, Inference, Item, PartitionedModel, PrePost, SessionError, Tensor};
 
 use super::batch::Rows;
 use super::fill::Fill;
@@ -28,12 +28,12 @@ impl Blocked {
     }
 }
 
-impl Divided for Blocked {
+impl PartitionedModel for Blocked {
     fn blocks(&self) -> usize {
         self.starts.len()
     }
 
-    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
+    fn partition(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
         let layers = self.layered.layers();
         let start = |block: usize| {
             self.starts
@@ -48,7 +48,7 @@ impl Divided for Blocked {
             .map_err(|error| failed(&self.layered.name, &error))
     }
 
-    fn ends(&self) -> Result<Box<dyn Ends>, SessionError> {
+    fn pre_post(&self) -> Result<Box<dyn PrePost>, SessionError> {
         let head = self.layered.head.clone().ok_or_else(|| SessionError::Load {
             model: self.layered.name.clone(),
             reason: "it was opened without a head".to_owned(),
@@ -122,15 +122,15 @@ impl OnnxEnds {
     }
 }
 
-impl Ends for OnnxEnds {
-    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
+impl PrePost for OnnxEnds {
+    fn preprocess(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
         let filled = self.fill(items);
         filled
             .map(|tensor| vec![tensor])
             .map_err(|reason| self.failed(items, reason))
     }
 
-    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
+    fn postprocess(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
         let read = self.read(items, outputs);
         read.map_err(|reason| self.failed(items, reason))
     }

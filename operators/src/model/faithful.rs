@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 
 use super::layered::{Layered, failed};
 use super::noise::fill;
@@ -204,7 +204,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-fn load(layered: &Layered, layers: Range<usize>) -> Result<Box<dyn Part>, SessionError> {
+fn load(layered: &Layered, layers: Range<usize>) -> Result<Box<dyn PartitionSession>, SessionError> {
     let part = layered.chain.part(layers);
     let part = part.map_err(|error| failed(&layered.name, &error))?;
     OnnxParts::default().load(&part, DeviceKind::Cpu, false)

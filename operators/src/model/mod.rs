@@ -308,7 +308,7 @@ mod tests {
                 .expect("loads")
                 .open(DeviceKind::Cpu)
                 .expect("opens");
-            session.warm(3).expect("warms");
+            session.warm_up(3).expect("warms");
             let mut steps = Vec::new();
             let items = vec![item.clone(); 3];
             let said = session.run(&items, &mut |step| steps.push(step)).expect("runs");
@@ -316,7 +316,10 @@ mod tests {
                 said.iter().map(|said| said.objects.len()).collect::<Vec<_>>(),
                 [2, 2, 2]
             );
-            assert_eq!(steps[..3], [Step::Prepared, Step::Inferred, Step::Decoded]);
+            assert_eq!(
+                steps[..3],
+                [Step::Preprocessed, Step::Inferred, Step::Postprocessed]
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 
 use super::cut::{LAST, SENDS, read_metadata};
 use super::runtime::{Engine, Setup, halved};
@@ -26,8 +26,13 @@ impl Default for OnnxParts {
     }
 }
 
-impl PartLoader for OnnxParts {
-    fn load(&self, part: &[u8], device: DeviceKind, half: bool) -> Result<Box<dyn Part>, SessionError> {
+impl PartitionLoader for OnnxParts {
+    fn load(
+        &self,
+        part: &[u8],
+        device: DeviceKind,
+        half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError> {
         let setup = Setup {
             threads: self.threads.max(1),
             ..Setup::default()
@@ -106,7 +111,7 @@ impl OnnxPart {
     }
 }
 
-impl Part for OnnxPart {
+impl PartitionSession for OnnxPart {
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
         let batch = inputs.first().and_then(|tensor| tensor.shape.first().copied());
         self.exchange(inputs).map_err(|reason| SessionError::Run {

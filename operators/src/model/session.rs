@@ -38,7 +38,7 @@ impl OnnxSession {
     fn chunk(
         &mut self,
         items: &[Item],
-        lap: &mut dyn FnMut(Step),
+        on_step: &mut dyn FnMut(Step),
         inferences: &mut Vec<Inference>,
     ) -> Result<(), String> {
         let rows = match self.model.rows {
@@ -54,26 +54,26 @@ impl OnnxSession {
         let shape = fill.begin(&model.input, items, rows);
         feed.reshape(&shape)?;
         fill.items(model, items, feed.elements())?;
-        lap(Step::Prepared);
+        on_step(Step::Preprocessed);
         run_all(engines, feed, &mut Vec::new(), &mut |views| {
-            lap(Step::Inferred);
+            on_step(Step::Inferred);
             let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
             fill.decode(model, &data, rows, inferences);
         })?;
-        lap(Step::Decoded);
+        on_step(Step::Postprocessed);
         Ok(())
     }
 }
 
 impl Session for OnnxSession {
-    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
         let most = match self.model.rows {
             Rows::Free => items.len().max(1),
             Rows::Fixed(rows) => rows,
         };
         let mut inferences = Vec::with_capacity(items.len());
         for chunk in items.chunks(most) {
-            self.chunk(chunk, lap, &mut inferences)
+            self.chunk(chunk, on_step, &mut inferences)
                 .map_err(|reason| SessionError::Run {
                     model: self.model.name.clone(),
                     batch: items.len(),
@@ -83,7 +83,7 @@ impl Session for OnnxSession {
         Ok(inferences)
     }
 
-    fn warm(&mut self, batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {
         let (rows, runs) = match self.model.rows {
             Rows::Free => (batch.max(1), 1),
             Rows::Fixed(rows) => (rows, batch.max(1).div_ceil(rows)),

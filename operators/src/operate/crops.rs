@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Evidence, Frame, Item, Object, ObjectRef, Points, Rect, Region};
+use weir_flow::{Frame, Item, Object, ObjectRef, Points, Rect, Region, RequestResults};
 
 use super::{Cut, Operating};
 
 /// Half a side of the square about an eye, in distances between the eyes.
 const EYE_HALF: f32 = 0.35;
 
-pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item> {
+pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
     if operating.regions.is_empty() {
         return vec![Item {
             frame: Arc::clone(frame),
@@ -17,7 +17,7 @@ pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, evidence: &Eviden
             object: None,
         }];
     }
-    let mut chosen: Vec<(ObjectRef, &Object)> = evidence
+    let mut chosen: Vec<(ObjectRef, &Object)> = results
         .objects()
         .filter(|(_, object)| fits(operating, object))
         .collect();

@@ -1,6 +1,8 @@
 //! What a module's inferences mean: objects with their parents, and attributes of the objects that were looked at.
 
-use weir_flow::{Attribute, Finding, Inference, Item, KeyPoint, Note, Object, ObjectRef, Points, Rect};
+use weir_flow::{
+    Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect,
+};
 
 use super::Operating;
 
@@ -8,20 +10,20 @@ use super::Operating;
 /// agree less than boxes of one crop do.
 const SAME: f32 = 0.35;
 
-pub(super) fn finding(
+pub(super) fn output(
     operating: &Operating,
     module: u32,
     items: &[Item],
     inferences: Vec<Inference>,
-) -> Finding {
-    let mut finding = Finding::default();
+) -> ModuleOutput {
+    let mut output = ModuleOutput::default();
     for (item, inference) in items.iter().zip(inferences) {
         for mut object in inference.objects {
             if !keeps(operating, &object) {
                 continue;
             }
             object.parent = item.object;
-            finding.objects.push(object);
+            output.objects.push(object);
         }
         if let Some(attribute) = inference.attribute {
             note(
@@ -29,14 +31,14 @@ pub(super) fn finding(
                 module,
                 item,
                 operating.gallery.matched(attribute),
-                &mut finding,
+                &mut output,
             );
         }
     }
     if items.len() > 1 {
-        finding.objects = distinct(finding.objects);
+        output.objects = distinct(output.objects);
     }
-    finding
+    output
 }
 
 /// Whether the object is of a class that is wanted.
@@ -44,7 +46,7 @@ fn keeps(operating: &Operating, object: &Object) -> bool {
     operating.labels.is_empty() || operating.labels.iter().any(|label| **label == *object.class)
 }
 
-fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, finding: &mut Finding) {
+fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, output: &mut ModuleOutput) {
     let name = || std::sync::Arc::clone(&operating.attribute);
     let Some(of) = item.object else {
         // The frame itself was looked at: it becomes an object, so that there is something to tell this of.
@@ -52,10 +54,10 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
             Attribute::Class { class, score } => (class, score, None),
             other => ("frame".into(), 1.0, Some(other)),
         };
-        let index = u32::try_from(finding.objects.len()).unwrap_or(u32::MAX);
+        let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
         let image = &item.frame.image;
         let rect = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-        finding.objects.push(Object {
+        output.objects.push(Object {
             class,
             score,
             rect,
@@ -63,7 +65,7 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
             points: Points::None,
         });
         if let Some(attribute) = rest {
-            finding.notes.push(Note {
+            output.attributes.push(ObjectAttribute {
                 object: ObjectRef { module, index },
                 name: name(),
                 attribute,
@@ -72,7 +74,7 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
         return;
     };
     // Both eyes of a face are items of their own, one after the other.
-    if let (Some(before), Attribute::Iris { eyes, radius }) = (finding.notes.last_mut(), &attribute)
+    if let (Some(before), Attribute::Iris { eyes, radius }) = (output.attributes.last_mut(), &attribute)
         && before.object == of
         && let Attribute::Iris {
             eyes: before_eyes,
@@ -89,7 +91,7 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
         (*before_eyes, *before_radius) = both.into_iter().unzip();
         return;
     }
-    finding.notes.push(Note {
+    output.attributes.push(ObjectAttribute {
         object: of,
         name: name(),
         attribute,

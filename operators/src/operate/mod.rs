@@ -12,8 +12,10 @@ mod tests;
 use std::sync::Arc;
 
 use thiserror::Error;
-use weir_flow::{Evidence, Finding, Frame, Inference, Item, KeyKind, KeySpec, Model, Operator, SessionError};
-use weir_flow::{OperatorSpec, Settings, Taking};
+use weir_flow::{
+    Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults, SessionError,
+};
+use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
 use crate::heads::labels::Labels;
 use gallery::Gallery;
@@ -77,7 +79,7 @@ enum Cut {
 struct Kind {
     name: &'static str,
     about: &'static str,
-    takes: Taking,
+    input: OperatorInput,
     heads: &'static [&'static str],
     regions: &'static [&'static str],
     cut: Cut,
@@ -104,7 +106,7 @@ const DETECTORS: &[&str] = &[
 const PLAIN: Kind = Kind {
     name: "detect",
     about: "finds objects in frames, or in the boxes of `regions`",
-    takes: Taking::FrameOrBoxes,
+    input: OperatorInput::FrameOrBoxes,
     heads: DETECTORS,
     regions: &[],
     cut: Cut::Box,
@@ -123,7 +125,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "read-text",
         about: "reads text, by default of plates; with four corners they are flattened",
-        takes: Taking::Flats,
+        input: OperatorInput::Quads,
         heads: &["ctc"],
         regions: &["plate"],
         min_side: 8.0,
@@ -140,7 +142,7 @@ const KINDS: &[Kind] = &[
         name: "embed",
         about: "embeds faces, aligned by their five points unless the model says `align = \"none\"`, and finds the \
                 nearest of a gallery",
-        takes: Taking::Faces,
+        input: OperatorInput::Faces,
         heads: &["embed"],
         regions: &["face"],
         attribute: "embedding",
@@ -150,7 +152,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "expression",
         about: "tells the expression of faces",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["expression"],
         regions: &["face"],
         cut: Cut::Square,
@@ -160,7 +162,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "head-pose",
         about: "tells where heads are turned, from faces",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["head-pose"],
         regions: &["face"],
         cut: Cut::Square,
@@ -171,7 +173,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "gaze",
         about: "tells where the eyes of faces look",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["gaze"],
         regions: &["face"],
         attribute: "gaze",
@@ -180,7 +182,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "iris",
         about: "finds both irises of faces with five points",
-        takes: Taking::Faces,
+        input: OperatorInput::Faces,
         heads: &["iris"],
         regions: &["face"],
         cut: Cut::Eyes,
@@ -191,7 +193,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "keypoints",
         about: "finds the key points of persons, one in each box",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["keypoints", "points"],
         regions: &["person"],
         widen: 0.1,
@@ -202,7 +204,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "measure",
         about: "reads the values of gauges, such as bars of a panel",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["gauge"],
         min_side: 8.0,
         attribute: "value",
@@ -222,7 +224,7 @@ const KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "max_items",
-        kind: KeyKind::Whole { min: 1, max: 1000 },
+        kind: KeyKind::Integer { min: 1, max: 1000 },
         about: "most objects of a frame that are looked at, the largest first; default 16",
     },
     KeySpec {
@@ -241,7 +243,7 @@ const KEYS: &[KeySpec] = &[
 /// Of operators that cut boxes or squares.
 const CUT_KEY: KeySpec = KeySpec {
     name: "cut",
-    kind: KeyKind::Word(&["box", "square"]),
+    kind: KeyKind::OneOf(&["box", "square"]),
     about: "box: objects are cut as they are; square: as the square about them; default box, expression and head-pose \
             square",
 };
@@ -301,7 +303,7 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
     let all = KINDS.iter().map(|kind| OperatorSpec {
         name: kind.name,
         about: kind.about,
-        takes: kind.takes,
+        input: kind.input,
         heads: kind.heads,
         keys: kind.keys(),
     });
@@ -377,11 +379,11 @@ fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>,
 }
 
 impl Operator for Operating {
-    fn items(&self, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item> {
-        crops::items(self, frame, evidence)
+    fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
+        crops::items(self, frame, results)
     }
 
-    fn finding(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> Finding {
-        gather::finding(self, module, items, inferences)
+    fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput {
+        gather::output(self, module, items, inferences)
     }
 }

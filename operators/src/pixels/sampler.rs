@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use weir_flow::{Image, Layout, Planes, Point, Rect};
+use weir_flow::{Image, PixelFormat, Planes, Point, Rect};
 
 use super::axis::Span;
 use super::color::{Conversion, luma_of, source_of};
@@ -192,7 +192,7 @@ impl Sampler {
             return;
         }
         out.reserve(width * height * 3);
-        if image.layout == Layout::Rgb24 {
+        if image.format == PixelFormat::Rgb24 {
             let (samples, stride) = image.planes.plane(0);
             (0..height).for_each(|row| out.extend_from_slice(&samples[row * stride..][..width * 3]));
             return;
@@ -224,22 +224,22 @@ impl Sampler {
 
     fn lay(&mut self, image: &Image, window: &Window<'_>, color: bool) {
         let (width, height) = (image.width as usize, image.height as usize);
-        if image.layout == Layout::Rgb24 {
+        if image.format == PixelFormat::Rgb24 {
             self.triples.lay(window, width, height);
             return;
         }
         self.luma.lay(window, width, height);
-        if !color || image.layout == Layout::Gray8 {
+        if !color || image.format == PixelFormat::Gray8 {
             return;
         }
-        let (by_x, by_y) = chroma_division(image.layout);
+        let (by_x, by_y) = chroma_division(image.format);
         let window = Window {
             across: &window.across.divided(by_x),
             down: &window.down.divided(by_y),
             ..*window
         };
         let (width, height) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
-        if image.layout == Layout::Nv12 {
+        if image.format == PixelFormat::Nv12 {
             self.pairs.lay(&window, width, height);
         } else {
             for chroma in &mut self.chroma {
@@ -252,8 +252,8 @@ impl Sampler {
     fn row(&mut self, image: &Image, index: usize, color: bool, conversion: &Conversion) {
         let planes: &dyn Planes = image.planes.as_ref();
         let [first, second, third] = &mut self.rows;
-        match image.layout {
-            Layout::Rgb24 => {
+        match image.format {
+            PixelFormat::Rgb24 => {
                 self.triples.row(planes, 0, index, &mut [first, second, third]);
                 if !color {
                     for ((red, green), blue) in first.iter_mut().zip(second.iter()).zip(third.iter()) {
@@ -262,8 +262,8 @@ impl Sampler {
                 }
                 return;
             }
-            Layout::Nv12 if color => self.pairs.row(planes, 1, index, &mut [second, third]),
-            Layout::Yuv420 | Layout::Yuv422 | Layout::Yuv444 if color => {
+            PixelFormat::Nv12 if color => self.pairs.row(planes, 1, index, &mut [second, third]),
+            PixelFormat::Yuv420 | PixelFormat::Yuv422 | PixelFormat::Yuv444 if color => {
                 let [u, v] = &mut self.chroma;
                 u.row(planes, 1, index, &mut [second]);
                 v.row(planes, 2, index, &mut [third]);
@@ -271,7 +271,7 @@ impl Sampler {
             _ => {}
         }
         self.luma.row(planes, 0, index, &mut [first]);
-        if color && image.layout != Layout::Gray8 {
+        if color && image.format != PixelFormat::Gray8 {
             conversion.rows(first, second, third);
             return;
         }
@@ -286,11 +286,11 @@ impl Sampler {
 }
 
 /// By how much chroma planes are smaller.
-pub(crate) const fn chroma_division(layout: Layout) -> (u32, u32) {
-    match layout {
-        Layout::Yuv420 | Layout::Nv12 => (2, 2),
-        Layout::Yuv422 => (2, 1),
-        Layout::Yuv444 | Layout::Rgb24 | Layout::Gray8 => (1, 1),
+pub(crate) const fn chroma_division(format: PixelFormat) -> (u32, u32) {
+    match format {
+        PixelFormat::Yuv420 | PixelFormat::Nv12 => (2, 2),
+        PixelFormat::Yuv422 => (2, 1),
+        PixelFormat::Yuv444 | PixelFormat::Rgb24 | PixelFormat::Gray8 => (1, 1),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Turned or slanted regions of a picture into an input, pixel by pixel: aligned faces, flattened plates.
 
-use weir_flow::{Image, Layout};
+use weir_flow::{Image, PixelFormat};
 
 use super::Sampler;
 use super::color::{Conversion, luma_of, source_of};
@@ -68,12 +68,12 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(image: &'a Image, color: bool) -> Self {
         let plane = |index| image.planes.plane(index);
-        let planes = match image.layout {
-            Layout::Yuv420 | Layout::Yuv422 | Layout::Yuv444 => [plane(0), plane(1), plane(2)],
-            Layout::Nv12 => [plane(0), plane(1), plane(1)],
-            Layout::Rgb24 | Layout::Gray8 => [plane(0); 3],
+        let planes = match image.format {
+            PixelFormat::Yuv420 | PixelFormat::Yuv422 | PixelFormat::Yuv444 => [plane(0), plane(1), plane(2)],
+            PixelFormat::Nv12 => [plane(0), plane(1), plane(1)],
+            PixelFormat::Rgb24 | PixelFormat::Gray8 => [plane(0); 3],
         };
-        let (by_x, by_y) = chroma_division(image.layout);
+        let (by_x, by_y) = chroma_division(image.format);
         let division = (1.0 / by_x as f32, 1.0 / by_y as f32);
         Self {
             image,
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
     /// Red, green, blue, or luma three times, at a point inside of the picture.
     fn point(&self, x: f32, y: f32) -> [f32; 3] {
         let (width, height) = (self.image.width as usize, self.image.height as usize);
-        if self.image.layout == Layout::Rgb24 {
+        if self.image.format == PixelFormat::Rgb24 {
             let corners = Corners::at(x, y, width, height);
             let [red, green, blue] = [0, 1, 2].map(|channel| corners.read(self.planes[0], 3, channel));
             return if self.color {
@@ -117,13 +117,13 @@ impl<'a> Reader<'a> {
             };
         }
         let luma = Corners::at(x, y, width, height).read(self.planes[0], 1, 0);
-        if !self.color || self.image.layout == Layout::Gray8 {
+        if !self.color || self.image.format == PixelFormat::Gray8 {
             return [self.conversion.luma(luma); 3];
         }
-        let (by_x, by_y) = chroma_division(self.image.layout);
+        let (by_x, by_y) = chroma_division(self.image.format);
         let (wide, high) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
         let corners = Corners::at(x * self.division.0, y * self.division.1, wide, high);
-        let (step, second) = if self.image.layout == Layout::Nv12 {
+        let (step, second) = if self.image.format == PixelFormat::Nv12 {
             (2, 1)
         } else {
             (1, 0)

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use weir_flow::{Attribute, Delivery, KeyPoint, Labelled, Notice, Point, RunHeader, StreamState};
+use weir_flow::{Attribute, DeliveredObject, Delivery, KeyPoint, Notice, Point, RunHeader, StreamState};
 
 /// What the lines are; another number where a key changes its meaning or goes.
 pub const SCHEMA: &str = "weir.events/1";
@@ -86,7 +86,7 @@ struct Seen<'a> {
     attributes: Attributes<'a>,
 }
 
-struct Attributes<'a>(&'a Labelled);
+struct Attributes<'a>(&'a DeliveredObject);
 
 impl Serialize for Attributes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -212,7 +212,7 @@ pub fn event_line(delivery: &Delivery) -> String {
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
-fn seen(labelled: &Labelled) -> Seen<'_> {
+fn seen(labelled: &DeliveredObject) -> Seen<'_> {
     let object = &labelled.object;
     let rect = object.rect;
     Seen {

@@ -195,7 +195,7 @@ impl Sink for Jsonl {
         })
     }
 
-    fn notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
         let (Notice::Dropped { stream, time_ms, .. } | Notice::State { stream, time_ms, .. }) = notice;
         self.append(stream, *time_ms, |line| write_notice(notice, line))
     }

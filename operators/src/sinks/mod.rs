@@ -43,7 +43,7 @@ pub fn catalog() -> Vec<SinkSpec> {
         },
         KeySpec {
             name: "keep",
-            kind: KeyKind::Whole { min: 1, max: 100_000 },
+            kind: KeyKind::Integer { min: 1, max: 100_000 },
             about: "how many files that were put aside stay, the oldest go first; default all",
         },
     ];

@@ -4,7 +4,7 @@
 //! over the largest magnitude of the same output: outputs mix logits, sizes and scores, whose small values carry the
 //! rounding error of large ones.
 
-use weir_flow::{Divided, Element, Inference, PartLoader, Tensor};
+use weir_flow::{Element, Inference, PartitionLoader, PartitionedModel, Tensor};
 use weir_operators::{Blocked, Layered, OnnxModel, OnnxParts};
 use weir_planner::group_layers;
 
@@ -61,8 +61,8 @@ fn case(assets: &Path, named: (&str, Option<&str>, &str)) -> (Blocked, Vec<Tenso
     let (_, head, picture) = named;
     let blocked = divided(open(assets, named), 10);
     if head.is_some() {
-        let mut ends = blocked.ends().expect("ends");
-        let inputs = ends.prepare(&[item(assets, picture)]).expect("prepares");
+        let mut ends = blocked.pre_post().expect("ends");
+        let inputs = ends.preprocess(&[item(assets, picture)]).expect("prepares");
         return (blocked, inputs);
     }
     let mut inputs = blocked.layered().sample(1);
@@ -117,7 +117,7 @@ fn chain(blocked: &Blocked, ends: &[usize], half: bool, inputs: &[Tensor]) -> Ve
     let mut tensors = inputs.to_vec();
     let mut from = 0;
     for end in ends {
-        let part = blocked.part(from..*end).expect("part");
+        let part = blocked.partition(from..*end).expect("part");
         let mut part = OnnxParts::default()
             .load(&part, DeviceKind::Cpu, half)
             .expect("loads");
@@ -288,10 +288,10 @@ fn other_models_in_five_blocks_give_what_they_give_whole() {
 
 /// What the head makes of a batch that went through the model in parts.
 fn decoded(blocked: &Blocked, ends: &[usize], half: bool, items: &[Item]) -> Vec<Inference> {
-    let mut head = blocked.ends().expect("ends");
-    let inputs = head.prepare(items).expect("prepares");
+    let mut head = blocked.pre_post().expect("ends");
+    let inputs = head.preprocess(items).expect("prepares");
     let outputs = chain(blocked, ends, half, &inputs);
-    head.decode(items, &outputs).expect("decodes")
+    head.postprocess(items, &outputs).expect("decodes")
 }
 
 #[test]
@@ -336,14 +336,14 @@ fn parts_refuse_what_is_not_theirs() {
     let load = |part: &[u8]| OnnxParts::default().load(part, DeviceKind::Cpu, true);
     let refused = |part: &[u8]| load(part).map(|_| ()).expect_err("refused").to_string();
     assert!(refused(b"half a message").contains("no ONNX file"));
-    let second = blocked.part(1..10).expect("part");
+    let second = blocked.partition(1..10).expect("part");
     assert!(refused(&second[..second.len() / 2]).contains("no ONNX file"));
     for none in [3..3, 9..11, 12..13] {
-        assert!(blocked.part(none).is_err());
+        assert!(blocked.partition(none).is_err());
     }
     let items = [item(&assets, "face_obama1.jpg")];
-    let mut ends = blocked.ends().expect("ends");
-    let inputs = ends.prepare(&items).expect("prepares");
+    let mut ends = blocked.pre_post().expect("ends");
+    let inputs = ends.preprocess(&items).expect("prepares");
     let sent = chain(&blocked, &[1], true, &inputs);
     let mut part = load(&second).expect("loads");
     let lost = part.run(Vec::new()).map(|_| ()).expect_err("refused").to_string();
@@ -359,7 +359,7 @@ fn parts_refuse_what_is_not_theirs() {
     let other = part.run(other).map(|_| ()).expect_err("refused").to_string();
     assert!(other.contains("wants F32"), "{other}");
     let outputs = part.run(sent).expect("a part works after an error");
-    assert_eq!(ends.decode(&items, &outputs).expect("decodes").len(), 1);
-    assert!(ends.decode(&items, &[]).is_err());
-    assert!(ends.decode(&items, &inputs).is_err());
+    assert_eq!(ends.postprocess(&items, &outputs).expect("decodes").len(), 1);
+    assert!(ends.postprocess(&items, &[]).is_err());
+    assert!(ends.postprocess(&items, &inputs).is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use weir_flow::{Bearing, Catalog, KeyKind, KeySpec, Taking};
+use weir_flow::{Catalog, HeadOutput, KeyKind, KeySpec, OperatorInput};
 
 use crate::output;
 use crate::zoo::Zoo;
@@ -33,7 +33,7 @@ fn page(catalog: &Catalog) -> String {
             "\n### `{}`\n\n{}. Takes {}; runs models with the heads {heads}.\n",
             operator.name,
             operator.about,
-            taking(operator.takes)
+            operator_input(operator.input)
         );
         keys(&mut page, operator.keys);
     }
@@ -45,7 +45,7 @@ fn page(catalog: &Catalog) -> String {
             "\n### `{}`\n\n{}. Gives {}.\n",
             head.name,
             head.about,
-            bearing(head.gives)
+            head_output(head.output)
         );
         keys(&mut page, head.keys);
     }
@@ -68,30 +68,30 @@ fn keys(page: &mut String, keys: &[KeySpec]) {
     }
 }
 
-fn taking(takes: Taking) -> &'static str {
-    match takes {
-        Taking::FrameOrBoxes => "whole frames, or crops of the objects in `regions`",
-        Taking::Boxes => "crops of the objects in `regions`",
-        Taking::Faces => "faces with their five points",
-        Taking::Flats => "flat things by their four corners, or crops of the objects in `regions`",
+fn operator_input(input: OperatorInput) -> &'static str {
+    match input {
+        OperatorInput::FrameOrBoxes => "whole frames, or crops of the objects in `regions`",
+        OperatorInput::Boxes => "crops of the objects in `regions`",
+        OperatorInput::Faces => "faces with their five points",
+        OperatorInput::Quads => "flat things by their four corners, or crops of the objects in `regions`",
     }
 }
 
-fn bearing(gives: Bearing) -> &'static str {
-    match gives {
-        Bearing::Boxes => "objects",
-        Bearing::Faces => "objects with the five points of a face",
-        Bearing::Flats => "objects with four corners",
-        Bearing::Attribute => "an attribute of the object",
+fn head_output(output: HeadOutput) -> &'static str {
+    match output {
+        HeadOutput::Boxes => "objects",
+        HeadOutput::Faces => "objects with the five points of a face",
+        HeadOutput::Quads => "objects with four corners",
+        HeadOutput::Attribute => "an attribute of the object",
     }
 }
 
 fn holds(kind: KeyKind) -> String {
     match kind {
         KeyKind::Number { min, max } => format!("a number, {min} to {max}"),
-        KeyKind::Whole { min, max } => format!("a whole number, {min} to {max}"),
+        KeyKind::Integer { min, max } => format!("a whole number, {min} to {max}"),
         KeyKind::Text => "text".to_owned(),
-        KeyKind::Word(words) => words
+        KeyKind::OneOf(words) => words
             .iter()
             .map(|word| format!("`{word}`"))
             .collect::<Vec<_>>()

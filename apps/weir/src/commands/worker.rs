@@ -57,7 +57,7 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         ));
     }
     output::say(&format!("listening on {}", worker.address()))?;
-    while !stop.raised() {
+    while !stop.is_raised() {
         std::thread::sleep(LOOK_UP);
     }
     let tally = worker.tally();

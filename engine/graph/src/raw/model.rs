@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weir_flow::{HeadSpec, Settings, Value, ZooHint};
+use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
 use super::section::{adopted, expect, known};
@@ -134,7 +134,7 @@ fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spot<PathBuf>>
     Some(Spot::new(path, spot.at))
 }
 
-fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ZooHint> {
+fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ModelDefaults> {
     let catalog = context.catalog;
     let (hints, name) = if let Some(name) = model.strip_prefix("zoo:") {
         (&catalog.zoo, name)

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use weir_flow::{
-    Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
+    Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
+    SinkSpec, Value,
 };
 use weir_graph::{Graph, Problems, parse, planning};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, Served, solve};
@@ -65,12 +66,12 @@ const THRESHOLD: KeySpec = KeySpec {
 };
 const ALIGN: KeySpec = KeySpec {
     name: "align",
-    kind: KeyKind::Word(&["face", "none"]),
+    kind: KeyKind::OneOf(&["face", "none"]),
     about: "whether items are turned upright",
 };
 const LIMIT: KeySpec = KeySpec {
     name: "limit",
-    kind: KeyKind::Whole { min: 1, max: 100 },
+    kind: KeyKind::Integer { min: 1, max: 100 },
     about: "most items",
 };
 const DETECTOR_KEYS: &[KeySpec] = &[
@@ -87,12 +88,12 @@ const DETECTOR_KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "size",
-        kind: KeyKind::Whole { min: 32, max: 4096 },
+        kind: KeyKind::Integer { min: 32, max: 4096 },
         about: "pixels",
     },
     KeySpec {
         name: "fit",
-        kind: KeyKind::Word(&["letterbox", "stretch"]),
+        kind: KeyKind::OneOf(&["letterbox", "stretch"]),
         about: "how",
     },
     KeySpec {
@@ -102,22 +103,22 @@ const DETECTOR_KEYS: &[KeySpec] = &[
     },
 ];
 
-fn head(name: &'static str, gives: Bearing, classes: &'static [&'static str]) -> HeadSpec {
-    let keys = match (name, gives) {
-        (_, Bearing::Boxes) => DETECTOR_KEYS,
+fn head(name: &'static str, output: HeadOutput, classes: &'static [&'static str]) -> HeadSpec {
+    let keys = match (name, output) {
+        (_, HeadOutput::Boxes) => DETECTOR_KEYS,
         ("embed", _) => &[ALIGN],
         _ => &[THRESHOLD],
     };
     HeadSpec {
         name,
         about: "",
-        gives,
+        output,
         classes,
         keys,
     }
 }
 
-fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -> OperatorSpec {
+fn operator(name: &'static str, input: OperatorInput, heads: &'static [&'static str]) -> OperatorSpec {
     let keys: &[KeySpec] = match name {
         "match" => &[KeySpec {
             name: "gallery",
@@ -137,14 +138,14 @@ fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -
     OperatorSpec {
         name,
         about: "",
-        takes,
+        input,
         heads,
         keys,
     }
 }
 
 pub(crate) fn catalog() -> Catalog {
-    let street = ZooHint {
+    let street = ModelDefaults {
         head: "yolox".to_owned(),
         settings: Settings(BTreeMap::from([
             (
@@ -154,7 +155,7 @@ pub(crate) fn catalog() -> Catalog {
             ("threshold".to_owned(), Value::Number(0.4)),
         ])),
     };
-    let yolox = ZooHint {
+    let yolox = ModelDefaults {
         head: "yolox".to_owned(),
         settings: Settings::default(),
     };
@@ -165,18 +166,22 @@ pub(crate) fn catalog() -> Catalog {
     }];
     Catalog {
         operators: vec![
-            operator("detect", Taking::FrameOrBoxes, &["yolox", "yunet", "corners"]),
-            operator("classify", Taking::Boxes, &["classify"]),
-            operator("match", Taking::Faces, &["embed"]),
-            operator("read-text", Taking::Flats, &["ctc"]),
+            operator(
+                "detect",
+                OperatorInput::FrameOrBoxes,
+                &["yolox", "yunet", "corners"],
+            ),
+            operator("classify", OperatorInput::Boxes, &["classify"]),
+            operator("match", OperatorInput::Faces, &["embed"]),
+            operator("read-text", OperatorInput::Quads, &["ctc"]),
         ],
         heads: vec![
-            head("yolox", Bearing::Boxes, &["person", "car", "bicycle"]),
-            head("yunet", Bearing::Faces, &["face"]),
-            head("corners", Bearing::Flats, &["plate"]),
-            head("classify", Bearing::Attribute, &[]),
-            head("embed", Bearing::Attribute, &[]),
-            head("ctc", Bearing::Attribute, &[]),
+            head("yolox", HeadOutput::Boxes, &["person", "car", "bicycle"]),
+            head("yunet", HeadOutput::Faces, &["face"]),
+            head("corners", HeadOutput::Quads, &["plate"]),
+            head("classify", HeadOutput::Attribute, &[]),
+            head("embed", HeadOutput::Attribute, &[]),
+            head("ctc", HeadOutput::Attribute, &[]),
         ],
         sinks: vec![
             SinkSpec {

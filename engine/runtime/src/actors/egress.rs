@@ -236,7 +236,7 @@ impl Egress {
         self.look_whether_idle();
     }
 
-    fn deliver(&mut self, Parcel { request, evidence }: Parcel) {
+    fn deliver(&mut self, Parcel { request, results }: Parcel) {
         let latency = self.clock.now().since(request.sent_at);
         let mut made: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
         let of_stream = |sink: &&mut SinkLine| sink.shown.streams.contains(&request.stream.0);
@@ -252,7 +252,7 @@ impl Egress {
                     time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
                     late: latency > self.slo,
-                    objects: label(&evidence, &sink.shown.modules),
+                    objects: label(&results, &sink.shown.modules),
                 });
                 made.push((sink.shown.modules.clone(), Arc::clone(&delivery)));
                 delivery
@@ -298,7 +298,7 @@ impl Egress {
             module: module.and_then(|module| self.module_names.get(module.index()).cloned()),
             reason,
         };
-        self.notice(stream, notice, pass);
+        self.publish_notice(stream, notice, pass);
     }
 
     /// Says that a stream is in another state, once.
@@ -312,10 +312,10 @@ impl Egress {
             state,
             time_ms: self.clock.utc_ms(self.clock.now()),
         };
-        self.notice(stream, notice, None);
+        self.publish_notice(stream, notice, None);
     }
 
-    fn notice(&mut self, stream: StreamId, notice: Notice, pass: Option<&Arc<Pass>>) {
+    fn publish_notice(&mut self, stream: StreamId, notice: Notice, pass: Option<&Arc<Pass>>) {
         let notice = Arc::new(notice);
         let wanting =
             |sink: &&mut SinkLine| sink.line.wants_notices() && sink.shown.streams.contains(&stream.0);
@@ -380,7 +380,7 @@ impl Handler<Completed> for Egress {
             .unwrap_or(1);
         let request = parcel.request.id;
         let whole = self.join.on_branch(request, of, parcel, |whole, part| {
-            whole.evidence.merge(&part.evidence)
+            whole.results.merge(&part.results)
         });
         if let Some(parcel) = whole {
             self.came_out(parcel);

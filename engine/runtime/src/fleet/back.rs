@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use weir_flow::{Ends, Inference, Item, Tensor};
+use weir_flow::{Inference, Item, PrePost, Tensor};
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ pub(crate) struct Back {
 impl Back {
     pub(crate) fn start(
         name: &str,
-        mut ends: Box<dyn Ends>,
+        mut ends: Box<dyn PrePost>,
         clock: Clock,
         answer: Answer,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
@@ -75,8 +75,10 @@ impl Back {
     }
 }
 
-fn decode(ends: &mut dyn Ends, through: &Through) -> Result<Vec<Inference>, String> {
-    let decoded = catch_unwind(AssertUnwindSafe(|| ends.decode(&through.items, &through.outputs)));
+fn decode(ends: &mut dyn PrePost, through: &Through) -> Result<Vec<Inference>, String> {
+    let decoded = catch_unwind(AssertUnwindSafe(|| {
+        ends.postprocess(&through.items, &through.outputs)
+    }));
     match decoded {
         Ok(Ok(inferences)) if inferences.len() == through.items.len() => Ok(inferences),
         Ok(Ok(inferences)) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use weir_flow::{Ends, Item};
+use weir_flow::{Item, PrePost};
 use weir_partition::wire::{BatchKey, Failure};
 use weir_partition::{Client, Event, Stage};
 
@@ -30,7 +30,7 @@ pub(crate) struct Front {
 impl Front {
     pub(crate) fn start(
         name: &str,
-        mut ends: Box<dyn Ends>,
+        mut ends: Box<dyn PrePost>,
         client: Arc<Client>,
         post: Post,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
@@ -59,13 +59,13 @@ impl Front {
 }
 
 fn send(
-    ends: &mut dyn Ends,
+    ends: &mut dyn PrePost,
     client: &Client,
     key: BatchKey,
     items: &[Item],
     way: &[Stage],
 ) -> Result<(), Failure> {
-    let prepared = catch_unwind(AssertUnwindSafe(|| ends.prepare(items)));
+    let prepared = catch_unwind(AssertUnwindSafe(|| ends.preprocess(items)));
     let tensors = match prepared {
         Ok(Ok(tensors)) => tensors,
         Ok(Err(error)) => return Err(Failure::Part(error.to_string())),

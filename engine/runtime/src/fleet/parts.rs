@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_flow::{Divided, SessionError};
+use weir_flow::{PartitionedModel, SessionError};
 use weir_partition::wire::{Load, PartId};
 use weir_partition::{Stage, WorkerId};
 use weir_types::ModuleId;
@@ -24,7 +24,7 @@ impl Parts {
     /// Cuts what `seats` needs out of the models, numbered from `first` on, as plan `number`.
     pub(crate) fn cut(
         seats: &Seats,
-        models: &BTreeMap<ModuleId, Arc<dyn Divided>>,
+        models: &BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
         emulated: &[bool],
         (number, first): (u64, u32),
     ) -> Result<Self, SessionError> {
@@ -43,7 +43,7 @@ impl Parts {
                     continue;
                 };
                 let blocks = stage.blocks.0 as usize..stage.blocks.1 as usize;
-                let model = Arc::new(divided.part(blocks)?);
+                let model = Arc::new(divided.partition(blocks)?);
                 let mut by_worker: BTreeMap<WorkerId, Vec<u32>> = BTreeMap::new();
                 for share in &stage.shares {
                     let (worker, seat) = seats.seats[share.index()];

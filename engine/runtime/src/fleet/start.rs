@@ -6,7 +6,7 @@ use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_flow::{DeviceKind, Divided, PartLoader, StopFlag};
+use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, StopFlag};
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::wire::{Address, PartId};
 use weir_partition::{
@@ -39,7 +39,7 @@ pub(crate) struct Planned {
     pub(crate) plan: Plan,
     /// The planned model of each module that has one.
     pub(crate) modules: Vec<(ModuleId, String)>,
-    pub(crate) models: BTreeMap<ModuleId, Arc<dyn Divided>>,
+    pub(crate) models: BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
     pub(crate) seats: Seats,
     pub(crate) parts: Parts,
 }
@@ -50,7 +50,7 @@ impl Planned {
         graph: &Graph,
         plan: Plan,
         modules: Vec<(ModuleId, String)>,
-        models: BTreeMap<ModuleId, Arc<dyn Divided>>,
+        models: BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
         (number, first): (u64, u32),
     ) -> Result<Self, String> {
         let seats = Seats::of(graph, &plan, &modules)?;
@@ -123,7 +123,7 @@ impl Fleet {
     pub(crate) fn start(
         graph: &Graph,
         planned: &Planned,
-        loader: Option<&Arc<dyn PartLoader>>,
+        loader: Option<&Arc<dyn PartitionLoader>>,
         clock: Clock,
         post: &Post,
         stop: &StopFlag,
@@ -183,7 +183,7 @@ fn resolve(node: &WorkerNode, address: &str) -> Result<std::net::SocketAddr, Run
 fn local(
     node: &WorkerNode,
     shares: u32,
-    loader: Option<&Arc<dyn PartLoader>>,
+    loader: Option<&Arc<dyn PartitionLoader>>,
     locals: &Locals,
     now: &Now,
 ) -> Result<Worker, RunError> {
@@ -274,7 +274,7 @@ fn wait(
                 });
             }
         }
-        if clock.now().since(began) >= PATIENCE || stop.raised() {
+        if clock.now().since(began) >= PATIENCE || stop.is_raised() {
             let seconds = duration(PATIENCE).as_secs();
             return Err(RunError::Workers(format!(
                 "the workers were not ready within {seconds} s"

@@ -21,7 +21,7 @@ impl SourceLine {
         loop {
             let before = at.frames;
             let ended = self.open_and_play(at);
-            if self.stop.raised() {
+            if self.stop.is_raised() {
                 return Ok(());
             }
             if self.is_camera(at) {

@@ -114,7 +114,7 @@ impl SourceLine {
             not_sampled: 0,
             rebased: 0,
             stale: 0,
-            endless: self.factory.endless(),
+            endless: self.factory.is_endless(),
             last_frame: self.clock.now(),
             running: false,
             silence: None,
@@ -124,8 +124,8 @@ impl SourceLine {
         // The end of a stream must be told whatever happens, or the run would wait for it.
         let error = match catch_unwind(AssertUnwindSafe(|| self.connect(&mut at))) {
             // Who is asked to stop while opening says so as an error.
-            Ok(Err(_)) if self.stop.raised() => None,
-            Ok(Ok(())) if at.frames == 0 && !self.stop.raised() => Some(format!(
+            Ok(Err(_)) if self.stop.is_raised() => None,
+            Ok(Ok(())) if at.frames == 0 && !self.stop.is_raised() => Some(format!(
                 "stream {} gave no frame: check what its source names",
                 self.name
             )),
@@ -142,7 +142,7 @@ impl SourceLine {
             tracing::debug!(stream = %self.name, "{error}");
         }
         self.decoding.on_ended(self.stream);
-        let stopped = self.stop.raised();
+        let stopped = self.stop.is_raised();
         if !stopped {
             self.report(&mut at, StreamState::Ended { error: error.clone() }, false);
         }
@@ -172,7 +172,7 @@ impl SourceLine {
     }
 
     fn sleep_until(&self, due: Timestamp) {
-        while !self.stop.raised() {
+        while !self.stop.is_raised() {
             let left = self.clock.until(due);
             if left.is_zero() {
                 return;

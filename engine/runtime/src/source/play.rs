@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_flow::{Evidence, Frame, Source, SourceError, StreamState};
+use weir_flow::{Frame, RequestResults, Source, SourceError, StreamState};
 use weir_policy::{FrameTime, MediaFacts, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
@@ -34,7 +34,7 @@ impl SourceLine {
         on_facts(source, at);
         let watch = at.watch.clone();
         let mut first = true;
-        while !self.stop.raised() {
+        while !self.stop.is_raised() {
             let wait = if first {
                 WaitFor::FirstFrame
             } else {
@@ -60,7 +60,7 @@ impl SourceLine {
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.
-                if self.stop.raised() && self.clock.now() < due {
+                if self.stop.is_raised() && self.clock.now() < due {
                     break;
                 }
             }
@@ -159,12 +159,12 @@ impl SourceLine {
             return true;
         };
         telemetry::frame_bytes(&self.name, self.gate.bytes());
-        frame.reservation = Some(Box::new(loan));
+        frame.memory_guard = Some(Box::new(loan));
         let pass: Arc<Pass> = Arc::new(pass);
         let request = Request::new(id, self.stream, Arc::new(frame), sent_at, self.droppable, pass);
         let parcel = Parcel {
             request: Arc::new(request),
-            evidence: Evidence::default(),
+            results: RequestResults::default(),
         };
         if self.entries.is_empty() {
             // No module takes these frames: they are out at once.

@@ -26,7 +26,7 @@ impl Refusals {
     /// Waits while too many are on their way; `None` when the run stops meanwhile.
     pub(crate) fn take(&self, stop: &StopFlag) -> Option<Refusal> {
         while self.0.load(Ordering::Relaxed) >= MAX_WAITING {
-            if stop.raised() {
+            if stop.is_raised() {
                 return None;
             }
             std::thread::sleep(POLL_INTERVAL);

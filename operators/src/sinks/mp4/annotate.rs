@@ -1,6 +1,6 @@
 //! What is drawn for what was found, and where its label goes.
 
-use weir_flow::{Attribute, KeyPoint, Labelled, Point, Points, Rect};
+use weir_flow::{Attribute, DeliveredObject, KeyPoint, Point, Points, Rect};
 
 use super::canvas::{Area, Canvas};
 use super::font::{Font, drawable};
@@ -44,9 +44,9 @@ struct Style {
 }
 
 /// Draws all objects of at least that score: shapes first, labels over them.
-pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled], score_threshold: f32) {
-    let shown = |labelled: &&Labelled| labelled.object.score >= score_threshold;
-    let objects: Vec<&Labelled> = objects.iter().filter(shown).collect();
+pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_threshold: f32) {
+    let shown = |labelled: &&DeliveredObject| labelled.object.score >= score_threshold;
+    let objects: Vec<&DeliveredObject> = objects.iter().filter(shown).collect();
     let line = (canvas.height().min(canvas.width()) as f32 / 300.0).clamp(1.5, 8.0);
     let style = Style {
         font: Font::for_lines(canvas.height()),
@@ -58,7 +58,7 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled], score_threshold: f
     }
     // What was found inside of something else is small and what one looks for: labels should not hide it. Its own labels
     // go first, since they are the longer ones.
-    let (inner, outer): (Vec<&Labelled>, Vec<&Labelled>) =
+    let (inner, outer): (Vec<&DeliveredObject>, Vec<&DeliveredObject>) =
         objects.into_iter().partition(|object| object.parent.is_some());
     let mut hides = Hides {
         labels: Vec::new(),
@@ -85,7 +85,7 @@ impl Hides {
     }
 }
 
-fn shapes(canvas: &mut Canvas, labelled: &Labelled, style: &Style) {
+fn shapes(canvas: &mut Canvas, labelled: &DeliveredObject, style: &Style) {
     let object = &labelled.object;
     let color = color_of(&object.class);
     match &object.points {
@@ -212,7 +212,7 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
 }
 
 /// The lines of an object's label: what it is, then what is known of it.
-fn lines(labelled: &Labelled) -> Vec<String> {
+fn lines(labelled: &DeliveredObject) -> Vec<String> {
     let object = &labelled.object;
     let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, labelled.id)];
     for (name, attribute) in &labelled.attributes {
@@ -234,7 +234,7 @@ fn lines(labelled: &Labelled) -> Vec<String> {
 }
 
 /// Draws the label where it hides least: above the box, below it, inside of it, or beside it.
-fn label(canvas: &mut Canvas, labelled: &Labelled, style: &Style, hides: &mut Hides) {
+fn label(canvas: &mut Canvas, labelled: &DeliveredObject, style: &Style, hides: &mut Hides) {
     let color = color_of(&labelled.object.class);
     let lines = lines(labelled);
     let (font, pad) = (style.font, (style.font.height() / 6) as i64);

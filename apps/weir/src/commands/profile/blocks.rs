@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use comfy_table::CellAlignment;
-use weir_flow::{DeviceKind, Divided, PartLoader, SessionError, Tensor};
+use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, SessionError, Tensor};
 use weir_operators::{Blocked, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts};
 use weir_planner::{BlockTimes, Blocks};
 use weir_runtime::Clock;
@@ -154,7 +154,7 @@ fn measure(blocked: &Blocked, asked: &BlockedProfile, batches: &[u32]) -> Result
             let loader = OnnxParts {
                 threads: asked.threads as usize,
             };
-            let mut part = loader.load(&blocked.part(blocks)?, asked.device, !asked.full_precision)?;
+            let mut part = loader.load(&blocked.partition(blocks)?, asked.device, !asked.full_precision)?;
             let mut spans = Vec::with_capacity(inputs.len());
             for inputs in inputs {
                 let outputs = part.run(inputs.clone())?;

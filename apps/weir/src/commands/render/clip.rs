@@ -137,7 +137,7 @@ impl Making<'_> {
             threads(self.args.threads),
             make,
             |index, (picture, mut seen)| {
-                if self.stop.raised() {
+                if self.stop.is_raised() {
                     return Err(interrupted());
                 }
                 let moment = moments[index as usize];

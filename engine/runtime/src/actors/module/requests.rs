@@ -23,12 +23,12 @@ impl ModuleActor {
         }
         let request = parcel.request.id;
         let whole = self.join.on_branch(request, of, parcel, |whole, part| {
-            whole.evidence.merge(&part.evidence)
+            whole.results.merge(&part.results)
         });
         let Some(parcel) = whole else { return };
         let operator = &self.setup.operator;
         let items = catch_unwind(AssertUnwindSafe(|| {
-            operator.items(&parcel.request.frame, &parcel.evidence)
+            operator.items(&parcel.request.frame, &parcel.results)
         }));
         let items = match (items, &self.wire) {
             (Ok(items), _) => items,
@@ -68,11 +68,9 @@ impl ModuleActor {
         }
         let module = self.setup.id;
         let operator = &self.setup.operator;
-        let found = catch_unwind(AssertUnwindSafe(|| {
-            operator.finding(module.0, &items, inferences)
-        }));
+        let found = catch_unwind(AssertUnwindSafe(|| operator.output(module.0, &items, inferences)));
         match found {
-            Ok(finding) => parcel.evidence.add(module.0, finding),
+            Ok(finding) => parcel.results.add(module.0, finding),
             Err(panic) => return self.operator_failed(parcel.request, panic.as_ref(), wire),
         }
         let parts = &self.setup.parts[parcel.request.stream.index()];

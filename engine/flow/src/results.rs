@@ -114,7 +114,7 @@ pub enum Attribute {
 
 /// An attribute for an object of this or an earlier module.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Note {
+pub struct ObjectAttribute {
     /// Whose.
     pub object: ObjectRef,
     /// Under which name it appears in events.
@@ -125,46 +125,44 @@ pub struct Note {
 
 /// All that one module found in one request.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Finding {
+pub struct ModuleOutput {
     /// New objects.
     pub objects: Vec<Object>,
     /// Attributes of objects.
-    pub notes: Vec<Note>,
+    pub attributes: Vec<ObjectAttribute>,
 }
 
 /// All that is known of a request so far, by module. Branches that ran in parallel merge by union.
 #[derive(Debug, Clone, Default)]
-pub struct Evidence {
-    findings: BTreeMap<u32, Arc<Finding>>,
+pub struct RequestResults {
+    outputs: BTreeMap<u32, Arc<ModuleOutput>>,
 }
 
-impl Evidence {
+impl RequestResults {
     /// Adds what `module` found.
-    pub fn add(&mut self, module: u32, finding: Finding) {
-        self.findings.insert(module, Arc::new(finding));
+    pub fn add(&mut self, module: u32, output: ModuleOutput) {
+        self.outputs.insert(module, Arc::new(output));
     }
 
     /// Takes in all that another branch knows.
     pub fn merge(&mut self, other: &Self) {
-        for (module, finding) in &other.findings {
-            self.findings
-                .entry(*module)
-                .or_insert_with(|| Arc::clone(finding));
+        for (module, output) in &other.outputs {
+            self.outputs.entry(*module).or_insert_with(|| Arc::clone(output));
         }
     }
 
     /// What each module found, in the order of modules.
-    pub fn findings(&self) -> impl Iterator<Item = (u32, &Finding)> {
-        self.findings
+    pub fn outputs(&self) -> impl Iterator<Item = (u32, &ModuleOutput)> {
+        self.outputs
             .iter()
-            .map(|(module, finding)| (*module, finding.as_ref()))
+            .map(|(module, output)| (*module, output.as_ref()))
     }
 
     /// All objects in the order of modules, with their names.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectRef, &Object)> {
-        self.findings().flat_map(|(module, finding)| {
+        self.outputs().flat_map(|(module, output)| {
             (0_u32..)
-                .zip(&finding.objects)
+                .zip(&output.objects)
                 .map(move |(index, object)| (ObjectRef { module, index }, object))
         })
     }
@@ -172,6 +170,6 @@ impl Evidence {
     /// The object of that name.
     #[must_use]
     pub fn object(&self, of: ObjectRef) -> Option<&Object> {
-        self.findings.get(&of.module)?.objects.get(of.index as usize)
+        self.outputs.get(&of.module)?.objects.get(of.index as usize)
     }
 }
