@@ -6,13 +6,16 @@ use weir_flow::{HeadSpec, OperatorSpec};
 /// All heads.
 #[must_use]
 pub fn heads() -> Vec<HeadSpec> {
-    crate::heads::KINDS.iter().map(crate::heads::Kind::spec).collect()
+    crate::heads::KINDS
+        .iter()
+        .map(crate::heads::HeadKind::spec)
+        .collect()
 }
 
 /// All operators.
 #[must_use]
 pub fn operators() -> Vec<OperatorSpec> {
-    crate::operate::specs()
+    crate::operator::specs()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_flow::{Model, Operator, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
-use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
+use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest};
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Progress, Spread};
 
@@ -119,7 +119,7 @@ fn spread(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Op
     Ok(Some(Spread {
         plan: plan.clone(),
         divided,
-        loader: Some(Arc::new(OnnxParts::default())),
+        loader: Some(Arc::new(OnnxPartitionLoader::default())),
         next: path.map(plans::watch),
     }))
 }
@@ -128,7 +128,7 @@ fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn Par
     let served = plan.problem.models.iter().find(|served| served.name == name);
     let layers = served.map(|served| served.blocks.layers.iter().map(|layer| *layer as usize).collect());
     let layers: Vec<usize> = layers.unwrap_or_default();
-    let divided = model.layered().and_then(|layered| layered.divide(&layers));
+    let divided = model.layer_chain().and_then(|chain| chain.partition(&layers));
     let divided = divided.map_err(|error| UserError::new(error.to_string()))?;
     Ok(Arc::new(divided))
 }

@@ -9,26 +9,26 @@
 use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
 use super::detection::sigmoid;
-use super::input::{BYTES, Input, Placed, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, unfit};
+use super::input::{BYTES, Input, InputDefaults, ItemTransform};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 use crate::pixels::Channels;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "keypoints",
     about: "key points of one person: RGB (x - 127.5) / 127.5, letterbox, sides 16 k + 1; heatmaps [rows, columns, n] \
             and short_offsets [rows, columns, 2 n]; with displacement_fwd and displacement_bwd points of one person",
     output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[INPUT],
-    wish: Wish {
+    keys: &[INPUT_KEYS],
+    input_defaults: InputDefaults {
         channels: Channels::Rgb,
         mean: [127.5; 3],
         std: [127.5; 3],
         fill: 127.5,
         size: (321, 321),
         multiple: 16,
-        beyond: 1,
+        multiple_offset: 1,
         ..BYTES
     },
     build,
@@ -55,30 +55,31 @@ struct Bodypix {
     stride: (f32, f32),
 }
 
-fn build(_: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(_: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "heatmaps [rows, columns, n] and short_offsets [rows, columns, 2 n]";
     let place = |name: &str| {
-        given
+        specs
             .iter()
             .position(|output| output.name.contains(name) && output.readable && output.shape.len() == 3)
     };
     // Some exports also have heatmaps of body parts.
-    let heatmaps = given
+    let heatmaps = specs
         .iter()
         .position(|output| output.name == "heatmaps")
         .or_else(|| place("heatmap"));
     let (Some(heatmaps), Some(offsets)) = (heatmaps, place("short_offset")) else {
-        return Err(unfit(given, wants));
+        return Err(unfit(specs, wants));
     };
-    let [rows, columns, points] = given[heatmaps].shape[..] else {
-        return Err(unfit(given, wants));
+    let [rows, columns, points] = specs[heatmaps].shape[..] else {
+        return Err(unfit(specs, wants));
     };
-    if given[offsets].shape != [rows, columns, 2 * points] || points == 0 || rows < 2 || columns < 2 {
-        return Err(unfit(given, wants));
+    if specs[offsets].shape != [rows, columns, 2 * points] || points == 0 || rows < 2 || columns < 2 {
+        return Err(unfit(specs, wants));
     }
     let displacement = |name: &str| {
-        let fits = |output: &Given| output.name == name && output.shape == [rows, columns, 2 * EDGES.len()];
-        given.iter().position(fits).filter(|place| given[*place].readable)
+        let fits =
+            |output: &OutputSpec| output.name == name && output.shape == [rows, columns, 2 * EDGES.len()];
+        specs.iter().position(fits).filter(|place| specs[*place].readable)
     };
     let displacements = displacement("displacement_fwd").zip(displacement("displacement_bwd"));
     let step = |side: u32, cells: usize| (side - 1) as f32 / (cells - 1) as f32;
@@ -143,8 +144,8 @@ impl Maps<'_> {
                 }
             }
         }
-        let placed = best.iter().enumerate();
-        placed
+        let transform = best.iter().enumerate();
+        transform
             .map(|(point, (_, cell))| (self.refined(point, *cell), *cell))
             .collect()
     }
@@ -211,7 +212,7 @@ impl Maps<'_> {
 }
 
 impl Head for Bodypix {
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let maps = Maps {
             layout: self,
             heatmaps: outputs[self.heatmaps].data,
@@ -222,7 +223,7 @@ impl Head for Bodypix {
             None => maps.best(),
         };
         let points = found.iter().enumerate().map(|(point, (at, cell))| KeyPoint {
-            at: placed.point(*at),
+            at: transform.point(*at),
             score: maps.score(point, *cell),
         });
         Some(Attribute::Points(points.collect())).into()
@@ -236,20 +237,22 @@ mod tests {
     #[test]
     fn a_point_is_its_best_cell_and_the_offset_there() {
         let port = [Some(1), Some(33), Some(49), Some(3)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let output = |name: &str, size| Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let output = |name: &str, size| OutputSpec {
             name: name.to_owned(),
             shape: vec![3, 4, size],
             readable: true,
         };
-        let given = [output("heatmaps", 2), output("short_offsets", 4)];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let specs = [output("heatmaps", 2), output("short_offsets", 4)];
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let (mut heatmaps, mut offsets) = (vec![-5.0; 24], vec![0.0; 48]);
         heatmaps[6 * 2 + 1] = 5.0; // point 1 at column 2, row 1
         offsets[6 * 4 + 1] = -2.0;
         offsets[6 * 4 + 3] = 3.0;
         let outputs = [Output { data: &heatmaps }, Output { data: &offsets }];
-        let Some(Attribute::Points(points)) = head.decode(&outputs, &Placed::itself(49, 33)).attribute else {
+        let Some(Attribute::Points(points)) =
+            head.decode(&outputs, &ItemTransform::identity(49, 33)).attribute
+        else {
             panic!("no points")
         };
         assert_eq!(points[1].at, Point::new(35.0, 14.0));
@@ -260,20 +263,20 @@ mod tests {
     #[test]
     fn points_of_two_persons_do_not_mix() {
         let port = [Some(1), Some(33), Some(129), Some(3)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let (rows, columns) = (3, 9);
-        let output = |name: &str, size| Given {
+        let output = |name: &str, size| OutputSpec {
             name: name.to_owned(),
             shape: vec![rows, columns, size],
             readable: true,
         };
-        let given = [
+        let specs = [
             output("heatmaps", 17),
             output("short_offsets", 34),
             output("displacement_fwd", 32),
             output("displacement_bwd", 32),
         ];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let mut heatmaps = vec![-5.0; rows * columns * 17];
         let mut set = |point: usize, column: usize, row: usize, logit| {
             heatmaps[(row * columns + column) * 17 + point] = logit;
@@ -293,7 +296,8 @@ mod tests {
         let outputs = [&heatmaps, &offsets, &forwards, &backwards].map(|data| Output {
             data: data.as_slice(),
         });
-        let Some(Attribute::Points(points)) = head.decode(&outputs, &Placed::itself(129, 33)).attribute
+        let Some(Attribute::Points(points)) =
+            head.decode(&outputs, &ItemTransform::identity(129, 33)).attribute
         else {
             panic!("no points")
         };

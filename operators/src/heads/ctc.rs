@@ -15,24 +15,24 @@ use std::path::Path;
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::classify::Activation;
-use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
+use super::input::{Align, BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::MAX_LIST_BYTES;
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, single, unfit};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "ctc",
     about: "text: BGR (x - 127.5) / 128, plates by corners or lines of free width; [steps, characters + 1] or \
             transposed",
     output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[KEYS, INPUT],
-    wish: Wish {
+    keys: &[KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         mean: [127.5; 3],
         std: [128.0; 3],
         fill: 127.5,
         fit: Fit::Line,
-        align: Align::Flat,
+        align: Align::Quad,
         size: (320, 32),
         ..BYTES
     },
@@ -95,14 +95,14 @@ struct Ctc {
     min_characters: usize,
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "one of [steps, characters + 1] or [characters + 1, steps]";
-    let shape = single(given, wants, 2)?;
+    let shape = single(specs, wants, 2)?;
     let (alphabet, name) = alphabet(settings, &shape)?;
     let symbols = alphabet.len() + 1;
     if !shape.contains(&symbols) {
         let wants = format!("{wants}; the alphabet has {} characters", alphabet.len());
-        return Err(unfit(given, &wants));
+        return Err(unfit(specs, &wants));
     }
     let last = settings
         .text("blank")
@@ -139,7 +139,7 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
 }
 
 impl Head for Ctc {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
@@ -184,13 +184,13 @@ mod tests {
 
     fn read_as(settings: &Settings, shape: &[usize], symbols: &[usize]) -> Option<Attribute> {
         let port = [None, Some(3), Some(24), Some(94)];
-        let input = Input::read(&KIND.wish, settings, &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, settings, &port).expect("read");
+        let specs = [OutputSpec {
             name: "logits".to_owned(),
             shape: shape.to_vec(),
             readable: true,
         }];
-        let head = KIND.build(settings, &input, &given).expect("fits");
+        let head = KIND.build(settings, &input, &specs).expect("fits");
         let mut data = vec![0.0; shape.iter().product()];
         for (step, symbol) in symbols.iter().enumerate() {
             data[if shape[1] == symbols.len() {
@@ -199,7 +199,7 @@ mod tests {
                 step * shape[1] + symbol
             }] = 20.0;
         }
-        head.decode(&[Output { data: &data }], &Placed::itself(94, 24))
+        head.decode(&[Output { data: &data }], &ItemTransform::identity(94, 24))
             .attribute
     }
 
@@ -225,14 +225,14 @@ mod tests {
         let count = read_as(&named("digits"), &[5, 11], &[0, 5, 5, 0, 3]);
         assert_eq!(text(count), "42");
         let port = [None, Some(3), Some(32), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let specs = [OutputSpec {
             name: "output".to_owned(),
             shape: vec![16, 11],
             readable: true,
         }];
         let refused = KIND
-            .build(&Settings::default(), &input, &given)
+            .build(&Settings::default(), &input, &specs)
             .err()
             .unwrap_or_default();
         assert!(refused.contains("give alphabet"), "{refused}");
@@ -249,7 +249,7 @@ mod tests {
         let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
         for settings in [settings, Settings::default()] {
             let port = [None, Some(1), Some(32), Some(64)];
-            let input = Input::read(&KIND.wish, &settings, &port).expect("read");
+            let input = Input::read(&KIND.input_defaults, &settings, &port).expect("read");
             assert_eq!((input.spec.channels, input.fit), (Channels::Luma, Fit::Stretch));
             assert_eq!((input.item_shape(), input.widest), (vec![1, 32, 64], None));
         }

@@ -3,13 +3,13 @@
 use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
 
 use super::groups::Groups;
-use super::input::Placed;
+use super::input::ItemTransform;
 use super::labels::Labels;
 
 /// Most candidates that suppression looks at, the best ones: its work grows with their square.
-const CANDIDATES_MAX: usize = 2000;
+const MAX_CANDIDATES: usize = 2000;
 /// Most objects that one item may give.
-const OBJECTS_MAX: usize = 300;
+const MAX_OBJECTS: usize = 300;
 
 /// Something that may be an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ impl Candidate {
 }
 
 /// The box of that size about a centre.
-pub(crate) fn about(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Rect {
+pub(crate) fn centred_rect(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Rect {
     Rect::new(
         centre_x - width / 2.0,
         centre_y - height / 2.0,
@@ -45,14 +45,14 @@ pub(crate) fn about(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Re
 
 /// What is kept of the candidates.
 #[derive(Debug, Clone)]
-pub(crate) struct Keep {
+pub(crate) struct DetectionFilter {
     pub(crate) threshold: f32,
     pub(crate) overlap: f32,
     pub(crate) labels: Labels,
     groups: Groups,
 }
 
-impl Keep {
+impl DetectionFilter {
     /// From the keys `score_threshold`, `nms_iou`, `nms_groups` and `nms_group_iou`.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Keep {
     ) -> Vec<Candidate> {
         let candidate = |row: &[f32]| {
             let (class, probability) = best(&row[first_class..]);
-            let (score, rect) = (row[4] * probability, about(row[0], row[1], row[2], row[3]));
+            let (score, rect) = (row[4] * probability, centred_rect(row[0], row[1], row[2], row[3]));
             (score >= self.threshold).then(|| Candidate {
                 class,
                 score,
@@ -98,18 +98,20 @@ impl Keep {
     }
 
     /// The best of the candidates, as objects of the picture.
-    pub(crate) fn objects(&self, candidates: Vec<Candidate>, placed: &Placed) -> Inference {
+    pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
         let objects = suppress(candidates, self.overlap, &self.groups)
             .into_iter()
             .map(|candidate| Object {
                 class: self.labels.name(candidate.class),
                 score: candidate.score.clamp(0.0, 1.0),
-                rect: placed.rect(&candidate.rect),
+                rect: transform.rect(&candidate.rect),
                 parent: None,
                 points: match candidate.points {
                     Points::None => Points::None,
-                    Points::Face(points) => Points::Face(points.map(|point| placed.point(point))),
-                    Points::Corners(corners) => Points::Corners(corners.map(|corner| placed.point(corner))),
+                    Points::Face(points) => Points::Face(points.map(|point| transform.point(point))),
+                    Points::Corners(corners) => {
+                        Points::Corners(corners.map(|corner| transform.point(corner)))
+                    }
                 },
             });
         // A box that lies in the filled part of the input has nothing of the picture in it.
@@ -127,7 +129,7 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Ve
     candidates
         .retain(|Candidate { score, rect, .. }| (score + rect.x0 + rect.y0 + rect.x1 + rect.y1).is_finite());
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
-    candidates.truncate(CANDIDATES_MAX);
+    candidates.truncate(MAX_CANDIDATES);
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in candidates {
         let covered = |better: &Candidate| {
@@ -139,7 +141,7 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Ve
         };
         if !kept.iter().any(covered) {
             kept.push(candidate);
-            if kept.len() == OBJECTS_MAX {
+            if kept.len() == MAX_OBJECTS {
                 break;
             }
         }
@@ -163,11 +165,8 @@ pub(crate) fn cell(index: usize, columns: usize) -> Point {
 }
 
 /// Columns and rows of the grid of that stride over an input.
-pub(crate) fn grid(placed_width: u32, placed_height: u32, stride: u32) -> (usize, usize) {
-    (
-        placed_width.div_ceil(stride) as usize,
-        placed_height.div_ceil(stride) as usize,
-    )
+pub(crate) fn grid(width: u32, height: u32, stride: u32) -> (usize, usize) {
+    (width.div_ceil(stride) as usize, height.div_ceil(stride) as usize)
 }
 
 /// Probability of a logit.
@@ -233,12 +232,12 @@ mod tests {
     #[test]
     fn objects_are_kept_within_the_picture() {
         let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
-        let keep = Keep::read(&Settings::default(), 0.3, 0.5, labels).expect("keys");
-        let mut placed = Placed::itself(100, 100);
-        placed.frame = (100.0, 50.0);
+        let filter = DetectionFilter::read(&Settings::default(), 0.3, 0.5, labels).expect("keys");
+        let mut transform = ItemTransform::identity(100, 100);
+        transform.frame = (100.0, 50.0);
         let over = Candidate::new(2, 0.9, Rect::new(-5.0, 40.0, 20.0, 60.0));
         let outside = Candidate::new(2, 0.9, Rect::new(40.0, 60.0, 60.0, 80.0));
-        let found = keep.objects(vec![over, outside], &placed).objects;
+        let found = filter.objects(vec![over, outside], &transform).objects;
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&*found[0].class, found[0].rect),

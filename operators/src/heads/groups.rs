@@ -19,7 +19,7 @@ const OVERLAP: f64 = 0.8;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Groups {
     /// By class; empty where no group is named.
-    of: Vec<Option<usize>>,
+    by_class: Vec<Option<usize>>,
     overlap: f32,
 }
 
@@ -31,21 +31,21 @@ impl Groups {
     pub(super) fn read(settings: &Settings, labels: &Labels) -> Result<Self, String> {
         let written = settings.texts("nms_groups").unwrap_or_default();
         Ok(Self {
-            of: numbers(written, labels)?,
+            by_class: group_numbers(written, labels)?,
             overlap: settings.number("nms_group_iou", OVERLAP) as f32,
         })
     }
 
     /// How far objects of two different classes may overlap and both stay; `None` where they may do so freely.
     pub(super) fn overlap(&self, one: usize, other: usize) -> Option<f32> {
-        let group = |class: usize| self.of.get(class).copied().flatten();
+        let group = |class: usize| self.by_class.get(class).copied().flatten();
         let together = group(one).is_some() && group(one) == group(other);
         together.then_some(self.overlap)
     }
 }
 
 /// By class the number of its group.
-fn numbers(written: &[String], labels: &Labels) -> Result<Vec<Option<usize>>, String> {
+fn group_numbers(written: &[String], labels: &Labels) -> Result<Vec<Option<usize>>, String> {
     if written.iter().any(|group| group.trim() == ALL) {
         return Ok(vec![Some(0); labels.names().len()]);
     }
@@ -85,7 +85,7 @@ mod tests {
     fn check(written: &[&str], expected: Result<&[Option<usize>], &str>) {
         let labels = Labels::read(&Settings::default(), &COCO[..4], 4).expect("labels");
         let written: Vec<String> = written.iter().map(|group| (*group).to_owned()).collect();
-        match (numbers(&written, &labels), expected) {
+        match (group_numbers(&written, &labels), expected) {
             (Ok(groups), Ok(expected)) => assert_eq!(groups, expected, "{written:?}"),
             (Err(reason), Err(part)) => assert!(reason.contains(part), "{reason}"),
             (groups, expected) => panic!("{groups:?} is not {expected:?}"),

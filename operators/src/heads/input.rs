@@ -2,7 +2,7 @@
 
 use weir_flow::{Affine, Point, Rect, Settings, Value};
 
-use crate::pixels::{Arrangement, Channels, InputSpec, Placement, Projective};
+use crate::pixels::{Arrangement, Channels, ImagePlacement, InputSpec, Projective};
 
 /// How an item is laid into the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub(crate) enum Align {
     /// Five points to the ArcFace template.
     Face,
     /// Four corners to the input's.
-    Flat,
+    Quad,
 }
 
 /// What a head wants of an input unless keys say otherwise.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct InputDefaults {
     pub(crate) channels: Channels,
     pub(crate) mean: [f32; 3],
     pub(crate) std: [f32; 3],
@@ -38,13 +38,13 @@ pub(crate) struct Wish {
     pub(crate) align: Align,
     /// Width and height where the model leaves them free.
     pub(crate) size: (u32, u32),
-    /// Both sides must be a multiple of this, plus `beyond`.
+    /// Both sides must be a multiple of this, plus `multiple_offset`.
     pub(crate) multiple: u32,
-    pub(crate) beyond: u32,
+    pub(crate) multiple_offset: u32,
 }
 
 /// Plain bytes, blue first, squeezed into 416: the start of a wish.
-pub(crate) const BYTES: Wish = Wish {
+pub(crate) const BYTES: InputDefaults = InputDefaults {
     channels: Channels::Bgr,
     mean: [0.0; 3],
     std: [1.0; 3],
@@ -53,11 +53,11 @@ pub(crate) const BYTES: Wish = Wish {
     align: Align::No,
     size: (416, 416),
     multiple: 1,
-    beyond: 0,
+    multiple_offset: 0,
 };
 
 /// A crop in red, green and blue from 0 to 1, stretched over the input: the start of a wish of what reads crops.
-pub(crate) const UNIT_CROP: Wish = Wish {
+pub(crate) const UNIT_CROP: InputDefaults = InputDefaults {
     channels: Channels::Rgb,
     std: [255.0; 3],
     fill: 0.0,
@@ -77,7 +77,11 @@ pub(crate) struct Input {
 
 impl Input {
     /// Reads the input's declared shape.
-    pub(crate) fn read(wish: &Wish, settings: &Settings, port: &[Option<usize>]) -> Result<Self, String> {
+    pub(crate) fn read(
+        input_defaults: &InputDefaults,
+        settings: &Settings,
+        port: &[Option<usize>],
+    ) -> Result<Self, String> {
         let found = || {
             let sizes: Vec<String> = port
                 .iter()
@@ -88,7 +92,7 @@ impl Input {
         let (arrangement, channels, height, width) = match *port {
             [_, Some(c @ (1 | 3)), h, w] => (Arrangement::Nchw, c, h, w),
             [_, h, w, Some(c @ (1 | 3))] => (Arrangement::Nhwc, c, h, w),
-            [_, None, h, w] => (Arrangement::Nchw, wish.channels.count(), h, w),
+            [_, None, h, w] => (Arrangement::Nchw, input_defaults.channels.count(), h, w),
             _ => {
                 let wants = "the head wants an image: [batch, 3 or 1, height, width] or [batch, height, width, 3 or 1]";
                 return Err(format!("the input is {}; {wants}", found()));
@@ -98,7 +102,7 @@ impl Input {
             (1, None | Some("gray")) | (_, Some("gray")) => Channels::Luma,
             (3, Some("rgb")) => Channels::Rgb,
             (3, Some("bgr")) => Channels::Bgr,
-            (3, None) if wish.channels != Channels::Luma => wish.channels,
+            (3, None) if input_defaults.channels != Channels::Luma => input_defaults.channels,
             (3, _) => Channels::Rgb,
             (_, key) => {
                 return Err(format!(
@@ -114,47 +118,53 @@ impl Input {
                 channels.count()
             ));
         }
-        let widest = (wish.fit == Fit::Line && width.is_none() && !settings.0.contains_key("width"))
-            .then(|| settings.number("max_width", 1280.0) as u32);
+        let widest =
+            (input_defaults.fit == Fit::Line && width.is_none() && !settings.0.contains_key("width"))
+                .then(|| settings.number("max_width", 1280.0) as u32);
         let side = |declared: Option<usize>, key: &str, default: u32| {
             let side = declared
                 .and_then(|side| u32::try_from(side).ok())
                 .unwrap_or_else(|| settings.number(key, settings.number("size", f64::from(default))) as u32);
-            let fits = side > wish.beyond && (side - wish.beyond).is_multiple_of(wish.multiple);
+            let fits = side > input_defaults.multiple_offset
+                && (side - input_defaults.multiple_offset).is_multiple_of(input_defaults.multiple);
             if fits && side <= 8192 {
                 Ok(side)
             } else {
-                let beyond = if wish.beyond > 0 {
-                    format!(" plus {}", wish.beyond)
+                let multiple_offset = if input_defaults.multiple_offset > 0 {
+                    format!(" plus {}", input_defaults.multiple_offset)
                 } else {
                     String::new()
                 };
                 Err(format!(
-                    "the input's {key} is {side}; it must be a multiple of {}{beyond}",
-                    wish.multiple
+                    "the input's {key} is {side}; it must be a multiple of {}{multiple_offset}",
+                    input_defaults.multiple
                 ))
             }
         };
         let spec = InputSpec {
-            width: side(width, "width", wish.size.0)?,
-            height: side(height, "height", wish.size.1)?,
+            width: side(width, "width", input_defaults.size.0)?,
+            height: side(height, "height", input_defaults.size.1)?,
             channels,
             arrangement,
-            mean: three(settings, "mean")?.unwrap_or(wish.mean),
-            std: three(settings, "std")?.unwrap_or(wish.std),
-            fill: settings.number("fill", f64::from(wish.fill)) as f32,
+            mean: triple(settings, "mean")?.unwrap_or(input_defaults.mean),
+            std: triple(settings, "std")?.unwrap_or(input_defaults.std),
+            fill: settings.number("fill", f64::from(input_defaults.fill)) as f32,
         };
         if spec.std.contains(&0.0) {
             return Err("std must not be 0".to_owned());
         }
-        let align = if settings.aligns() { wish.align } else { Align::No };
+        let align = if settings.aligns() {
+            input_defaults.align
+        } else {
+            Align::No
+        };
         let fit = match settings.text("resize") {
             Some("stretch") => Fit::Stretch,
             Some("letterbox") => Fit::Letterbox,
             Some("centre") => Fit::Centre,
             // A model of fixed width was trained on lines squeezed into it.
-            _ if wish.fit == Fit::Line && width.is_some() => Fit::Stretch,
-            _ => wish.fit,
+            _ if input_defaults.fit == Fit::Line && width.is_some() => Fit::Stretch,
+            _ => input_defaults.fit,
         };
         Ok(Self {
             spec,
@@ -180,7 +190,7 @@ impl Input {
     }
 
     /// Where an item of `width` by `height` pixels lies best: the part of it that is looked at.
-    pub(crate) fn part(&self, from: &Rect) -> Rect {
+    pub(crate) fn read_region(&self, from: &Rect) -> Rect {
         if self.fit != Fit::Centre {
             return *from;
         }
@@ -198,7 +208,7 @@ impl Input {
 }
 
 /// Three numbers, or one for all three: `"123.675, 116.28, 103.53"`.
-fn three(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
+fn triple(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
     let text = match settings.0.get(key) {
         None => return Ok(None),
         Some(Value::Number(number)) => return Ok(Some([*number as f32; 3])),
@@ -220,28 +230,28 @@ fn three(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
 
 /// Where an item lies in the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct ItemTransform {
     /// Input size.
     pub(crate) width: u32,
     pub(crate) height: u32,
     /// The picture's size; objects are kept within it.
     pub(crate) frame: (f32, f32),
-    pub(crate) map: Map,
+    pub(crate) map: PixelMap,
 }
 
 /// From the input to the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Map {
-    Straight(Placement),
-    Turned(Projective),
+pub(crate) enum PixelMap {
+    Scaled(ImagePlacement),
+    Warped(Projective),
 }
 
-impl Placed {
+impl ItemTransform {
     /// The picture's point at `input`.
     pub(crate) fn point(&self, input: Point) -> Point {
         match &self.map {
-            Map::Straight(placement) => placement.point(input),
-            Map::Turned(projective) => projective.apply(input),
+            PixelMap::Scaled(placement) => placement.point(input),
+            PixelMap::Warped(projective) => projective.apply(input),
         }
     }
 
@@ -256,8 +266,8 @@ impl Placed {
 
     /// An input of that size that is the picture.
     #[cfg(test)]
-    pub(crate) fn itself(width: u32, height: u32) -> Self {
-        let one = Placement {
+    pub(crate) fn identity(width: u32, height: u32) -> Self {
+        let one = ImagePlacement {
             origin: Point::default(),
             offset: Point::default(),
             scale: Point::new(1.0, 1.0),
@@ -266,7 +276,7 @@ impl Placed {
             width,
             height,
             frame: (width as f32, height as f32),
-            map: Map::Straight(one),
+            map: PixelMap::Scaled(one),
         }
     }
 }
@@ -333,18 +343,18 @@ mod tests {
             .0
             .insert("mean".to_owned(), Value::Text("1, 2".to_owned()));
         assert!(Input::read(&BYTES, &settings, &port).is_err());
-        let wish = Wish {
+        let input_defaults = InputDefaults {
             multiple: 32,
             ..BYTES
         };
         settings.0.insert("size".to_owned(), Value::Number(65.0));
-        assert!(Input::read(&wish, &settings, &port).is_err());
+        assert!(Input::read(&input_defaults, &settings, &port).is_err());
     }
 
     #[test]
     fn the_middle_keeps_the_aspect() {
         let input = Input::read(
-            &Wish {
+            &InputDefaults {
                 fit: Fit::Centre,
                 ..BYTES
             },
@@ -353,7 +363,7 @@ mod tests {
         )
         .expect("read");
         assert_eq!(
-            input.part(&Rect::new(0.0, 0.0, 512.0, 256.0)),
+            input.read_region(&Rect::new(0.0, 0.0, 512.0, 256.0)),
             Rect::new(144.0, 16.0, 368.0, 240.0)
         );
     }

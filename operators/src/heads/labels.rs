@@ -93,7 +93,7 @@ pub(crate) const COCO: &[&str] = &[
 ];
 
 /// Most names that an error lists.
-const LISTED_MAX: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Names of a model's classes; a class without a name is called by its number.
 #[derive(Debug, Clone)]
@@ -154,7 +154,7 @@ impl Labels {
     }
 
     /// Whether the settings name the classes.
-    pub(crate) fn given(settings: &Settings) -> bool {
+    pub(crate) fn are_set(settings: &Settings) -> bool {
         settings.text("labels_file").is_some() || settings.texts("labels").is_some()
     }
 
@@ -165,8 +165,8 @@ impl Labels {
 
     /// Their names in a sentence, the first of many.
     pub(crate) fn listed(&self) -> String {
-        let listed: Vec<&str> = self.names.iter().take(LISTED_MAX).map(|name| &**name).collect();
-        let more = self.names.len().saturating_sub(LISTED_MAX);
+        let listed: Vec<&str> = self.names.iter().take(MAX_LISTED).map(|name| &**name).collect();
+        let more = self.names.len().saturating_sub(MAX_LISTED);
         let tail = if more > 0 {
             format!(" and {more} more")
         } else {

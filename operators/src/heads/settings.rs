@@ -10,7 +10,7 @@ const fn number(name: &'static str, min: f64, max: f64, about: &'static str) -> 
     }
 }
 
-const fn whole(name: &'static str, min: i64, max: i64, about: &'static str) -> KeySpec {
+const fn integer(name: &'static str, min: i64, max: i64, about: &'static str) -> KeySpec {
     KeySpec {
         name,
         kind: KeyKind::Integer { min, max },
@@ -19,20 +19,20 @@ const fn whole(name: &'static str, min: i64, max: i64, about: &'static str) -> K
 }
 
 /// How the input is fed.
-pub(super) const INPUT: &[KeySpec] = &[
-    whole(
+pub(super) const INPUT_KEYS: &[KeySpec] = &[
+    integer(
         "size",
         16,
         8192,
         "side of the input where the model leaves it free; default by head",
     ),
-    whole(
+    integer(
         "width",
         16,
         8192,
         "width of the input where the model leaves it free; default `size`",
     ),
-    whole(
+    integer(
         "height",
         16,
         8192,
@@ -67,7 +67,7 @@ pub(super) const INPUT: &[KeySpec] = &[
 ];
 
 /// What a detector keeps.
-pub(super) const FOUND: &[KeySpec] = &[
+pub(super) const DETECTION_KEYS: &[KeySpec] = &[
     number(
         "score_threshold",
         0.0,
@@ -96,7 +96,7 @@ pub(super) const FOUND: &[KeySpec] = &[
 ];
 
 /// Names of classes.
-pub(super) const LABELS: &[KeySpec] = &[
+pub(super) const LABEL_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "labels",
         kind: KeyKind::Texts,

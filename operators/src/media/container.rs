@@ -17,11 +17,11 @@ const TS_PACKETS: [(u64, u64); 3] = [(188, 0), (192, 4), (204, 0)];
 const TS_SYNC: u8 = 0x47;
 
 /// Packets in a row that must begin with the sync byte.
-const TS_LOOKED_AT: u64 = 5;
+const TS_CHECKED_PACKETS: u64 = 5;
 
 /// What is missing of the file at `path`, which FFmpeg's demuxer `format` reads; `None` where it is whole or nobody can
 /// say.
-pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
+pub(super) fn truncation(path: &Path, format: &str) -> Option<String> {
     // Looked at before it is opened: opening a pipe would wait for a writer.
     let there = std::fs::metadata(path)
         .ok()
@@ -29,7 +29,7 @@ pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
         .len();
     let mut file = File::open(path).ok()?;
     if format.contains("mpegts") {
-        return in_a_packet(&mut file, there).then(|| "in the midst of a packet".to_owned());
+        return ends_in_packet(&mut file, there).then(|| "in the midst of a packet".to_owned());
     }
     let named = if format.contains("matroska") {
         matroska_end(&mut file)?
@@ -42,8 +42,8 @@ pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
 }
 
 /// The same of a file that no demuxer reads, as far as its first bytes say what it is.
-pub(super) fn cut_off_early(path: &Path) -> Option<String> {
-    cut_off(path, "matroska").or_else(|| cut_off(path, "avi"))
+pub(super) fn truncation_by_signature(path: &Path) -> Option<String> {
+    truncation(path, "matroska").or_else(|| truncation(path, "avi"))
 }
 
 fn bytes<const N: usize>(file: &mut File, at: u64) -> Option<[u8; N]> {
@@ -103,10 +103,11 @@ fn riff_end(file: &mut File) -> Option<u64> {
 }
 
 /// Whether a transport stream ends with a packet that is not whole.
-fn in_a_packet(file: &mut File, there: u64) -> bool {
+fn ends_in_packet(file: &mut File, there: u64) -> bool {
     let mut synced = |at: u64| bytes::<1>(file, at) == Some([TS_SYNC]);
     let Some((size, sync)) = TS_PACKETS.into_iter().find(|(size, sync)| {
-        there >= size * TS_LOOKED_AT && (0..TS_LOOKED_AT).all(|packet| synced(packet * size + sync))
+        there >= size * TS_CHECKED_PACKETS
+            && (0..TS_CHECKED_PACKETS).all(|packet| synced(packet * size + sync))
     }) else {
         return false;
     };
@@ -122,7 +123,7 @@ mod tests {
     fn check(content: &[u8], format: &str, expected: Option<&str>) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        assert_eq!(cut_off(file.path(), format).as_deref(), expected, "{format}");
+        assert_eq!(truncation(file.path(), format).as_deref(), expected, "{format}");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Encoding {
     /// index at the front.
     pub live: bool,
     /// Every so many-th packet is left out, as by a network that loses some.
-    pub lose: Option<u64>,
+    pub drop_every: Option<u64>,
 }
 
 impl Encoding {
@@ -49,7 +49,7 @@ impl Encoding {
             b_frames: 0,
             fps: 25.0,
             live: true,
-            lose: None,
+            drop_every: None,
         }
     }
 }
@@ -73,7 +73,7 @@ impl VideoCodec {
 
     /// Whether this FFmpeg has the encoder.
     #[must_use]
-    pub fn is_there(self) -> bool {
+    pub fn is_available(self) -> bool {
         encoder::find_by_name(self.encoder()).is_some()
     }
 }

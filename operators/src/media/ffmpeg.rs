@@ -33,7 +33,7 @@ pub struct FfmpegSource {
     timeline: Option<Timeline>,
     stamped: bool,
     /// What is missing of the file.
-    cut_off: Option<String>,
+    truncation: Option<String>,
     /// Pictures that were decoded.
     index: u64,
     /// Packets of the stream that were read.
@@ -83,20 +83,21 @@ impl FfmpegSource {
         });
         let decoder = context.decoder().video().map_err(fail)?;
         let time_base = stream.time_base();
-        let stamped = !open::without_time_stamps(&input);
+        let stamped = !open::lacks_timestamps(&input);
         let frames = u64::try_from(stream.frames()).ok().filter(|frames| *frames > 0);
-        let said = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
+        let declared = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
         let fps = if stamped {
-            said
+            declared
         } else {
-            options.fps.or(said).or(Some(DEFAULT_FPS))
+            options.fps.or(declared).or(Some(DEFAULT_FPS))
         };
         let matrix = ffi::display_matrix(&stream);
         let orientation = matrix.and_then(|matrix| Orientation::of_matrix(&matrix));
         let (width, height) = orientation
             .unwrap_or_default()
             .size((decoder.width(), decoder.height()));
-        let cut_off = open::local_path(uri).and_then(|path| container::cut_off(path, input.format().name()));
+        let truncation =
+            open::local_path(uri).and_then(|path| container::truncation(path, input.format().name()));
         let info = SourceInfo {
             width,
             height,
@@ -119,7 +120,7 @@ impl FfmpegSource {
             orientation,
             timeline: None,
             stamped,
-            cut_off,
+            truncation,
             index: 0,
             packets: 0,
             counts: SourceCounts::default(),
@@ -128,15 +129,15 @@ impl FfmpegSource {
     }
 
     /// A picture that the decoder has ready.
-    fn decoded(&mut self) -> Option<Frame> {
+    fn receive_frame(&mut self) -> Option<Frame> {
         loop {
             let mut picture = frame::Video::empty();
-            let received = limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
+            let received = decode_limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
             match received {
                 Ok(()) => {
                     let index = self.index;
                     self.index += 1;
-                    let pts_ms = self.time(&picture);
+                    let pts_ms = self.frame_time_ms(&picture);
                     // What the decoder made up from its neighbours is shown, marked and counted.
                     let concealed = picture.is_corrupt() || picture.has_decode_errors();
                     let orientation = self.orientation_of(&picture);
@@ -172,7 +173,7 @@ impl FfmpegSource {
         self.orientation.or_else(of_picture).unwrap_or_default()
     }
 
-    fn time(&mut self, picture: &frame::Video) -> f64 {
+    fn frame_time_ms(&mut self, picture: &frame::Video) -> f64 {
         let timeline = self.timeline.get_or_insert_with(|| {
             // The rate that the stream itself states is known once its first picture is decoded.
             let stated = self.decoder.frame_rate().and_then(rate);
@@ -196,7 +197,7 @@ impl FfmpegSource {
             Ok(()) => {
                 if packet.stream() == self.stream {
                     self.packets += 1;
-                    let sent = limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
+                    let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
                     if sent.is_err() {
                         self.counts.damaged += 1;
                     }
@@ -204,7 +205,7 @@ impl FfmpegSource {
                 State::Reading { errors: 0 }
             }
             Err(Error::Eof) => {
-                let reason = self.missing();
+                let reason = self.truncation_reason();
                 self.drain(reason)
             }
             Err(Error::Exit) if self.stop.is_raised() => State::Ended,
@@ -220,8 +221,8 @@ impl FfmpegSource {
             }
             Err(error) => {
                 let reason = self
-                    .missing()
-                    .unwrap_or_else(|| open::broken(error, self.options));
+                    .truncation_reason()
+                    .unwrap_or_else(|| open::broken_reason(error, self.options));
                 self.drain(Some(reason))
             }
         }
@@ -229,11 +230,11 @@ impl FfmpegSource {
 
     /// Whether the end came too early. An index may name more frames than an edit list shows, so fewer packets alone
     /// say nothing: reading must have failed as well. Containers without an index say how many bytes there were to be.
-    fn missing(&self) -> Option<String> {
+    fn truncation_reason(&self) -> Option<String> {
         let there = self.packets;
-        if let Some(cut_off) = &self.cut_off {
+        if let Some(truncation) = &self.truncation {
             return Some(format!(
-                "the file was cut off ({cut_off}), it holds {there} frames: record or download it again"
+                "the file was cut off ({truncation}), it holds {there} frames: record or download it again"
             ));
         }
         if there == 0 && open::is_pipe(&self.uri) {
@@ -258,7 +259,7 @@ impl FfmpegSource {
 }
 
 /// Decodes when it is this source's turn.
-fn limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -> T) -> T {
+fn decode_limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -> T) -> T {
     let Some(limit) = limit else { return decode() };
     let mut result = None;
     limit.decode(&mut || result = Some(decode()));
@@ -283,7 +284,7 @@ impl Source for FfmpegSource {
                 return Ok(None);
             }
             if !matches!(self.state, State::Ended)
-                && let Some(frame) = self.decoded()
+                && let Some(frame) = self.receive_frame()
             {
                 return Ok(Some(frame));
             }

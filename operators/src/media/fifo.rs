@@ -11,16 +11,16 @@ use rustix::fs::OFlags;
 use weir_flow::StopFlag;
 
 /// How long is waited without a look at the stop flag.
-const LOOK: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The reading end of a pipe.
 #[derive(Debug)]
 pub(super) struct Fifo {
     file: File,
     /// Looks at the stop flag that are taken without a byte before the pipe is given up.
-    patience: u64,
+    max_polls: u64,
     /// Nothing came in time. Demuxers look for a place to go on from, and would wait again with each try.
-    given_up: bool,
+    timed_out: bool,
     stop: StopFlag,
 }
 
@@ -41,11 +41,11 @@ impl Fifo {
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)?;
-        let patience = (timeout.as_millis() / LOOK.as_millis()).max(1);
+        let max_polls = (timeout.as_millis() / STOP_CHECK_INTERVAL.as_millis()).max(1);
         let fifo = Self {
             file,
-            patience: u64::try_from(patience).unwrap_or(u64::MAX),
-            given_up: false,
+            max_polls: u64::try_from(max_polls).unwrap_or(u64::MAX),
+            timed_out: false,
             stop: stop.clone(),
         };
         if fifo.wait()?.contains(PollFlags::IN) {
@@ -59,9 +59,9 @@ impl Fifo {
     fn wait(&self) -> Result<PollFlags, Error> {
         let look = Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(LOOK.subsec_nanos()),
+            tv_nsec: i64::from(STOP_CHECK_INTERVAL.subsec_nanos()),
         };
-        for _ in 0..self.patience {
+        for _ in 0..self.max_polls {
             if self.stop.is_raised() {
                 return Err(Error::other("stopped"));
             }
@@ -79,11 +79,11 @@ impl Fifo {
 impl Read for Fifo {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         loop {
-            if self.given_up {
+            if self.timed_out {
                 return Err(ErrorKind::TimedOut.into());
             }
             self.wait()
-                .inspect_err(|error| self.given_up = error.kind() == ErrorKind::TimedOut)?;
+                .inspect_err(|error| self.timed_out = error.kind() == ErrorKind::TimedOut)?;
             match self.file.read(buffer) {
                 // Another reader was faster.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}

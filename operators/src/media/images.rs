@@ -44,7 +44,7 @@ impl ImageSource {
                 "the folder holds no .jpg, .jpeg or .png image: name one that does",
             ));
         }
-        Ok(Self::of(path, files, options, stop))
+        Ok(Self::new(path, files, options, stop))
     }
 
     /// One image.
@@ -56,10 +56,10 @@ impl ImageSource {
             let reason = format!("not a JPEG or PNG image that can be read: {error}");
             return Err(cannot_open(&path.display().to_string(), reason));
         }
-        Ok(Self::of(path, vec![path.to_owned()], options, stop))
+        Ok(Self::new(path, vec![path.to_owned()], options, stop))
     }
 
-    fn of(path: &Path, files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
+    fn new(path: &Path, files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
         let fps = options.fps.unwrap_or(DEFAULT_FPS);
         let (width, height) = files.iter().find_map(|file| size(file).ok()).unwrap_or((0, 0));
         let info = SourceInfo {

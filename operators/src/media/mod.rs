@@ -25,9 +25,9 @@ pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
-pub(crate) use open::prepare;
+pub(crate) use open::init_ffmpeg;
 pub use video_file::{Rgb, VideoFile};
-pub(crate) use video_place::part_of;
+pub(crate) use video_place::part_path;
 pub use video_place::{Naming, VideoPlace};
 
 /// Frames a second where neither the stream nor the user says.
@@ -81,7 +81,7 @@ impl SourceFactory for Factory {
     }
 
     fn is_endless(&self) -> Option<bool> {
-        open::endless(&self.uri)
+        open::is_endless(&self.uri)
     }
 
     fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {

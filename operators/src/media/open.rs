@@ -36,18 +36,18 @@ const ELEMENTARY: [&str; 15] = [
 ];
 
 /// Whether the input is a raw elementary stream.
-pub(super) fn without_time_stamps(input: &Input) -> bool {
+pub(super) fn lacks_timestamps(input: &Input) -> bool {
     ELEMENTARY.contains(&input.format().name())
 }
 
 /// Whether time stamps are the source's own clock. Those of pictures that a web camera sends one after another are not:
 /// FFmpeg counts them.
 pub(super) fn has_own_clock(input: &Input) -> bool {
-    !without_time_stamps(input) && input.format().name() != "mpjpeg"
+    !lacks_timestamps(input) && input.format().name() != "mpjpeg"
 }
 
 /// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
-pub(crate) fn prepare() -> Result<(), Error> {
+pub(crate) fn init_ffmpeg() -> Result<(), Error> {
     static QUIET: Once = Once::new();
     ffmpeg_next::init()?;
     QUIET.call_once(|| log::set_level(log::Level::Quiet));
@@ -64,7 +64,7 @@ pub(super) fn is_live(uri: &str, input: &Input) -> bool {
 }
 
 /// As [`is_live`], by the address alone; `None` where only the open stream tells.
-pub(super) fn endless(uri: &str) -> Option<bool> {
+pub(super) fn is_endless(uri: &str) -> Option<bool> {
     match scheme(uri) {
         Some("http" | "https") => None,
         _ => Some(is_capture(uri) || is_remote(uri)),
@@ -97,9 +97,9 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     let local = local_path(uri).is_some();
     let name = uri.strip_prefix("file:").unwrap_or(uri);
     if local {
-        look_at_file(uri, Path::new(name))?;
+        check_file(uri, Path::new(name))?;
     }
-    prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    init_ffmpeg().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
     if local && is_fifo(Path::new(name)) {
         return pipe(uri, Path::new(name), options, stop);
     }
@@ -126,7 +126,7 @@ pub(super) fn is_pipe(uri: &str) -> bool {
 }
 
 /// In words what broke a source off while it was read.
-pub(super) fn broken(error: Error, options: SourceOptions) -> String {
+pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ETIMEDOUT,
@@ -157,8 +157,8 @@ fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Resu
 
 /// Opens a capture device of the kernel (Video4Linux).
 fn capture(uri: &str) -> Result<Input, SourceError> {
-    look_at_file(uri, Path::new(uri))?;
-    prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    check_file(uri, Path::new(uri))?;
+    init_ffmpeg().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
     device::register_all();
     let format = device::input::video().find(|format| format.name().contains("v4l2"));
     let format = format.ok_or_else(|| cannot_open(uri, "this FFmpeg reads no capture devices (v4l2)"))?;
@@ -189,7 +189,7 @@ fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
 }
 
 /// What can be said of a file before FFmpeg tries it.
-fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
+fn check_file(uri: &str, path: &Path) -> Result<(), SourceError> {
     if uri.starts_with("pipe:") || uri == "-" {
         return Ok(());
     }
@@ -207,8 +207,8 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
 }
 
 fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
-    if let Some(cut_off) = container::cut_off_early(path) {
-        return format!("the file was cut off ({cut_off}): record or download it again");
+    if let Some(truncation) = container::truncation_by_signature(path) {
+        return format!("the file was cut off ({truncation}): record or download it again");
     }
     match error {
         _ if stop.is_raised() => "stopped while opening".to_owned(),

@@ -71,12 +71,12 @@ impl Timeline {
 
     /// The time of the next frame in milliseconds, whose container says `stamp_ms`.
     pub(crate) fn next(&mut self, stamp_ms: Option<f64>) -> f64 {
-        let time = self.mended(stamp_ms.filter(|stamp| stamp.is_finite()));
+        let time = self.corrected(stamp_ms.filter(|stamp| stamp.is_finite()));
         self.last_ms = Some(time);
         time
     }
 
-    fn mended(&mut self, stamp_ms: Option<f64>) -> f64 {
+    fn corrected(&mut self, stamp_ms: Option<f64>) -> f64 {
         let expected = self.last_ms.map_or(0.0, |last| last + self.step_ms);
         let Some(stamp) = stamp_ms else { return expected };
         let grew = self.last_stamp_ms.replace(stamp).is_none_or(|last| stamp > last);

@@ -14,7 +14,7 @@ use weir_flow::SinkError;
 
 use super::encoder::{Encoding, Headers, TICKS, encoder};
 use super::video_place::{Naming, VideoPlace};
-use super::{Converter, prepare};
+use super::{Converter, init_ffmpeg};
 use crate::sinks::target::failed;
 
 /// A picture to be encoded: rows of red, green, blue, `width * height * 3` samples.
@@ -71,10 +71,10 @@ impl VideoFile {
         if width == 0 || height == 0 {
             return Err(failed(path, "the frames are smaller than two pixels"));
         }
-        let fail = |error: Error| explain(path, error);
-        prepare().map_err(fail)?;
+        let fail = |error: Error| sink_error(path, error);
+        init_ffmpeg().map_err(fail)?;
         let name = encoding.codec.encoder();
-        if !encoding.codec.is_there() {
+        if !encoding.codec.is_available() {
             return Err(failed(
                 path,
                 format!("this FFmpeg has no {name}: install one that has it"),
@@ -82,12 +82,12 @@ impl VideoFile {
         }
         let encoder = encoder(&encoding, (width, height), Headers::Container)
             .map_err(|error| failed(path, format!("FFmpeg's {name} does not start: {error}")))?;
-        let mut output = format::output_as(place.part(), "mp4").map_err(fail)?;
+        let mut output = format::output_as(place.part_path(), "mp4").map_err(fail)?;
         place.begin();
         let mut stream = output.add_stream(encoding.codec.id()).map_err(fail)?;
         stream.set_parameters(&encoder);
         stream.set_time_base(Rational::new(1, TICKS));
-        output.write_header_with(layout(&encoding)).map_err(fail)?;
+        output.write_header_with(muxer_options(&encoding)).map_err(fail)?;
         Ok(Self {
             place,
             encoding,
@@ -110,14 +110,14 @@ impl VideoFile {
     pub fn write(&mut self, picture: Rgb<'_>, pts_ms: f64) -> Result<(), SinkError> {
         let mut picture = self
             .convert(picture)
-            .map_err(|error| explain(self.place.path(), error))?;
+            .map_err(|error| sink_error(self.place.path(), error))?;
         let tick = (pts_ms * f64::from(TICKS) / 1000.0).round() as i64;
         // A player goes forwards only.
         let tick = self.last_tick.map_or(tick, |last| tick.max(last + 1));
         self.last_tick = Some(tick);
         picture.set_pts(Some(tick));
         let sent = self.encoder.send_frame(&picture).and_then(|()| self.mux());
-        sent.map_err(|error| explain(self.place.path(), error))
+        sent.map_err(|error| sink_error(self.place.path(), error))
     }
 
     /// From here on pictures have another size, rounded down to even, as in a stream whose sender changes it. Not with
@@ -129,7 +129,7 @@ impl VideoFile {
         let size = ((width & !1).max(2), (height & !1).max(2));
         let drained = self.encoder.send_eof().and_then(|()| self.mux());
         let next = drained.and_then(|()| encoder(&self.encoding, size, Headers::InBand));
-        self.encoder = next.map_err(|error| explain(self.place.path(), error))?;
+        self.encoder = next.map_err(|error| sink_error(self.place.path(), error))?;
         (self.width, self.height) = size;
         self.converter = None;
         Ok(())
@@ -198,7 +198,7 @@ impl VideoFile {
         self.packets += 1;
         if self
             .encoding
-            .lose
+            .drop_every
             .is_some_and(|every| self.packets.is_multiple_of(every))
         {
             return Ok(());
@@ -225,9 +225,12 @@ impl VideoFile {
         let closed = self.output.write_trailer();
         drop(self.output);
         if let Err(error) = drained.and(closed) {
-            let SinkError { target, mut reason } = explain(self.place.path(), error);
+            let SinkError { target, mut reason } = sink_error(self.place.path(), error);
             if self.encoding.live {
-                reason = format!("{reason}; what was written is in {}", self.place.part().display());
+                reason = format!(
+                    "{reason}; what was written is in {}",
+                    self.place.part_path().display()
+                );
             } else {
                 self.place.discard();
             }
@@ -245,7 +248,7 @@ impl VideoFile {
 }
 
 /// How the file is laid out.
-fn layout(encoding: &Encoding) -> Dictionary<'static> {
+fn muxer_options(encoding: &Encoding) -> Dictionary<'static> {
     let mut flags = Dictionary::new();
     if encoding.live {
         // A fragment goes to the disk when it is complete, not when a buffer happens to be full.
@@ -257,7 +260,7 @@ fn layout(encoding: &Encoding) -> Dictionary<'static> {
     flags
 }
 
-fn explain(path: &Path, error: Error) -> SinkError {
+fn sink_error(path: &Path, error: Error) -> SinkError {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ENOSPC,

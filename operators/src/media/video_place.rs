@@ -31,17 +31,17 @@ pub struct VideoPlace {
     naming: Naming,
     /// The lock; none of a device, which cannot be left behind half written.
     held: Option<File>,
-    begun: bool,
+    started: bool,
 }
 
 /// What a `.part` file turned out to be.
-enum Part {
+enum PartFile {
     /// Ours: locked and empty, or a device.
-    Held(Option<File>),
+    Claimed(Option<File>),
     /// Another run has it.
     InUse,
     /// It holds something that is not to be lost, or gave way while it was looked at.
-    Passed,
+    Skipped,
 }
 
 impl VideoPlace {
@@ -59,16 +59,16 @@ impl VideoPlace {
             return Err(failed(wanted, "the name is no UTF-8 text: choose another one"));
         }
         for name in numbered(wanted) {
-            let part = part_of(&name);
+            let part = part_path(&name);
             let is_free = || naming == Naming::Replace || std::fs::symlink_metadata(&name).is_err();
             // A name that is taken is looked at as well: what a dead run left beside it waits there.
             if !is_free() && std::fs::symlink_metadata(&part).is_err() {
                 continue;
             }
-            match take(&part, wanted).map_err(|error| io_failed(wanted, &error))? {
-                Part::InUse => return Err(failed(wanted, IN_USE)),
-                Part::Passed => {}
-                Part::Held(held) => {
+            match claim_part(&part, wanted).map_err(|error| io_failed(wanted, &error))? {
+                PartFile::InUse => return Err(failed(wanted, IN_USE)),
+                PartFile::Skipped => {}
+                PartFile::Claimed(held) => {
                     let place = Self {
                         wanted: wanted.to_owned(),
                         path: if naming == Naming::Replace {
@@ -79,7 +79,7 @@ impl VideoPlace {
                         part,
                         naming,
                         held,
-                        begun: false,
+                        started: false,
                     };
                     // Looked at again now that nobody else takes it.
                     if is_free() {
@@ -101,18 +101,18 @@ impl VideoPlace {
     }
 
     /// The file that it is until then.
-    pub(super) fn part(&self) -> &Path {
+    pub(super) fn part_path(&self) -> &Path {
         &self.part
     }
 
     /// From here on the file holds something.
     pub(super) fn begin(&mut self) {
-        self.begun = true;
+        self.started = true;
     }
 
     /// Gives the complete file its name.
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
-        self.begun = true;
+        self.started = true;
         if self.held.is_none() || self.naming == Naming::Replace {
             return std::fs::rename(&self.part, &self.path).map(|()| self.path.clone());
         }
@@ -130,7 +130,7 @@ impl VideoPlace {
 
     /// Gives up the file with what is in it: it is of no use.
     pub(super) fn discard(mut self) {
-        self.begun = true;
+        self.started = true;
         // What cannot be removed says by its name that it is not complete.
         let _ = std::fs::remove_file(&self.part);
     }
@@ -139,44 +139,44 @@ impl VideoPlace {
 impl Drop for VideoPlace {
     fn drop(&mut self) {
         // Empty and held by us: there was nothing to write.
-        if !self.begun && self.held.is_some() {
+        if !self.started && self.held.is_some() {
             let _ = std::fs::remove_file(&self.part);
         }
     }
 }
 
 /// What a video is called while it is being written.
-pub(crate) fn part_of(path: &Path) -> PathBuf {
+pub(crate) fn part_path(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     PathBuf::from(part)
 }
 
 /// Takes the `.part` file where it is free; names what a dead run left of `wanted` where that can be played.
-fn take(part: &Path, wanted: &Path) -> io::Result<Part> {
+fn claim_part(part: &Path, wanted: &Path) -> io::Result<PartFile> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     let mut file = match options.clone().create_new(true).open(part) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match std::fs::metadata(part) {
-            Ok(there) if there.is_dir() => return Ok(Part::Passed),
-            Ok(there) if !there.is_file() => return Ok(Part::Held(None)),
+            Ok(there) if there.is_dir() => return Ok(PartFile::Skipped),
+            Ok(there) if !there.is_file() => return Ok(PartFile::Claimed(None)),
             Ok(_) => match options.open(part) {
                 Ok(file) => file,
-                Err(_) => return Ok(Part::Passed),
+                Err(_) => return Ok(PartFile::Skipped),
             },
-            Err(_) => return Ok(Part::Passed),
+            Err(_) => return Ok(PartFile::Skipped),
         },
         Err(error) => return Err(error),
     };
     if !lock(&file)? {
-        return Ok(Part::InUse);
+        return Ok(PartFile::InUse);
     }
     if !is_still(part, &file)? {
-        return Ok(Part::Passed);
+        return Ok(PartFile::Skipped);
     }
     if file.metadata()?.len() == 0 {
-        return Ok(Part::Held(Some(file)));
+        return Ok(PartFile::Claimed(Some(file)));
     }
     if holds_fragment(&mut file)? {
         let name = move_to_free_name(part, numbered(wanted))?;
@@ -191,7 +191,7 @@ fn take(part: &Path, wanted: &Path) -> io::Result<Part> {
             part.display()
         );
     }
-    Ok(Part::Passed)
+    Ok(PartFile::Skipped)
 }
 
 /// Boxes that are looked at before the first whole fragment: its index and its data are among the first few.

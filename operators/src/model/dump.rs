@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use weir_flow::{Item, Rect, Region};
 
-use crate::heads::input::Map;
+use crate::heads::input::PixelMap;
 
 /// Writes items of one model.
 pub(super) struct Dump {
@@ -66,7 +66,7 @@ impl Dump {
     pub(super) fn write(
         &self,
         item: &Item,
-        map: &Map,
+        map: &PixelMap,
         shape: &[usize],
         elements: &[f32],
     ) -> Result<(), String> {
@@ -86,8 +86,8 @@ impl Dump {
         };
         name.push_str(".npy");
         let straight = match map {
-            Map::Straight(placement) => Some(placement),
-            Map::Turned(_) => None,
+            PixelMap::Scaled(placement) => Some(placement),
+            PixelMap::Warped(_) => None,
         };
         let entry = Entry {
             file: &name,

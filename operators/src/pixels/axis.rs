@@ -28,7 +28,7 @@ pub(crate) struct Axis {
 
 /// The stretch of samples that outputs `0..count` cover: output `i` looks at `start + (i + 0.5) * step`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Span {
+pub(crate) struct AxisSpan {
     /// Where the first output begins, in samples.
     pub(crate) start: f64,
     /// Samples to an output.
@@ -37,13 +37,13 @@ pub(crate) struct Span {
     pub(crate) count: usize,
 }
 
-impl Span {
+impl AxisSpan {
     fn centre(&self, index: usize) -> f64 {
         self.start + (index as f64 + 0.5) * self.step
     }
 
     /// Outputs whose centre lies within `0..size`.
-    pub(crate) fn inside(&self, size: u32) -> Range<usize> {
+    pub(crate) fn outputs_inside(&self, size: u32) -> Range<usize> {
         let within = |index: &usize| (0.0..f64::from(size)).contains(&self.centre(*index));
         let Some(first) = (0..self.count).find(within) else {
             return 0..0;
@@ -53,7 +53,7 @@ impl Span {
     }
 
     /// The same span in samples of a plane whose sides are divided by `by`.
-    pub(crate) fn divided(&self, by: u32) -> Self {
+    pub(crate) fn subsampled(&self, by: u32) -> Self {
         Self {
             start: self.start / f64::from(by),
             step: self.step / f64::from(by),
@@ -65,7 +65,7 @@ impl Span {
 impl Axis {
     /// Fills in the taps of `outputs` over a plane of `size` samples. With `boxes`, cells are averages of
     /// `floor(step)` samples.
-    pub(crate) fn lay(&mut self, span: &Span, outputs: &Range<usize>, size: usize, boxes: bool) {
+    pub(crate) fn prepare(&mut self, span: &AxisSpan, outputs: &Range<usize>, size: usize, boxes: bool) {
         let factor = if boxes {
             (span.step.floor() as usize).clamp(1, MAX_FACTOR)
         } else {

@@ -2,7 +2,7 @@
 //! one pass, with no RGB picture in between. A crop costs its own pixels and no more.
 //!
 //! Coordinates are continuous, with pixel centres at half-integers, as everywhere in Weir. Nothing here knows a
-//! model: a head says by [`InputSpec`] what its input wants, and gets a [`Placement`] to map outputs back with.
+//! model: a head says by [`InputSpec`] what its input wants, and gets a [`ImagePlacement`] to map outputs back with.
 //!
 //! Chroma is taken as centred between its luma samples. The exact position ("left" in MPEG-2 and H.264) would move
 //! colour by a quarter of a pixel; OpenCV and swscale at their defaults ignore it as well, and models were trained
@@ -19,7 +19,7 @@ mod warp;
 pub use projective::Projective;
 pub use sampler::Sampler;
 pub(crate) use sampler::placement;
-pub use spec::{Arrangement, Channels, InputSpec, Placement, Scaler};
+pub use spec::{Arrangement, Channels, ImagePlacement, InputSpec, Interpolation};
 
 #[cfg(test)]
 mod tests;

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use weir_flow::Planes;
 
-use super::axis::{Axis, Span};
+use super::axis::{Axis, AxisSpan};
 
 /// What the outputs of a picture look at in one plane.
 pub(crate) struct Window<'a> {
     /// Outputs across.
-    pub(crate) across: &'a Span,
+    pub(crate) across: &'a AxisSpan,
     /// Those of them inside of the picture.
     pub(crate) columns: &'a Range<usize>,
     /// Outputs down.
-    pub(crate) down: &'a Span,
+    pub(crate) down: &'a AxisSpan,
     /// Those of them inside of the picture.
     pub(crate) rows: &'a Range<usize>,
     /// Whether boxes are averaged.
@@ -39,9 +39,9 @@ struct Cells {
 
 impl<const C: usize> Resampler<C> {
     /// Prepares for a plane of `width` by `height`.
-    pub(crate) fn lay(&mut self, window: &Window<'_>, width: usize, height: usize) {
-        self.x.lay(window.across, window.columns, width, window.boxes);
-        self.y.lay(window.down, window.rows, height, window.boxes);
+    pub(crate) fn prepare(&mut self, window: &Window<'_>, width: usize, height: usize) {
+        self.x.prepare(window.across, window.columns, width, window.boxes);
+        self.y.prepare(window.down, window.rows, height, window.boxes);
         let length = self.x.cells() * C;
         for cells in &mut self.cached {
             cells.row = None;

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use weir_flow::{Image, PixelFormat, Planes, Point, Rect};
 
-use super::axis::Span;
+use super::axis::AxisSpan;
 use super::color::{Conversion, luma_of, source_of};
 use super::resample::{Resampler, Window};
-use super::spec::{Arrangement, Channels, InputSpec, Placement, Scaler};
+use super::spec::{Arrangement, Channels, ImagePlacement, InputSpec, Interpolation};
 
 /// Samples pictures into inputs; holds the scratch buffers, so keep one for each thread.
 #[derive(Debug, Default)]
 pub struct Sampler {
-    scaler: Scaler,
+    interpolation: Interpolation,
     luma: Resampler<1>,
     chroma: [Resampler<1>; 2],
     pairs: Resampler<2>,
@@ -47,10 +47,10 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn placement(&self, image: &Image, from: &Rect) -> Placement {
+    fn placement(&self, image: &Image, from: &Rect) -> ImagePlacement {
         let finite = (from.width() + from.height() + from.x0 + from.y0).is_finite();
         let there = from.width() > 0.0 && from.height() > 0.0 && finite;
-        let scale = if is_nothing(image, from, self.spec) {
+        let scale = if is_empty_region(image, from, self.spec) {
             Point::new(1.0, 1.0)
         } else {
             Point::new(
@@ -58,7 +58,7 @@ impl<'a> Target<'a> {
                 self.height as f32 / from.height(),
             )
         };
-        Placement {
+        ImagePlacement {
             origin: if there {
                 Point::new(from.x0, from.y0)
             } else {
@@ -71,7 +71,7 @@ impl<'a> Target<'a> {
 }
 
 /// Where [`Sampler::stretch`] would put the region, and [`Sampler::letterbox`] where `letterbox`.
-pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox: bool) -> Placement {
+pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox: bool) -> ImagePlacement {
     let target = if letterbox {
         Target::letterboxed(from, spec)
     } else {
@@ -81,7 +81,7 @@ pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox:
 }
 
 /// Whether there is nothing to be sampled.
-fn is_nothing(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
+fn is_empty_region(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
     let (width, height) = (from.width(), from.height());
     let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
     empty || image.width == 0 || image.height == 0 || spec.is_empty()
@@ -96,17 +96,17 @@ impl Sampler {
 
     /// With another scaler.
     #[must_use]
-    pub fn with_scaler(scaler: Scaler) -> Self {
+    pub fn with_interpolation(interpolation: Interpolation) -> Self {
         Self {
-            scaler,
+            interpolation,
             ..Self::default()
         }
     }
 
     /// How pictures are made smaller.
     #[must_use]
-    pub const fn scaler(&self) -> Scaler {
-        self.scaler
+    pub const fn interpolation(&self) -> Interpolation {
+        self.interpolation
     }
 
     /// Fills the whole input with the region `from`, each direction scaled by its own ratio. Where the region reaches
@@ -114,7 +114,13 @@ impl Sampler {
     ///
     /// # Panics
     /// Where `out` is not `spec.len()` long.
-    pub fn stretch(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
+    pub fn stretch(
+        &mut self,
+        image: &Image,
+        from: &Rect,
+        spec: &InputSpec,
+        out: &mut [f32],
+    ) -> ImagePlacement {
         self.place(image, from, &Target::stretched(spec), out)
     }
 
@@ -123,27 +129,36 @@ impl Sampler {
     ///
     /// # Panics
     /// Where `out` is not `spec.len()` long.
-    pub fn letterbox(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
+    pub fn letterbox(
+        &mut self,
+        image: &Image,
+        from: &Rect,
+        spec: &InputSpec,
+        out: &mut [f32],
+    ) -> ImagePlacement {
         self.place(image, from, &Target::letterboxed(from, spec), out)
     }
 
-    fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> Placement {
+    fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> ImagePlacement {
         let spec = target.spec;
         assert_eq!(out.len(), spec.len(), "the input's size");
         let (width, height) = (from.width(), from.height());
         let placement = target.placement(image, from);
-        if is_nothing(image, from, spec) {
+        if is_empty_region(image, from, spec) {
             fill(spec, 0..spec.height as usize, 0..spec.width as usize, out);
             return placement;
         }
-        let span = |start: f32, side: f32, count: usize| Span {
+        let span = |start: f32, side: f32, count: usize| AxisSpan {
             start: f64::from(start),
             step: f64::from(side) / count as f64,
             count,
         };
         let across = span(from.x0, width, target.width);
         let down = span(from.y0, height, target.height);
-        let (columns, rows) = (across.inside(image.width), down.inside(image.height));
+        let (columns, rows) = (
+            across.outputs_inside(image.width),
+            down.outputs_inside(image.height),
+        );
         fill_around(spec, &rows, &columns, out);
         if !columns.is_empty() && !rows.is_empty() {
             let window = Window {
@@ -151,7 +166,7 @@ impl Sampler {
                 columns: &columns,
                 down: &down,
                 rows: &rows,
-                boxes: self.scaler == Scaler::Auto,
+                boxes: self.interpolation == Interpolation::Auto,
             };
             self.sample(image, &window, spec, out);
         }
@@ -172,7 +187,7 @@ impl Sampler {
         color: bool,
         mut take: impl FnMut(usize, &[Vec<f32>; 3]),
     ) {
-        self.lay(image, window, color);
+        self.prepare(image, window, color);
         for row in &mut self.rows {
             row.resize(window.columns.len(), 0.0);
         }
@@ -197,12 +212,12 @@ impl Sampler {
             (0..height).for_each(|row| out.extend_from_slice(&samples[row * stride..][..width * 3]));
             return;
         }
-        let across = Span {
+        let across = AxisSpan {
             start: 0.0,
             step: 1.0,
             count: width,
         };
-        let down = Span {
+        let down = AxisSpan {
             start: 0.0,
             step: 1.0,
             count: height,
@@ -222,28 +237,28 @@ impl Sampler {
         });
     }
 
-    fn lay(&mut self, image: &Image, window: &Window<'_>, color: bool) {
+    fn prepare(&mut self, image: &Image, window: &Window<'_>, color: bool) {
         let (width, height) = (image.width as usize, image.height as usize);
         if image.format == PixelFormat::Rgb24 {
-            self.triples.lay(window, width, height);
+            self.triples.prepare(window, width, height);
             return;
         }
-        self.luma.lay(window, width, height);
+        self.luma.prepare(window, width, height);
         if !color || image.format == PixelFormat::Gray8 {
             return;
         }
-        let (by_x, by_y) = chroma_division(image.format);
+        let (by_x, by_y) = chroma_subsampling(image.format);
         let window = Window {
-            across: &window.across.divided(by_x),
-            down: &window.down.divided(by_y),
+            across: &window.across.subsampled(by_x),
+            down: &window.down.subsampled(by_y),
             ..*window
         };
         let (width, height) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
         if image.format == PixelFormat::Nv12 {
-            self.pairs.lay(&window, width, height);
+            self.pairs.prepare(&window, width, height);
         } else {
             for chroma in &mut self.chroma {
-                chroma.lay(&window, width, height);
+                chroma.prepare(&window, width, height);
             }
         }
     }
@@ -286,7 +301,7 @@ impl Sampler {
 }
 
 /// By how much chroma planes are smaller.
-pub(crate) const fn chroma_division(format: PixelFormat) -> (u32, u32) {
+pub(crate) const fn chroma_subsampling(format: PixelFormat) -> (u32, u32) {
     match format {
         PixelFormat::Yuv420 | PixelFormat::Nv12 => (2, 2),
         PixelFormat::Yuv422 => (2, 1),

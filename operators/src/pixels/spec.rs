@@ -41,7 +41,7 @@ pub enum Arrangement {
 /// bilinear, where both agree; up to a ratio of two, `Auto` *is* bilinear. `Bilinear` gives what OpenCV's default
 /// resize gives at any ratio, for comparison with pipelines built on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scaler {
+pub enum Interpolation {
     /// From a ratio of two on, boxes of `floor(ratio)` pixels are averaged first; then bilinear.
     #[default]
     Auto,
@@ -85,7 +85,7 @@ impl InputSpec {
 /// Where a region came to lie in an input, separately in x and y:
 /// `source = (input - offset) / scale + origin`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Placement {
+pub struct ImagePlacement {
     /// The region's top left corner in the picture.
     pub origin: Point,
     /// Where that corner lies in the input.
@@ -94,7 +94,7 @@ pub struct Placement {
     pub scale: Point,
 }
 
-impl Placement {
+impl ImagePlacement {
     /// The point of the picture that lies at `input`.
     #[must_use]
     pub fn point(&self, input: Point) -> Point {

@@ -5,12 +5,12 @@ use weir_flow::{Image, PixelFormat};
 use super::Sampler;
 use super::color::{Conversion, luma_of, source_of};
 use super::projective::Projective;
-use super::sampler::chroma_division;
-use super::spec::{Arrangement, Channels, InputSpec, Scaler};
+use super::sampler::chroma_subsampling;
+use super::spec::{Arrangement, Channels, InputSpec, Interpolation};
 
 impl Sampler {
     /// Fills the input with what `inverse` (input -> picture) points at: bilinear, `spec.fill` where it points outside
-    /// of the picture. With [`Scaler::Auto`], where an input pixel covers two or more of the picture, a grid of up to
+    /// of the picture. With [`Interpolation::Auto`], where an input pixel covers two or more of the picture, a grid of up to
     /// 4 by 4 points within it is averaged.
     ///
     /// # Panics
@@ -19,7 +19,7 @@ impl Sampler {
         assert_eq!(out.len(), spec.len(), "the input's size");
         let (width, height) = (spec.width as usize, spec.height as usize);
         let count = spec.channels.count();
-        let grid = if self.scaler() == Scaler::Auto {
+        let grid = if self.interpolation() == Interpolation::Auto {
             points_a_side(inverse, spec)
         } else {
             1
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
             PixelFormat::Nv12 => [plane(0), plane(1), plane(1)],
             PixelFormat::Rgb24 | PixelFormat::Gray8 => [plane(0); 3],
         };
-        let (by_x, by_y) = chroma_division(image.format);
+        let (by_x, by_y) = chroma_subsampling(image.format);
         let division = (1.0 / by_x as f32, 1.0 / by_y as f32);
         Self {
             image,
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         if !self.color || self.image.format == PixelFormat::Gray8 {
             return [self.conversion.luma(luma); 3];
         }
-        let (by_x, by_y) = chroma_division(self.image.format);
+        let (by_x, by_y) = chroma_subsampling(self.image.format);
         let (wide, high) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
         let corners = Corners::at(x * self.division.0, y * self.division.1, wide, high);
         let (step, second) = if self.image.format == PixelFormat::Nv12 {

@@ -15,14 +15,14 @@ pub const SCHEMA: &str = "weir.events/1";
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line<'a> {
-    Header(Header<'a>),
-    Frame(Event<'a>),
-    Dropped(Dropped<'a>),
-    State(State<'a>),
+    Header(HeaderLine<'a>),
+    Frame(FrameLine<'a>),
+    Dropped(DroppedLine<'a>),
+    State(StateLine<'a>),
 }
 
 #[derive(Serialize)]
-struct Header<'a> {
+struct HeaderLine<'a> {
     schema: &'static str,
     run: &'a str,
     graph: &'a str,
@@ -39,7 +39,7 @@ struct Stream<'a> {
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct FrameLine<'a> {
     stream: &'a str,
     frame: u64,
     time: String,
@@ -53,11 +53,11 @@ struct Event<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     concealed: bool,
-    objects: Vec<Seen<'a>>,
+    objects: Vec<ObjectLine<'a>>,
 }
 
 #[derive(Serialize)]
-struct Dropped<'a> {
+struct DroppedLine<'a> {
     stream: &'a str,
     frame: u64,
     time: String,
@@ -68,7 +68,7 @@ struct Dropped<'a> {
 }
 
 #[derive(Serialize)]
-struct State<'a> {
+struct StateLine<'a> {
     stream: &'a str,
     time: String,
     state: &'static str,
@@ -77,7 +77,7 @@ struct State<'a> {
 }
 
 #[derive(Serialize)]
-struct Seen<'a> {
+struct ObjectLine<'a> {
     id: u32,
     class: &'a str,
     score: f32,
@@ -104,7 +104,7 @@ impl Serialize for Attributes<'_> {
 /// Those of `out`.
 pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
     let frame = &delivery.frame;
-    let event = Event {
+    let event = FrameLine {
         stream: &delivery.stream,
         frame: frame.index,
         time: utc(delivery.time_ms),
@@ -115,7 +115,7 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         height: frame.image.height,
         file: frame.file.as_deref(),
         concealed: frame.concealed,
-        objects: delivery.objects.iter().map(seen).collect(),
+        objects: delivery.objects.iter().map(object_line).collect(),
     };
     write_line(&Line::Frame(event), &mut out)
 }
@@ -129,7 +129,7 @@ pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl 
         .streams
         .iter()
         .filter(|known| stream.is_none_or(|name| name == known.name));
-    let header = Header {
+    let header = HeaderLine {
         schema: SCHEMA,
         run: &run.id,
         graph: &run.graph,
@@ -159,7 +159,7 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             time_ms,
             module,
             reason,
-        } => Line::Dropped(Dropped {
+        } => Line::Dropped(DroppedLine {
             stream,
             frame: *frame,
             time: utc(*time_ms),
@@ -178,7 +178,7 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
                 StreamState::Ended { error } => ("ended", error.as_deref()),
             };
             let time = utc(*time_ms);
-            Line::State(State {
+            Line::State(StateLine {
                 stream,
                 time,
                 state,
@@ -212,16 +212,16 @@ pub fn event_line(delivery: &Delivery) -> String {
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
-fn seen(labelled: &DeliveredObject) -> Seen<'_> {
-    let object = &labelled.object;
+fn object_line(delivered: &DeliveredObject) -> ObjectLine<'_> {
+    let object = &delivered.object;
     let rect = object.rect;
-    Seen {
-        id: labelled.id,
+    ObjectLine {
+        id: delivered.id,
         class: &object.class,
         score: digits(object.score),
         r#box: [rect.x0, rect.y0, rect.x1, rect.y1].map(pixel),
-        parent: labelled.parent,
-        attributes: Attributes(labelled),
+        parent: delivered.parent,
+        attributes: Attributes(delivered),
     }
 }
 

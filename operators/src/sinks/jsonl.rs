@@ -15,14 +15,14 @@ use super::target::{StreamFiles, Target, failed, io_failed};
 const MAX_FILES: usize = 256;
 
 /// Opens a [`Jsonl`].
-pub(super) struct Lines {
+pub(super) struct JsonlFactory {
     target: Target,
     files: StreamFiles,
     rotation: Rotation,
     drops: bool,
 }
 
-impl Lines {
+impl JsonlFactory {
     pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
         let target = Target::new(path);
         let some = |key: &str| Some(settings.number(key, 0.0)).filter(|number| *number > 0.0);
@@ -39,7 +39,7 @@ impl Lines {
     }
 }
 
-impl SinkFactory for Lines {
+impl SinkFactory for JsonlFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let mut sink = Jsonl {
             shared: !self.target.is_template(),
@@ -50,13 +50,17 @@ impl SinkFactory for Lines {
             header: None,
             outputs: BTreeMap::new(),
             line: Vec::new(),
-            reader_is_gone: false,
+            reader_gone: false,
         };
         // Opened now, so that a bad path is known before the run, and all are locked.
         if sink.shared {
             sink.output("")?;
         } else {
-            let streams: Vec<String> = self.files.given().map(|(stream, _)| stream.to_owned()).collect();
+            let streams: Vec<String> = self
+                .files
+                .assigned()
+                .map(|(stream, _)| stream.to_owned())
+                .collect();
             for stream in streams {
                 sink.output(&stream)?;
             }
@@ -68,7 +72,7 @@ impl SinkFactory for Lines {
         if self.target.is_standard_output() {
             Vec::new()
         } else if self.target.is_template() {
-            self.files.given().map(|(_, path)| path.to_owned()).collect()
+            self.files.assigned().map(|(_, path)| path.to_owned()).collect()
         } else {
             vec![self.target.path()]
         }
@@ -91,14 +95,14 @@ struct Jsonl {
     /// The line that is being written, to use its memory again.
     line: Vec<u8>,
     /// Whether standard output is closed at its other end.
-    reader_is_gone: bool,
+    reader_gone: bool,
 }
 
 impl Jsonl {
     fn output(&mut self, stream: &str) -> Result<&mut LineFile, SinkError> {
         let key = if self.shared { "" } else { stream };
         if !self.outputs.contains_key(key) {
-            let path = self.files.of(stream);
+            let path = self.files.path_of(stream);
             if self.outputs.len() >= MAX_FILES {
                 return Err(failed(
                     &path,
@@ -114,7 +118,7 @@ impl Jsonl {
         }
         self.outputs
             .get_mut(key)
-            .ok_or_else(|| failed(&self.files.of(stream), "it is closed"))
+            .ok_or_else(|| failed(&self.files.path_of(stream), "it is closed"))
     }
 
     /// Appends the line that `say` writes; in another file where the present one has served.
@@ -127,7 +131,7 @@ impl Jsonl {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
         let header = self.header.clone();
-        let header = header.as_deref().map(|header| (header, self.of_one(stream)));
+        let header = header.as_deref().map(|header| (header, self.own_stream(stream)));
         let output = self.output(stream)?;
         let written = say(&mut line).and_then(|()| {
             if output.is_full(line.len(), time_ms) {
@@ -144,13 +148,13 @@ impl Jsonl {
     }
 
     /// The stream whose file it is; none where all share one.
-    fn of_one<'a>(&self, stream: &'a str) -> Option<&'a str> {
+    fn own_stream<'a>(&self, stream: &'a str) -> Option<&'a str> {
         (!self.shared).then_some(stream)
     }
 
     /// Looks what an error means before it is handed on.
     fn failed(&mut self, error: SinkError, kind: io::ErrorKind) -> SinkError {
-        self.reader_is_gone |= self.to_output && kind == io::ErrorKind::BrokenPipe;
+        self.reader_gone |= self.to_output && kind == io::ErrorKind::BrokenPipe;
         error
     }
 }
@@ -205,7 +209,7 @@ impl Sink for Jsonl {
     }
 
     fn is_reader_gone(&self) -> bool {
-        self.reader_is_gone
+        self.reader_gone
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

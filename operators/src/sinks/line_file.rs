@@ -28,8 +28,8 @@ pub(super) struct Rotation {
 }
 
 /// How often a pipe is tried that nobody reads yet, and how long to wait in between: ten seconds in all.
-const READER_TRIES: u32 = 500;
-const READER_WAIT: Duration = Duration::from_millis(20);
+const MAX_READER_TRIES: u32 = 500;
+const READER_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Bytes at the beginning of a file that are looked at for the time of its first line.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -63,7 +63,7 @@ enum Target {
 
 impl LineFile {
     pub(super) fn standard_output() -> Self {
-        Self::of(PathBuf::from("-"), Target::StandardOutput, Rotation::default())
+        Self::new(PathBuf::from("-"), Target::StandardOutput, Rotation::default())
     }
 
     /// Opens `path` to append to it. What is there is not changed.
@@ -81,10 +81,10 @@ impl LineFile {
             }
             _ => io_failed(path, &error),
         })?;
-        Ok(Self::of(path.to_owned(), target, Rotation::default()))
+        Ok(Self::new(path.to_owned(), target, Rotation::default()))
     }
 
-    fn of(path: PathBuf, target: Target, rotation: Rotation) -> Self {
+    fn new(path: PathBuf, target: Target, rotation: Rotation) -> Self {
         Self {
             path,
             target,
@@ -103,13 +103,13 @@ impl LineFile {
         let Some(mut file) = file else {
             return Err(failed(path, IN_USE));
         };
-        let before = Before::of(&mut file).map_err(|error| io_failed(path, &error))?;
-        let mut opened = Self::of(path.to_owned(), Target::File(file), rotation);
-        opened.bytes = before.bytes;
-        opened.since_ms = before.since_ms;
-        opened.has_lines = before.bytes > 0;
-        opened.torn = before.torn;
-        opened.untouched = before.bytes == 0;
+        let existing = ExistingContent::read(&mut file).map_err(|error| io_failed(path, &error))?;
+        let mut opened = Self::new(path.to_owned(), Target::File(file), rotation);
+        opened.bytes = existing.bytes;
+        opened.since_ms = existing.since_ms;
+        opened.has_lines = existing.bytes > 0;
+        opened.torn = existing.torn;
+        opened.untouched = existing.bytes == 0;
         Ok(opened)
     }
 
@@ -132,10 +132,10 @@ impl LineFile {
 
     /// Puts what is there aside under the next number, and begins anew.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
-        let older = Older::of(&self.path)?;
-        let number = older.numbers.last().map_or(1, |last| last + 1);
+        let rotated = RotatedFiles::list(&self.path)?;
+        let number = rotated.numbers.last().map_or(1, |last| last + 1);
         // The name is taken first, so that no older file is ever replaced.
-        let aside = older.path(number);
+        let aside = rotated.path(number);
         OpenOptions::new().write(true).create_new(true).open(&aside)?;
         if let Err(error) = std::fs::rename(&self.path, &aside) {
             let _ = std::fs::remove_file(&aside);
@@ -146,7 +146,7 @@ impl LineFile {
         (self.bytes, self.since_ms) = (0, None);
         (self.has_lines, self.torn, self.headed) = (false, false, false);
         if let Some(keep) = self.rotation.keep {
-            older.shed((keep as u64).max(1), number);
+            rotated.remove_oldest((keep as u64).max(1), number);
         }
         Ok(())
     }
@@ -246,10 +246,10 @@ fn pipe(path: &Path) -> io::Result<File> {
         match OpenOptions::new().write(true).custom_flags(flags).open(path) {
             Err(error)
                 if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
-                    && tries < READER_TRIES =>
+                    && tries < MAX_READER_TRIES =>
             {
                 tries += 1;
-                std::thread::sleep(READER_WAIT);
+                std::thread::sleep(READER_RETRY_INTERVAL);
             }
             opened => break opened?,
         }
@@ -260,7 +260,7 @@ fn pipe(path: &Path) -> io::Result<File> {
 }
 
 /// What was in a file.
-struct Before {
+struct ExistingContent {
     bytes: u64,
     since_ms: Option<u64>,
     torn: bool,
@@ -268,12 +268,12 @@ struct Before {
 
 /// The time of a line.
 #[derive(Deserialize)]
-struct Timed {
+struct LineTime {
     r#type: String,
     time: String,
 }
 
-impl Timed {
+impl LineTime {
     /// Of a line that is no header.
     fn ms(line: &[u8]) -> Option<u64> {
         let timed: Self = serde_json::from_slice(line).ok()?;
@@ -284,8 +284,8 @@ impl Timed {
     }
 }
 
-impl Before {
-    fn of(file: &mut File) -> io::Result<Self> {
+impl ExistingContent {
+    fn read(file: &mut File) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         if bytes == 0 {
             return Ok(Self {
@@ -296,7 +296,7 @@ impl Before {
         }
         let mut head = Vec::new();
         (&mut *file).take(HEAD_BYTES).read_to_end(&mut head)?;
-        let since_ms = head.split(|byte| *byte == b'\n').find_map(Timed::ms);
+        let since_ms = head.split(|byte| *byte == b'\n').find_map(LineTime::ms);
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
@@ -310,31 +310,31 @@ impl Before {
 
 /// Files that were put aside: `events.000001.jsonl`, `events.000002.jsonl` and so on beside `events.jsonl`, the newest
 /// with the highest number.
-struct Older {
+struct RotatedFiles {
     path: PathBuf,
     /// Ascending.
     numbers: Vec<u64>,
 }
 
-impl Older {
-    fn of(path: &Path) -> io::Result<Self> {
-        let mut older = Self {
+impl RotatedFiles {
+    fn list(path: &Path) -> io::Result<Self> {
+        let mut rotated = Self {
             path: path.to_owned(),
             numbers: Vec::new(),
         };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         for entry in std::fs::read_dir(folder.unwrap_or(Path::new(".")))? {
             let name = entry?.file_name();
-            older
+            rotated
                 .numbers
-                .extend(name.to_str().and_then(|name| older.number(name)));
+                .extend(name.to_str().and_then(|name| rotated.number(name)));
         }
-        older.numbers.sort_unstable();
-        Ok(older)
+        rotated.numbers.sort_unstable();
+        Ok(rotated)
     }
 
     /// Stem and extension.
-    fn ends(&self) -> (String, String) {
+    fn stem_and_extension(&self) -> (String, String) {
         let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let extension = text(self.path.extension());
         let extension = if extension.is_empty() {
@@ -346,12 +346,12 @@ impl Older {
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        let (stem, extension) = self.ends();
+        let (stem, extension) = self.stem_and_extension();
         self.path.with_file_name(format!("{stem}.{number:06}{extension}"))
     }
 
     fn number(&self, name: &str) -> Option<u64> {
-        let (stem, extension) = self.ends();
+        let (stem, extension) = self.stem_and_extension();
         let middle = name
             .strip_prefix(&stem)?
             .strip_prefix('.')?
@@ -362,7 +362,7 @@ impl Older {
     }
 
     /// Takes the oldest away, so that `keep` stay with the one that was just put aside as `newest`.
-    fn shed(&self, keep: u64, newest: u64) {
+    fn remove_oldest(&self, keep: u64, newest: u64) {
         let numbers: Vec<u64> = self.numbers.iter().copied().chain([newest]).collect();
         let surplus = numbers
             .len()

@@ -3,19 +3,19 @@
 //! A sink is used by one thread and holds little: a line buffer, an encoder a stream. How many deliveries may wait
 //! before it, and what happens when it is slow, is the runtime's matter.
 
+mod check_writable;
 mod event;
 mod jsonl;
 mod line_file;
 mod mp4;
 mod null;
-mod probe;
 pub(crate) mod target;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
+pub use check_writable::check_writable;
 pub use event::{SCHEMA, event_line, write_event};
-pub use null::Counted;
-pub use probe::probe;
+pub use null::CountingSink;
 
 /// The sinks that a graph may name, with their keys.
 #[must_use]
@@ -115,9 +115,9 @@ pub fn sink_for(
             })
     };
     Ok(match kind {
-        "jsonl" => Box::new(jsonl::Lines::new(path()?, settings, streams)),
-        "mp4" => Box::new(mp4::Videos::new(path()?, settings, streams)),
-        "null" => Box::new(null::Null),
+        "jsonl" => Box::new(jsonl::JsonlFactory::new(path()?, settings, streams)),
+        "mp4" => Box::new(mp4::Mp4Factory::new(path()?, settings, streams)),
+        "null" => Box::new(null::NullFactory),
         _ => {
             return Err(SinkError {
                 target: format!("a sink of type {kind}"),

@@ -2,25 +2,25 @@
 
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
-/// Opens [`Counted`].
-pub(super) struct Null;
+/// Opens [`CountingSink`].
+pub(super) struct NullFactory;
 
-impl SinkFactory for Null {
+impl SinkFactory for NullFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(Counted::default()))
+        Ok(Box::new(CountingSink::default()))
     }
 }
 
 /// How many deliveries came, and how many objects were in them; logged when finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counted {
+pub struct CountingSink {
     /// Deliveries.
     pub deliveries: u64,
     /// Objects in them.
     pub objects: u64,
 }
 
-impl Sink for Counted {
+impl Sink for CountingSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         self.deliveries += 1;
         self.objects += delivery.objects.len() as u64;

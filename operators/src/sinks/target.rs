@@ -38,7 +38,7 @@ impl Target {
     }
 
     /// The file of `stream`, by its name alone.
-    fn of(&self, stream: &str) -> PathBuf {
+    fn path_of(&self, stream: &str) -> PathBuf {
         PathBuf::from(self.0.replace(STREAM, &plain(stream)))
     }
 
@@ -64,7 +64,7 @@ pub(super) struct StreamFiles {
     target: Target,
     /// Whether all streams share the path where it is no template.
     shared: bool,
-    given: BTreeMap<String, PathBuf>,
+    assigned: BTreeMap<String, PathBuf>,
     taken: BTreeSet<PathBuf>,
 }
 
@@ -75,38 +75,38 @@ impl StreamFiles {
         let mut files = Self {
             target,
             shared,
-            given: BTreeMap::new(),
+            assigned: BTreeMap::new(),
             taken: BTreeSet::new(),
         };
         for stream in streams {
-            files.of(stream);
+            files.path_of(stream);
         }
         files
     }
 
     /// The file of `stream`.
-    pub(super) fn of(&mut self, stream: &str) -> PathBuf {
-        if let Some(known) = self.given.get(stream) {
+    pub(super) fn path_of(&mut self, stream: &str) -> PathBuf {
+        if let Some(known) = self.assigned.get(stream) {
             return known.clone();
         }
         if self.shared && !self.target.is_template() {
             return self.target.path();
         }
-        let wanted = if self.target.is_template() || self.given.is_empty() {
-            self.target.of(stream)
+        let wanted = if self.target.is_template() || self.assigned.is_empty() {
+            self.target.path_of(stream)
         } else {
             self.target.beside(stream)
         };
         let free = numbered(&wanted).find(|path| !self.taken.contains(path));
         let path = free.unwrap_or(wanted);
         self.taken.insert(path.clone());
-        self.given.insert(stream.to_owned(), path.clone());
+        self.assigned.insert(stream.to_owned(), path.clone());
         path
     }
 
     /// All files that are given, by stream, in the order of names.
-    pub(super) fn given(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.given
+    pub(super) fn assigned(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.assigned
             .iter()
             .map(|(stream, path)| (stream.as_str(), path.as_path()))
     }
@@ -169,8 +169,9 @@ mod tests {
 
     #[test]
     fn a_stream_has_a_file_of_its_own() {
-        let check =
-            |target: &str, stream: &str, of: &str| assert_eq!(Target::new(target).of(stream), Path::new(of));
+        let check = |target: &str, stream: &str, of: &str| {
+            assert_eq!(Target::new(target).path_of(stream), Path::new(of))
+        };
         check("out/{stream}.mp4", "north", "out/north.mp4");
         check("out/{stream}/{stream}.jsonl", "a/../b", "out/a_.._b/a_.._b.jsonl");
         check("out/x{stream}", "../etc", "out/x_etc");
@@ -184,7 +185,7 @@ mod tests {
         let files = |target: &str, shared: bool, streams: &[&str]| {
             let streams: Vec<String> = streams.iter().map(|stream| (*stream).to_owned()).collect();
             let mut files = StreamFiles::new(Target::new(target), shared, &streams);
-            let files: Vec<PathBuf> = streams.iter().map(|stream| files.of(stream)).collect();
+            let files: Vec<PathBuf> = streams.iter().map(|stream| files.path_of(stream)).collect();
             files
                 .iter()
                 .map(|path| path.display().to_string())

@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::error::CutError;
 use super::fields as field;
-use super::{CutError, order};
-use crate::model::wire::{Field, Message};
+use super::node::Node;
+use super::topological;
+use crate::model::protobuf::{Field, Message};
 
 /// Operators that give something else on each run though no input changes.
 const RANDOM: [&str; 6] = [
@@ -18,19 +20,6 @@ const RANDOM: [&str; 6] = [
     "Multinomial",
     "Bernoulli",
 ];
-
-/// A node.
-#[derive(Debug, Clone)]
-pub(crate) struct Node<'a> {
-    /// Its name; made of its operator and first output where it has none.
-    pub(crate) name: String,
-    pub(crate) op: &'a str,
-    /// Names of the values that it reads; those left out are left out here.
-    pub(crate) inputs: Vec<&'a str>,
-    pub(crate) outputs: Vec<&'a str>,
-    /// The message.
-    pub(super) bytes: &'a [u8],
-}
 
 /// A model that was read.
 #[derive(Debug)]
@@ -75,7 +64,7 @@ impl<'a> Network<'a> {
             .iter()
             .map(|(name, _)| *name)
             .chain(weights.keys().copied());
-        let nodes = order::sorted(nodes, known)?;
+        let nodes = topological::topological_order(nodes, known)?;
         let (constants, nodes) = constants(nodes, &weights);
         let layers = wanted(nodes, outputs.iter().map(|(name, _)| *name));
         if layers.is_empty() {

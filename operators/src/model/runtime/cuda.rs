@@ -27,12 +27,12 @@ pub(super) fn register(builder: SessionBuilder, ordinal: u32) -> Result<SessionB
 }
 
 /// What is bound of one session.
-pub(super) struct Bound {
+pub(super) struct DeviceIo {
     device: i32,
     binding: IoBinding,
 }
 
-impl Bound {
+impl DeviceIo {
     pub(super) fn new(session: &Session, ordinal: u32) -> Result<Self, String> {
         Ok(Self {
             device: device_id(ordinal)?,

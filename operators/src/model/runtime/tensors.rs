@@ -7,11 +7,11 @@ use ort::session::SessionInputValue;
 use ort::value::{DynValue, Outlet, PrimitiveTensorElementType, TensorElementType, TensorRef, ValueType};
 use weir_flow::{Element, Tensor};
 
-use super::{Engine, text};
+use super::{OrtSession, text};
 
 /// An input or output with what it holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plug {
+pub(crate) struct TensorPort {
     pub(crate) name: String,
     /// `None` where it holds what cannot cross, such as text.
     pub(crate) element: Option<Element>,
@@ -20,7 +20,7 @@ pub(crate) struct Plug {
     pub(crate) dims: Vec<(Option<usize>, String)>,
 }
 
-impl Plug {
+impl TensorPort {
     fn of(outlet: &Outlet) -> Self {
         let (element, dims) = match outlet.dtype() {
             ValueType::Tensor {
@@ -58,13 +58,13 @@ fn element(kind: TensorElementType) -> Option<Element> {
     })
 }
 
-impl Engine {
-    pub(crate) fn plugs_in(&self) -> Vec<Plug> {
-        self.session.inputs().iter().map(Plug::of).collect()
+impl OrtSession {
+    pub(crate) fn input_ports(&self) -> Vec<TensorPort> {
+        self.session.inputs().iter().map(TensorPort::of).collect()
     }
 
-    pub(crate) fn plugs_out(&self) -> Vec<Plug> {
-        self.session.outputs().iter().map(Plug::of).collect()
+    pub(crate) fn output_ports(&self) -> Vec<TensorPort> {
+        self.session.outputs().iter().map(TensorPort::of).collect()
     }
 
     /// Runs the graph on named tensors and gives its outputs, as they are or with `half` in half precision where they
@@ -72,18 +72,18 @@ impl Engine {
     ///
     /// # Errors
     /// What the runtime says, or what is wrong with a tensor.
-    pub(crate) fn exchange(
+    pub(crate) fn run_tensors(
         &mut self,
         inputs: &[(&Tensor, Element)],
         half: bool,
     ) -> Result<Vec<Tensor>, String> {
-        let held: Vec<Held> = inputs
+        let input_data: Vec<InputData> = inputs
             .iter()
-            .map(|(tensor, wanted)| held(tensor, *wanted))
+            .map(|(tensor, wanted)| input_data(tensor, *wanted))
             .collect::<Result<_, _>>()?;
-        let mut fed: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(held.len());
-        for ((tensor, _), held) in inputs.iter().zip(&held) {
-            fed.push((&tensor.name, held.value(&tensor.shape)?));
+        let mut fed: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(input_data.len());
+        for ((tensor, _), input_data) in inputs.iter().zip(&input_data) {
+            fed.push((&tensor.name, input_data.value(&tensor.shape)?));
         }
         let names: Vec<String> = self
             .session
@@ -95,13 +95,13 @@ impl Engine {
         names
             .into_iter()
             .enumerate()
-            .map(|(index, name)| taken(name, &outputs[index], half))
+            .map(|(index, name)| output_tensor(name, &outputs[index], half))
             .collect()
     }
 }
 
 /// Elements of an input, where the runtime reads them.
-enum Held {
+enum InputData {
     F32(Vec<f32>),
     F16(Vec<f16>),
     F64(Vec<f64>),
@@ -112,7 +112,7 @@ enum Held {
     Bool(Vec<bool>),
 }
 
-impl Held {
+impl InputData {
     fn value(&self, shape: &[usize]) -> Result<SessionInputValue<'_>, String> {
         Ok(match self {
             Self::F32(data) => view(shape, data)?,
@@ -135,7 +135,7 @@ fn view<'a, T: PrimitiveTensorElementType + Clone + std::fmt::Debug + 'static>(
     Ok(view.into())
 }
 
-fn held(tensor: &Tensor, wanted: Element) -> Result<Held, String> {
+fn input_data(tensor: &Tensor, wanted: Element) -> Result<InputData, String> {
     let Tensor {
         name,
         element,
@@ -155,14 +155,14 @@ fn held(tensor: &Tensor, wanted: Element) -> Result<Held, String> {
         ));
     }
     Ok(match wanted {
-        Element::F32 => Held::F32(floats(tensor)),
-        Element::F16 => Held::F16(numbers(data, |bytes| f16::from_le_bytes(*bytes))),
-        Element::F64 => Held::F64(numbers(data, |bytes| f64::from_le_bytes(*bytes))),
-        Element::U8 => Held::U8(data.clone()),
-        Element::I8 => Held::I8(data.iter().map(|byte| byte.cast_signed()).collect()),
-        Element::I32 => Held::I32(numbers(data, |bytes| i32::from_le_bytes(*bytes))),
-        Element::I64 => Held::I64(numbers(data, |bytes| i64::from_le_bytes(*bytes))),
-        Element::Bool => Held::Bool(data.iter().map(|byte| *byte != 0).collect()),
+        Element::F32 => InputData::F32(floats(tensor)),
+        Element::F16 => InputData::F16(numbers(data, |bytes| f16::from_le_bytes(*bytes))),
+        Element::F64 => InputData::F64(numbers(data, |bytes| f64::from_le_bytes(*bytes))),
+        Element::U8 => InputData::U8(data.clone()),
+        Element::I8 => InputData::I8(data.iter().map(|byte| byte.cast_signed()).collect()),
+        Element::I32 => InputData::I32(numbers(data, |bytes| i32::from_le_bytes(*bytes))),
+        Element::I64 => InputData::I64(numbers(data, |bytes| i64::from_le_bytes(*bytes))),
+        Element::Bool => InputData::Bool(data.iter().map(|byte| *byte != 0).collect()),
         _ => return Err(format!("tensor {name} holds {element:?}, which no part takes")),
     })
 }
@@ -217,7 +217,7 @@ fn bytes<const N: usize, T>(numbers: &[T], write: impl Fn(&T) -> [u8; N]) -> Vec
     out
 }
 
-fn taken(name: String, value: &DynValue, half: bool) -> Result<Tensor, String> {
+fn output_tensor(name: String, value: &DynValue, half: bool) -> Result<Tensor, String> {
     let ValueType::Tensor { ty, .. } = value.dtype() else {
         return Err(format!("output {name} is no tensor"));
     };

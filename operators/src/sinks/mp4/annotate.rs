@@ -7,7 +7,7 @@ use super::font::{Font, drawable};
 use super::palette::{BLACK, Color, WHITE, color_of};
 
 /// Key points below this confidence are guesses and are not drawn.
-const LEAST_SCORE: f32 = 0.4;
+const MIN_SCORE: f32 = 0.4;
 
 /// Which of the 17 COCO points are joined: face, shoulders, arms, trunk, legs.
 const BONES: [(usize, usize); 18] = [
@@ -45,7 +45,7 @@ struct Style {
 
 /// Draws all objects of at least that score: shapes first, labels over them.
 pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_threshold: f32) {
-    let shown = |labelled: &&DeliveredObject| labelled.object.score >= score_threshold;
+    let shown = |delivered: &&DeliveredObject| delivered.object.score >= score_threshold;
     let objects: Vec<&DeliveredObject> = objects.iter().filter(shown).collect();
     let line = (canvas.height().min(canvas.width()) as f32 / 300.0).clamp(1.5, 8.0);
     let style = Style {
@@ -60,24 +60,27 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_thres
     // go first, since they are the longer ones.
     let (inner, outer): (Vec<&DeliveredObject>, Vec<&DeliveredObject>) =
         objects.into_iter().partition(|object| object.parent.is_some());
-    let mut hides = Hides {
+    let mut obstacles = LabelObstacles {
         labels: Vec::new(),
-        parts: inner.iter().map(|labelled| area(&labelled.object.rect)).collect(),
+        parts: inner
+            .iter()
+            .map(|delivered| area(&delivered.object.rect))
+            .collect(),
     };
     for object in inner.into_iter().chain(outer) {
-        label(canvas, object, &style, &mut hides);
+        label(canvas, object, &style, &mut obstacles);
     }
 }
 
 /// What a label should not hide.
-struct Hides {
+struct LabelObstacles {
     /// Labels that are drawn.
     labels: Vec<Area>,
     /// Objects found in crops of others.
     parts: Vec<Area>,
 }
 
-impl Hides {
+impl LabelObstacles {
     /// How much a label at `place` would hide: pixels, those of other labels four times.
     fn cost(&self, place: &Area) -> i64 {
         let sum = |areas: &[Area]| areas.iter().map(|other| place.shared(other)).sum::<i64>();
@@ -85,8 +88,8 @@ impl Hides {
     }
 }
 
-fn shapes(canvas: &mut Canvas, labelled: &DeliveredObject, style: &Style) {
-    let object = &labelled.object;
+fn shapes(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style) {
+    let object = &delivered.object;
     let color = color_of(&object.class);
     match &object.points {
         Points::Corners(corners) => {
@@ -107,7 +110,7 @@ fn shapes(canvas: &mut Canvas, labelled: &DeliveredObject, style: &Style) {
         }
         Points::None => frame(canvas, &object.rect, style, color),
     }
-    for (_, attribute) in &labelled.attributes {
+    for (_, attribute) in &delivered.attributes {
         match attribute {
             Attribute::Points(points) => skeleton(canvas, points, style),
             Attribute::Angles { yaw, pitch, roll } => {
@@ -146,15 +149,15 @@ fn frame(canvas: &mut Canvas, rect: &Rect, style: &Style, color: Color) {
 }
 
 fn skeleton(canvas: &mut Canvas, points: &[KeyPoint], style: &Style) {
-    let sure = |index: usize| points.get(index).filter(|point| point.score >= LEAST_SCORE);
+    let confident = |index: usize| points.get(index).filter(|point| point.score >= MIN_SCORE);
     if points.len() == 17 {
         for (from, to) in BONES {
-            if let (Some(from), Some(to)) = (sure(from), sure(to)) {
+            if let (Some(from), Some(to)) = (confident(from), confident(to)) {
                 canvas.line(at(from.at), at(to.at), style.line, GREEN);
             }
         }
     }
-    for point in (0..points.len()).filter_map(sure) {
+    for point in (0..points.len()).filter_map(confident) {
         canvas.disc(at(point.at), style.dot, YELLOW);
     }
 }
@@ -212,10 +215,10 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
 }
 
 /// The lines of an object's label: what it is, then what is known of it.
-fn lines(labelled: &DeliveredObject) -> Vec<String> {
-    let object = &labelled.object;
-    let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, labelled.id)];
-    for (name, attribute) in &labelled.attributes {
+fn lines(delivered: &DeliveredObject) -> Vec<String> {
+    let object = &delivered.object;
+    let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, delivered.id)];
+    for (name, attribute) in &delivered.attributes {
         match attribute {
             Attribute::Number { value } => lines.push(format!("{name} {value:.0}")),
             Attribute::Text { text, .. } if !text.is_empty() => lines.push(text.clone()),
@@ -234,14 +237,14 @@ fn lines(labelled: &DeliveredObject) -> Vec<String> {
 }
 
 /// Draws the label where it hides least: above the box, below it, inside of it, or beside it.
-fn label(canvas: &mut Canvas, labelled: &DeliveredObject, style: &Style, hides: &mut Hides) {
-    let color = color_of(&labelled.object.class);
-    let lines = lines(labelled);
+fn label(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style, obstacles: &mut LabelObstacles) {
+    let color = color_of(&delivered.object.class);
+    let lines = lines(delivered);
     let (font, pad) = (style.font, (style.font.height() / 6) as i64);
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let width = font.width(longest) as i64 + 2 * pad;
     let height = (font.height() * lines.len()) as i64;
-    let object = area(&labelled.object.rect);
+    let object = area(&delivered.object.rect);
     let (most_x, most_y) = (
         i64::from(canvas.width()) - width,
         i64::from(canvas.height()) - height,
@@ -273,9 +276,9 @@ fn label(canvas: &mut Canvas, labelled: &DeliveredObject, style: &Style, hides: 
     // The first of the best: the order above is that of preference.
     let place = places
         .into_iter()
-        .min_by_key(|place| hides.cost(place))
+        .min_by_key(|place| obstacles.cost(place))
         .unwrap_or(places[0]);
-    hides.labels.push(place);
+    obstacles.labels.push(place);
     canvas.fill(place, color, 225);
     let [red, green, blue] = color.map(u32::from);
     let ink = if 299 * red + 587 * green + 114 * blue > 128_000 {

@@ -85,7 +85,7 @@ fn encoding(args: &Clip) -> Encoding {
         b_frames: args.b_frames,
         fps: args.fps,
         live: false,
-        lose: args.lose,
+        drop_every: args.lose,
     }
 }
 

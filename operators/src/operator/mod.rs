@@ -3,21 +3,20 @@
 //! All operators are one shape with different defaults: choose objects, cut items, gather what was said of them.
 
 mod crops;
+mod error;
 mod gallery;
-mod gather;
+mod output;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use thiserror::Error;
-use weir_flow::{
-    Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults, SessionError,
-};
+use weir_flow::{Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults};
 use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
 use crate::heads::labels::Labels;
+pub use error::OperatorError;
 use gallery::Gallery;
 
 /// What to make.
@@ -32,41 +31,9 @@ pub struct OperatorRequest<'a> {
     pub model: Option<&'a dyn Model>,
 }
 
-/// An operator cannot be made.
-#[derive(Debug, Error)]
-pub enum OperatorError {
-    /// There is none of that name.
-    #[error("there is no operator {name}; there are {known}")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// The gallery cannot be read.
-    #[error("gallery {folder}: {reason}")]
-    Gallery {
-        /// Which.
-        folder: String,
-        /// Why, and what to do.
-        reason: String,
-    },
-    /// A class that is to be kept is none of the model's.
-    #[error("labels: the model has no class \"{label}\"; it has {known}")]
-    Label {
-        /// What was asked for.
-        label: String,
-        /// What there is.
-        known: String,
-    },
-    /// A model that the operator needs cannot be loaded or run.
-    #[error(transparent)]
-    Model(#[from] SessionError),
-}
-
 /// How items are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum CropShape {
     /// The object's box within the picture, with its points.
     Box,
     /// A square about the box; what lies outside of the picture is fill.
@@ -76,13 +43,13 @@ enum Cut {
 }
 
 /// An operator's defaults.
-struct Kind {
+struct OperatorKind {
     name: &'static str,
     about: &'static str,
     input: OperatorInput,
     heads: &'static [&'static str],
     regions: &'static [&'static str],
-    cut: Cut,
+    cut: CropShape,
     widen: f64,
     min_side: f64,
     /// Name of its attribute in events.
@@ -103,13 +70,13 @@ const DETECTORS: &[&str] = &[
     "plate-corners",
 ];
 
-const PLAIN: Kind = Kind {
+const PLAIN: OperatorKind = OperatorKind {
     name: "detect",
     about: "finds objects in frames, or in the boxes of `regions`",
     input: OperatorInput::FrameOrBoxes,
     heads: DETECTORS,
     regions: &[],
-    cut: Cut::Box,
+    cut: CropShape::Box,
     widen: 0.0,
     min_side: 16.0,
     attribute: "class",
@@ -117,12 +84,12 @@ const PLAIN: Kind = Kind {
     detects: false,
 };
 
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[OperatorKind] = &[
+    OperatorKind {
         detects: true,
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "read-text",
         about: "reads text, by default of plates; with four corners they are flattened",
         input: OperatorInput::Quads,
@@ -132,13 +99,13 @@ const KINDS: &[Kind] = &[
         attribute: "text",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "classify",
         about: "gives a class to each of `regions`, or to the frame as one object",
         heads: &["classify"],
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "embed",
         about: "embeds faces, aligned by their five points unless the model says `align = \"none\"`, and finds the \
                 nearest of a gallery",
@@ -149,28 +116,28 @@ const KINDS: &[Kind] = &[
         gallery: true,
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "expression",
         about: "tells the expression of faces",
         input: OperatorInput::Boxes,
         heads: &["expression"],
         regions: &["face"],
-        cut: Cut::Square,
+        cut: CropShape::Square,
         attribute: "expression",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "head-pose",
         about: "tells where heads are turned, from faces",
         input: OperatorInput::Boxes,
         heads: &["head-pose"],
         regions: &["face"],
-        cut: Cut::Square,
+        cut: CropShape::Square,
         widen: 0.25,
         attribute: "head_pose",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "gaze",
         about: "tells where the eyes of faces look",
         input: OperatorInput::Boxes,
@@ -179,18 +146,18 @@ const KINDS: &[Kind] = &[
         attribute: "gaze",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "iris",
         about: "finds both irises of faces with five points",
         input: OperatorInput::Faces,
         heads: &["iris"],
         regions: &["face"],
-        cut: Cut::Eyes,
+        cut: CropShape::Eyes,
         min_side: 32.0,
         attribute: "iris",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "keypoints",
         about: "finds the key points of persons, one in each box",
         input: OperatorInput::Boxes,
@@ -201,7 +168,7 @@ const KINDS: &[Kind] = &[
         attribute: "keypoints",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "measure",
         about: "reads the values of gauges, such as bars of a panel",
         input: OperatorInput::Boxes,
@@ -281,18 +248,22 @@ const GALLERY_KEYS: &[KeySpec] = &[
     },
 ];
 
-impl Kind {
+impl OperatorKind {
     fn keys(&self) -> &'static [KeySpec] {
-        let cut: &[KeySpec] = if self.cut == Cut::Eyes { &[] } else { &[CUT_KEY] };
+        let cut: &[KeySpec] = if self.cut == CropShape::Eyes {
+            &[]
+        } else {
+            &[CUT_KEY]
+        };
         let gallery = if self.gallery { GALLERY_KEYS } else { &[] };
         let labels: &[KeySpec] = if self.detects { &[LABELS_KEY] } else { &[] };
         Box::leak([labels, KEYS, cut, gallery].concat().into_boxed_slice())
     }
 
-    fn cut(&self, settings: &Settings) -> Cut {
+    fn cut(&self, settings: &Settings) -> CropShape {
         match settings.text("cut") {
-            Some("box") if self.cut != Cut::Eyes => Cut::Box,
-            Some("square") if self.cut != Cut::Eyes => Cut::Square,
+            Some("box") if self.cut != CropShape::Eyes => CropShape::Box,
+            Some("square") if self.cut != CropShape::Eyes => CropShape::Square,
             _ => self.cut,
         }
     }
@@ -311,9 +282,9 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
 }
 
 /// An operator, ready to be driven.
-struct Operating {
+struct ConfiguredOperator {
     regions: Vec<String>,
-    cut: Cut,
+    cut: CropShape,
     widen: f32,
     min_side: f32,
     max_items: usize,
@@ -344,7 +315,7 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     } else {
         request.regions.to_vec()
     };
-    Ok(Arc::new(Operating {
+    Ok(Arc::new(ConfiguredOperator {
         regions,
         cut: kind.cut(settings),
         widen: settings.number("widen", kind.widen) as f32,
@@ -378,12 +349,12 @@ fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>,
     }
 }
 
-impl Operator for Operating {
+impl Operator for ConfiguredOperator {
     fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
         crops::items(self, frame, results)
     }
 
     fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput {
-        gather::output(self, module, items, inferences)
+        output::module_output(self, module, items, inferences)
     }
 }

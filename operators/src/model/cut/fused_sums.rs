@@ -6,38 +6,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::error::CutError;
 use super::fields as field;
 use super::graph::Network;
-use super::layers::BLOCKED;
-use super::{Chain, CutError};
-use crate::model::runtime::Editing;
-use crate::model::wire::{Field, Message};
+use super::layer_profile::BLOCKED;
+use super::onnx_layers::OnnxLayers;
+use crate::model::protobuf::{Field, Message};
+use crate::model::runtime::Optimization;
 
 /// Inputs of a convolution in blocks of channels that adds the last of them.
 const WITH_SUM: usize = 4;
 
-impl Chain {
+impl OnnxLayers {
     /// By fused sum, the boundaries across which one of its operands goes: each by the layer after it.
-    pub(crate) fn sums(&self) -> Result<Vec<Range<usize>>, CutError> {
-        let edited = self.edited(Editing::All)?;
-        let fused = fused(&edited)?;
+    pub(crate) fn fused_sums(&self) -> Result<Vec<Range<usize>>, CutError> {
+        let optimized = self.optimized(Optimization::All)?;
+        let fused = fused(&optimized)?;
         let network = Network::read(&self.bytes)?;
-        let mut born: BTreeMap<&str, usize> = network.inputs.iter().map(|(name, _)| (*name, 0)).collect();
+        let mut defined: BTreeMap<&str, usize> = network.inputs.iter().map(|(name, _)| (*name, 0)).collect();
         let mut spans = Vec::new();
         for (index, layer) in network.layers.iter().enumerate() {
             if layer.inputs.iter().any(|input| fused.contains(*input)) {
-                let operands = layer.inputs.iter().filter_map(|input| born.get(input));
+                let operands = layer.inputs.iter().filter_map(|input| defined.get(input));
                 spans.push(operands.min().copied().unwrap_or(index)..index + 1);
             }
-            born.extend(layer.outputs.iter().map(|output| (*output, index + 1)));
+            defined.extend(layer.outputs.iter().map(|output| (*output, index + 1)));
         }
         Ok(spans)
     }
 }
 
 /// Values that convolutions gave before the runtime let them add something.
-fn fused(edited: &[u8]) -> Result<BTreeSet<String>, CutError> {
-    let model = Message::read(edited).ok_or(CutError::NoModel)?;
+fn fused(optimized: &[u8]) -> Result<BTreeSet<String>, CutError> {
+    let model = Message::read(optimized).ok_or(CutError::NoModel)?;
     let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
     let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
     let mut values = BTreeSet::new();

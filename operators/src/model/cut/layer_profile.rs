@@ -14,12 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use weir_flow::{DeviceKind, Element, Tensor};
 
-use super::crossing::Crossing;
+use super::error::CutError;
 use super::fields as field;
 use super::graph::Network;
-use super::{Chain, CutError};
-use crate::model::runtime::{Editing, Engine, Setup};
-use crate::model::wire::{Field, Message};
+use super::liveness::Liveness;
+use super::onnx_layers::OnnxLayers;
+use crate::model::protobuf::{Field, Message};
+use crate::model::runtime::{Optimization, OrtSession, SessionOptions};
 
 /// Begins a layer's mark in a node's name; a full stop ends it.
 const MARK: &str = "weir_layer_";
@@ -30,22 +31,27 @@ pub(super) const BLOCKED: &str = "_nchwc";
 /// Ends a run in the profile.
 const RUN: &str = "model_run";
 
-impl Chain {
+impl OnnxLayers {
     /// Microseconds of each layer for a batch `inputs`: the median of `runs` runs, after one that does not count.
-    pub(crate) fn times(&self, inputs: &[Tensor], threads: usize, runs: usize) -> Result<Vec<u64>, CutError> {
+    pub(crate) fn layer_times_us(
+        &self,
+        inputs: &[Tensor],
+        threads: usize,
+        runs: usize,
+    ) -> Result<Vec<u64>, CutError> {
         let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
         let prefix = folder.path().join("profile");
-        let setup = Setup {
+        let options = SessionOptions {
             threads,
             profile: Some(&prefix),
-            ..Setup::default()
+            ..SessionOptions::default()
         };
-        let mut engine =
-            Engine::open_as(&self.marked()?, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
+        let mut session = OrtSession::open_with(&self.with_layer_marks()?, DeviceKind::Cpu, &options)
+            .map_err(CutError::Runtime)?;
         for _ in 0..=runs.max(1) {
-            run(&mut engine, inputs)?;
+            run(&mut session, inputs)?;
         }
-        let file = engine.end_profile().map_err(CutError::Runtime)?;
+        let file = session.end_profile().map_err(CutError::Runtime)?;
         let text = std::fs::read(file).map_err(|error| unwritable(&error))?;
         let events: Vec<Event> = serde_json::from_slice(&text)
             .map_err(|error| CutError::Runtime(format!("the runtime's profile cannot be read: {error}")))?;
@@ -68,32 +74,32 @@ impl Chain {
     }
 
     /// Whether each boundary can be cut without parting what the runtime fuses: `[i]` between layer `i` and `i + 1`.
-    pub(crate) fn unfused(&self) -> Result<Vec<bool>, CutError> {
-        let left = values(&self.edited(Editing::Fused)?)?;
+    pub(crate) fn unfused_boundaries(&self) -> Result<Vec<bool>, CutError> {
+        let left = values(&self.optimized(Optimization::Fused)?)?;
         let network = Network::read(&self.bytes)?;
-        let crossing = Crossing::of(&network);
+        let liveness = Liveness::of(&network);
         let is_there =
             |name: &&str| left.contains(*name) || network.inputs.iter().any(|(input, _)| input == name);
         Ok((1..self.layers)
-            .map(|boundary| crossing.at(boundary).iter().all(is_there))
+            .map(|boundary| liveness.crossing(boundary).iter().all(is_there))
             .collect())
     }
 
     /// The model as the runtime edits it.
-    pub(super) fn edited(&self, editing: Editing) -> Result<Vec<u8>, CutError> {
+    pub(super) fn optimized(&self, optimization: Optimization) -> Result<Vec<u8>, CutError> {
         let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
-        let edited = folder.path().join("edited.onnx");
-        let setup = Setup {
-            editing,
-            edited: Some(&edited),
-            ..Setup::default()
+        let optimized = folder.path().join("edited.onnx");
+        let options = SessionOptions {
+            optimization,
+            optimized_path: Some(&optimized),
+            ..SessionOptions::default()
         };
-        Engine::open_as(&self.bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
-        std::fs::read(&edited).map_err(|error| unwritable(&error))
+        OrtSession::open_with(&self.bytes, DeviceKind::Cpu, &options).map_err(CutError::Runtime)?;
+        std::fs::read(&optimized).map_err(|error| unwritable(&error))
     }
 
     /// The model with the number of its layer in the name of each node.
-    fn marked(&self) -> Result<Vec<u8>, CutError> {
+    fn with_layer_marks(&self) -> Result<Vec<u8>, CutError> {
         let network = Network::read(&self.bytes)?;
         let numbers: BTreeMap<&str, usize> = network
             .layers
@@ -135,9 +141,9 @@ impl Chain {
     }
 }
 
-fn run(engine: &mut Engine, inputs: &[Tensor]) -> Result<(), CutError> {
+fn run(session: &mut OrtSession, inputs: &[Tensor]) -> Result<(), CutError> {
     let fed: Vec<(&Tensor, Element)> = inputs.iter().map(|tensor| (tensor, tensor.element)).collect();
-    engine.exchange(&fed, false).map_err(CutError::Runtime)?;
+    session.run_tensors(&fed, false).map_err(CutError::Runtime)?;
     Ok(())
 }
 
@@ -146,8 +152,8 @@ fn unwritable(error: &std::io::Error) -> CutError {
 }
 
 /// All values that nodes of an edited model give.
-fn values(edited: &[u8]) -> Result<BTreeSet<String>, CutError> {
-    let model = Message::read(edited).ok_or(CutError::NoModel)?;
+fn values(optimized: &[u8]) -> Result<BTreeSet<String>, CutError> {
+    let model = Message::read(optimized).ok_or(CutError::NoModel)?;
     let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
     let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
     let mut values = BTreeSet::new();

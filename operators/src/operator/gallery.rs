@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use weir_flow::{Attribute, DeviceKind, Frame, Image, Item, Model, Object, Region, Session, Settings};
 
-use super::OperatorError;
+use super::error::OperatorError;
 use crate::model::{LoadRequest, ModelFile, load};
 
 /// Most images that a gallery may hold: each query looks at all of them.
-const ENTRIES_MAX: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// No photograph of a face is larger.
 const MAX_IMAGE_BYTES: u64 = 64 << 20;
@@ -88,7 +88,7 @@ impl Gallery {
     }
 
     /// An embedding with the nearest entry; other attributes as they are.
-    pub(super) fn matched(&self, attribute: Attribute) -> Attribute {
+    pub(super) fn match_nearest(&self, attribute: Attribute) -> Attribute {
         let Attribute::Match {
             vector: Some(vector), ..
         } = attribute
@@ -184,7 +184,7 @@ fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     }
     match images.len() {
         0 => Err("there is no .jpg, .jpeg or .png in it".to_owned()),
-        many if many > ENTRIES_MAX => Err(format!("{many} images are more than {ENTRIES_MAX}")),
+        many if many > MAX_ENTRIES => Err(format!("{many} images are more than {MAX_ENTRIES}")),
         _ => Ok(images),
     }
 }

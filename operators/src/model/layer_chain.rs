@@ -4,33 +4,33 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Element, SessionError, Tensor};
 
-use super::batch::{Rows, Trial, try_out};
-use super::cut::{Chain, CutError, Samples};
-use super::divided::Blocked;
-use super::runtime::Engine;
-use super::{Loaded, OnnxModel};
+use super::OnnxModel;
+use super::batch_probe::{ProbeInput, Rows, probe_batch};
+use super::cut::{CutError, OnnxLayers, SampleInputs};
+use super::loaded::Loaded;
+use super::runtime::OrtSession;
 
 /// Range of the inputs of models without a head.
 const UNKNOWN: (f32, f32) = (-1.0, 1.0);
 /// Bytes of an input, with as many items as the model always takes: no frame is so large, but what a file declares may
 /// be anything.
-const INPUT_MOST: usize = 1 << 30;
+const MAX_INPUT_BYTES: usize = 1 << 30;
 
 /// A model as a chain of layers that can be asked how long they take and where it may be cut.
-pub struct Layered {
+pub struct LayerChain {
     pub(super) name: String,
-    pub(super) chain: Chain,
+    pub(super) onnx: OnnxLayers,
     rows: Rows,
     /// What feeds it: shapes are those of one item, or of as many as the model always takes.
     blank: Vec<Tensor>,
     /// Least and largest value of an element of its inputs, as far as that is known.
     pub(super) range: (f32, f32),
-    pub(super) head: Option<Headed>,
+    pub(super) head: Option<HeadIo>,
 }
 
 /// What feeds and reads a model.
 #[derive(Clone)]
-pub(super) struct Headed {
+pub(super) struct HeadIo {
     pub(super) loaded: Arc<Loaded>,
     pub(super) input: Arc<str>,
     /// Names of the outputs in the head's order, with how many numbers an item has where that is always the same.
@@ -42,15 +42,15 @@ impl OnnxModel {
     ///
     /// # Errors
     /// [`SessionError::Load`] where it cannot be cut: control flow, weights in another file, two models in one.
-    pub fn layered(&self) -> Result<Layered, SessionError> {
+    pub fn layer_chain(&self) -> Result<LayerChain, SessionError> {
         let loaded = &self.loaded;
-        let read = || -> Result<Layered, CutError> {
+        let read = || -> Result<LayerChain, CutError> {
             let [graph] = loaded.graphs.as_slice() else {
                 return Err(CutError::Second);
             };
-            let engine = Engine::open(graph, DeviceKind::Cpu).map_err(CutError::Runtime)?;
-            let input = engine.inputs().first().ok_or(CutError::NoLayers)?.name.clone();
-            let mut layered = Layered::read(
+            let session = OrtSession::open(graph, DeviceKind::Cpu).map_err(CutError::Runtime)?;
+            let input = session.inputs().first().ok_or(CutError::NoLayers)?.name.clone();
+            let mut chain = LayerChain::read(
                 &loaded.name,
                 graph,
                 loaded.rows,
@@ -58,19 +58,19 @@ impl OnnxModel {
             )?;
             let numbers = |name: &str| {
                 let always = loaded.input.widest.is_none();
-                always.then(|| layered.chain.floats(name)).flatten()
+                always.then(|| chain.onnx.floats(name)).flatten()
             };
-            let outputs = engine.outputs().iter();
+            let outputs = session.outputs().iter();
             let outputs = outputs
                 .map(|port| (port.name.clone(), numbers(&port.name)))
                 .collect();
-            layered.range = loaded.input.range();
-            layered.head = Some(Headed {
+            chain.range = loaded.input.range();
+            chain.head = Some(HeadIo {
                 loaded: Arc::clone(loaded),
                 input: input.into(),
                 outputs,
             });
-            Ok(layered)
+            Ok(chain)
         };
         read().map_err(|error| failed(&loaded.name, &error))
     }
@@ -92,47 +92,47 @@ fn zeros(name: &str, element: Element, shape: Vec<usize>) -> Tensor {
     }
 }
 
-impl Layered {
+impl LayerChain {
     /// A file as layers, without a head: it can be profiled and cut, but has no ends. Dimensions that it leaves free,
     /// besides the batch, are taken to be `side`.
     ///
     /// # Errors
-    /// [`SessionError::Load`] as for [`OnnxModel::layered`], and where dimensions are free and there is no `side`.
+    /// [`SessionError::Load`] as for [`OnnxModel::layer_chain`], and where dimensions are free and there is no `side`.
     pub fn open(name: &str, bytes: &[u8], side: Option<usize>, max_batch: u32) -> Result<Self, SessionError> {
         let read = || {
             // Before the runtime looks at it, whose words are about other things.
-            Chain::check(bytes)?;
-            let mut engine = Engine::open(bytes, DeviceKind::Cpu).map_err(CutError::Runtime)?;
-            let plugs = engine.plugs_in();
+            OnnxLayers::check(bytes)?;
+            let mut session = OrtSession::open(bytes, DeviceKind::Cpu).map_err(CutError::Runtime)?;
+            let ports = session.input_ports();
             let mut inputs = Vec::new();
-            for plug in &plugs {
-                let element = plug.element.ok_or_else(|| CutError::Unknown(plug.name.clone()))?;
-                let sizes: Option<Vec<usize>> = plug
+            for port in &ports {
+                let element = port.element.ok_or_else(|| CutError::Unknown(port.name.clone()))?;
+                let sizes: Option<Vec<usize>> = port
                     .dims
                     .iter()
                     .skip(1)
                     .map(|(size, _)| size.or(side))
                     .collect::<Option<_>>();
-                let sizes = sizes.ok_or_else(|| CutError::Free(plug.name.clone()))?;
-                let rows = plug.dims.first().and_then(|(size, _)| *size).unwrap_or(1);
+                let sizes = sizes.ok_or_else(|| CutError::Free(port.name.clone()))?;
+                let rows = port.dims.first().and_then(|(size, _)| *size).unwrap_or(1);
                 let mut all = std::iter::once(&rows).chain(&sizes);
                 let bytes = all.try_fold(element.bytes(), |bytes, size| bytes.checked_mul(*size));
-                if bytes.is_none_or(|bytes| bytes > INPUT_MOST) {
-                    return Err(CutError::Large(plug.name.clone()));
+                if bytes.is_none_or(|bytes| bytes > MAX_INPUT_BYTES) {
+                    return Err(CutError::Large(port.name.clone()));
                 }
-                inputs.push((plug.name.clone(), element, sizes));
+                inputs.push((port.name.clone(), element, sizes));
             }
-            let first = plugs.first().and_then(|plug| plug.dims.first()?.0);
+            let first = ports.first().and_then(|port| port.dims.first()?.0);
             // Whether batches are right is only tried where there is one image; other models run as they are.
             let (bytes, rows) = match inputs.as_slice() {
                 [(_, Element::F32, item)] => {
-                    let trial = Trial {
+                    let input = ProbeInput {
                         item: item.clone(),
                         range: UNKNOWN,
                         max: max_batch.max(1) as usize,
                     };
-                    let tried = try_out(bytes, &mut engine, &trial);
-                    (tried.bytes, tried.rows)
+                    let probe = probe_batch(bytes, &mut session, &input);
+                    (probe.bytes, probe.rows)
                 }
                 _ => (bytes.into(), Rows::Fixed(first.unwrap_or(1))),
             };
@@ -161,14 +161,14 @@ impl Layered {
             };
             inputs.iter().map(one).collect()
         };
-        let samples = Samples {
+        let samples = SampleInputs {
             one: blank(items),
             two: (rows == Rows::Free).then(|| blank(2)),
             items,
         };
         Ok(Self {
             name: name.to_owned(),
-            chain: Chain::read(Arc::clone(bytes), &samples)?,
+            onnx: OnnxLayers::read(Arc::clone(bytes), &samples)?,
             rows,
             blank: samples.one,
             range: UNKNOWN,
@@ -178,7 +178,7 @@ impl Layered {
 
     /// The most items at once; `None` where there is no such limit.
     #[must_use]
-    pub fn most(&self) -> Option<usize> {
+    pub fn max_batch(&self) -> Option<usize> {
         match self.rows {
             Rows::Free => None,
             Rows::Fixed(rows) => Some(rows),
@@ -187,16 +187,18 @@ impl Layered {
 
     /// How many layers there are.
     #[must_use]
-    pub fn layers(&self) -> usize {
-        self.chain.layers()
+    pub fn layer_count(&self) -> usize {
+        self.onnx.layer_count()
     }
 
     /// Names and operators of the layers, in the order in which they run.
     ///
     /// # Errors
     /// [`SessionError::Load`].
-    pub fn names(&self) -> Result<Vec<(String, String)>, SessionError> {
-        self.chain.names().map_err(|error| failed(&self.name, &error))
+    pub fn layer_names(&self) -> Result<Vec<(String, String)>, SessionError> {
+        self.onnx
+            .layer_names()
+            .map_err(|error| failed(&self.name, &error))
     }
 
     /// Bytes of one item that cross from each layer to the next, with floats in half precision or as they are.
@@ -204,7 +206,7 @@ impl Layered {
     /// # Errors
     /// [`SessionError::Load`].
     pub fn boundary_bytes(&self, half: bool) -> Result<Vec<u64>, SessionError> {
-        self.chain.bytes(half).map_err(|error| failed(&self.name, &error))
+        self.onnx.bytes(half).map_err(|error| failed(&self.name, &error))
     }
 
     /// Between which layers it may be cut without parting what the runtime runs as one: `[i]` after layer `i`.
@@ -212,23 +214,25 @@ impl Layered {
     /// # Errors
     /// [`SessionError::Load`].
     pub fn boundaries(&self) -> Result<Vec<bool>, SessionError> {
-        self.chain.unfused().map_err(|error| failed(&self.name, &error))
+        self.onnx
+            .unfused_boundaries()
+            .map_err(|error| failed(&self.name, &error))
     }
 
     /// Microseconds of each layer for a batch of one on the CPU: the median of `runs`, by the runtime's own profile.
     ///
     /// # Errors
     /// [`SessionError::Load`].
-    pub fn times(&self, threads: usize, runs: usize) -> Result<Vec<u64>, SessionError> {
-        let inputs = self.sample(1);
-        self.chain
-            .times(&inputs, threads, runs)
+    pub fn layer_times_us(&self, threads: usize, runs: usize) -> Result<Vec<u64>, SessionError> {
+        let inputs = self.blank_inputs(1);
+        self.onnx
+            .layer_times_us(&inputs, threads, runs)
             .map_err(|error| failed(&self.name, &error))
     }
 
     /// Blank inputs for `batch` items, or for as many as the model always takes.
     #[must_use]
-    pub fn sample(&self, batch: usize) -> Vec<Tensor> {
+    pub fn blank_inputs(&self, batch: usize) -> Vec<Tensor> {
         let blank = |tensor: &Tensor| {
             let mut shape = tensor.shape.clone();
             if let (Rows::Free, Some(rows)) = (self.rows, shape.first_mut()) {
@@ -237,24 +241,5 @@ impl Layered {
             zeros(&tensor.name, tensor.element, shape)
         };
         self.blank.iter().map(blank).collect()
-    }
-
-    /// Cuts it into blocks that begin with the layers `starts`: 0 first, ascending.
-    ///
-    /// # Errors
-    /// [`SessionError::Load`] where there are no such layers.
-    pub fn divide(self, starts: &[usize]) -> Result<Blocked, SessionError> {
-        let ascending = starts.first() == Some(&0) && starts.is_sorted_by(|a, b| a < b);
-        if !ascending || starts.last().is_some_and(|last| *last >= self.layers()) {
-            let reason = format!(
-                "it has {} layers and cannot be cut into blocks that begin with layers {starts:?}; profile it anew",
-                self.layers()
-            );
-            return Err(SessionError::Load {
-                model: self.name,
-                reason,
-            });
-        }
-        Ok(Blocked::new(self, starts.to_vec()))
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::CutError;
-use super::crossing::Crossing;
+use super::error::CutError;
 use super::fields as field;
-use super::graph::{Network, Node};
-use super::kinds::Kind;
-use crate::model::wire::{Field, Message};
+use super::graph::Network;
+use super::liveness::Liveness;
+use super::node::Node;
+use super::value_info::ValueInfo;
+use crate::model::protobuf::{Field, Message};
 
 /// Key in a part's metadata: names of what it sends on, in order, one a line. What it does not compute itself it has
 /// received.
@@ -16,11 +17,11 @@ pub(crate) const SENDS: &str = "weir.sends";
 /// Key in a part's metadata that only the last part has: what it sends is what the whole model gives.
 pub(crate) const LAST: &str = "weir.last";
 
-/// The layers of that range as an ONNX file. `kinds` are those of all values that cross.
-pub(crate) fn part(
+/// The layers of that range as an ONNX file. `value_infos` are those of all values that cross.
+pub(crate) fn partition(
     network: &Network<'_>,
-    crossing: &Crossing<'_>,
-    kinds: &BTreeMap<String, Kind>,
+    liveness: &Liveness<'_>,
+    value_infos: &BTreeMap<String, ValueInfo>,
     layers: Range<usize>,
 ) -> Result<Vec<u8>, CutError> {
     let count = network.layers.len();
@@ -35,37 +36,37 @@ pub(crate) fn part(
     let sends: Vec<&str> = if last {
         network.outputs.iter().map(|(name, _)| *name).collect()
     } else {
-        crossing.at(layers.end)
+        liveness.crossing(layers.end)
     };
     let mut graph = Message::default();
-    let mut taken = Taken::default();
+    let mut dependencies = Dependencies::default();
     let inside = &network.layers[layers];
     let made: BTreeSet<&str> = inside.iter().flat_map(|layer| &layer.outputs).copied().collect();
     let read = inside.iter().flat_map(|layer| &layer.inputs);
     for name in read.chain(sends.iter().filter(|_| last)) {
         if !made.contains(name) {
-            taken.take(network, name);
+            dependencies.add(network, name);
         }
     }
-    let nodes = taken.nodes.iter().chain(inside);
+    let nodes = dependencies.nodes.iter().chain(inside);
     graph
         .fields
         .extend(nodes.map(|node| Field::bytes(field::GRAPH_NODE, node.bytes)));
     graph.fields.push(Field::bytes(field::GRAPH_NAME, &b"part"[..]));
-    for (number, bytes) in taken.weights.values() {
+    for (number, bytes) in dependencies.weights.values() {
         graph.fields.push(Field::bytes(*number, *bytes));
     }
-    let received = taken.received.iter().filter(|name| {
+    let received = dependencies.received.iter().filter(|name| {
         // An output of the model that an earlier part gave is passed on without the runtime.
         inside.iter().any(|layer| layer.inputs.contains(name))
     });
     for name in received {
-        let value = declared(&network.inputs, kinds, name)?;
+        let value = declared(&network.inputs, value_infos, name)?;
         graph.fields.push(Field::bytes(field::GRAPH_INPUT, value));
     }
     let constant = |name: &str| network.constants.contains_key(name) || network.weights.contains_key(name);
     for name in sends.iter().filter(|name| made.contains(*name) || constant(name)) {
-        let value = declared(&network.outputs, kinds, name)?;
+        let value = declared(&network.outputs, value_infos, name)?;
         graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
     }
     let mut model = Message {
@@ -81,16 +82,16 @@ pub(crate) fn part(
 
 /// What a part takes along and what it receives.
 #[derive(Default)]
-struct Taken<'a> {
+struct Dependencies<'a> {
     weights: BTreeMap<&'a str, (u32, &'a [u8])>,
     nodes: Vec<Node<'a>>,
     given: BTreeSet<&'a str>,
     received: Vec<&'a str>,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> Dependencies<'a> {
     /// Takes a value: weights and what is computed of them alone, or else it is to be received.
-    fn take(&mut self, network: &Network<'a>, name: &'a str) {
+    fn add(&mut self, network: &Network<'a>, name: &'a str) {
         // A list instead of recursion, so that no file can exhaust the stack. A node is put down once all that it
         // reads is there.
         let mut open = vec![(name, false)];
@@ -115,14 +116,14 @@ impl<'a> Taken<'a> {
 /// The value as the model declares it, else by its kind.
 fn declared(
     values: &[(&str, &[u8])],
-    kinds: &BTreeMap<String, Kind>,
+    value_infos: &BTreeMap<String, ValueInfo>,
     name: &str,
 ) -> Result<Vec<u8>, CutError> {
     match values.iter().find(|(declared, _)| *declared == name) {
         Some((_, bytes)) => Ok(bytes.to_vec()),
-        None => kinds
+        None => value_infos
             .get(name)
-            .map(|kind| kind.value(name))
+            .map(|info| info.value(name))
             .ok_or_else(|| CutError::Unknown(name.to_owned())),
     }
 }

@@ -12,7 +12,7 @@ use super::target::{failed, io_failed};
 ///
 /// # Errors
 /// [`SinkError`] as the sink itself would give it.
-pub fn probe(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
+pub fn check_writable(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
     let targets = super::sink_for(kind, settings, streams)?.targets();
     targets.iter().try_for_each(|path| probe_file(kind, path))
 }
@@ -67,7 +67,7 @@ mod tests {
     fn look(kind: &str, path: &Path) -> Result<(), String> {
         let path = Value::Text(path.display().to_string());
         let settings = Settings([("path".to_owned(), path)].into());
-        probe(kind, &settings, &["stream".to_owned()]).map_err(|error| error.to_string())
+        check_writable(kind, &settings, &["stream".to_owned()]).map_err(|error| error.to_string())
     }
 
     #[test]

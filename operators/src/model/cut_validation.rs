@@ -14,9 +14,9 @@ use std::ops::Range;
 
 use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 
-use super::layered::{Layered, failed};
+use super::layer_chain::{LayerChain, failed};
 use super::noise::fill;
-use super::parts::OnnxParts;
+use super::partition_session::OnnxPartitionLoader;
 use super::runtime::floats;
 
 /// Largest difference of an output over its largest magnitude: half of the 1e-5 that is promised, since noise is not
@@ -24,35 +24,35 @@ use super::runtime::floats;
 const TOLERANCE: f32 = 5e-6;
 /// How often a model is divided before it is given up. Each time at least one boundary more is out, mostly those of a
 /// whole residual block.
-const ROUNDS: usize = 12;
+const MAX_ROUNDS: usize = 12;
 /// A division of a model whose parts were seen to give what the whole model gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
+pub struct ValidatedCut {
     /// The first layer of each block: 0 first, ascending.
     pub starts: Vec<usize>,
-    /// Where it may be cut, as [`Layered::boundaries`], without what turned out not to be.
+    /// Where it may be cut, as [`LayerChain::boundaries`], without what turned out not to be.
     pub boundaries: Vec<bool>,
     /// What was tried and is not to be cut.
-    pub passed_over: Vec<PassedOver>,
+    pub rejected: Vec<RejectedBoundary>,
 }
 
 /// A boundary where parts were seen to give something else than the whole model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct RejectedBoundary {
     /// The layer after it.
     pub layer: usize,
     /// What was seen, to be put after "parts".
     pub reason: String,
 }
 
-impl Layered {
+impl LayerChain {
     /// Before which of `layers` the model must not be cut: its two parts, run one after the other, give outputs of
     /// noise that are off by more than 5e-6 of their largest magnitude, in full precision on the CPU.
     ///
     /// # Errors
     /// [`SessionError::Load`] or [`SessionError::Run`] where the whole model does not run.
-    pub fn unfaithful(&self, layers: &[usize]) -> Result<Vec<PassedOver>, SessionError> {
-        Ok(Trials::of(self)?.unfaithful(layers))
+    pub fn rejected_boundaries(&self, layers: &[usize]) -> Result<Vec<RejectedBoundary>, SessionError> {
+        Ok(CutTrials::new(self)?.rejected_boundaries(layers))
     }
 
     /// Divides the model by `choose`, which is told at which `boundaries` it may be cut and gives the first layer of
@@ -60,55 +60,55 @@ impl Layered {
     /// which is told of the one that differs most.
     ///
     /// # Errors
-    /// As [`Layered::unfaithful`], and [`SessionError::Load`] where that finds no end.
-    pub fn settle(
+    /// As [`LayerChain::rejected_boundaries`], and [`SessionError::Load`] where that finds no end.
+    pub fn validate_cut(
         &self,
         mut boundaries: Vec<bool>,
         choose: impl Fn(&[bool]) -> Vec<usize>,
-    ) -> Result<Settled, SessionError> {
-        let mut trials = Trials::of(self)?;
-        let mut sums = None;
-        let mut passed_over: Vec<PassedOver> = Vec::new();
-        for _ in 0..ROUNDS {
+    ) -> Result<ValidatedCut, SessionError> {
+        let mut trials = CutTrials::new(self)?;
+        let mut fused_sums = None;
+        let mut rejected: Vec<RejectedBoundary> = Vec::new();
+        for _ in 0..MAX_ROUNDS {
             let starts = choose(&boundaries);
-            let mut found = trials.unfaithful(starts.get(1..).unwrap_or_default());
+            let mut found = trials.rejected_boundaries(starts.get(1..).unwrap_or_default());
             if found.is_empty() {
-                found.extend(trials.chained(&starts));
+                found.extend(trials.worst_in_chain(&starts));
             }
             if found.is_empty() {
-                return Ok(Settled {
+                return Ok(ValidatedCut {
                     starts,
                     boundaries,
-                    passed_over,
+                    rejected,
                 });
             }
-            let sums = match &sums {
-                Some(sums) => sums,
-                None => sums.insert(self.sums()?),
+            let fused_sums = match &fused_sums {
+                Some(fused_sums) => fused_sums,
+                None => fused_sums.insert(self.fused_sums()?),
             };
             for over in &found {
-                withdraw(&mut boundaries, over.layer, sums);
+                remove_boundary(&mut boundaries, over.layer, fused_sums);
             }
-            passed_over.extend(found);
+            rejected.extend(found);
         }
         Err(SessionError::Load {
             model: self.name.clone(),
             reason: format!(
-                "of {ROUNDS} divisions none had parts that give what the whole model gives (the last was wrong before \
+                "of {MAX_ROUNDS} divisions none had parts that give what the whole model gives (the last was wrong before \
                  layer {}); cut it into fewer blocks",
-                passed_over.last().map_or(0, |over| over.layer)
+                rejected.last().map_or(0, |over| over.layer)
             ),
         })
     }
 
-    fn sums(&self) -> Result<Vec<Range<usize>>, SessionError> {
-        self.chain.sums().map_err(|error| failed(&self.name, &error))
+    fn fused_sums(&self) -> Result<Vec<Range<usize>>, SessionError> {
+        self.onnx.fused_sums().map_err(|error| failed(&self.name, &error))
     }
 }
 
 /// Takes out the boundary before `layer`, and with it those across which the same sum loses an operand.
-fn withdraw(boundaries: &mut [bool], layer: usize, sums: &[Range<usize>]) {
-    let spans = sums.iter().filter(|span| span.contains(&layer)).cloned();
+fn remove_boundary(boundaries: &mut [bool], layer: usize, fused_sums: &[Range<usize>]) {
+    let spans = fused_sums.iter().filter(|span| span.contains(&layer)).cloned();
     for before in spans.flatten().chain([layer]) {
         if let Some(boundary) = before.checked_sub(1).and_then(|at| boundaries.get_mut(at)) {
             *boundary = false;
@@ -116,79 +116,83 @@ fn withdraw(boundaries: &mut [bool], layer: usize, sums: &[Range<usize>]) {
     }
 }
 
-fn exact(tried: &Result<f32, String>) -> bool {
-    tried.as_ref().is_ok_and(|difference| *difference <= TOLERANCE)
+fn is_exact(error: &Result<f32, String>) -> bool {
+    error.as_ref().is_ok_and(|difference| *difference <= TOLERANCE)
 }
 
 /// A model with noise, and what it makes of it.
-struct Trials<'a> {
-    layered: &'a Layered,
+struct CutTrials<'a> {
+    chain: &'a LayerChain,
     /// Inputs and outputs.
     samples: Vec<(Vec<Tensor>, Vec<Tensor>)>,
     /// What was found at the boundaries that were tried, by the layer after them.
-    tried: BTreeMap<usize, Result<f32, String>>,
+    errors: BTreeMap<usize, Result<f32, String>>,
 }
 
-impl<'a> Trials<'a> {
-    fn of(layered: &'a Layered) -> Result<Self, SessionError> {
-        let mut whole = load(layered, 0..layered.layers())?;
+impl<'a> CutTrials<'a> {
+    fn new(chain: &'a LayerChain) -> Result<Self, SessionError> {
+        let mut whole = load(chain, 0..chain.layer_count())?;
         let sample = |smooth: bool| {
-            let mut inputs = layered.sample(1);
+            let mut inputs = chain.blank_inputs(1);
             for (seed, tensor) in inputs.iter_mut().enumerate() {
-                fill(tensor, seed as u64, layered.range, smooth);
+                fill(tensor, seed as u64, chain.range, smooth);
             }
             let outputs = whole.run(inputs.clone())?;
             Ok((inputs, outputs))
         };
         Ok(Self {
-            layered,
+            chain,
             samples: [false, true].into_iter().map(sample).collect::<Result<_, _>>()?,
-            tried: BTreeMap::new(),
+            errors: BTreeMap::new(),
         })
     }
 
-    fn unfaithful(&mut self, layers: &[usize]) -> Vec<PassedOver> {
+    fn rejected_boundaries(&mut self, layers: &[usize]) -> Vec<RejectedBoundary> {
         let mut found = Vec::new();
         for layer in layers.iter().copied() {
-            if !self.tried.contains_key(&layer) {
-                let tried = self.run(&[0, layer]);
-                self.tried.insert(layer, tried);
+            if !self.errors.contains_key(&layer) {
+                let error = self.run(&[0, layer]);
+                self.errors.insert(layer, error);
             }
-            let tried = &self.tried[&layer];
-            if !exact(tried) {
-                let reason = said(tried);
-                found.push(PassedOver { layer, reason });
+            let error = &self.errors[&layer];
+            if !is_exact(error) {
+                let reason = describe(error);
+                found.push(RejectedBoundary { layer, reason });
             }
         }
         found
     }
 
     /// The worst of the boundaries, each of which is right alone, where all of them together are not.
-    fn chained(&self, starts: &[usize]) -> Option<PassedOver> {
+    fn worst_in_chain(&self, starts: &[usize]) -> Option<RejectedBoundary> {
         if starts.len() < 3 {
             return None;
         }
         let all = self.run(starts);
-        let off = |layer: &usize| {
-            self.tried
+        let error_of = |layer: &usize| {
+            self.errors
                 .get(layer)
-                .and_then(|tried| tried.as_ref().ok())
+                .and_then(|error| error.as_ref().ok())
                 .copied()
         };
         let worst = starts.iter().skip(1).copied();
-        let worst = worst.max_by(|a, b| off(a).unwrap_or_default().total_cmp(&off(b).unwrap_or_default()));
-        (!exact(&all)).then(|| PassedOver {
+        let worst = worst.max_by(|a, b| {
+            error_of(a)
+                .unwrap_or_default()
+                .total_cmp(&error_of(b).unwrap_or_default())
+        });
+        (!is_exact(&all)).then(|| RejectedBoundary {
             layer: worst.unwrap_or_default(),
-            reason: format!("{}, in a chain of {}", said(&all), starts.len()),
+            reason: format!("{}, in a chain of {}", describe(&all), starts.len()),
         })
     }
 
     /// Largest difference of an output over its largest magnitude, in parts that begin with the layers `starts`.
     fn run(&self, starts: &[usize]) -> Result<f32, String> {
-        let ends = starts.iter().skip(1).copied().chain([self.layered.layers()]);
+        let ends = starts.iter().skip(1).copied().chain([self.chain.layer_count()]);
         let mut given: Vec<Vec<Tensor>> = self.samples.iter().map(|(inputs, _)| inputs.clone()).collect();
         for (start, end) in starts.iter().zip(ends) {
-            let mut part = load(self.layered, *start..end).map_err(|error| error.to_string())?;
+            let mut part = load(self.chain, *start..end).map_err(|error| error.to_string())?;
             for tensors in &mut given {
                 *tensors = part
                     .run(std::mem::take(tensors))
@@ -204,14 +208,14 @@ impl<'a> Trials<'a> {
     }
 }
 
-fn load(layered: &Layered, layers: Range<usize>) -> Result<Box<dyn PartitionSession>, SessionError> {
-    let part = layered.chain.part(layers);
-    let part = part.map_err(|error| failed(&layered.name, &error))?;
-    OnnxParts::default().load(&part, DeviceKind::Cpu, false)
+fn load(chain: &LayerChain, layers: Range<usize>) -> Result<Box<dyn PartitionSession>, SessionError> {
+    let part = chain.onnx.partition(layers);
+    let part = part.map_err(|error| failed(&chain.name, &error))?;
+    OnnxPartitionLoader::default().load(&part, DeviceKind::Cpu, false)
 }
 
-fn said(tried: &Result<f32, String>) -> String {
-    match tried {
+fn describe(error: &Result<f32, String>) -> String {
+    match error {
         Ok(difference) if difference.is_finite() => {
             format!("give outputs that are off by {difference:.1e} of the largest")
         }
@@ -237,14 +241,14 @@ fn difference(whole: &[Tensor], cut: &[Tensor]) -> f32 {
         let (whole, cut) = (floats(whole), floats(cut));
         let largest = whole.iter().filter(|value| value.is_finite());
         let largest = largest.fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));
-        let off = |(whole, cut): (&f32, &f32)| {
+        let error_of = |(whole, cut): (&f32, &f32)| {
             if whole == cut || (whole.is_nan() && cut.is_nan()) {
                 return 0.0;
             }
-            let off = (whole - cut).abs() / largest;
-            if off.is_nan() { f32::INFINITY } else { off }
+            let error = (whole - cut).abs() / largest;
+            if error.is_nan() { f32::INFINITY } else { error }
         };
-        whole.iter().zip(&cut).map(off).fold(0.0, f32::max)
+        whole.iter().zip(&cut).map(error_of).fold(0.0, f32::max)
     });
     each.fold(0.0, f32::max)
 }
@@ -264,14 +268,14 @@ mod tests {
 
     #[test]
     fn a_difference_is_told_by_the_largest_of_its_output() {
-        let off = |a: &[f32], b: &[f32]| difference(&tensor(a), &tensor(b));
-        assert_eq!(off(&[4.0, -8.0], &[4.0, -8.0]), 0.0);
-        assert_eq!(off(&[4.0, -8.0], &[6.0, -8.0]), 0.25);
-        assert_eq!(off(&[f32::NAN, 1.0], &[f32::NAN, 1.0]), 0.0);
-        assert_eq!(off(&[f32::NAN, 2.0], &[f32::NAN, 1.0]), 0.5);
-        assert_eq!(off(&[1.0, 2.0], &[f32::NAN, 2.0]), f32::INFINITY);
-        assert_eq!(off(&[1.0], &[1.0, 1.0]), f32::INFINITY);
-        assert!(off(&[0.0], &[1e-30]) > TOLERANCE);
+        let error_of = |a: &[f32], b: &[f32]| difference(&tensor(a), &tensor(b));
+        assert_eq!(error_of(&[4.0, -8.0], &[4.0, -8.0]), 0.0);
+        assert_eq!(error_of(&[4.0, -8.0], &[6.0, -8.0]), 0.25);
+        assert_eq!(error_of(&[f32::NAN, 1.0], &[f32::NAN, 1.0]), 0.0);
+        assert_eq!(error_of(&[f32::NAN, 2.0], &[f32::NAN, 1.0]), 0.5);
+        assert_eq!(error_of(&[1.0, 2.0], &[f32::NAN, 2.0]), f32::INFINITY);
+        assert_eq!(error_of(&[1.0], &[1.0, 1.0]), f32::INFINITY);
+        assert!(error_of(&[0.0], &[1e-30]) > TOLERANCE);
         let mut integers = tensor(&[1.0]);
         integers[0].element = Element::I32;
         let mut other = integers.clone();
@@ -283,9 +287,9 @@ mod tests {
     #[test]
     fn a_boundary_goes_out_with_the_rest_of_its_sum() {
         let mut boundaries = vec![true; 8];
-        withdraw(&mut boundaries, 3, &[2..5, 6..8]);
+        remove_boundary(&mut boundaries, 3, &[2..5, 6..8]);
         assert_eq!(boundaries, [true, false, false, false, true, true, true, true]);
-        withdraw(&mut boundaries, 8, &[2..5, 6..8]);
+        remove_boundary(&mut boundaries, 8, &[2..5, 6..8]);
         assert!(!boundaries[7] && boundaries[6]);
     }
 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::wire::{Field, Message};
+use super::protobuf::{Field, Message};
 
 /// Name of the symbolic dimension.
 const DIMENSION: &str = "weir_batch";

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::CutError;
-use super::graph::Node;
+use super::error::CutError;
+use super::node::Node;
 
 /// The nodes so that each comes after those whose outputs it reads; of those that are ready, the first of the file.
 /// `known` are inputs and weights.
-pub(super) fn sorted<'a>(
+pub(super) fn topological_order<'a>(
     nodes: Vec<Node<'a>>,
     known: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Node<'a>>, CutError> {

@@ -4,14 +4,14 @@ use weir_flow::{
     Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect,
 };
 
-use super::Operating;
+use super::ConfiguredOperator;
 
 /// Two crops may show one thing; boxes of a class that overlap by more are taken for one. Found at different scales they
 /// agree less than boxes of one crop do.
 const SAME: f32 = 0.35;
 
-pub(super) fn output(
-    operating: &Operating,
+pub(super) fn module_output(
+    operator: &ConfiguredOperator,
     module: u32,
     items: &[Item],
     inferences: Vec<Inference>,
@@ -19,7 +19,7 @@ pub(super) fn output(
     let mut output = ModuleOutput::default();
     for (item, inference) in items.iter().zip(inferences) {
         for mut object in inference.objects {
-            if !keeps(operating, &object) {
+            if !keeps(operator, &object) {
                 continue;
             }
             object.parent = item.object;
@@ -27,10 +27,10 @@ pub(super) fn output(
         }
         if let Some(attribute) = inference.attribute {
             note(
-                operating,
+                operator,
                 module,
                 item,
-                operating.gallery.matched(attribute),
+                operator.gallery.match_nearest(attribute),
                 &mut output,
             );
         }
@@ -42,12 +42,18 @@ pub(super) fn output(
 }
 
 /// Whether the object is of a class that is wanted.
-fn keeps(operating: &Operating, object: &Object) -> bool {
-    operating.labels.is_empty() || operating.labels.iter().any(|label| **label == *object.class)
+fn keeps(operator: &ConfiguredOperator, object: &Object) -> bool {
+    operator.labels.is_empty() || operator.labels.iter().any(|label| **label == *object.class)
 }
 
-fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, output: &mut ModuleOutput) {
-    let name = || std::sync::Arc::clone(&operating.attribute);
+fn note(
+    operator: &ConfiguredOperator,
+    module: u32,
+    item: &Item,
+    attribute: Attribute,
+    output: &mut ModuleOutput,
+) {
+    let name = || std::sync::Arc::clone(&operator.attribute);
     let Some(of) = item.object else {
         // The frame itself was looked at: it becomes an object, so that there is something to tell this of.
         let (class, score, rest) = match attribute {
