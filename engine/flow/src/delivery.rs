@@ -5,104 +5,104 @@ use std::sync::Arc;
 use crate::frame::Frame;
 use crate::results::{Attribute, Object};
 
-/// An object as events show it.
+/// An object of a delivery, with its attributes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeliveredObject {
-    /// Number within the frame.
+    /// Number within the frame, from 0.
     pub id: u32,
-    /// The object.
+    /// Class, score, box and landmarks.
     pub object: Object,
-    /// Number of the object in whose crop it was found.
+    /// `id` of the object in whose crop it was found.
     pub parent: Option<u32>,
     /// Attributes by name.
     pub attributes: Vec<(Arc<str>, Attribute)>,
 }
 
-/// A frame that came out, with all that was found in it.
+/// A frame that passed through the graph, with the objects found in it.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Name of its stream.
+    /// Name of the stream.
     pub stream: Arc<str>,
-    /// The frame.
+    /// The decoded frame.
     pub frame: Arc<Frame>,
-    /// When the frame arrived, in milliseconds since 1970 (UTC).
+    /// Arrival of the frame, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
-    /// From sending to coming out.
+    /// From the frame's send time to its delivery, in milliseconds.
     pub latency_ms: f64,
-    /// True where that is more than the SLO.
+    /// Whether the latency exceeds the SLO.
     pub late: bool,
-    /// What was found, numbered from 0.
+    /// Objects in the order of their `id`.
     pub objects: Vec<DeliveredObject>,
 }
 
-/// What a stream is doing.
+/// State of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamState {
-    /// Frames come.
+    /// Frames arrive.
     Running,
-    /// None come: it could not be reached, broke off, or is silent. It is tried again.
+    /// No frames arrive: the source is unreachable, broke off, or is silent. It is reconnected.
     Down {
-        /// Why.
+        /// Cause, as shown to the user.
         reason: String,
     },
-    /// No more will come.
+    /// No more frames will arrive.
     Ended {
-        /// Why, where that was not its regular end.
+        /// Cause, unless the source ended regularly.
         error: Option<String>,
     },
 }
 
-/// What happened to a stream beside its deliveries.
+/// An event of a stream other than a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
-    /// A frame that is not delivered.
+    /// A frame was dropped.
     Dropped {
-        /// Name of its stream.
+        /// Name of the stream.
         stream: Arc<str>,
-        /// Its number.
+        /// [`Frame::index`].
         frame: u64,
-        /// Its media time, as [`Frame::pts_ms`].
+        /// [`Frame::pts_ms`].
         pts_ms: f64,
-        /// When it arrived, in milliseconds since 1970 (UTC).
+        /// Arrival of the frame, in milliseconds since 1970 (UTC).
         time_ms: u64,
-        /// Name of the module that dropped it; `None` at the source.
+        /// Name of the module that dropped it; `None` if dropped at the source.
         module: Option<Arc<str>>,
-        /// The reason as reports name it.
+        /// The drop reason as reports spell it.
         reason: &'static str,
     },
-    /// A stream is in another state now.
+    /// A stream changed its state.
     State {
-        /// Its name.
+        /// Name of the stream.
         stream: Arc<str>,
-        /// The state.
+        /// The new state.
         state: StreamState,
-        /// When it came into that state, in milliseconds since 1970 (UTC).
+        /// Time of the change, in milliseconds since 1970 (UTC).
         time_ms: u64,
     },
 }
 
-/// What a run is, as sinks write it before anything else.
+/// Identity of a run, which sinks write before anything else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunHeader {
-    /// Differs from that of every other run.
+    /// Unique among runs.
     pub id: String,
     /// Name of the graph.
     pub graph: String,
-    /// Name of the program.
+    /// Name of the program that runs it.
     pub program: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// When the run began, in milliseconds since 1970 (UTC).
+    /// Start of the run, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
-    /// The streams whose frames the sink is given.
+    /// The streams whose frames the sink receives.
     pub streams: Vec<StreamHeader>,
 }
 
-/// A stream, as [`RunHeader`] names it.
+/// A stream in a [`RunHeader`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamHeader {
-    /// Its name.
+    /// As the graph names it.
     pub name: String,
-    /// What its frames are read from, without credentials.
+    /// Address of its source, without credentials.
     pub source: String,
 }

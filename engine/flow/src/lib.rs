@@ -1,8 +1,9 @@
-//! What travels through a graph, and the traits of those that handle it.
+//! The data that flows through a graph, and the traits of sources, models, operators and sinks.
 //!
-//! A [`Frame`] is decoded by a [`Source`]; a module turns it into [`Item`]s, a [`Session`] turns items into
-//! [`Inference`]s, a module's inferences become a [`ModuleOutput`], and the findings of a request are its [`RequestResults`];
-//! a [`Sink`] takes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an inference library.
+//! A [`Source`] decodes a [`Frame`]; an [`Operator`] selects its [`Item`]s, a [`Session`] turns items into
+//! [`Inference`]s, the operator assembles them into the [`ModuleOutput`], and the outputs of all modules are the request's
+//! [`RequestResults`]; a [`Sink`] writes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an
+//! inference library.
 
 mod catalog;
 mod delivery;

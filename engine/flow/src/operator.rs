@@ -1,4 +1,4 @@
-//! What a module does around its model.
+//! The work of a module around its model.
 
 use std::sync::Arc;
 
@@ -6,10 +6,11 @@ use crate::frame::Frame;
 use crate::item::{Inference, Item};
 use crate::results::{ModuleOutput, RequestResults};
 
-/// What a module does around its model: which items a request brings, and what its inferences mean.
+/// Selects the items of a request and assembles their inferences into the module's output.
 pub trait Operator: Send + Sync {
-    /// The items of a request, best first where there is a limit; none passes the request straight through.
+    /// The items of a request, in order of preference if their number is limited. Without items, the request skips the
+    /// model.
     fn items(&self, frame: &Arc<Frame>, evidence: &RequestResults) -> Vec<Item>;
-    /// Gathers the inferences of a request, in the order of its items, into what module number `module` found.
+    /// The output of module number `module` from the inferences of a request, given in the order of its items.
     fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput;
 }

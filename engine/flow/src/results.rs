@@ -1,4 +1,4 @@
-//! What modules found: objects, and attributes of objects that other modules found.
+//! Results of modules: objects, and attributes of objects that this or an earlier module found.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use crate::geometry::{Point, Rect};
 /// A named point with its confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KeyPoint {
-    /// Where, in source pixels.
+    /// Position in source pixels.
     pub at: Point,
     /// Confidence, 0 to 1.
     pub score: f32,
 }
 
-/// Points that a detector gives with an object, by which it can be aligned.
+/// Landmarks of an object, by which it can be aligned.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Points {
-    /// None given.
+    /// The detector gives none.
     #[default]
     None,
-    /// Eyes, nose, mouth corners; left to right in the image.
+    /// Eyes, nose, mouth corners; each pair from left to right in the image.
     Face([Point; 5]),
-    /// Corners of a flat thing (a plate): top left, top right, bottom right, bottom left as the thing is read.
+    /// Corners of a quadrilateral such as a plate: top left, top right, bottom right, bottom left in reading direction.
     Corners([Point; 4]),
 }
 
-/// Names an object within a request: the module that found it, and which of its objects.
+/// Identifies an object within a request by the module that found it and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
     /// Index of the module in its graph.
@@ -37,26 +37,26 @@ pub struct ObjectRef {
     pub index: u32,
 }
 
-/// A thing seen.
+/// A detected object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Its class, as the model's labels name it.
+    /// Class name from the model's labels.
     pub class: Arc<str>,
     /// Confidence, 0 to 1.
     pub score: f32,
-    /// Where, in source pixels.
+    /// Box in source pixels.
     pub rect: Rect,
     /// The object in whose crop it was found.
     pub parent: Option<ObjectRef>,
-    /// Points to align it by.
+    /// Landmarks in source pixels.
     pub points: Points,
 }
 
-/// Something known about an object.
+/// A property of an object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Attribute {
-    /// Text that was read.
+    /// Recognised text.
     Text {
         /// The characters.
         text: String,
@@ -65,49 +65,49 @@ pub enum Attribute {
     },
     /// One class out of several.
     Class {
-        /// Its name.
+        /// Name of the class.
         class: Arc<str>,
-        /// Its probability.
+        /// Probability, 0 to 1.
         score: f32,
     },
-    /// Direction of a head in degrees.
+    /// Head pose in degrees.
     Angles {
-        /// To the side.
+        /// Rotation to the side.
         yaw: f32,
-        /// Up and down.
+        /// Rotation up and down.
         pitch: f32,
-        /// Tilted.
+        /// Rotation in the image plane.
         roll: f32,
     },
-    /// Where eyes look in degrees, as the camera sees it.
+    /// Gaze direction in degrees, seen from the camera.
     Direction {
-        /// To the right of the picture.
+        /// Towards the right of the picture.
         yaw: f32,
-        /// Up.
+        /// Upwards.
         pitch: f32,
     },
-    /// A value that was read off something.
+    /// A reading of a gauge.
     Number {
-        /// The value, in the unit of what shows it.
+        /// In the unit of the gauge.
         value: f32,
     },
-    /// Nearest entry of a gallery; `None` where nothing is near enough or the gallery is empty.
+    /// Nearest entry of a gallery.
     Match {
-        /// Name of the entry.
+        /// Name of the entry; `None` if none reaches the threshold or the gallery is empty.
         r#match: Option<Arc<str>>,
         /// Cosine similarity to the nearest entry.
         cosine: Option<f32>,
-        /// The embedding itself, L2-normalised; left out of events unless asked for.
+        /// The embedding, L2-normalised; in events only where requested.
         #[serde(skip_serializing_if = "Option::is_none")]
         vector: Option<Vec<f32>>,
     },
     /// Key points in the model's order.
     Points(Vec<KeyPoint>),
-    /// Irises: centre and radius of each eye looked at, in source pixels.
+    /// Irises of the eyes that were cropped.
     Iris {
-        /// The irises, left to right in the image.
+        /// Centres, left to right in the image.
         eyes: Vec<KeyPoint>,
-        /// Radius of each.
+        /// Radius of each in source pixels.
         radius: Vec<f32>,
     },
 }
@@ -115,50 +115,50 @@ pub enum Attribute {
 /// An attribute for an object of this or an earlier module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectAttribute {
-    /// Whose.
+    /// The object that it describes.
     pub object: ObjectRef,
-    /// Under which name it appears in events.
+    /// Name in events.
     pub name: Arc<str>,
-    /// What.
+    /// Its value.
     pub attribute: Attribute,
 }
 
-/// All that one module found in one request.
+/// Output of one module for one request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModuleOutput {
     /// New objects.
     pub objects: Vec<Object>,
-    /// Attributes of objects.
+    /// Attributes of new and earlier objects.
     pub attributes: Vec<ObjectAttribute>,
 }
 
-/// All that is known of a request so far, by module. Branches that ran in parallel merge by union.
+/// Outputs of all modules that a request has passed. Parallel branches merge by union.
 #[derive(Debug, Clone, Default)]
 pub struct RequestResults {
     outputs: BTreeMap<u32, Arc<ModuleOutput>>,
 }
 
 impl RequestResults {
-    /// Adds what `module` found.
+    /// Adds the output of `module`.
     pub fn add(&mut self, module: u32, output: ModuleOutput) {
         self.outputs.insert(module, Arc::new(output));
     }
 
-    /// Takes in all that another branch knows.
+    /// Adds the outputs of another branch; those already present stay.
     pub fn merge(&mut self, other: &Self) {
         for (module, output) in &other.outputs {
             self.outputs.entry(*module).or_insert_with(|| Arc::clone(output));
         }
     }
 
-    /// What each module found, in the order of modules.
+    /// Outputs by module index, ascending.
     pub fn outputs(&self) -> impl Iterator<Item = (u32, &ModuleOutput)> {
         self.outputs
             .iter()
             .map(|(module, output)| (*module, output.as_ref()))
     }
 
-    /// All objects in the order of modules, with their names.
+    /// All objects with their references, by module index and then by index.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectRef, &Object)> {
         self.outputs().flat_map(|(module, output)| {
             (0_u32..)
@@ -167,9 +167,10 @@ impl RequestResults {
         })
     }
 
-    /// The object of that name.
+    /// The object that `reference` identifies.
     #[must_use]
-    pub fn object(&self, of: ObjectRef) -> Option<&Object> {
-        self.outputs.get(&of.module)?.objects.get(of.index as usize)
+    pub fn object(&self, reference: ObjectRef) -> Option<&Object> {
+        let output = self.outputs.get(&reference.module)?;
+        output.objects.get(reference.index as usize)
     }
 }

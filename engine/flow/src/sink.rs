@@ -5,37 +5,37 @@ use std::path::PathBuf;
 use crate::delivery::{Delivery, Notice, RunHeader};
 use crate::error::SinkError;
 
-/// Where deliveries go; used by one thread. Deliveries of one stream come in frame order.
+/// Writes deliveries; used by one thread. Deliveries of one stream arrive in frame order.
 pub trait Sink: Send {
-    /// A run begins; called once, when everything that the run needs is there and before anything else is given.
+    /// Starts a run; called once, when all resources of the run are open and before any delivery.
     ///
     /// # Errors
     /// As [`Sink::accept`].
     fn begin(&mut self, _run: &RunHeader) -> Result<(), SinkError> {
         Ok(())
     }
-    /// Takes one delivery.
+    /// Writes one delivery.
     ///
     /// # Errors
-    /// [`SinkError`]: the delivery is counted as not written and the run goes on.
+    /// [`SinkError`]: the delivery is counted as not written and the run continues.
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
-    /// Takes word of what happened beside deliveries.
+    /// Receives a drop or a change of a stream's state; only called if [`Sink::wants_notices`].
     ///
     /// # Errors
     /// As [`Sink::accept`].
     fn on_notice(&mut self, _notice: &Notice) -> Result<(), SinkError> {
         Ok(())
     }
-    /// Whether it has any use for notices; only then it is given them.
+    /// Whether it receives notices.
     fn wants_notices(&self) -> bool {
         false
     }
-    /// Whether whoever read what it writes went away (`weir run GRAPH.toml | head`): then the run may end, and what
-    /// could not be written is no failure.
+    /// Whether the reader of its output closed it (`weir run GRAPH.toml | head`): then the run may end, and unwritten
+    /// deliveries are no failure.
     fn is_reader_gone(&self) -> bool {
         false
     }
-    /// Completes what was written; called once, also after errors.
+    /// Completes the output; called once, also after errors.
     ///
     /// # Errors
     /// [`SinkError`] where it cannot be completed.
@@ -44,12 +44,12 @@ pub trait Sink: Send {
 
 /// Opens a sink when a run starts.
 pub trait SinkFactory: Send + Sync {
-    /// Opens it.
+    /// Opens the sink.
     ///
     /// # Errors
-    /// [`SinkError`] where the target cannot be made. Nothing that was there before is changed.
+    /// [`SinkError`] where the target cannot be created. Existing content is not changed.
     fn open(&self) -> Result<Box<dyn Sink>, SinkError>;
-    /// The files that it may write, for the streams that it was made for; none where it writes no files.
+    /// The files that it may write for its streams; empty if it writes no files.
     fn targets(&self) -> Vec<PathBuf> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Where frames come from: a source, its factory, and what is counted while it is read.
+//! Sources of frames: the source, its factory, and its counts.
 
 use std::sync::Arc;
 
@@ -6,59 +6,59 @@ use crate::error::SourceError;
 use crate::frame::Frame;
 use crate::stop::StopFlag;
 
-/// What is known of a source once it is open.
+/// Properties of an open source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceInfo {
-    /// Pixels across of the first picture, where known.
+    /// Width of the first picture in pixels; 0 if unknown.
     pub width: u32,
-    /// Pixels down.
+    /// Height of the first picture in pixels; 0 if unknown.
     pub height: u32,
-    /// Mean frames a second, where known.
+    /// Mean frames per second, if known.
     pub fps: Option<f64>,
-    /// Frames in all, where known.
+    /// Total number of frames, if known.
     pub frames: Option<u64>,
-    /// True where frames arrive on their own time (a camera) and pacing must not be added.
+    /// Whether frames arrive in real time (a camera), so that no pacing may be added.
     pub live: bool,
-    /// True where time stamps are the source's own clock, so that a frame's age shows in them; false where they are
-    /// counted from a rate.
+    /// Whether timestamps come from the source's own clock, so that they show a frame's age; otherwise they are counted
+    /// from a frame rate.
     pub stamped: bool,
 }
 
-/// Bounds how many sources decode at once, so that decoding leaves room for what has to go on beside it.
+/// Limits how many sources decode concurrently, so that decoding leaves cores to the rest of the engine.
 pub trait DecodeLimit: Send + Sync {
-    /// Runs `work` when it is its turn. It must not wait for data: others wait for it.
+    /// Runs `work` once a permit is free. `work` must not block on data, since other sources wait for the permit.
     fn decode(&self, work: &mut dyn FnMut());
 }
 
 /// A stream of decoded frames, read by one thread.
 pub trait Source: Send {
-    /// What it is.
+    /// Properties as known now.
     fn info(&self) -> SourceInfo;
     /// The next frame in presentation order; `None` at the end or once the stop flag is raised. Damaged data is
-    /// passed over and counted, not an error.
+    /// skipped and counted, not an error.
     ///
     /// # Errors
-    /// [`SourceError::Broken`] where nothing more can come.
+    /// [`SourceError::Broken`] where no more frames can be read.
     fn next(&mut self) -> Result<Option<Frame>, SourceError>;
-    /// Takes the bound that it is to decode under; called once, before the first frame. A source that takes next to no
-    /// time to decode need not keep to it.
+    /// Sets the limit to decode under; called once, before the first frame. A source whose decoding costs next to nothing
+    /// may ignore it.
     fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
-    /// What went wrong, or was left out on purpose, since it was opened.
+    /// Counts since it was opened.
     fn counts(&self) -> SourceCounts {
         SourceCounts::default()
     }
 }
 
-/// What a source met beside frames, each counted since it was opened.
+/// Irregularities of a source, counted since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     /// Packets that could not be read or decoded.
     pub damaged: u64,
-    /// Frames that were delivered although the decoder had to make up parts of them.
+    /// Frames delivered in which the decoder concealed errors.
     pub concealed: u64,
-    /// Times at which the media clock jumped and was rebased.
+    /// Jumps of the media clock, after which it was rebased.
     pub discontinuities: u64,
-    /// Frames left out because the source is sampled.
+    /// Frames skipped by sampling.
     pub not_sampled: u64,
     /// Files of a folder that could not be read.
     pub unreadable: u64,
@@ -78,20 +78,20 @@ impl std::ops::Add for SourceCounts {
     }
 }
 
-/// Opens a source, and opens it again (a loop, a camera that went away).
+/// Opens a source, and reopens it (a loop, a camera that disconnected).
 pub trait SourceFactory: Send + Sync {
-    /// Opens it. While `stop` is raised, this and [`Source::next`] come to an end.
+    /// Opens the source. Once `stop` is raised, this and [`Source::next`] return.
     ///
     /// # Errors
     /// [`SourceError::Open`] with the reason.
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError>;
-    /// Whether it has no end of its own, as a camera: then every end is a loss, and it is tried again. `None` where that
-    /// is known only once it is open.
+    /// Whether the source has no end, as a camera: then every end is a disconnection, and it is reopened. `None` if that is
+    /// known only once it is open.
     fn is_endless(&self) -> Option<bool> {
         Some(false)
     }
-    /// Looks before a run whether it can be opened, where that is quick and takes nothing from it: a file or a folder.
-    /// What has to be reached first, and what can be read once only, is taken at its word.
+    /// Checks before a run whether it can be opened, where that is quick and consumes nothing: a file or a folder. Remote
+    /// sources and those that can be read only once are not checked.
     ///
     /// # Errors
     /// As [`SourceFactory::open`].

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Raised once when a run is to stop; blocking calls look at it.
+/// Raised once to stop a run; blocking calls poll it.
 #[derive(Clone, Default)]
 pub struct StopFlag {
     raised: Arc<AtomicBool>,
-    /// What else ends the wait of who was given this flag.
+    /// A condition that counts as raised for this clone only.
     until: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl StopFlag {
-    /// Asks everybody to stop, also those who have it with a limit.
+    /// Raises the flag and all its clones.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked, or the limit of this one is over.
+    /// Whether the flag is raised, or the condition of this clone holds.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed) || self.until.as_ref().is_some_and(|until| until())
     }
 
-    /// The same flag, which also counts as raised while `until` says so. It is called at every look.
+    /// A clone that also counts as raised while `until` returns true; called at every poll.
     #[must_use]
     pub fn or_until(&self, until: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {
