@@ -1,5 +1,5 @@
-//! What graphs may name of this crate's heads and operators, with every key: checked against, and printed as
-//! documentation.
+//! The heads and operators that graphs may name, with all their keys: the basis of validation and of the printed
+//! reference.
 
 use weir_flow::{HeadSpec, OperatorSpec};
 

@@ -1,4 +1,4 @@
-//! The edges of a Weir graph: where frames come from, what models see of them, and where results go.
+//! Sources, model heads, operators and sinks of a Weir graph.
 
 mod catalog;
 mod ffmpeg_info;

@@ -1,10 +1,11 @@
-//! Key points of one person (BodyPix and PoseNet): `keypoints`.
+//! Keypoints of one person (BodyPix and PoseNet): `keypoints`.
 //!
-//! Wants red, green, blue (x - 127.5) / 127.5, letterboxed, sides 16 k + 1. Gives `heatmaps` `[rows, columns, 17]`
-//! (logits) and `short_offsets` `[rows, columns, 34]` (17 y, then 17 x): a point lies at a cell of its heatmap, moved by
-//! that cell's offset. With `displacement_fwd` and `displacement_bwd` `[rows, columns, 32]` (16 y, then 16 x) points that
-//! belong to one person are found from each other along the skeleton (Papandreou et al., PersonLab, 2018), so that a crop
-//! that shows parts of neighbours still gives the pose of one. Without them each point is where its heatmap is highest.
+//! Input: red, green, blue (x - 127.5) / 127.5, letterboxed, sides 16 k + 1. Output: `heatmaps` `[rows, columns, 17]`
+//! (logits) and `short_offsets` `[rows, columns, 34]` (17 y, then 17 x): a keypoint lies at a cell of its heatmap,
+//! moved by that cell's offset. With `displacement_fwd` and `displacement_bwd` `[rows, columns, 32]` (16 y, then 16 x),
+//! keypoints of one person are found from each other along the skeleton (Papandreou et al., PersonLab, 2018), so that a
+//! crop that shows parts of neighbours still gives the pose of one. Without them, each keypoint is where its heatmap is
+//! highest.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
@@ -34,19 +35,19 @@ pub(super) const KIND: HeadKind = HeadKind {
     build,
 };
 
-/// The skeleton: each point with the one that it is found from, in the order of the displacements.
+/// The edges of the skeleton: each keypoint with its parent, in the order of the displacements.
 #[rustfmt::skip]
 const EDGES: [(usize, usize); 16] = [
     (0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15), (0, 6), (6, 8), (8, 10), (6, 12),
     (12, 14), (14, 16),
 ];
-/// How often a point that was reached over an edge is moved by the offset of the cell that it lies in.
+/// How often a keypoint reached over an edge is refined by the offset of its cell.
 const REFINEMENTS: usize = 2;
 
 struct Bodypix {
     heatmaps: usize,
     offsets: usize,
-    /// Forwards and backwards along the skeleton, where the model has them.
+    /// Displacements forwards and backwards along the skeleton, if the model has them.
     displacements: Option<[usize; 2]>,
     rows: usize,
     columns: usize,
@@ -62,7 +63,7 @@ fn build(_: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn He
             .iter()
             .position(|output| output.name.contains(name) && output.readable && output.shape.len() == 3)
     };
-    // Some exports also have heatmaps of body parts.
+    // Some exports also have heatmaps of body segments.
     let heatmaps = specs
         .iter()
         .position(|output| output.name == "heatmaps")
@@ -97,7 +98,7 @@ fn build(_: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn He
     }))
 }
 
-/// What the model says of one picture.
+/// The outputs of the model for one item.
 struct Maps<'a> {
     layout: &'a Bodypix,
     heatmaps: &'a [f32],
@@ -105,7 +106,7 @@ struct Maps<'a> {
 }
 
 impl Maps<'_> {
-    /// The cell that a point in input pixels lies in.
+    /// The cell that contains a point, given in input pixels.
     fn cell(&self, at: Point) -> usize {
         let nearest =
             |value: f32, step: f32, count: usize| ((value / step).round().max(0.0) as usize).min(count - 1);
@@ -118,7 +119,7 @@ impl Maps<'_> {
         nearest(at.y, stride.1, *rows) * columns + nearest(at.x, stride.0, *columns)
     }
 
-    /// Where point `point` lies, as `cell` says: in input pixels.
+    /// The position of keypoint `point` by the offset at `cell`, in input pixels.
     fn refined(&self, point: usize, cell: usize) -> Point {
         let Bodypix {
             columns,
@@ -133,7 +134,7 @@ impl Maps<'_> {
         )
     }
 
-    /// Each point where its heatmap is highest, with that cell.
+    /// The highest cell of each keypoint's heatmap, with the keypoint's position.
     fn best(&self) -> Vec<(Point, usize)> {
         let points = self.layout.points;
         let mut best = vec![(f32::NEG_INFINITY, 0); points];
@@ -154,7 +155,7 @@ impl Maps<'_> {
         sigmoid(self.heatmaps[cell * self.layout.points + point])
     }
 
-    /// All points as they are found from `root`, which lies at `at` in `cell`: backwards to the nose, then forwards.
+    /// All keypoints found from `root`, which lies at `at` in `cell`: backwards to the nose, then forwards.
     fn walked(&self, root: usize, at: Point, cell: usize, displacements: [&[f32]; 2]) -> Vec<(Point, usize)> {
         let [forwards, backwards] = displacements;
         let mut found = vec![None; self.layout.points];
@@ -175,7 +176,7 @@ impl Maps<'_> {
             .collect()
     }
 
-    /// Over one edge, from a point to `point`.
+    /// Follows one edge, from a keypoint to `point`.
     fn step(
         &self,
         at: Point,
@@ -192,7 +193,7 @@ impl Maps<'_> {
         (at, self.cell(at))
     }
 
-    /// Of the poses found from each point's best place, the surest.
+    /// The pose with the highest score among those started from each keypoint's highest cell.
     fn pose(&self, displacements: [&[f32]; 2]) -> Vec<(Point, usize)> {
         let sureness = |pose: &[(Point, usize)]| -> f32 {
             pose.iter()

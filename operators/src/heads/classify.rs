@@ -1,8 +1,8 @@
-//! One class out of several: `classify` for pictures at large, `expression` for faces.
+//! One class out of several: `classify` for images in general, `expression` for faces.
 //!
-//! `classify` wants red, green, blue less ImageNet's means over its deviations, the middle of the item. `expression`
-//! wants gray between -1 and 1 (mini-XCEPTION). Both give `[classes]`, probabilities or logits: a softmax is applied
-//! unless values already are probabilities, or the key `activation` says which.
+//! Input: `classify` takes red, green, blue normalised by ImageNet's mean and deviation, centre crop; `expression`
+//! takes gray between -1 and 1 (mini-XCEPTION). Output: `[classes]`, probabilities or logits. Softmax is applied unless
+//! the values are probabilities already; the key `activation` overrides this.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
@@ -62,7 +62,7 @@ pub(super) const EXPRESSION: HeadKind = HeadKind {
 
 const EXPRESSIONS: &[&str] = &["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"];
 
-/// Whether a softmax is applied.
+/// Whether softmax is applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Activation {
     Auto,
@@ -79,7 +79,7 @@ impl Activation {
         }
     }
 
-    /// The best of the values and its probability.
+    /// The class of the highest value, with its probability.
     pub(super) fn best(self, values: &[f32]) -> (usize, f32) {
         let (class, most) = best(values);
         let is_probability = || {

@@ -1,14 +1,14 @@
 //! Text by connectionist temporal classification: a character or a blank at each step; repeats are one character.
 //!
-//! Gives `[steps, characters + 1]` or that transposed (LPRNet), probabilities or logits. Four alphabets are built in:
+//! Output: `[steps, characters + 1]` or transposed (LPRNet), probabilities or logits. Four alphabets are built in:
 //!
-//! - `lprnet` wants blue, green, red (x - 127.5) / 128, a plate stretched to its input; the blank is last;
-//! - `ppocr-en` wants blue, green, red (x - 127.5) / 127.5, a line as high as the input, its width free and filled to
-//!   the right; the blank is first;
-//! - `plates` (digits, and capitals without I, O and Q) and `digits` are characters alone: what their models want,
-//!   keys say; the blank is first.
+//! - `lprnet`: input blue, green, red (x - 127.5) / 128, a plate stretched to the input; the blank is last;
+//! - `ppocr-en`: input blue, green, red (x - 127.5) / 127.5, a line scaled to the input's height, its width free and
+//!   filled on the right; the blank is first;
+//! - `plates` (digits, and capitals without I, O and Q) and `digits`: characters only, with the input set by keys; the
+//!   blank is first.
 //!
-//! An alphabet of one's own is a file with a character on each line. Items with four corners are flattened.
+//! A custom alphabet is a file with one character on each line. Items with four corners are rectified.
 
 use std::path::Path;
 
@@ -77,11 +77,11 @@ const KEYS: &[KeySpec] = &[
 const LPRNET: &str =
     "京沪津渝冀晋蒙辽吉黑苏浙皖闽赣鲁豫鄂湘粤桂琼川贵云藏陕甘青宁新0123456789ABCDEFGHJKLMNPQRSTUVWXYZIO";
 
-/// Printable ASCII as PP-OCR's English models order it; the space is there twice.
+/// Printable ASCII in the order of PP-OCR's English models, which has the space twice.
 const PPOCR_EN: &str =
     "0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~!\"#$%&'()*+,-./  ";
 
-/// Digits and the capitals that are told from them on a plate.
+/// Digits and the capitals that plates distinguish from them.
 const PLATES: &str = "0123456789ABCDEFGHJKLMNPRSTUVWXYZ";
 
 const DIGITS: &str = "0123456789";
@@ -89,7 +89,7 @@ const DIGITS: &str = "0123456789";
 struct Ctc {
     alphabet: Vec<String>,
     blank: usize,
-    /// True for `[characters, steps]`.
+    /// True for the transposed output `[characters, steps]`.
     transposed: bool,
     min_score: f32,
     min_characters: usize,
@@ -121,10 +121,10 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
     if let Some(path) = settings.text("alphabet_file") {
         let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
             .map_err(|error| format!("alphabet_file {path} cannot be read: {error}"))?;
-        // A line may hold one space: it is a character too.
+        // A line may contain a single space, which is a character too.
         return Ok((text.lines().map(str::to_owned).collect(), "file"));
     }
-    // Those that are not taken unless they are named are small: a number of steps may be theirs by chance.
+    // Small alphabets must be named: a model's number of steps may match their size by chance.
     let guessed = [("lprnet", LPRNET), ("ppocr-en", PPOCR_EN)];
     let named = [("plates", PLATES), ("digits", DIGITS)];
     let fits = |(_, characters): &&(&str, &str)| shape.contains(&(characters.chars().count() + 1));

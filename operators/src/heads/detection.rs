@@ -1,4 +1,4 @@
-//! What detectors share: candidates in input pixels, non-maximum suppression, and the way back to the picture.
+//! Shared by detectors: candidates in input pixels, non-maximum suppression, and the transform to source pixels.
 
 use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
 
@@ -6,12 +6,12 @@ use super::groups::Groups;
 use super::input::ItemTransform;
 use super::labels::Labels;
 
-/// Most candidates that suppression looks at, the best ones: its work grows with their square.
+/// Candidates that suppression considers, best first: its cost grows with their square.
 const MAX_CANDIDATES: usize = 2000;
-/// Most objects that one item may give.
+/// Objects of one item.
 const MAX_OBJECTS: usize = 300;
 
-/// Something that may be an object.
+/// A candidate for an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) class: usize,
@@ -33,7 +33,7 @@ impl Candidate {
     }
 }
 
-/// The box of that size about a centre.
+/// The rectangle of that size around a centre.
 pub(crate) fn centred_rect(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Rect {
     Rect::new(
         centre_x - width / 2.0,
@@ -43,7 +43,7 @@ pub(crate) fn centred_rect(centre_x: f32, centre_y: f32, width: f32, height: f32
     )
 }
 
-/// What is kept of the candidates.
+/// Thresholds by which candidates are kept.
 #[derive(Debug, Clone)]
 pub(crate) struct DetectionFilter {
     pub(crate) threshold: f32,
@@ -55,8 +55,7 @@ pub(crate) struct DetectionFilter {
 impl DetectionFilter {
     /// From the keys `score_threshold`, `nms_iou`, `nms_groups` and `nms_group_iou`.
     ///
-    /// # Errors
-    /// Groups that name classes which the model does not have, or one twice.
+    /// Groups with unknown classes, or a class in two groups.
     pub(crate) fn read(
         settings: &Settings,
         threshold: f64,
@@ -71,8 +70,8 @@ impl DetectionFilter {
         })
     }
 
-    /// Candidates of rows as the YOLOv5 family lays them: centre, size, objectness, what is the model's own, and from
-    /// `first_class` on the classes; score = objectness * the best class.
+    /// Candidates from rows in the layout of the YOLOv5 family: centre, size, objectness, values of the model's own,
+    /// and from `first_class` on the classes; score = objectness * best class.
     pub(crate) fn rows(
         &self,
         data: &[f32],
@@ -90,14 +89,14 @@ impl DetectionFilter {
                 points: points(row),
             })
         };
-        // Few rows have an object: that is looked at before the classes are.
+        // Few rows have an object, so objectness is tested before the classes.
         data.chunks_exact(channels)
             .filter(|row| row[4] >= self.threshold)
             .filter_map(candidate)
             .collect()
     }
 
-    /// The best of the candidates, as objects of the picture.
+    /// The candidates that survive suppression, as objects in source pixels.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
         let objects = suppress(candidates, self.overlap, &self.groups)
             .into_iter()
@@ -114,7 +113,7 @@ impl DetectionFilter {
                     }
                 },
             });
-        // A box that lies in the filled part of the input has nothing of the picture in it.
+        // A box within the padding of the input covers no pixel of the picture.
         let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
         Inference {
             objects,
@@ -123,8 +122,8 @@ impl DetectionFilter {
     }
 }
 
-/// Greedy suppression within each class and each group of classes, best first; equal scores in the model's order. Scores
-/// that are not numbers fall out.
+/// Greedy suppression within each class and each group of classes, best first; ties in the model's order. Candidates
+/// with values that are not finite are removed.
 fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Vec<Candidate> {
     candidates
         .retain(|Candidate { score, rect, .. }| (score + rect.x0 + rect.y0 + rect.x1 + rect.y1).is_finite());
@@ -149,7 +148,7 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Ve
     kept
 }
 
-/// The best of the scores and its place; the first of equals. Nothing beats what is not a number.
+/// The highest score with its index; the first of equals. NaN never wins.
 pub(crate) fn best(scores: &[f32]) -> (usize, f32) {
     // Two passes: the first compiles to vector instructions.
     let most = scores.iter().fold(
@@ -159,7 +158,7 @@ pub(crate) fn best(scores: &[f32]) -> (usize, f32) {
     (scores.iter().position(|score| *score == most).unwrap_or(0), most)
 }
 
-/// The cells of a grid of that stride, row by row, as the indices of column and row.
+/// Column and row of cell `index` in a grid stored row by row.
 pub(crate) fn cell(index: usize, columns: usize) -> Point {
     Point::new((index % columns) as f32, (index / columns) as f32)
 }

@@ -1,7 +1,7 @@
-//! Embeddings: a vector of length one that is near another where both show the same.
+//! Embeddings: L2-normalised vectors that are near each other where both show the same.
 //!
-//! Wants red, green, blue less 127.5 over 127.5. A face with five points is aligned to the ArcFace template; other
-//! items are stretched. Gives `[dimensions]`, made length one here. What a vector is near to, the module knows.
+//! Input: red, green, blue (x - 127.5) / 127.5. A face with five landmarks is aligned to the ArcFace template; other
+//! items are stretched. Output: `[dimensions]`, normalised here. The operator matches embeddings with its gallery.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 

@@ -1,7 +1,7 @@
-//! FastestDet: one grid, one box a cell.
+//! FastestDet: one grid, one box for each cell.
 //!
-//! Wants blue, green, red over 255, stretched. Gives `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
-//! cells), width and height (sigmoid, of the input), classes; score = objectness^0.6 * class^0.4.
+//! Input: blue, green, red over 255, stretched. Output: `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
+//! cells), width and height (sigmoid, relative to the input), classes; score = objectness^0.6 * class^0.4.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! A gauge, such as the bar of a panel: how full it is.
+//! The reading of a gauge, such as a bar of a panel.
 //!
-//! Wants red, green, blue over 255, stretched. Gives `[1]`: the part that is full, 0 to 1, which times the key `full` is
+//! Input: red, green, blue over 255, stretched. Output: `[1]`: the full fraction, 0 to 1; times the key `full` it is
 //! the value.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};

@@ -1,6 +1,6 @@
-//! Where the eyes of a face look: yaw and pitch in degrees, as the camera sees it.
+//! Gaze direction: yaw and pitch in degrees, seen from the camera.
 //!
-//! Wants red, green, blue over 255 of a face, stretched. Gives `[2]`: yaw, positive to the right of the picture, and
+//! Input: red, green, blue over 255 of a face, stretched. Output: `[2]`: yaw, positive to the right of the picture, and
 //! pitch, positive up.
 
 use weir_flow::{Attribute, HeadOutput, Inference, Settings};

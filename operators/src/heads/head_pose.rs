@@ -1,6 +1,6 @@
-//! Direction of a head (FSA-Net): yaw, pitch and roll in degrees; the mean of two models where `second` names another.
+//! Head pose (FSA-Net): yaw, pitch and roll in degrees; the mean of two models if `second` names another.
 //!
-//! Wants blue, green, red (x - 127.5) / 128 of a face a quarter wider than its box, stretched. Gives `[3]`.
+//! Input: blue, green, red (x - 127.5) / 128 of a face a quarter wider than its box, stretched. Output: `[3]`.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 

@@ -1,33 +1,33 @@
-//! What a model's input is to be fed with: read from its declared shape, the head's wishes and the keys.
+//! The input of a model, from its declared shape, the head's defaults and the keys.
 
 use weir_flow::{Affine, Point, Rect, Settings, Value};
 
 use crate::pixels::{Arrangement, Channels, ImagePlacement, InputSpec, Projective};
 
-/// How an item is laid into the input.
+/// How an item is fitted into the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// Each direction by its own ratio.
+    /// Each direction scaled by its own ratio.
     Stretch,
     /// Aspect kept, at the top left, the rest filled.
     Letterbox,
-    /// The middle: the largest part of the input's aspect, less an eighth (256 to 224).
+    /// Centre crop: the largest region with the input's aspect, less an eighth (256 to 224).
     Centre,
-    /// Aspect kept where it fits, else squeezed across: lines of text.
+    /// Aspect kept where the line fits, else compressed horizontally: lines of text.
     Line,
 }
 
-/// Points that a head aligns an item by, where the item has them.
+/// Landmarks by which a head aligns an item, if the item has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     No,
-    /// Five points to the ArcFace template.
+    /// Five landmarks to the ArcFace template.
     Face,
-    /// Four corners to the input's.
+    /// Four corners to those of the input.
     Quad,
 }
 
-/// What a head wants of an input unless keys say otherwise.
+/// A head's defaults for its input; keys override them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InputDefaults {
     pub(crate) channels: Channels,
@@ -36,14 +36,14 @@ pub(crate) struct InputDefaults {
     pub(crate) fill: f32,
     pub(crate) fit: Fit,
     pub(crate) align: Align,
-    /// Width and height where the model leaves them free.
+    /// Width and height in pixels where the model leaves them free.
     pub(crate) size: (u32, u32),
-    /// Both sides must be a multiple of this, plus `multiple_offset`.
+    /// Each side must be a multiple of this, plus `multiple_offset`.
     pub(crate) multiple: u32,
     pub(crate) multiple_offset: u32,
 }
 
-/// Plain bytes, blue first, squeezed into 416: the start of a wish.
+/// Bytes 0 to 255, blue first, letterboxed into 416 by 416: the base of other defaults.
 pub(crate) const BYTES: InputDefaults = InputDefaults {
     channels: Channels::Bgr,
     mean: [0.0; 3],
@@ -56,7 +56,7 @@ pub(crate) const BYTES: InputDefaults = InputDefaults {
     multiple_offset: 0,
 };
 
-/// A crop in red, green and blue from 0 to 1, stretched over the input: the start of a wish of what reads crops.
+/// A crop in red, green and blue from 0 to 1, stretched over the input: the base for models that read crops.
 pub(crate) const UNIT_CROP: InputDefaults = InputDefaults {
     channels: Channels::Rgb,
     std: [255.0; 3],
@@ -65,18 +65,18 @@ pub(crate) const UNIT_CROP: InputDefaults = InputDefaults {
     ..BYTES
 };
 
-/// An input as it is fed.
+/// An input as it is filled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Input {
     pub(crate) spec: InputSpec,
     pub(crate) fit: Fit,
     pub(crate) align: Align,
-    /// The widest input that a batch may choose, where the model leaves the width free for lines of text.
+    /// Largest width in pixels that a batch may choose, if the model leaves the width of lines free.
     pub(crate) widest: Option<u32>,
 }
 
 impl Input {
-    /// Reads the input's declared shape.
+    /// Validates the input's declared shape.
     pub(crate) fn read(
         input_defaults: &InputDefaults,
         settings: &Settings,
@@ -162,7 +162,7 @@ impl Input {
             Some("stretch") => Fit::Stretch,
             Some("letterbox") => Fit::Letterbox,
             Some("centre") => Fit::Centre,
-            // A model of fixed width was trained on lines squeezed into it.
+            // A model of fixed width was trained on lines stretched to it.
             _ if input_defaults.fit == Fit::Line && width.is_some() => Fit::Stretch,
             _ => input_defaults.fit,
         };
@@ -183,13 +183,13 @@ impl Input {
         }
     }
 
-    /// Least and largest value that an element can take.
+    /// Smallest and largest value of an element.
     pub(crate) fn range(&self) -> (f32, f32) {
         let at = |byte: f32| (byte - self.spec.mean[0]) / self.spec.std[0];
         (at(0.0).min(at(255.0)), at(255.0).max(at(0.0)))
     }
 
-    /// Where an item of `width` by `height` pixels lies best: the part of it that is looked at.
+    /// The region of the item `from` that the input shows.
     pub(crate) fn read_region(&self, from: &Rect) -> Rect {
         if self.fit != Fit::Centre {
             return *from;
@@ -228,18 +228,18 @@ fn triple(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
     }
 }
 
-/// Where an item lies in the input.
+/// Transform between an item's input and its source picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ItemTransform {
-    /// Input size.
+    /// Size of the input in pixels.
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// The picture's size; objects are kept within it.
+    /// Size of the picture in pixels; objects are clamped to it.
     pub(crate) frame: (f32, f32),
     pub(crate) map: PixelMap,
 }
 
-/// From the input to the picture.
+/// From input pixels to source pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum PixelMap {
     Scaled(ImagePlacement),
@@ -247,7 +247,7 @@ pub(crate) enum PixelMap {
 }
 
 impl ItemTransform {
-    /// The picture's point at `input`.
+    /// The source pixel at `input`.
     pub(crate) fn point(&self, input: Point) -> Point {
         match &self.map {
             PixelMap::Scaled(placement) => placement.point(input),
@@ -255,7 +255,7 @@ impl ItemTransform {
         }
     }
 
-    /// The picture's box at `input`.
+    /// The source box at `input`, clamped to the picture.
     pub(crate) fn rect(&self, input: &Rect) -> Rect {
         let (a, b) = (
             self.point(Point::new(input.x0, input.y0)),
@@ -264,7 +264,7 @@ impl ItemTransform {
         Rect::new(a.x, a.y, b.x, b.y).clamp(self.frame.0, self.frame.1)
     }
 
-    /// An input of that size that is the picture.
+    /// An input that is the whole picture.
     #[cfg(test)]
     pub(crate) fn identity(width: u32, height: u32) -> Self {
         let one = ImagePlacement {
@@ -281,7 +281,7 @@ impl ItemTransform {
     }
 }
 
-/// Where the ArcFace template has the five points of a face in a 112 by 112 input.
+/// The five landmarks of the ArcFace template in a 112 by 112 input.
 const TEMPLATE: [(f32, f32); 5] = [
     (38.2946, 51.6963),
     (73.5318, 51.5014),
@@ -290,7 +290,7 @@ const TEMPLATE: [(f32, f32); 5] = [
     (70.7299, 92.2041),
 ];
 
-/// From an input to the face whose five points those are; `None` where the points are all in one place.
+/// From the input to the face with these landmarks; `None` if the landmarks coincide.
 pub(crate) fn aligned_face(points: &[Point; 5], spec: &InputSpec) -> Option<Projective> {
     let across = Affine {
         m: [

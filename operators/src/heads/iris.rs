@@ -1,7 +1,7 @@
 //! Iris of one eye (MediaPipe Iris).
 //!
-//! Wants red, green, blue over 255 of a square about the eye, 0.35 of the distance between the eyes to each side,
-//! stretched. Gives `[15]`: five points of x, y, z in input pixels, the centre first; the contours are not read.
+//! Input: red, green, blue over 255 of a square around the eye, 0.35 of the distance between the eyes to each side,
+//! stretched. Output: `[15]`: five points of x, y, z in input pixels, the centre first; the contours are not read.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
@@ -45,7 +45,7 @@ impl Head for Iris {
         let centre = at(centre);
         let distance = |point: Point| (point.x - centre.x).hypot(point.y - centre.y);
         let radius = rim.iter().map(|point| distance(at(point))).sum::<f32>() / rim.len().max(1) as f32;
-        // The model tells no confidence.
+        // The model gives no confidence.
         let attribute = Attribute::Iris {
             eyes: vec![KeyPoint {
                 at: centre,

@@ -1,8 +1,8 @@
-//! Model heads: what a model wants to see of an item, and what its outputs mean.
+//! Model heads: the input that a model takes for an item, and the meaning of its outputs.
 //!
-//! A head is chosen by name. It is made in two steps: [`HeadKind::input`] reads the model's input and the keys into an
-//! [`Input`], and once the model ran on a blank item, [`HeadKind::build`] checks the outputs' real shapes and gives the
-//! [`Head`]. Decoding is a pure function of slices: nothing here runs a model or touches pixels.
+//! A head is chosen by name and created in two steps: [`HeadKind::input`] reads the model's input and the keys into an
+//! [`Input`], and once the model ran on a blank item, [`HeadKind::build`] checks the actual shapes of the outputs and
+//! returns the [`Head`]. Decoding is a pure function of slices: nothing here runs a model or touches pixels.
 
 mod bodypix;
 mod classify;
@@ -37,21 +37,21 @@ pub(crate) use input::{Input, ItemTransform};
 /// One output of one item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output<'a> {
-    /// Elements; their shape is that which the head was built for.
+    /// Elements, in the shape that the head was built for.
     pub(crate) data: &'a [f32],
 }
 
-/// An output as the model really gives it for one item.
+/// An output of the model for one item, as measured.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OutputSpec {
     pub(crate) name: String,
     /// Sizes without the batch.
     pub(crate) shape: Vec<usize>,
-    /// Whether elements are `f32`.
+    /// Whether its elements are `f32`.
     pub(crate) readable: bool,
 }
 
-/// Turns the outputs for one item into what they say.
+/// Decodes the outputs of one item.
 pub(crate) trait Head: Send + Sync {
     /// `outputs` in the model's order (those of a second model behind them); `transform` says where the item lies in the
     /// input. Objects come in source pixels.
@@ -81,18 +81,18 @@ impl HeadKind {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// What the model's input is to be fed with.
+    /// The input of a model with this head.
     ///
     /// # Errors
-    /// What was found and what the head wants.
+    /// The shape that was found, and the one that the head takes.
     pub(crate) fn input(&self, settings: &Settings, port: &[Option<usize>]) -> Result<Input, String> {
         Input::read(&self.input_defaults, settings, port)
     }
 
-    /// The head for outputs as they are.
+    /// The head for the measured outputs.
     ///
     /// # Errors
-    /// What was found and what the head wants.
+    /// The outputs that were found, and those that the head decodes.
     pub(crate) fn build(
         &self,
         settings: &Settings,
@@ -136,7 +136,7 @@ pub(crate) static KINDS: &[HeadKind] = &[
     gauge::KIND,
 ];
 
-/// The only output, checked to have `rank` sizes.
+/// The shape of the only output, checked to have `rank` sizes.
 fn single(specs: &[OutputSpec], wants: &str, rank: usize) -> Result<Vec<usize>, String> {
     match specs {
         [only] if only.readable && only.shape.len() == rank => Ok(only.shape.clone()),
@@ -144,7 +144,7 @@ fn single(specs: &[OutputSpec], wants: &str, rank: usize) -> Result<Vec<usize>, 
     }
 }
 
-/// "found ..., wants ...".
+/// Error "outputs for one item are ...; the head wants ...".
 fn unfit(specs: &[OutputSpec], wants: &str) -> String {
     let mut found: Vec<String> = specs
         .iter()

@@ -1,8 +1,8 @@
 //! NanoDet-m: a pair of outputs for each of the strides 8, 16 and 32.
 //!
-//! Wants blue, green, red, stretched, each less its mean over its deviation. Gives classes (already probabilities) as
-//! `[cells, classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the
-//! expectation of its bins after a softmax, times the stride.
+//! Input: blue, green, red, stretched, normalised by mean and deviation. Output: classes (probabilities) as `[cells,
+//! classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the expectation of
+//! its bins after softmax, times the stride.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) const KIND: HeadKind = HeadKind {
 
 struct Level {
     stride: u32,
-    /// Place of each output.
+    /// Index of each output.
     classes: usize,
     distances: usize,
 }
@@ -116,7 +116,7 @@ impl Head for Nanodet {
     }
 }
 
-/// Mean bin under the softmax of the logits.
+/// Expected bin under the softmax of the logits.
 fn expectation(logits: &[f32]) -> f32 {
     let most = logits
         .iter()

@@ -1,7 +1,7 @@
 //! Licence plates with their four corners (HyperLPR's y5fu), boxes decoded in the graph.
 //!
-//! Wants red, green, blue over 255, letterboxed over 114. Gives `[boxes, 13 + classes]`: centre, size, objectness, four
-//! corners (top left, top right, bottom right, bottom left), classes; score = objectness * the best class.
+//! Input: red, green, blue over 255, letterboxed over 114. Output: `[boxes, 13 + classes]`: centre, size, objectness,
+//! four corners (top left, top right, bottom right, bottom left), classes; score = objectness * best class.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) const KIND: HeadKind = HeadKind {
     build,
 };
 
-/// Kinds of plates that need no names: more of them are some other model's classes.
+/// Types of plates that need no labels; more classes belong to another model.
 const MAX_PLATE_KINDS: usize = 8;
 
 struct PlateCorners {
@@ -50,7 +50,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
             shape[1] - 13
         ));
     }
-    // One and two rows of characters are plates alike, unless labels tell them apart.
+    // Plates with one and two rows have one class, unless labels distinguish them.
     let labels = Labels::read(settings, &vec!["plate"; shape[1] - 13], shape[1] - 13)?;
     Ok(Box::new(PlateCorners {
         filter: DetectionFilter::read(settings, 0.4, 0.5, labels)?,

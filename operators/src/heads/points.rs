@@ -1,7 +1,7 @@
-//! Key points of one person, read off directly: no heatmaps to search, unlike `keypoints`.
+//! Keypoints of one person by regression, without the heatmaps of `keypoints`.
 //!
-//! Wants red, green, blue over 255 of a person's box, stretched. Gives `[points, 3]`: x and y as parts of the input, 0 to
-//! 1, and the probability that the point is seen.
+//! Input: red, green, blue over 255 of a person's box, stretched. Output: `[points, 3]`: x and y relative to the input,
+//! 0 to 1, and the probability that the keypoint is visible.
 
 use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
@@ -38,7 +38,7 @@ impl Head for PointsHead {
             .first()
             .map_or(&[][..], |output| output.data)
             .as_chunks::<3>();
-        // One point that is no place is as good as no pose: nobody could draw or count it.
+        // One keypoint without a finite position makes the pose useless for drawing and counting.
         if points.is_empty() || !points.iter().flatten().all(|value| value.is_finite()) {
             return Inference::default();
         }

@@ -1,4 +1,4 @@
-//! Keys that heads share.
+//! Keys that several heads share.
 
 use weir_flow::{KeyKind, KeySpec};
 
@@ -18,7 +18,7 @@ const fn integer(name: &'static str, min: i64, max: i64, about: &'static str) ->
     }
 }
 
-/// How the input is fed.
+/// Keys of the input.
 pub(super) const INPUT_KEYS: &[KeySpec] = &[
     integer(
         "size",
@@ -66,7 +66,7 @@ pub(super) const INPUT_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// What a detector keeps.
+/// Keys of detectors.
 pub(super) const DETECTION_KEYS: &[KeySpec] = &[
     number(
         "score_threshold",
@@ -95,7 +95,7 @@ pub(super) const DETECTION_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// Names of classes.
+/// Keys that name the classes.
 pub(super) const LABEL_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "labels",

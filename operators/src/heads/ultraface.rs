@@ -1,7 +1,7 @@
-//! UltraFace: faces without points, boxes decoded in the graph.
+//! UltraFace: faces without landmarks, boxes decoded in the graph.
 //!
-//! Wants red, green, blue less 127 over 128, stretched. Gives `[boxes, 2]` probabilities (background, face) and
-//! `[boxes, 4]` corners as parts of the input.
+//! Input: red, green, blue (x - 127) / 128, stretched. Output: `[boxes, 2]` probabilities (background, face) and
+//! `[boxes, 4]` corners relative to the input.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
-//! YOLOv5 in its usual export, and others of its kind: `[boxes, 5 + classes]` with boxes decoded in the graph.
+//! YOLOv5 in its usual export, and models with the same output: `[boxes, 5 + classes]` with boxes decoded in the graph.
 //!
-//! Wants red, green, blue over 255, letterboxed over 114. Gives centre and size in input pixels, objectness, classes.
+//! Input: red, green, blue over 255, letterboxed over 114. Output: centre and size in input pixels, objectness,
+//! classes.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
 use super::{Head, HeadKind, Output, OutputSpec, single};
 use crate::pixels::Channels;
 
-/// Also what YOLOv8 wants.
+/// Shared with YOLOv8.
 pub(super) const INPUT_DEFAULTS: InputDefaults = InputDefaults {
     channels: Channels::Rgb,
     std: [255.0; 3],

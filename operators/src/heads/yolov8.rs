@@ -1,6 +1,7 @@
-//! YOLOv8 in its usual export, and others of its kind: `[4 + classes, boxes]`, or that transposed, without objectness.
+//! YOLOv8 in its usual export, and models with the same output: `[4 + classes, boxes]` or transposed, without
+//! objectness.
 //!
-//! Wants red, green, blue over 255, letterboxed over 114. Gives centre and size in input pixels, and classes.
+//! Input: red, green, blue over 255, letterboxed over 114. Output: centre and size in input pixels, and classes.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ struct Yolov8 {
     filter: DetectionFilter,
     classes: usize,
     boxes: usize,
-    /// From one class to the next, and from one box to the next.
+    /// Elements from one class to the next, and from one box to the next.
     steps: (usize, usize),
 }
 
@@ -61,7 +62,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 }
 
 impl Yolov8 {
-    /// The best class of each box, class by class: memory is read in its own order.
+    /// The best class of each box, class by class: memory is read sequentially.
     fn best(&self, data: &[f32]) -> Vec<(f32, usize)> {
         let mut best = vec![(f32::NEG_INFINITY, 0); self.boxes];
         for class in 0..self.classes {

@@ -1,6 +1,6 @@
 //! YOLOX: anchor-free grids of strides 8, 16 and 32 (and 64 for P6 models).
 //!
-//! Wants blue, green, red as bytes 0 to 255, letterboxed at the top left over 114. Gives raw `[cells, 5 + classes]`:
+//! Input: blue, green, red as bytes 0 to 255, letterboxed at the top left over 114. Output: raw `[cells, 5 + classes]`:
 //! centre = (xy + cell) * stride, size = exp(wh) * stride, score = objectness * class, both already probabilities.
 
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
     if shape[1] < 6 {
         return Err(super::unfit(specs, &wants));
     }
-    // One class: such models find persons, unless labels say otherwise.
+    // With one class, such models detect persons unless labels are set.
     let names: &[&str] = if shape[1] == 6 { &["person"] } else { COCO };
     let labels = Labels::read(settings, names, shape[1] - 5)?;
     Ok(Box::new(Yolox {
@@ -79,7 +79,7 @@ impl Head for Yolox {
             let (columns, lines) = grid(transform.width, transform.height, stride);
             let stride = stride as f32;
             for (index, row) in rows.by_ref().take(columns * lines).enumerate() {
-                // Hardly any cell passes, and no class can lift it: most cost one comparison.
+                // Few cells pass, and no class can raise the score: most cells cost one comparison.
                 let objectness = row[4];
                 if objectness < self.filter.threshold {
                     continue;

@@ -1,8 +1,8 @@
-//! YuNet: faces with five points, from four outputs for each of the strides 8, 16 and 32.
+//! YuNet: faces with five landmarks, from four outputs for each of the strides 8, 16 and 32.
 //!
-//! Wants blue, green, red as bytes 0 to 255, letterboxed over 0, sides a multiple of 32. Gives `cls_s`, `obj_s`
-//! `[cells, 1]`, `bbox_s` `[cells, 4]`, `kps_s` `[cells, 10]`: score = sqrt(cls * obj), centre = (xy + cell) * s,
-//! size = exp(wh) * s, points = (p + cell) * s: eyes, nose, mouth corners, left to right in the image.
+//! Input: blue, green, red as bytes 0 to 255, letterboxed over 0, sides a multiple of 32. Output: `cls_s`, `obj_s`
+//! `[cells, 1]`, `bbox_s` `[cells, 4]`, `kps_s` `[cells, 10]`: score = sqrt(cls * obj), centre = (xy + cell) * s, size
+//! = exp(wh) * s, landmarks = (p + cell) * s: eyes, nose, mouth corners, left to right in the image.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ const STRIDES: [u32; 3] = [8, 16, 32];
 
 struct Yunet {
     filter: DetectionFilter,
-    /// Places of `cls`, `obj`, `bbox`, `kps` for each stride.
+    /// Indices of `cls`, `obj`, `bbox`, `kps` for each stride.
     levels: [[usize; 4]; 3],
 }
 

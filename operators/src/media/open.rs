@@ -1,4 +1,4 @@
-//! Opening an address with FFmpeg, and saying in a sentence why it did not open.
+//! Opening an address with FFmpeg, and the reason in one sentence if that fails.
 
 use std::io::ErrorKind;
 use std::io::Read;
@@ -15,8 +15,7 @@ use weir_flow::{SourceError, StopFlag};
 use super::fifo::{Fifo, is_fifo};
 use super::{SourceOptions, cannot_open, container};
 
-/// FFmpeg's names of raw elementary streams. They carry no time stamps, and those it reports are made up from a rate
-/// that it assumes.
+/// FFmpeg's names of raw elementary streams. They carry no timestamps; those that FFmpeg reports assume a rate.
 const ELEMENTARY: [&str; 15] = [
     "h264",
     "hevc",
@@ -40,13 +39,12 @@ pub(super) fn lacks_timestamps(input: &Input) -> bool {
     ELEMENTARY.contains(&input.format().name())
 }
 
-/// Whether time stamps are the source's own clock. Those of pictures that a web camera sends one after another are not:
-/// FFmpeg counts them.
+/// Whether timestamps come from the source's own clock. For the pictures of an mpjpeg web camera, FFmpeg counts them.
 pub(super) fn has_own_clock(input: &Input) -> bool {
     !lacks_timestamps(input) && input.format().name() != "mpjpeg"
 }
 
-/// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
+/// Initialises FFmpeg once and silences its log: what matters is reported as errors and counts.
 pub(crate) fn init_ffmpeg() -> Result<(), Error> {
     static QUIET: Once = Once::new();
     ffmpeg_next::init()?;
@@ -54,8 +52,8 @@ pub(crate) fn init_ffmpeg() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether frames of this address arrive on their own time: a capture device, or a stream without an end. A recording
-/// that a web server holds has one.
+/// Whether frames arrive in real time: a capture device, or a stream without an end. A recording on a web server has an
+/// end.
 pub(super) fn is_live(uri: &str, input: &Input) -> bool {
     match scheme(uri) {
         Some("http" | "https") => input.duration() <= 0,
@@ -63,7 +61,7 @@ pub(super) fn is_live(uri: &str, input: &Input) -> bool {
     }
 }
 
-/// As [`is_live`], by the address alone; `None` where only the open stream tells.
+/// As [`is_live`] by the address alone; `None` if only the open stream tells.
 pub(super) fn is_endless(uri: &str) -> Option<bool> {
     match scheme(uri) {
         Some("http" | "https") => None,
@@ -86,7 +84,7 @@ fn scheme(uri: &str) -> Option<&str> {
     uri.split_once("://").map(|(scheme, _)| scheme)
 }
 
-/// Opens `uri`; raising `stop` interrupts it, now and while it is read.
+/// Opens `uri`; raising `stop` interrupts this call and all later reads.
 pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     if uri.contains('\0') {
         return Err(cannot_open(uri, "the name holds a NUL character"));
@@ -103,7 +101,7 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     if local && is_fifo(Path::new(name)) {
         return pipe(uri, Path::new(name), options, stop);
     }
-    // A file whose name holds a colon would be read as an address.
+    // FFmpeg would read a file name with a colon as an address.
     let address = if local && Path::new(name).exists() {
         format!("file:{name}")
     } else {
@@ -125,7 +123,7 @@ pub(super) fn is_pipe(uri: &str) -> bool {
     local_path(uri).is_some_and(is_fifo)
 }
 
-/// In words what broke a source off while it was read.
+/// Why reading broke off, in words.
 pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
     match error {
         Error::Other {
@@ -135,7 +133,7 @@ pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
     }
 }
 
-/// Opens a named pipe, into which somebody is to write a video.
+/// Opens a named pipe and waits for its writer.
 fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     let timeout_s = options.timeout_s.clamp(0.01, 1e6);
     let fifo = Fifo::open(path, Duration::from_secs_f64(timeout_s), stop).map_err(|error| {
@@ -172,7 +170,7 @@ fn capture(uri: &str) -> Result<Input, SourceError> {
     }
 }
 
-/// Time-outs in microseconds, and RTSP over TCP: lost datagrams would be damaged pictures.
+/// Timeouts in microseconds, and RTSP over TCP: lost datagrams would damage pictures.
 fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
     let mut dictionary = Dictionary::new();
     let timeout = format!("{:.0}", (options.timeout_s * 1e6).clamp(1e4, 1e12));
@@ -188,7 +186,7 @@ fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
     dictionary
 }
 
-/// What can be said of a file before FFmpeg tries it.
+/// Checks a file before FFmpeg opens it.
 fn check_file(uri: &str, path: &Path) -> Result<(), SourceError> {
     if uri.starts_with("pipe:") || uri == "-" {
         return Ok(());
@@ -221,7 +219,7 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
-        // What the system says, as FFmpeg hands it on.
+        // The system's error as FFmpeg passes it on.
         Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),

@@ -1,4 +1,4 @@
-//! From a decoder's frame to an [`Image`]: the same buffers where its format is one of ours, converted where not.
+//! From a decoder's frame to an [`Image`]: the same buffers if its format is supported, else converted.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use weir_flow::{ColorMatrix, Image, PixelFormat, Planes};
 use super::ffi::Converter;
 use super::orientation::Orientation;
 
-/// Lines from which on a video without a colour tag is taken as BT.709. Encoders leave the tag out often, and high
-/// definition is made in BT.709 and less in BT.601; players decide in the same way.
+/// Number of lines from which a video without a colour tag is taken as BT.709. Encoders often omit the tag; high
+/// definition is made in BT.709 and lower resolutions in BT.601, and players decide in the same way.
 const HIGH_DEFINITION_LINES: u32 = 720;
 
 /// A decoder's reference-counted frame.
@@ -23,14 +23,14 @@ impl Planes for Decoded {
     }
 }
 
-/// Wraps frames, and converts those in layouts that Weir does not have.
+/// Wraps frames, and converts those in formats that Weir does not support.
 #[derive(Default)]
 pub(crate) struct Pictures {
     converter: Option<Converter>,
 }
 
 impl Pictures {
-    /// The picture in `frame`, turned as it is to be seen; `None` where it can be neither used nor converted.
+    /// The picture in `frame`, rotated for display; `None` if it can be neither used nor converted.
     pub(crate) fn image(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let image = self.unturned(frame, orientation)?;
         Some(if orientation.is_upright() {
@@ -40,7 +40,7 @@ impl Pictures {
         })
     }
 
-    /// The picture as it was decoded, in a pixel format that can be turned.
+    /// The picture as it was decoded, in a format that can be rotated.
     fn unturned(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let (matrix, full_range) = (matrix_of(&frame), full_range_of(&frame));
         let (frame, pixels, full_range) = match pixel_format_of(frame.format()) {
@@ -48,7 +48,7 @@ impl Pictures {
             _ => {
                 let was_j = is_j(frame.format());
                 let (frame, pixels) = self.convert(&frame)?;
-                // swscale maps the deprecated "J" formats to video range, and leaves the values of others alone.
+                // swscale maps the deprecated "J" formats to video range, and keeps the values of others.
                 let full_range = full_range && !was_j;
                 (frame, pixels, full_range)
             }
@@ -108,7 +108,7 @@ fn pixel_format_of(format: Pixel) -> Option<PixelFormat> {
     })
 }
 
-/// Rows run downwards: FFmpeg flips some pictures by a negative stride, which a slice cannot show.
+/// Rows run downwards: FFmpeg flips some pictures by a negative stride, which a slice cannot express.
 fn runs_down(frame: &frame::Video) -> bool {
     (0..frame.planes()).all(|plane| i32::try_from(frame.stride(plane)).is_ok())
 }
@@ -140,7 +140,7 @@ fn matrix_of(frame: &frame::Video) -> ColorMatrix {
     }
 }
 
-/// Video range unless the frame says otherwise; gray without a tag is that of photographs, which use all values.
+/// Video range unless the frame is tagged otherwise; untagged gray is that of photographs, which use all values.
 fn full_range_of(frame: &frame::Video) -> bool {
     match frame.color_range() {
         color::Range::JPEG => true,

@@ -1,8 +1,8 @@
-//! Pictures into an MP4 file, by way of a `.part` file beside it.
+//! Pictures into an MP4 file, through a `.part` file beside it.
 //!
-//! Live pictures make a fragmented file, so a killed process leaves a good `.part` file. There are no B-frames in it:
-//! they would want an edit list, which is written too late for that. Others make a file with its index at the front,
-//! which is nothing before it is finished.
+//! Live pictures make a fragmented file, so that a killed process leaves a playable `.part` file. It has no B-frames:
+//! they need an edit list, which is written too late for that. Other pictures make a file with its index at the front,
+//! which cannot be played before it is finished.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::video_place::{Naming, VideoPlace};
 use super::{Converter, init_ffmpeg};
 use crate::sinks::target::failed;
 
-/// A picture to be encoded: rows of red, green, blue, `width * height * 3` samples.
+/// A picture to encode: rows of red, green, blue, `width * height * 3` samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Rgb<'a> {
     /// Width in pixels.
@@ -28,7 +28,7 @@ pub struct Rgb<'a> {
     pub samples: &'a [u8],
 }
 
-/// One video being written.
+/// A video being written.
 pub struct VideoFile {
     place: VideoPlace,
     encoding: Encoding,
@@ -38,25 +38,25 @@ pub struct VideoFile {
     height: u32,
     converter: Option<Converter>,
     last_tick: Option<i64>,
-    /// The last packet, held back until the next one says how long it is shown.
+    /// The last packet, kept until the next one determines its duration.
     held: Option<Packet>,
-    /// How long a picture is shown where no next one says it, in ticks.
+    /// Duration in ticks of a packet without a successor.
     duration: i64,
-    /// Packets that came from the encoder.
+    /// Packets received from the encoder.
     packets: u64,
 }
 
 impl VideoFile {
-    /// Starts a video that replaces `path` when it is complete, of the given size rounded down to even. Folders that are
-    /// missing are made.
+    /// Starts a video that replaces `path` when complete, of the given size rounded down to even. Creates missing
+    /// folders.
     ///
     /// # Errors
-    /// [`SinkError`] where no file can be written there, or this FFmpeg has no such encoder.
+    /// [`SinkError`] if no file can be written there, or this FFmpeg lacks the encoder.
     pub fn create(path: &Path, size: (u32, u32), encoding: Encoding) -> Result<Self, SinkError> {
         Self::begin(VideoPlace::claim(path, Naming::Replace)?, size, encoding)
     }
 
-    /// Starts a video at its place.
+    /// Starts a video at a claimed place.
     ///
     /// # Errors
     /// As [`VideoFile::create`].
@@ -103,7 +103,7 @@ impl VideoFile {
         })
     }
 
-    /// Appends a picture that is shown from `pts_ms` on; scaled where its size is another one.
+    /// Appends a picture shown from `pts_ms` on, scaled to the size of the video.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
@@ -112,7 +112,7 @@ impl VideoFile {
             .convert(picture)
             .map_err(|error| sink_error(self.place.path(), error))?;
         let tick = (pts_ms * f64::from(TICKS) / 1000.0).round() as i64;
-        // A player goes forwards only.
+        // Times must increase for players.
         let tick = self.last_tick.map_or(tick, |last| tick.max(last + 1));
         self.last_tick = Some(tick);
         picture.set_pts(Some(tick));
@@ -120,8 +120,8 @@ impl VideoFile {
         sent.map_err(|error| sink_error(self.place.path(), error))
     }
 
-    /// From here on pictures have another size, rounded down to even, as in a stream whose sender changes it. Not with
-    /// B-frames, whose order of decoding would run into that of the new pictures.
+    /// Changes the size of the following pictures, rounded down to even, as in a stream whose sender changes it. Not
+    /// supported with B-frames, whose decoding order would cross the change.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
@@ -169,7 +169,7 @@ impl VideoFile {
         Ok(converted)
     }
 
-    /// Writes the packets that are ready, but for the last.
+    /// Writes the packets that are ready, except the last.
     fn mux(&mut self) -> Result<(), Error> {
         loop {
             let mut packet = Packet::empty();
@@ -213,8 +213,8 @@ impl VideoFile {
         packet.write_interleaved(&mut self.output)
     }
 
-    /// Completes the file, gives it its name and returns that. After an error of writing, what is there of a live video
-    /// is kept as far as it goes.
+    /// Completes the file, renames it and returns its path. After a write error, the written fragments of a live video
+    /// are kept.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
@@ -240,18 +240,18 @@ impl VideoFile {
         self.place.finish().map_err(|error| failed(&path, error))
     }
 
-    /// Gives the file up: nothing of it stays.
+    /// Abandons the video and removes its file.
     pub fn discard(self) {
         drop(self.output);
         self.place.discard();
     }
 }
 
-/// How the file is laid out.
+/// Options of FFmpeg's muxer.
 fn muxer_options(encoding: &Encoding) -> Dictionary<'static> {
     let mut flags = Dictionary::new();
     if encoding.live {
-        // A fragment goes to the disk when it is complete, not when a buffer happens to be full.
+        // A fragment is flushed when it is complete, not when a buffer happens to be full.
         flags.set("flush_packets", "1");
         flags.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
     } else {

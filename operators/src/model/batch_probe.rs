@@ -1,7 +1,7 @@
-//! How many items one run of a model may hold: found out by running it, never believed.
+//! Batch sizes that a model supports, measured rather than taken from its declaration.
 //!
-//! A batch dimension fixed at 1 is made symbolic where the graph allows it; a dimension that is declared free is tried
-//! too, since exporters promise what graphs do not keep. Each batch must give, row by row, what single runs give.
+//! A batch dimension fixed at 1 is made symbolic where the graph allows it; a dimension declared free is probed too,
+//! since exports often declare what their graphs cannot do. Each row of a batch must equal the run of that item alone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use super::edit::{Leading, free_batch};
 use super::noise::noise;
 use super::runtime::{Feed, OrtSession, OutputView};
 
-/// Largest difference between a row of a batch and its single run, as a part of the row's largest value.
+/// Largest difference between a row of a batch and its single run, relative to the row's largest magnitude.
 const TOLERANCE: f32 = 1e-4;
 
-/// How many rows an input tensor has.
+/// Rows of an input tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// As many as there are items.
+    /// One for each item.
     Free,
-    /// Always this many; those without an item are blank.
+    /// Always this many; rows without an item are blank.
     Fixed(usize),
 }
 
-/// A graph that was tried out.
+/// The result of a probe.
 #[derive(Debug, Clone)]
 pub(crate) struct BatchProbe {
-    /// The file, edited where that helps.
+    /// The file, edited where that frees the batch.
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) rows: Rows,
     pub(crate) batching: Batching,
@@ -59,18 +59,18 @@ impl BatchProbe {
     }
 }
 
-/// Input of a trial.
+/// Input of a probe.
 #[derive(Debug, Clone)]
 pub(crate) struct ProbeInput {
     /// Shape of one item.
     pub(crate) item: Vec<usize>,
-    /// Least and largest value of an element.
+    /// Smallest and largest value of an element.
     pub(crate) range: (f32, f32),
-    /// Largest batch that is going to be asked for.
+    /// Largest batch that will be requested, in items.
     pub(crate) max: usize,
 }
 
-/// Finds out how `bytes` can be batched. `session` is a session of them as they are.
+/// Measures the batches that the model in `bytes` supports. `session` has the unedited model open.
 pub(crate) fn probe_batch(bytes: &[u8], session: &mut OrtSession, input: &ProbeInput) -> BatchProbe {
     match session
         .inputs()
@@ -111,7 +111,7 @@ pub(crate) fn probe_batch(bytes: &[u8], session: &mut OrtSession, input: &ProbeI
     }
 }
 
-/// Runs batches of `bytes` against single runs of `single`; the error continues "it ...".
+/// Compares batches of `bytes` with single runs of `single`; the error completes a sentence that begins with "it".
 fn check(bytes: &[u8], single: &mut OrtSession, input: &ProbeInput) -> Result<(), String> {
     let mut sizes = vec![2, 3, input.max];
     sizes.retain(|size| *size <= input.max);
@@ -137,7 +137,7 @@ fn check(bytes: &[u8], single: &mut OrtSession, input: &ProbeInput) -> Result<()
     Ok(())
 }
 
-/// Runs noise: row `n` of a batch is the same noise whatever the batch.
+/// Runs noise: row `n` is the same noise in every batch.
 fn run<R>(
     session: &mut OrtSession,
     rows: &[usize],
@@ -182,10 +182,10 @@ fn same(a: f32, b: f32, scale: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * scale
 }
 
-/// A blank input of `rows` items.
+/// Fills an input of `rows` items with zeros.
 ///
 /// # Errors
-/// Where the device has no memory left.
+/// The device is out of memory.
 pub(crate) fn blank(feed: &mut Feed, rows: usize, item: &[usize]) -> Result<(), String> {
     let mut shape = vec![rows];
     shape.extend(item);

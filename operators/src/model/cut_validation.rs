@@ -1,13 +1,13 @@
-//! Whether a model that is cut still gives what it gave: found out by running it on noise, never believed.
+//! Validation of a cut: the partitions run on noise and must reproduce the whole model.
 //!
-//! A runtime may compute a layer in another way once what it reads comes from outside. ONNX Runtime, for one, keeps
-//! feature maps in blocks of channels on a CPU, and adds the sum of a residual block within the convolution before it,
-//! but only where both operands are in such blocks, which a tensor from outside is not. The sum is then rounded in
-//! another order; mostly that is nothing, but a sigmoid of large logits shows it. So boundaries are tried: the two
-//! parts, run one after the other, must give what the whole model gives, and in the end the chain of all blocks must.
+//! A runtime may compute a layer differently once its input is received from outside. ONNX Runtime, for one, keeps
+//! feature maps in blocks of channels on a CPU, and fuses the sum of a residual block into the preceding convolution,
+//! but only where both operands are in such blocks, which a received tensor is not. The sum is then rounded in another
+//! order; mostly that is negligible, but a sigmoid of large logits shows it. So each boundary is tested: the two
+//! partitions, run one after the other, must give what the whole model gives, and finally the chain of all blocks must.
 //!
-//! It is always tried on the CPU and in full precision: what is asked is whether the cut is right, not what a device
-//! or half precision rounds.
+//! Tests run on the CPU in full precision: the question is whether the cut is right, not how a device or half precision
+//! rounds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,48 +19,49 @@ use super::noise::fill;
 use super::partition_session::OnnxPartitionLoader;
 use super::runtime::floats;
 
-/// Largest difference of an output over its largest magnitude: half of the 1e-5 that is promised, since noise is not
-/// what the model will see.
+/// Largest difference of an output relative to its largest magnitude: half of the promised 1e-5, since real inputs
+/// differ from noise.
 const TOLERANCE: f32 = 5e-6;
-/// How often a model is divided before it is given up. Each time at least one boundary more is out, mostly those of a
-/// whole residual block.
+/// Cuts tried before the model is refused. Each round rejects at least one more boundary, mostly those of a whole
+/// residual block.
 const MAX_ROUNDS: usize = 12;
-/// A division of a model whose parts were seen to give what the whole model gives.
+/// A cut whose partitions reproduce the whole model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidatedCut {
     /// The first layer of each block: 0 first, ascending.
     pub starts: Vec<usize>,
-    /// Where it may be cut, as [`LayerChain::boundaries`], without what turned out not to be.
+    /// [`LayerChain::boundaries`] without the rejected ones.
     pub boundaries: Vec<bool>,
-    /// What was tried and is not to be cut.
+    /// Boundaries that were tested and must not be cut.
     pub rejected: Vec<RejectedBoundary>,
 }
 
-/// A boundary where parts were seen to give something else than the whole model.
+/// A boundary whose partitions do not reproduce the whole model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedBoundary {
-    /// The layer after it.
+    /// The layer after the boundary.
     pub layer: usize,
-    /// What was seen, to be put after "parts".
+    /// The difference, worded to follow "parts".
     pub reason: String,
 }
 
 impl LayerChain {
-    /// Before which of `layers` the model must not be cut: its two parts, run one after the other, give outputs of
-    /// noise that are off by more than 5e-6 of their largest magnitude, in full precision on the CPU.
+    /// Tests the boundaries before `layers` and returns those that must not be cut: their two partitions, run one after
+    /// the other on noise, give outputs that differ by more than 5e-6 of their largest magnitude, in full precision on
+    /// the CPU.
     ///
     /// # Errors
-    /// [`SessionError::Load`] or [`SessionError::Run`] where the whole model does not run.
+    /// [`SessionError::Load`] or [`SessionError::Run`] if the whole model does not run.
     pub fn rejected_boundaries(&self, layers: &[usize]) -> Result<Vec<RejectedBoundary>, SessionError> {
         Ok(CutTrials::new(self)?.rejected_boundaries(layers))
     }
 
-    /// Divides the model by `choose`, which is told at which `boundaries` it may be cut and gives the first layer of
-    /// each block, again and again without the boundaries that change what it gives: each alone, or else all together,
-    /// which is told of the one that differs most.
+    /// Cuts the model by `choose`, which maps the allowed `boundaries` to the first layer of each block, until the
+    /// partitions reproduce the whole model. Each round disallows the boundaries that fail alone, or else, if only the
+    /// whole chain fails, the one with the largest difference.
     ///
     /// # Errors
-    /// As [`LayerChain::rejected_boundaries`], and [`SessionError::Load`] where that finds no end.
+    /// As [`LayerChain::rejected_boundaries`], and [`SessionError::Load`] if no cut is found.
     pub fn validate_cut(
         &self,
         mut boundaries: Vec<bool>,
@@ -106,7 +107,7 @@ impl LayerChain {
     }
 }
 
-/// Takes out the boundary before `layer`, and with it those across which the same sum loses an operand.
+/// Disallows the boundary before `layer`, and all others that an operand of the same sum crosses.
 fn remove_boundary(boundaries: &mut [bool], layer: usize, fused_sums: &[Range<usize>]) {
     let spans = fused_sums.iter().filter(|span| span.contains(&layer)).cloned();
     for before in spans.flatten().chain([layer]) {
@@ -120,12 +121,12 @@ fn is_exact(error: &Result<f32, String>) -> bool {
     error.as_ref().is_ok_and(|difference| *difference <= TOLERANCE)
 }
 
-/// A model with noise, and what it makes of it.
+/// A model with noise inputs and the outputs of the whole model.
 struct CutTrials<'a> {
     chain: &'a LayerChain,
     /// Inputs and outputs.
     samples: Vec<(Vec<Tensor>, Vec<Tensor>)>,
-    /// What was found at the boundaries that were tried, by the layer after them.
+    /// Results of the tested boundaries, by the layer after them.
     errors: BTreeMap<usize, Result<f32, String>>,
 }
 
@@ -163,7 +164,7 @@ impl<'a> CutTrials<'a> {
         found
     }
 
-    /// The worst of the boundaries, each of which is right alone, where all of them together are not.
+    /// The boundary with the largest difference, if all of them pass alone and fail together.
     fn worst_in_chain(&self, starts: &[usize]) -> Option<RejectedBoundary> {
         if starts.len() < 3 {
             return None;
@@ -187,7 +188,8 @@ impl<'a> CutTrials<'a> {
         })
     }
 
-    /// Largest difference of an output over its largest magnitude, in parts that begin with the layers `starts`.
+    /// Largest difference of an output relative to its largest magnitude, for partitions that begin with the layers
+    /// `starts`.
     fn run(&self, starts: &[usize]) -> Result<f32, String> {
         let ends = starts.iter().skip(1).copied().chain([self.chain.layer_count()]);
         let mut given: Vec<Vec<Tensor>> = self.samples.iter().map(|(inputs, _)| inputs.clone()).collect();
@@ -224,8 +226,8 @@ fn describe(error: &Result<f32, String>) -> String {
     }
 }
 
-/// Largest difference of an output over its largest magnitude; infinite where shapes, types, integers or what is no
-/// number differ.
+/// Largest difference of an output relative to its largest magnitude; infinite if shapes, types, integers or the
+/// positions of NaN differ.
 fn difference(whole: &[Tensor], cut: &[Tensor]) -> f32 {
     if whole.len() != cut.len() {
         return f32::INFINITY;

@@ -1,4 +1,4 @@
-//! A model as layers: how long they take, what crosses between them, and where it may be cut.
+//! A model as layers: their times, the bytes that cross between them, and the boundaries that may be cut.
 
 use std::sync::Arc;
 
@@ -10,38 +10,37 @@ use super::cut::{CutError, OnnxLayers, SampleInputs};
 use super::loaded::Loaded;
 use super::runtime::OrtSession;
 
-/// Range of the inputs of models without a head.
+/// Assumed range of inputs of models without a head.
 const UNKNOWN: (f32, f32) = (-1.0, 1.0);
-/// Bytes of an input, with as many items as the model always takes: no frame is so large, but what a file declares may
-/// be anything.
+/// Largest input in bytes, for one item or the fixed batch: no frame is so large, but a file may declare any size.
 const MAX_INPUT_BYTES: usize = 1 << 30;
 
-/// A model as a chain of layers that can be asked how long they take and where it may be cut.
+/// A model as a chain of layers to be profiled and cut.
 pub struct LayerChain {
     pub(super) name: String,
     pub(super) onnx: OnnxLayers,
     rows: Rows,
-    /// What feeds it: shapes are those of one item, or of as many as the model always takes.
+    /// Blank inputs, for one item or the fixed batch.
     blank: Vec<Tensor>,
-    /// Least and largest value of an element of its inputs, as far as that is known.
+    /// Smallest and largest value of an element of its inputs, as far as known.
     pub(super) range: (f32, f32),
     pub(super) head: Option<HeadIo>,
 }
 
-/// What feeds and reads a model.
+/// The head of a model with the names of its input and outputs.
 #[derive(Clone)]
 pub(super) struct HeadIo {
     pub(super) loaded: Arc<Loaded>,
     pub(super) input: Arc<str>,
-    /// Names of the outputs in the head's order, with how many numbers an item has where that is always the same.
+    /// Names of the outputs in the head's order, with their elements per item if that number is fixed.
     pub(super) outputs: Vec<(String, Option<usize>)>,
 }
 
 impl OnnxModel {
-    /// The model as layers, to be profiled and cut.
+    /// The model as layers.
     ///
     /// # Errors
-    /// [`SessionError::Load`] where it cannot be cut: control flow, weights in another file, two models in one.
+    /// [`SessionError::Load`] if it cannot be cut: control flow, weights in another file, two models in one.
     pub fn layer_chain(&self) -> Result<LayerChain, SessionError> {
         let loaded = &self.loaded;
         let read = || -> Result<LayerChain, CutError> {
@@ -93,14 +92,14 @@ fn zeros(name: &str, element: Element, shape: Vec<usize>) -> Tensor {
 }
 
 impl LayerChain {
-    /// A file as layers, without a head: it can be profiled and cut, but has no ends. Dimensions that it leaves free,
-    /// besides the batch, are taken to be `side`.
+    /// A file as layers, without a head: it can be profiled and cut, but has no pre- and postprocessing. Its free
+    /// dimensions, besides the batch, are set to `side`.
     ///
     /// # Errors
-    /// [`SessionError::Load`] as for [`OnnxModel::layer_chain`], and where dimensions are free and there is no `side`.
+    /// [`SessionError::Load`] as for [`OnnxModel::layer_chain`], and if dimensions are free without `side`.
     pub fn open(name: &str, bytes: &[u8], side: Option<usize>, max_batch: u32) -> Result<Self, SessionError> {
         let read = || {
-            // Before the runtime looks at it, whose words are about other things.
+            // Checked before the runtime reads it, whose errors would not name the cause.
             OnnxLayers::check(bytes)?;
             let mut session = OrtSession::open(bytes, DeviceKind::Cpu).map_err(CutError::Runtime)?;
             let ports = session.input_ports();
@@ -123,7 +122,7 @@ impl LayerChain {
                 inputs.push((port.name.clone(), element, sizes));
             }
             let first = ports.first().and_then(|port| port.dims.first()?.0);
-            // Whether batches are right is only tried where there is one image; other models run as they are.
+            // Batches are only probed for models with one image; others run as they are declared.
             let (bytes, rows) = match inputs.as_slice() {
                 [(_, Element::F32, item)] => {
                     let input = ProbeInput {
@@ -176,7 +175,7 @@ impl LayerChain {
         })
     }
 
-    /// The most items at once; `None` where there is no such limit.
+    /// Largest batch in items; `None` if unlimited.
     #[must_use]
     pub fn max_batch(&self) -> Option<usize> {
         match self.rows {
@@ -185,13 +184,13 @@ impl LayerChain {
         }
     }
 
-    /// How many layers there are.
+    /// Number of layers.
     #[must_use]
     pub fn layer_count(&self) -> usize {
         self.onnx.layer_count()
     }
 
-    /// Names and operators of the layers, in the order in which they run.
+    /// Names and operators of the layers in topological order.
     ///
     /// # Errors
     /// [`SessionError::Load`].
@@ -201,7 +200,7 @@ impl LayerChain {
             .map_err(|error| failed(&self.name, &error))
     }
 
-    /// Bytes of one item that cross from each layer to the next, with floats in half precision or as they are.
+    /// Bytes per item that cross from each layer to the next; with `half`, floats are counted in half precision.
     ///
     /// # Errors
     /// [`SessionError::Load`].
@@ -209,7 +208,7 @@ impl LayerChain {
         self.onnx.bytes(half).map_err(|error| failed(&self.name, &error))
     }
 
-    /// Between which layers it may be cut without parting what the runtime runs as one: `[i]` after layer `i`.
+    /// Whether each boundary may be cut without undoing a fusion of the runtime: `[i]` is after layer `i`.
     ///
     /// # Errors
     /// [`SessionError::Load`].
@@ -219,7 +218,7 @@ impl LayerChain {
             .map_err(|error| failed(&self.name, &error))
     }
 
-    /// Microseconds of each layer for a batch of one on the CPU: the median of `runs`, by the runtime's own profile.
+    /// Microseconds of each layer for a batch of one on the CPU: the median of `runs`, from the runtime's own profile.
     ///
     /// # Errors
     /// [`SessionError::Load`].
@@ -230,7 +229,7 @@ impl LayerChain {
             .map_err(|error| failed(&self.name, &error))
     }
 
-    /// Blank inputs for `batch` items, or for as many as the model always takes.
+    /// Blank inputs for `batch` items, or for the fixed batch.
     #[must_use]
     pub fn blank_inputs(&self, batch: usize) -> Vec<Tensor> {
         let blank = |tensor: &Tensor| {

@@ -1,4 +1,4 @@
-//! A model that was loaded and checked, as its sessions share it.
+//! A model that was loaded and checked.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::batch_probe::Rows;
 use super::dump::Dump;
 use crate::heads::{Head, Input};
 
-/// What sessions of a model share.
+/// The state that all sessions of a model share.
 pub(super) struct Loaded {
     pub(super) name: String,
     pub(super) head: Box<dyn Head>,

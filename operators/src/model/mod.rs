@@ -1,7 +1,7 @@
-//! Models: ONNX files loaded, made to take batches, checked against their head, and opened as sessions.
+//! Models: ONNX files loaded, made to support batches, checked against their head, and opened as sessions.
 //!
-//! A model is loaded once and tried out on the CPU: a blank item shows whether its outputs fit the head, and noise
-//! shows whether it can take batches. What is wrong is one line that names the file, what was found and what is wanted.
+//! A model is loaded once and probed on the CPU: a blank item shows whether its outputs fit the head, and noise shows
+//! which batches it supports. Errors are one line with the file, what was found and what is expected.
 
 mod batch_probe;
 mod cut;
@@ -37,7 +37,7 @@ use runtime::{OrtSession, OutputView};
 pub use runtime::{find_runtime, load_runtime};
 use session::OnnxSession;
 
-/// Where a model is.
+/// Location of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFile {
     /// A file.
@@ -46,20 +46,20 @@ pub enum ModelFile {
     Bytes(Arc<[u8]>),
 }
 
-/// What to load.
+/// The model to load.
 #[derive(Debug, Clone)]
 pub struct LoadRequest<'a> {
     /// Name in messages.
     pub name: &'a str,
-    /// Where it is.
+    /// Location of the ONNX file.
     pub file: ModelFile,
-    /// Which head decodes it.
+    /// Name of the head that decodes it.
     pub head: &'a str,
-    /// Keys of the head, paths absolute and `zoo:` names resolved to paths.
+    /// Keys of the head, with absolute paths and `zoo:` names resolved to paths.
     pub settings: &'a Settings,
-    /// Largest batch that is going to be asked for: batching is tried up to it.
+    /// Largest batch that will be requested, in items; batches are probed up to it.
     pub max_batch: u32,
-    /// Folder that takes a copy of each item's input, as `.npy`.
+    /// Folder for dumps of each item's input, as `.npy`.
     pub dump: Option<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ pub struct OnnxModel {
 /// Loads a model for the runtime.
 ///
 /// # Errors
-/// [`SessionError::Load`] where the file is no model, does not fit the head, or ONNX Runtime is missing.
+/// [`SessionError::Load`] if the file is no model, does not fit the head, or ONNX Runtime is missing.
 pub fn load(request: &LoadRequest<'_>) -> Result<Arc<dyn Model>, SessionError> {
     Ok(Arc::new(OnnxModel::load(request)?))
 }
@@ -179,7 +179,7 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
     ))
 }
 
-/// How graphs that run on one input can be batched: as the narrower of them.
+/// The batches that graphs on one input support together: those of the narrower one.
 fn joint_batching(probes: &[BatchProbe]) -> Result<(Rows, Batching), String> {
     let fixed: Vec<&BatchProbe> = probes.iter().filter(|probes| probes.rows != Rows::Free).collect();
     let narrow = fixed
@@ -190,11 +190,11 @@ fn joint_batching(probes: &[BatchProbe]) -> Result<(Rows, Batching), String> {
     if fixed.iter().any(|probes| probes.rows != narrow.rows) {
         return Err("the batch dimensions of the two models are fixed at different sizes".to_owned());
     }
-    // A graph whose batch is free runs in whatever the other needs.
+    // A graph with a free batch runs in any batch that the other needs.
     Ok((narrow.rows, narrow.batching.clone()))
 }
 
-/// No ONNX file is larger: protobuf, which it is written in, counts bytes in 31 bits.
+/// Largest ONNX file: protobuf counts bytes in 31 bits.
 pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 
 fn file(path: &Path) -> Result<Arc<[u8]>, String> {
@@ -227,7 +227,7 @@ fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSessio
     Ok((session, input))
 }
 
-/// What the graph really gives for one item.
+/// The measured outputs for one item.
 fn outputs(session: &mut OrtSession, input: &Input) -> Result<Vec<OutputSpec>, String> {
     let rows = session
         .inputs()

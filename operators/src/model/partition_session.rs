@@ -1,4 +1,4 @@
-//! Parts of a model that was cut, opened and run.
+//! Partitions of a model, opened and run in ONNX Runtime.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionE
 use super::cut::{LAST, SENDS, read_metadata};
 use super::runtime::{OrtSession, SessionOptions, halved};
 
-/// Name of a part in messages.
+/// Name of a partition in error messages.
 const PART: &str = "part";
 
-/// Opens parts in ONNX Runtime.
+/// Opens partitions in ONNX Runtime.
 ///
-/// Conversion to half precision and back is done here, on whole tensors, not by nodes in the graph: the same bytes
-/// serve with it and without, and what is only passed on needs no graph at all.
+/// Conversion to half precision and back is done here on whole tensors, not by nodes in the graph: the same bytes serve
+/// both precisions, and tensors that are only passed through need no graph.
 #[derive(Debug, Clone, Copy)]
 pub struct OnnxPartitionLoader {
-    /// Threads that share the work of one layer; 1 for a slot that is a core.
+    /// Threads for one layer; 1 for a slot that is a core.
     pub threads: usize,
 }
 
@@ -47,11 +47,11 @@ impl PartitionLoader for OnnxPartitionLoader {
     }
 }
 
-/// A session of one part.
+/// A session of one partition.
 struct OnnxPartition {
     session: OrtSession,
     wants: Vec<(String, Element)>,
-    /// Names of what it sends, in order.
+    /// Names of the tensors that it sends, in order.
     sends: Vec<String>,
     half: bool,
 }
@@ -65,7 +65,7 @@ impl OnnxPartition {
                 .ok_or_else(|| format!("input {} holds what cannot be sent", port.name))?;
             wants.push((port.name, element));
         }
-        // A model that was not cut is a part as well: the only one.
+        // A model that was not cut is its only partition.
         let (sends, last) = match read_metadata(part, SENDS) {
             Some(sends) => (
                 sends.lines().map(str::to_owned).collect(),

@@ -1,4 +1,4 @@
-//! A model with its head, cut into blocks: parts for workers, and the two ends that stay with the frames.
+//! A model with its head, cut into blocks: partitions for workers, and pre- and postprocessing for the engine.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::layer_chain::{HeadIo, LayerChain, failed};
 use super::prepost::BatchPrePost;
 use super::runtime::{float_bytes, floats};
 
-/// A model that is cut into blocks.
+/// A model cut into blocks.
 pub struct PartitionedOnnx {
     chain: LayerChain,
     starts: Vec<usize>,
@@ -21,7 +21,7 @@ impl PartitionedOnnx {
         Self { chain, starts }
     }
 
-    /// The model that was cut.
+    /// The model as layers.
     #[must_use]
     pub fn layer_chain(&self) -> &LayerChain {
         &self.chain
@@ -29,10 +29,10 @@ impl PartitionedOnnx {
 }
 
 impl LayerChain {
-    /// Cuts it into blocks that begin with the layers `starts`: 0 first, ascending.
+    /// Cuts the model into blocks that begin with the layers `starts`: 0 first, ascending.
     ///
     /// # Errors
-    /// [`SessionError::Load`] where there are no such layers.
+    /// [`SessionError::Load`] if there are no such layers.
     pub fn partition(self, starts: &[usize]) -> Result<PartitionedOnnx, SessionError> {
         let ascending = starts.first() == Some(&0) && starts.is_sorted_by(|a, b| a < b);
         if !ascending || starts.last().is_some_and(|last| *last >= self.layer_count()) {
@@ -81,7 +81,7 @@ impl PartitionedModel for PartitionedOnnx {
     }
 }
 
-/// Prepares and decodes with the head of a model.
+/// Pre- and postprocessing with the head of a model.
 struct OnnxPrePost {
     head: HeadIo,
     prepost: BatchPrePost,
@@ -118,7 +118,8 @@ impl OnnxPrePost {
                 .find(|tensor| *tensor.name == **name)
                 .ok_or_else(|| format!("output {name} is missing"))?;
             let data_of = floats(tensor);
-            // Of an input that chooses its width, outputs choose theirs; else a wrong size is found here, not in the head.
+            // If the input chooses its width, sizes of outputs vary; else a wrong size is reported here, not by the
+            // head.
             let fits = match wanted {
                 Some(each) => data_of.len() == rows * each,
                 None => data_of.len().is_multiple_of(rows.max(1)),

@@ -1,4 +1,4 @@
-//! Items into an input tensor, and outputs into inferences: the two ends of a run.
+//! Preprocessing of items into an input tensor, and postprocessing of outputs into inferences.
 
 use weir_flow::{Inference, Item, Point, Points, Rect, Region};
 
@@ -7,7 +7,7 @@ use crate::heads::input::{Align, Fit, ItemTransform, PixelMap, aligned_face};
 use crate::heads::{Input, Output};
 use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
 
-/// Lays items into an input, and knows how they lie when outputs are decoded.
+/// Pre- and postprocessing of one batch at a time; keeps the transforms of its items.
 pub(super) struct BatchPrePost {
     sampler: Sampler,
     spec: Option<InputSpec>,
@@ -23,7 +23,7 @@ impl BatchPrePost {
         }
     }
 
-    /// Shape of the input for a batch of these items in so many rows.
+    /// Starts a batch of these items; returns the shape of its input with that many rows.
     pub(super) fn start_batch(&mut self, input: &Input, items: &[Item], rows: usize) -> [usize; 4] {
         let spec = InputSpec {
             width: width(input, items),
@@ -39,7 +39,7 @@ impl BatchPrePost {
         shape
     }
 
-    /// How these items lie in their input, for decoding what another filled and ran.
+    /// Computes the transforms of items that another instance preprocessed.
     pub(super) fn locate_items(&mut self, model: &Loaded, items: &[Item]) {
         let input = &model.input;
         self.start_batch(input, items, items.len());
@@ -56,7 +56,7 @@ impl BatchPrePost {
         self.transforms.extend(transform);
     }
 
-    /// Fills the elements of an input of the shape that was said with the items.
+    /// Fills the elements of the batch's input.
     pub(super) fn preprocess(
         &mut self,
         model: &Loaded,
@@ -77,14 +77,14 @@ impl BatchPrePost {
             }
             self.transforms.push(item_transform(item, &spec, map));
         }
-        // Rows without an item hold what they held; nobody reads what comes of them, but it should not be noise.
+        // Rows without an item keep old values, which nothing reads; they are zeroed to be deterministic.
         if let Some(rest) = elements.get_mut(items.len() * spec.len()..) {
             rest.fill(0.0);
         }
         Ok(())
     }
 
-    /// Decodes the outputs of the batch, by row.
+    /// Decodes the outputs of the batch, row by row.
     pub(super) fn postprocess(
         &self,
         model: &Loaded,
@@ -103,7 +103,7 @@ impl BatchPrePost {
     }
 }
 
-/// Whether all numbers are finite; in blocks without a branch, which compilers make into few instructions.
+/// Whether all numbers are finite; in branch-free blocks, which compile to vector instructions.
 fn is_finite(data: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7f80_0000;
     let bad = |value: &f32| u32::from(value.to_bits() & EXPONENT == EXPONENT);
@@ -118,7 +118,7 @@ fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
     }
 }
 
-/// The part of the picture that an item is, and its points.
+/// The region of the picture that an item covers, and its landmarks.
 fn item_region(item: &Item) -> (Rect, &Points) {
     match &item.region {
         Region::Whole => {
@@ -132,7 +132,7 @@ fn item_region(item: &Item) -> (Rect, &Points) {
     }
 }
 
-/// How wide the input is for these items: lines of text choose, up to the widest allowed.
+/// Width of the input for these items: batches of text lines choose it, up to the largest allowed.
 fn width(input: &Input, items: &[Item]) -> u32 {
     let Some(widest) = input.widest else {
         return input.spec.width;
@@ -147,7 +147,7 @@ fn width(input: &Input, items: &[Item]) -> u32 {
         .clamp(input.spec.width.min(widest), widest)
 }
 
-/// Width over height of an item as it is read.
+/// Width over height of an item in reading direction.
 fn aspect(item: &Item) -> f32 {
     let (rect, points) = item_region(item);
     let (width, height) = match points {
@@ -160,9 +160,9 @@ fn aspect(item: &Item) -> f32 {
     width / height.max(1e-3)
 }
 
-/// How an item comes to lie in the input.
+/// How an item is sampled into the input.
 enum Sampling {
-    /// By a transformation, of which this is the inverse.
+    /// By a transform, of which this is the inverse.
     Warp(Projective),
     /// This rectangle of the picture, scaled.
     Scale { rect: Rect, letterbox: bool },
@@ -222,7 +222,7 @@ fn sample_item(
     }
 }
 
-/// From the input to a flat thing; of a line that keeps its aspect, only the left part of the input is the thing.
+/// From the input to a quadrilateral; for a line that keeps its aspect, only the left part of the input is covered.
 fn flattening(input: &Input, item: &Item, corners: [Point; 4], spec: &InputSpec) -> Option<Projective> {
     let (width, height) = (spec.width as f32, spec.height as f32);
     let used = if input.fit == Fit::Line {

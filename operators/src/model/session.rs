@@ -1,5 +1,5 @@
-//! A session: items in, inferences out. Pixels go from the decoder's planes straight into the input tensor, and
-//! outputs are decoded where the runtime put them.
+//! A session: items in, inferences out. Pixels are sampled from the decoder's planes directly into the input tensor,
+//! and outputs are decoded in the runtime's memory.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::loaded::Loaded;
 use super::prepost::BatchPrePost;
 use super::runtime::{Feed, OrtSession, OutputView};
 
-/// The engines of one model on one slot, with their input.
+/// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
     model: Arc<Loaded>,
     sessions: Vec<OrtSession>,
@@ -34,7 +34,7 @@ impl OnnxSession {
         })
     }
 
-    /// Runs as many items as one input holds.
+    /// Runs as many items as one input takes.
     fn chunk(
         &mut self,
         items: &[Item],
@@ -101,7 +101,7 @@ impl Session for OnnxSession {
     }
 }
 
-/// Runs one engine within the other, so that the outputs of all can be read in place together.
+/// Runs one session within the other, so that the outputs of all can be read in place together.
 fn run_all(
     sessions: &mut [OrtSession],
     feed: &Feed,

@@ -1,4 +1,4 @@
-//! Which parts of a frame a module looks at.
+//! Selection of items: the regions of a frame that a module looks at.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use weir_flow::{Frame, Item, Object, ObjectRef, Points, Rect, Region, RequestRes
 
 use super::{ConfiguredOperator, CropShape};
 
-/// Half a side of the square about an eye, in distances between the eyes.
+/// Half the side of the square around an eye, relative to the distance between the eyes.
 const EYE_HALF: f32 = 0.35;
 
 pub(super) fn items(
@@ -25,7 +25,7 @@ pub(super) fn items(
         .objects()
         .filter(|(_, object)| fits(operator, object))
         .collect();
-    // The sort is stable: of equals the first found comes first.
+    // The sort is stable: of equals, the first found stays first.
     chosen.sort_by(|(_, a), (_, b)| b.rect.area().total_cmp(&a.rect.area()));
     chosen.truncate(operator.max_items);
     let mut items = Vec::with_capacity(chosen.len());
@@ -72,7 +72,7 @@ fn fits(operator: &ConfiguredOperator, object: &Object) -> bool {
     wanted && has_points && object.rect.width().min(object.rect.height()) >= operator.min_side
 }
 
-/// The square about the box's centre that is as large as its longer side.
+/// The square around the box's centre, as large as its longer side.
 fn square(rect: &Rect) -> Rect {
     let (centre, half) = (rect.centre(), rect.width().max(rect.height()) / 2.0);
     Rect::new(centre.x - half, centre.y - half, centre.x + half, centre.y + half)

@@ -3,31 +3,31 @@
 use thiserror::Error;
 use weir_flow::SessionError;
 
-/// An operator cannot be made.
+/// An operator cannot be created.
 #[derive(Debug, Error)]
 pub enum OperatorError {
-    /// There is none of that name.
+    /// The name is unknown.
     #[error("there is no operator {name}; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// Name in the graph.
         name: String,
-        /// What there is.
+        /// All operators, separated by commas.
         known: String,
     },
     /// The gallery cannot be read.
     #[error("gallery {folder}: {reason}")]
     Gallery {
-        /// Which.
+        /// Its path.
         folder: String,
-        /// Why, and what to do.
+        /// Cause and remedy.
         reason: String,
     },
-    /// A class that is to be kept is none of the model's.
+    /// A class to be kept is none of the model's.
     #[error("labels: the model has no class \"{label}\"; it has {known}")]
     Label {
-        /// What was asked for.
+        /// The class in the graph.
         label: String,
-        /// What there is.
+        /// The model's classes, separated by commas.
         known: String,
     },
     /// A model that the operator needs cannot be loaded or run.

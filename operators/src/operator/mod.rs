@@ -1,6 +1,6 @@
-//! Operators: which items a request brings to a module, and what the module's inferences mean.
+//! Operators: selection of a request's items, and the meaning of their inferences.
 //!
-//! All operators are one shape with different defaults: choose objects, cut items, gather what was said of them.
+//! All operators share one structure with different defaults: select objects, crop items, assemble the output.
 
 mod crops;
 mod error;
@@ -19,30 +19,30 @@ use crate::heads::labels::Labels;
 pub use error::OperatorError;
 use gallery::Gallery;
 
-/// What to make.
+/// The operator to create.
 pub struct OperatorRequest<'a> {
     /// Name of the operator.
     pub operator: &'a str,
-    /// Classes whose objects are its items; the operator's own default where empty.
+    /// Classes whose objects become items; the operator's default if empty.
     pub regions: &'a [String],
-    /// Keys of the module, paths absolute and `zoo:` names resolved to paths.
+    /// Keys of the module, with absolute paths and `zoo:` names resolved to paths.
     pub settings: &'a Settings,
-    /// The module's model: an operator with a gallery embeds that with it.
+    /// The module's model, which embeds the gallery.
     pub model: Option<&'a dyn Model>,
 }
 
-/// How items are cut.
+/// Shape of the crops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CropShape {
-    /// The object's box within the picture, with its points.
+    /// The object's box within the picture, with its landmarks.
     Box,
-    /// A square about the box; what lies outside of the picture is fill.
+    /// A square around the box; pixels outside the picture are filled.
     Square,
-    /// Two squares, one about each eye.
+    /// Two squares, one around each eye.
     Eyes,
 }
 
-/// An operator's defaults.
+/// Name and defaults of an operator.
 struct OperatorKind {
     name: &'static str,
     about: &'static str,
@@ -52,10 +52,10 @@ struct OperatorKind {
     cut: CropShape,
     widen: f64,
     min_side: f64,
-    /// Name of its attribute in events.
+    /// Default name of its attribute in events.
     attribute: &'static str,
     gallery: bool,
-    /// Whether it finds objects.
+    /// Whether it detects objects.
     detects: bool,
 }
 
@@ -207,7 +207,7 @@ const KEYS: &[KeySpec] = &[
     },
 ];
 
-/// Of operators that cut boxes or squares.
+/// For operators that crop boxes or squares.
 const CUT_KEY: KeySpec = KeySpec {
     name: "cut",
     kind: KeyKind::OneOf(&["box", "square"]),
@@ -215,7 +215,7 @@ const CUT_KEY: KeySpec = KeySpec {
             square",
 };
 
-/// Of operators that find objects.
+/// For operators that detect objects.
 const LABELS_KEY: KeySpec = KeySpec {
     name: "labels",
     kind: KeyKind::Texts,
@@ -269,7 +269,7 @@ impl OperatorKind {
     }
 }
 
-/// What graphs may name.
+/// Entries of the catalog.
 pub(crate) fn specs() -> Vec<OperatorSpec> {
     let all = KINDS.iter().map(|kind| OperatorSpec {
         name: kind.name,
@@ -281,7 +281,7 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
     all.collect()
 }
 
-/// An operator, ready to be driven.
+/// An operator with its settings.
 struct ConfiguredOperator {
     regions: Vec<String>,
     cut: CropShape,
@@ -290,14 +290,14 @@ struct ConfiguredOperator {
     max_items: usize,
     attribute: Arc<str>,
     gallery: Gallery,
-    /// Classes of the objects that are kept; all where it is empty.
+    /// Classes of the objects that are kept; all if empty.
     labels: Vec<String>,
 }
 
-/// Makes an operator.
+/// Creates an operator.
 ///
 /// # Errors
-/// [`OperatorError`]: no such operator, a gallery that cannot be read, or labels that the model does not have.
+/// [`OperatorError`]: an unknown operator, an unreadable gallery, or labels that the model does not have.
 pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, OperatorError> {
     let kind = KINDS
         .iter()
@@ -335,7 +335,7 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     }))
 }
 
-/// The classes that are kept. A graph's check knows them where the model is known by name; here the model itself is asked.
+/// The classes that are kept. Validation of the graph checks them for known models; here the loaded model is asked.
 fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>, OperatorError> {
     let labels = settings.texts("labels").unwrap_or_default();
     let known = model.map(Model::classes).unwrap_or_default();

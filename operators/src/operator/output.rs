@@ -1,4 +1,4 @@
-//! What a module's inferences mean: objects with their parents, and attributes of the objects that were looked at.
+//! The output of a module: objects with their parents, and attributes of the objects that were cropped.
 
 use weir_flow::{
     Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect,
@@ -6,8 +6,8 @@ use weir_flow::{
 
 use super::ConfiguredOperator;
 
-/// Two crops may show one thing; boxes of a class that overlap by more are taken for one. Found at different scales they
-/// agree less than boxes of one crop do.
+/// Overlapping crops may show one object: boxes of a class that overlap more (IoU) are merged. The threshold is low,
+/// since boxes found at different scales agree less than those of one crop.
 const SAME: f32 = 0.35;
 
 pub(super) fn module_output(
@@ -41,7 +41,7 @@ pub(super) fn module_output(
     output
 }
 
-/// Whether the object is of a class that is wanted.
+/// Whether the object's class is kept.
 fn keeps(operator: &ConfiguredOperator, object: &Object) -> bool {
     operator.labels.is_empty() || operator.labels.iter().any(|label| **label == *object.class)
 }
@@ -55,7 +55,7 @@ fn note(
 ) {
     let name = || std::sync::Arc::clone(&operator.attribute);
     let Some(of) = item.object else {
-        // The frame itself was looked at: it becomes an object, so that there is something to tell this of.
+        // The item is the frame itself, which becomes an object to carry the attribute.
         let (class, score, rest) = match attribute {
             Attribute::Class { class, score } => (class, score, None),
             other => ("frame".into(), 1.0, Some(other)),
@@ -79,7 +79,7 @@ fn note(
         }
         return;
     };
-    // Both eyes of a face are items of their own, one after the other.
+    // The two eyes of a face are consecutive items.
     if let (Some(before), Attribute::Iris { eyes, radius }) = (output.attributes.last_mut(), &attribute)
         && before.object == of
         && let Attribute::Iris {
@@ -104,7 +104,7 @@ fn note(
     });
 }
 
-/// Of objects that several crops found, the best; the rest in their order.
+/// The best of the objects that several crops found, in their order.
 fn distinct(objects: Vec<Object>) -> Vec<Object> {
     let mut by_score: Vec<usize> = (0..objects.len()).collect();
     by_score.sort_by(|a, b| objects[*b].score.total_cmp(&objects[*a].score));

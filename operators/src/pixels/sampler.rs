@@ -9,7 +9,7 @@ use super::color::{Conversion, luma_of, source_of};
 use super::resample::{Resampler, Window};
 use super::spec::{Arrangement, Channels, ImagePlacement, InputSpec, Interpolation};
 
-/// Samples pictures into inputs; holds the scratch buffers, so keep one for each thread.
+/// Samples pictures into inputs; owns the scratch buffers, so use one per thread.
 #[derive(Debug, Default)]
 pub struct Sampler {
     interpolation: Interpolation,
@@ -20,7 +20,7 @@ pub struct Sampler {
     rows: [Vec<f32>; 3],
 }
 
-/// Where in the input a region lies: its first `width` columns and `height` rows.
+/// Area of the input that a region covers: its first `width` columns and `height` rows.
 struct Target<'a> {
     spec: &'a InputSpec,
     width: usize,
@@ -70,7 +70,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Where [`Sampler::stretch`] would put the region, and [`Sampler::letterbox`] where `letterbox`.
+/// The placement of [`Sampler::stretch`], or of [`Sampler::letterbox`] if `letterbox`.
 pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox: bool) -> ImagePlacement {
     let target = if letterbox {
         Target::letterboxed(from, spec)
@@ -80,7 +80,7 @@ pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox:
     target.placement(image, from)
 }
 
-/// Whether there is nothing to be sampled.
+/// Whether the region or the picture is empty.
 fn is_empty_region(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
     let (width, height) = (from.width(), from.height());
     let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
@@ -88,13 +88,13 @@ fn is_empty_region(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
 }
 
 impl Sampler {
-    /// With the default scaler.
+    /// With the default interpolation.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With another scaler.
+    /// With another interpolation.
     #[must_use]
     pub fn with_interpolation(interpolation: Interpolation) -> Self {
         Self {
@@ -103,17 +103,17 @@ impl Sampler {
         }
     }
 
-    /// How pictures are made smaller.
+    /// Interpolation for smaller outputs.
     #[must_use]
     pub const fn interpolation(&self) -> Interpolation {
         self.interpolation
     }
 
-    /// Fills the whole input with the region `from`, each direction scaled by its own ratio. Where the region reaches
-    /// over the edge of the picture, the input is `spec.fill`.
+    /// Fills the whole input with the region `from`, each direction scaled by its own ratio. Where the region exceeds
+    /// the picture, the input is `spec.fill`.
     ///
     /// # Panics
-    /// Where `out` is not `spec.len()` long.
+    /// If `out` is not `spec.len()` long.
     pub fn stretch(
         &mut self,
         image: &Image,
@@ -124,11 +124,12 @@ impl Sampler {
         self.place(image, from, &Target::stretched(spec), out)
     }
 
-    /// Puts the region `from` at the top left of the input, as large as fits without changing its aspect; the rest is
-    /// `spec.fill`. The placed size is whole pixels, and the placement holds the exact ratio of each direction.
+    /// Scales the region `from` into the top left of the input, as large as fits at its aspect; the rest is
+    /// `spec.fill`. The covered size is rounded to whole pixels, and the placement has the exact ratio of each
+    /// direction.
     ///
     /// # Panics
-    /// Where `out` is not `spec.len()` long.
+    /// If `out` is not `spec.len()` long.
     pub fn letterbox(
         &mut self,
         image: &Image,
@@ -179,7 +180,7 @@ impl Sampler {
         });
     }
 
-    /// Calls `take` with each output row inside of the picture: red, green, blue, or luma in the first.
+    /// Calls `take` with each output row within the picture: red, green, blue, or luma in the first.
     fn each_row(
         &mut self,
         image: &Image,
@@ -198,8 +199,8 @@ impl Sampler {
         }
     }
 
-    /// The whole picture as packed 8-bit red-green-blue of its own size, for those who draw on it. `out` is cleared
-    /// and filled with `width * height * 3` samples.
+    /// The whole picture as packed 8-bit RGB at its own size, to draw on. `out` is cleared and filled with `width *
+    /// height * 3` samples.
     pub fn rgb(&mut self, image: &Image, out: &mut Vec<u8>) {
         out.clear();
         let (width, height) = (image.width as usize, image.height as usize);
@@ -300,7 +301,7 @@ impl Sampler {
     }
 }
 
-/// By how much chroma planes are smaller.
+/// Divisors of the chroma planes' sides.
 pub(crate) const fn chroma_subsampling(format: PixelFormat) -> (u32, u32) {
     match format {
         PixelFormat::Yuv420 | PixelFormat::Nv12 => (2, 2),
@@ -309,7 +310,7 @@ pub(crate) const fn chroma_subsampling(format: PixelFormat) -> (u32, u32) {
     }
 }
 
-/// Normalises one row and writes it to its place.
+/// Normalises one row and writes it into the input.
 fn put(rows: &[Vec<f32>; 3], spec: &InputSpec, line: usize, columns: &Range<usize>, out: &mut [f32]) {
     let (width, height, count) = (spec.width as usize, spec.height as usize, spec.channels.count());
     for channel in 0..count {
@@ -333,7 +334,7 @@ fn put(rows: &[Vec<f32>; 3], spec: &InputSpec, line: usize, columns: &Range<usiz
     }
 }
 
-/// Fills all but the block of `rows` by `columns`.
+/// Fills everything except the block of `rows` by `columns`.
 fn fill_around(spec: &InputSpec, rows: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
     let (width, height) = (spec.width as usize, spec.height as usize);
     if rows.is_empty() || columns.is_empty() {

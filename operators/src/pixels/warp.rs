@@ -1,4 +1,4 @@
-//! Turned or slanted regions of a picture into an input, pixel by pixel: aligned faces, flattened plates.
+//! Rotated or slanted regions of a picture into an input, pixel by pixel: aligned faces, rectified plates.
 
 use weir_flow::{Image, PixelFormat};
 
@@ -9,12 +9,12 @@ use super::sampler::chroma_subsampling;
 use super::spec::{Arrangement, Channels, InputSpec, Interpolation};
 
 impl Sampler {
-    /// Fills the input with what `inverse` (input -> picture) points at: bilinear, `spec.fill` where it points outside
-    /// of the picture. With [`Interpolation::Auto`], where an input pixel covers two or more of the picture, a grid of up to
-    /// 4 by 4 points within it is averaged.
+    /// Fills the input with the pixels that `inverse` (input -> picture) maps to: bilinear, `spec.fill` outside the
+    /// picture. With [`Interpolation::Auto`], where an input pixel covers two or more source pixels, a grid of up to 4
+    /// by 4 points within it is averaged.
     ///
     /// # Panics
-    /// Where `out` is not `spec.len()` long.
+    /// If `out` is not `spec.len()` long.
     pub fn warp(&mut self, image: &Image, inverse: &Projective, spec: &InputSpec, out: &mut [f32]) {
         assert_eq!(out.len(), spec.len(), "the input's size");
         let (width, height) = (spec.width as usize, spec.height as usize);
@@ -42,12 +42,12 @@ impl Sampler {
     }
 }
 
-/// How many points along each side of an input pixel to average, by the ratio in the middle of the input.
+/// Points to average along each side of an input pixel, by the ratio in the middle of the input.
 fn points_a_side(inverse: &Projective, spec: &InputSpec) -> usize {
     let (x, y) = (f64::from(spec.width) / 2.0, f64::from(spec.height) / 2.0);
     let (here, right, below) = (inverse.at(x, y), inverse.at(x + 1.0, y), inverse.at(x, y + 1.0));
     let length = |to: (f64, f64)| (to.0 - here.0).hypot(to.1 - here.1);
-    // The smaller of both: a plate seen at a slant is stretched in one direction only.
+    // The smaller ratio of both directions: a slanted plate is stretched in one direction only.
     let ratio = length(right).min(length(below));
     if ratio.is_finite() {
         (ratio as usize).clamp(1, 4)
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         total.map(|value| value / (grid * grid) as f32)
     }
 
-    /// Red, green, blue, or luma three times, at a point inside of the picture.
+    /// Red, green, blue, or luma three times, at a point within the picture.
     fn point(&self, x: f32, y: f32) -> [f32; 3] {
         let (width, height) = (self.image.width as usize, self.image.height as usize);
         if self.image.format == PixelFormat::Rgb24 {

@@ -1,5 +1,5 @@
-//! Lines of event files: what a run is, what one delivery says, and what happened beside deliveries, as JSON, with
-//! numbers rounded to what they mean. `docs/events.md` promises their shape.
+//! Lines of event files as JSON: the header of a run, deliveries, drops and states of streams, with numbers rounded to
+//! their precision. `docs/events.md` specifies them.
 
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -8,10 +8,10 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use weir_flow::{Attribute, DeliveredObject, Delivery, KeyPoint, Notice, Point, RunHeader, StreamState};
 
-/// What the lines are; another number where a key changes its meaning or goes.
+/// Version of the format; incremented if a key changes its meaning or is removed.
 pub const SCHEMA: &str = "weir.events/1";
 
-/// A line, told by its `type`.
+/// A line, distinguished by its `type`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line<'a> {
@@ -101,7 +101,7 @@ impl Serialize for Attributes<'_> {
 /// Writes the event line of `delivery`, with its line break.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
     let frame = &delivery.frame;
     let event = FrameLine {
@@ -120,10 +120,10 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
     write_line(&Line::Frame(event), &mut out)
 }
 
-/// Writes the header line of a file of `stream`, or of all streams of the run.
+/// Writes the header line of the file of `stream`, or of all streams of the run.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl Write) -> io::Result<()> {
     let of_file = run
         .streams
@@ -149,7 +149,7 @@ pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl 
 /// Writes the line of `notice`, with its line break.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<()> {
     let line = match notice {
         Notice::Dropped {
@@ -194,7 +194,7 @@ fn write_line(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The last moment that has four digits for its year.
+/// The last millisecond of the year 9999.
 const MAX_TIME_MS: u64 = 253_402_300_799_999;
 
 /// Milliseconds since 1970 as `2025-11-23T01:02:03.456Z`.
@@ -266,17 +266,17 @@ fn rounded(attribute: &Attribute) -> Attribute {
     }
 }
 
-/// Milliseconds to a tenth.
+/// Rounds milliseconds to a tenth.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Pixels, degrees and values to a tenth; adding nought turns -0.0 into 0.0.
+/// Rounds pixels, degrees and values to a tenth; adding zero turns -0.0 into 0.0.
 fn pixel(value: f32) -> f32 {
     (value * 10.0).round() / 10.0 + 0.0
 }
 
-/// Scores to four digits.
+/// Rounds scores to four digits.
 fn digits(value: f32) -> f32 {
     (value * 1e4).round() / 1e4
 }

@@ -1,4 +1,4 @@
-//! Event lines into files, or onto standard output.
+//! Event lines into files, or to standard output.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use super::event::{write_event, write_header, write_notice};
 use super::line_file::{LineFile, Rotation};
 use super::target::{StreamFiles, Target, failed, io_failed};
 
-/// Files open at once: more streams than that want one file for all.
+/// Open files; more streams must share one file.
 const MAX_FILES: usize = 256;
 
 /// Opens a [`Jsonl`].
@@ -52,7 +52,7 @@ impl SinkFactory for JsonlFactory {
             line: Vec::new(),
             reader_gone: false,
         };
-        // Opened now, so that a bad path is known before the run, and all are locked.
+        // Opened now, so that a bad path is found before the run, and all files are locked.
         if sink.shared {
             sink.output("")?;
         } else {
@@ -85,16 +85,16 @@ struct Jsonl {
     to_output: bool,
     files: StreamFiles,
     rotation: Rotation,
-    /// Whether drops and states of streams have lines.
+    /// Whether drops and states of streams are written.
     drops: bool,
-    /// What files begin with.
+    /// Header of the files.
     header: Option<Arc<RunHeader>>,
-    /// By stream, or under the empty name where all share one. Lines are not gathered: each that was taken is in the file,
-    /// and each that a full disk did not take is known.
+    /// By stream, or under the empty name if all share one. Lines are not buffered: each accepted line is in the file,
+    /// and each that a full disk refused is known.
     outputs: BTreeMap<String, LineFile>,
-    /// The line that is being written, to use its memory again.
+    /// Buffer of the line that is being written, reused.
     line: Vec<u8>,
-    /// Whether standard output is closed at its other end.
+    /// Whether the reader of standard output closed it.
     reader_gone: bool,
 }
 
@@ -121,7 +121,7 @@ impl Jsonl {
             .ok_or_else(|| failed(&self.files.path_of(stream), "it is closed"))
     }
 
-    /// Appends the line that `say` writes; in another file where the present one has served.
+    /// Appends the line that `say` writes; rotates the file before if it is full.
     fn append(
         &mut self,
         stream: &str,
@@ -147,19 +147,19 @@ impl Jsonl {
         written.map_err(|(error, kind)| self.failed(error, kind))
     }
 
-    /// The stream whose file it is; none where all share one.
+    /// The stream whose file it is; `None` if all share one.
     fn own_stream<'a>(&self, stream: &'a str) -> Option<&'a str> {
         (!self.shared).then_some(stream)
     }
 
-    /// Looks what an error means before it is handed on.
+    /// Notes a closed reader before the error is returned.
     fn failed(&mut self, error: SinkError, kind: io::ErrorKind) -> SinkError {
         self.reader_gone |= self.to_output && kind == io::ErrorKind::BrokenPipe;
         error
     }
 }
 
-/// Puts the file aside and begins the next one. Where that does not work, all goes on into the one that is there.
+/// Rotates the file. If that fails, lines are appended to the present one.
 fn rotate(output: &mut LineFile) {
     if let Err(error) = output.rotate() {
         output.stop_rotating();
@@ -170,7 +170,7 @@ fn rotate(output: &mut LineFile) {
     }
 }
 
-/// Writes the header line of the file of a stream, or of all, where it has none of this run yet.
+/// Writes the header line of this run, unless the file has it.
 fn head(output: &mut LineFile, header: &RunHeader, stream: Option<&str>) -> io::Result<()> {
     if output.is_headed() {
         return Ok(());

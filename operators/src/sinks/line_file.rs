@@ -1,7 +1,7 @@
-//! A file that lines are appended to: what was there stays, half a line that a dead run left is completed, and where it
-//! is asked for, what has grown too large or too old gets a number of its own.
+//! A file that lines are appended to: existing content stays, an incomplete line of an interrupted run is terminated,
+//! and a file that is too large or too old is rotated if configured.
 //!
-//! It decides nothing about what lines say. It reads no clock: how old it is follows from the times of its lines.
+//! It does not interpret lines and reads no clock: the age of a file follows from the times of its lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,40 +16,40 @@ use weir_flow::SinkError;
 use super::target::{failed, io_failed, make_folder};
 use crate::files::{IN_USE, is_still, lock};
 
-/// When a file has served, and how many that have are kept.
+/// When files are rotated, and how many rotated ones are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Rotation {
-    /// Bytes that a file holds at most, but for a single line that is longer.
+    /// Largest size of a file in bytes, except for a single longer line.
     pub(super) bytes: Option<u64>,
     /// Milliseconds from its first line to its last.
     pub(super) age_ms: Option<u64>,
-    /// Older files that stay; all where it is not said.
+    /// Rotated files that are kept; all if unset.
     pub(super) keep: Option<usize>,
 }
 
-/// How often a pipe is tried that nobody reads yet, and how long to wait in between: ten seconds in all.
+/// Attempts to open a pipe without a reader, and the interval between them: ten seconds in all.
 const MAX_READER_TRIES: u32 = 500;
 const READER_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bytes at the beginning of a file that are looked at for the time of its first line.
+/// Bytes at the beginning of a file that are searched for the time of its first line.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// Where lines go.
+/// A file, device, pipe or standard output with complete lines.
 pub(super) struct LineFile {
     path: PathBuf,
     target: Target,
     rotation: Rotation,
-    /// Bytes in it.
+    /// Size of the file in bytes.
     bytes: u64,
-    /// Time of its first line but for headers, whose time is that of the run.
+    /// Time of its first line, except headers, whose time is that of the run.
     since_ms: Option<u64>,
-    /// Whether it holds more than a header, so that there is something to put aside.
+    /// Whether it has lines besides a header, so that it can be rotated.
     has_lines: bool,
-    /// Whether the last line got there in part only.
+    /// Whether the last line is incomplete.
     torn: bool,
-    /// Whether nothing was there before and nothing has been written.
+    /// Whether the file is new and nothing has been written.
     untouched: bool,
-    /// Whether the header of this run is in it.
+    /// Whether it has the header of this run.
     headed: bool,
 }
 
@@ -66,7 +66,7 @@ impl LineFile {
         Self::new(PathBuf::from("-"), Target::StandardOutput, Rotation::default())
     }
 
-    /// Opens `path` to append to it. What is there is not changed.
+    /// Opens `path` to append to it. Existing content is not changed.
     pub(super) fn open(path: &Path, rotation: Rotation) -> Result<Self, SinkError> {
         make_folder(path)?;
         let opened = match std::fs::metadata(path) {
@@ -117,7 +117,7 @@ impl LineFile {
         &self.path
     }
 
-    /// Whether a line of so many bytes and that time belongs into another file.
+    /// Whether a line of so many bytes and that time belongs into the next file.
     pub(super) fn is_full(&self, bytes: usize, time_ms: u64) -> bool {
         let Rotation {
             bytes: most, age_ms, ..
@@ -130,11 +130,11 @@ impl LineFile {
         self.has_lines && matches!(self.target, Target::File(_)) && (large || old)
     }
 
-    /// Puts what is there aside under the next number, and begins anew.
+    /// Renames the file to the next number, and starts a new one.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
         let rotated = RotatedFiles::list(&self.path)?;
         let number = rotated.numbers.last().map_or(1, |last| last + 1);
-        // The name is taken first, so that no older file is ever replaced.
+        // The name is reserved first, so that no older file is ever replaced.
         let aside = rotated.path(number);
         OpenOptions::new().write(true).create_new(true).open(&aside)?;
         if let Err(error) = std::fs::rename(&self.path, &aside) {
@@ -151,7 +151,7 @@ impl LineFile {
         Ok(())
     }
 
-    /// Rotates no more: it did not work, and what is said must go somewhere.
+    /// Stops rotating after a failure, so that lines are not lost.
     pub(super) fn stop_rotating(&mut self) {
         self.rotation = Rotation::default();
     }
@@ -178,7 +178,7 @@ impl LineFile {
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.torn {
-            // What comes now must not continue half a line.
+            // The next line must not continue the incomplete one.
             self.put(b"\n")?;
         }
         self.put(line)
@@ -205,7 +205,7 @@ impl LineFile {
         writer.flush()
     }
 
-    /// The run is over: also a file that has nothing in it stays.
+    /// Ends the run: an empty file stays too.
     pub(super) fn finish(&mut self) {
         self.untouched = false;
     }
@@ -213,14 +213,14 @@ impl LineFile {
 
 impl Drop for LineFile {
     fn drop(&mut self) {
-        // The run did not begin, and the file was made for it.
+        // The run did not start, and the file was created for it.
         if self.untouched {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Opens a file to append to, and locks it; none where another run has it.
+/// Opens a file to append to, and locks it; `None` if another run has it.
 fn locked(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = OpenOptions::new()
@@ -231,14 +231,14 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
         if !lock(&file)? {
             return Ok(None);
         }
-        // Who had it may have put it aside between the opening and the lock.
+        // The previous lock holder may have rotated it between the opening and the lock.
         if is_still(path, &file)? {
             return Ok(Some(file));
         }
     }
 }
 
-/// Opens a pipe that somebody reads, or soon does.
+/// Opens a pipe, waiting for its reader.
 fn pipe(path: &Path) -> io::Result<File> {
     let mut tries = 0;
     let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -254,19 +254,19 @@ fn pipe(path: &Path) -> io::Result<File> {
             opened => break opened?,
         }
     };
-    // Only the opening must not wait.
+    // Only the opening must not block.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// What was in a file.
+/// Existing content of a file.
 struct ExistingContent {
     bytes: u64,
     since_ms: Option<u64>,
     torn: bool,
 }
 
-/// The time of a line.
+/// Type and time of a line.
 #[derive(Deserialize)]
 struct LineTime {
     r#type: String,
@@ -274,7 +274,7 @@ struct LineTime {
 }
 
 impl LineTime {
-    /// Of a line that is no header.
+    /// Milliseconds since 1970 of a line that is no header.
     fn ms(line: &[u8]) -> Option<u64> {
         let timed: Self = serde_json::from_slice(line).ok()?;
         let time = humantime::parse_rfc3339(&timed.time)
@@ -308,8 +308,8 @@ impl ExistingContent {
     }
 }
 
-/// Files that were put aside: `events.000001.jsonl`, `events.000002.jsonl` and so on beside `events.jsonl`, the newest
-/// with the highest number.
+/// Rotated files: `events.000001.jsonl`, `events.000002.jsonl` and so on beside `events.jsonl`, the newest with the
+/// highest number.
 struct RotatedFiles {
     path: PathBuf,
     /// Ascending.
@@ -361,7 +361,7 @@ impl RotatedFiles {
             .flatten()
     }
 
-    /// Takes the oldest away, so that `keep` stay with the one that was just put aside as `newest`.
+    /// Removes the oldest, so that `keep` files stay including `newest`.
     fn remove_oldest(&self, keep: u64, newest: u64) {
         let numbers: Vec<u64> = self.numbers.iter().copied().chain([newest]).collect();
         let surplus = numbers

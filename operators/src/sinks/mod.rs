@@ -1,7 +1,7 @@
-//! Where deliveries go: event lines, annotated videos, nowhere.
+//! Sinks: event lines, annotated videos, none.
 //!
-//! A sink is used by one thread and holds little: a line buffer, an encoder a stream. How many deliveries may wait
-//! before it, and what happens when it is slow, is the runtime's matter.
+//! A sink is used by one thread and buffers little: a line, or an encoder for each stream. The runtime bounds the
+//! deliveries that wait for it, and handles a slow sink.
 
 mod check_writable;
 mod event;
@@ -88,7 +88,7 @@ pub fn catalog() -> Vec<SinkSpec> {
     ]
 }
 
-/// A factory for a sink of `kind` with checked `settings`, for streams that it learns of as their frames come.
+/// A factory for a sink of `kind` with validated `settings`; streams are added with their first frame.
 ///
 /// # Errors
 /// [`SinkError`] for an unknown kind or a missing `path`.
@@ -96,7 +96,7 @@ pub fn sink(kind: &str, settings: &Settings) -> Result<Box<dyn SinkFactory>, Sin
     sink_for(kind, settings, &[])
 }
 
-/// The same for `streams`, whose files are known, and opened and locked, before the run begins.
+/// The same for known `streams`, whose files are opened and locked before the run starts.
 ///
 /// # Errors
 /// As [`sink`].

@@ -1,8 +1,8 @@
-//! A sink that counts and forgets.
+//! A sink that only counts.
 
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
-/// Opens [`CountingSink`].
+/// Opens a [`CountingSink`].
 pub(super) struct NullFactory;
 
 impl SinkFactory for NullFactory {
@@ -11,10 +11,10 @@ impl SinkFactory for NullFactory {
     }
 }
 
-/// How many deliveries came, and how many objects were in them; logged when finished.
+/// Counts deliveries and their objects; logs the counts when finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CountingSink {
-    /// Deliveries.
+    /// Deliveries received.
     pub deliveries: u64,
     /// Objects in them.
     pub objects: u64,

@@ -1,4 +1,4 @@
-//! Names of files to write, and errors about them.
+//! Names of output files, and errors about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -13,7 +13,7 @@ const STANDARD_OUTPUT: &str = "-";
 
 const STREAM: &str = "{stream}";
 
-/// A path that may hold `{stream}`.
+/// A path that may contain `{stream}`.
 #[derive(Debug, Clone)]
 pub(super) struct Target(String);
 
@@ -22,7 +22,7 @@ impl Target {
         Self(path.to_owned())
     }
 
-    /// Whether it names another file for each stream.
+    /// Whether it names a file for each stream.
     pub(super) fn is_template(&self) -> bool {
         self.0.contains(STREAM)
     }
@@ -32,7 +32,7 @@ impl Target {
         self.0 == STANDARD_OUTPUT
     }
 
-    /// The path itself; only where it is no template.
+    /// The path itself; only if it is no template.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(&self.0)
     }
@@ -42,7 +42,7 @@ impl Target {
         PathBuf::from(self.0.replace(STREAM, &plain(stream)))
     }
 
-    /// The file of `stream` where the path itself is taken by another one: `-stream` before the extension.
+    /// The file of `stream` if the path itself is taken: `-stream` before the extension.
     fn beside(&self, stream: &str) -> PathBuf {
         let path = self.path();
         let stem = path
@@ -57,20 +57,20 @@ impl Target {
     }
 }
 
-/// Which file each stream has. No two streams share one by accident, though their names may look alike in a file's name:
-/// who comes second gets a number.
+/// Assigns a file to each stream. No two streams share one by accident, though their names may look alike in a file
+/// name: the second gets a number.
 #[derive(Debug, Clone)]
 pub(super) struct StreamFiles {
     target: Target,
-    /// Whether all streams share the path where it is no template.
+    /// Whether all streams share the path if it is no template.
     shared: bool,
     assigned: BTreeMap<String, PathBuf>,
     taken: BTreeSet<PathBuf>,
 }
 
 impl StreamFiles {
-    /// Streams that are known get their files in this order, others as they come. The files of a sink that writes all
-    /// streams into one are `shared`.
+    /// Known streams get their files in this order, others on arrival. If `shared`, all streams of a path without
+    /// template are written into one file.
     pub(super) fn new(target: Target, shared: bool, streams: &[String]) -> Self {
         let mut files = Self {
             target,
@@ -104,7 +104,7 @@ impl StreamFiles {
         path
     }
 
-    /// All files that are given, by stream, in the order of names.
+    /// All assigned files by stream, sorted by name.
     pub(super) fn assigned(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.assigned
             .iter()
@@ -112,7 +112,7 @@ impl StreamFiles {
     }
 }
 
-/// A stream's name as part of a file's name: no separators, no leading dots.
+/// A stream's name as used in file names: no separators, no leading dots.
 fn plain(stream: &str) -> String {
     let plain: String = stream
         .chars()
@@ -130,7 +130,7 @@ fn plain(stream: &str) -> String {
     }
 }
 
-/// Makes the folder that `path` lies in.
+/// Creates the folder of `path`.
 pub(crate) fn make_folder(path: &Path) -> Result<(), SinkError> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => {
@@ -152,7 +152,7 @@ pub(crate) fn failed(path: &Path, reason: impl Display) -> SinkError {
     }
 }
 
-/// The same for what the system said.
+/// The same for an error of the system.
 pub(crate) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

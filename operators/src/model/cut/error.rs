@@ -8,56 +8,56 @@ pub enum CutError {
     /// The bytes are no ONNX file, or a damaged one.
     #[error("it is no ONNX file, or a damaged one")]
     NoModel,
-    /// Nothing in it depends on an input.
+    /// No node depends on an input.
     #[error("no layer of it depends on an input")]
     NoLayers,
-    /// It has control flow.
+    /// The model has control flow.
     #[error("node {node} ({op}) holds a graph of its own: a model with control flow cannot be cut")]
     ControlFlow {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// Its operator.
+        /// Operator of the node.
         op: String,
     },
     /// Weights are in another file.
     #[error("weights {0} lie in another file; save the model with its weights inside to cut it")]
     External(String),
-    /// A node reads what nobody gives.
+    /// A node reads a value that no node produces.
     #[error("node {node} reads {value}, which nothing gives")]
     Dangling {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// The value.
+        /// Name of the value.
         value: String,
     },
-    /// Nodes wait for each other.
+    /// The nodes form a cycle.
     #[error("node {0} waits for its own output")]
     Cycle(String),
-    /// A value has no known type.
+    /// The type of a value is unknown, or cannot be sent.
     #[error(
         "what value {0} holds is not known, or nothing that can be sent; the model cannot be cut where it crosses"
     )]
     Unknown(String),
-    /// There are no such layers.
+    /// The range of layers is invalid.
     #[error("there are no layers {from}..{to}: the model has {layers}")]
     Range {
-        /// First layer.
+        /// First layer, from 0.
         from: usize,
-        /// The layer after the last.
+        /// End of the range, exclusive.
         to: usize,
-        /// Layers of the model.
+        /// Number of layers of the model.
         layers: usize,
     },
     /// Two models run on one input.
     #[error("two models that are decoded together cannot be cut")]
     Second,
-    /// An input's size is not known.
+    /// The size of an input is unknown.
     #[error("input {0} leaves sizes free besides the batch; say by a head or a side how large it is to be")]
     Free(String),
-    /// An input would fill the memory.
+    /// An input is too large.
     #[error("input {0} takes more than 1 GiB at once; the file declares it so, or the side is too large")]
     Large(String),
-    /// What the runtime says.
+    /// An error of the runtime.
     #[error("{0}")]
     Runtime(String),
 }

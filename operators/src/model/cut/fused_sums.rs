@@ -1,7 +1,7 @@
-//! Sums that the runtime computes within the convolution before them: the ends of residual blocks, on a CPU.
+//! Sums that the runtime fuses into the preceding convolution: the ends of residual blocks, on a CPU.
 //!
-//! It does so where both operands are in its blocks of channels. One that comes from outside is not, so a cut across
-//! which an operand goes changes the order in which the sum is rounded.
+//! They are fused where both operands are in the runtime's blocked layout of channels. A tensor received from another
+//! partition is not, so a cut that an operand crosses changes the order in which the sum is rounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,11 +14,11 @@ use super::onnx_layers::OnnxLayers;
 use crate::model::protobuf::{Field, Message};
 use crate::model::runtime::Optimization;
 
-/// Inputs of a convolution in blocks of channels that adds the last of them.
+/// Inputs of a blocked convolution that adds the last of them.
 const WITH_SUM: usize = 4;
 
 impl OnnxLayers {
-    /// By fused sum, the boundaries across which one of its operands goes: each by the layer after it.
+    /// For each fused sum, the boundaries that one of its operands crosses, each by the layer after it.
     pub(crate) fn fused_sums(&self) -> Result<Vec<Range<usize>>, CutError> {
         let optimized = self.optimized(Optimization::All)?;
         let fused = fused(&optimized)?;
@@ -36,7 +36,7 @@ impl OnnxLayers {
     }
 }
 
-/// Values that convolutions gave before the runtime let them add something.
+/// Outputs of convolutions into which the runtime fused a sum.
 fn fused(optimized: &[u8]) -> Result<BTreeSet<String>, CutError> {
     let model = Message::read(optimized).ok_or(CutError::NoModel)?;
     let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);

@@ -1,27 +1,27 @@
-//! What crosses the boundaries between layers.
+//! Liveness of values: which of them cross the boundaries between layers.
 
 use std::collections::BTreeMap;
 
 use super::graph::Network;
 
-/// A value that is not there from the beginning: an input of the model, or what a layer gives.
+/// The live range of a value that is computed at run time: an input of the model, or an output of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LiveRange<'a> {
     name: &'a str,
-    /// It is there before this layer.
+    /// It exists before this layer.
     defined: usize,
-    /// The last layer that reads it; the number of layers where it is an output of the model.
+    /// The last layer that reads it; the number of layers for an output of the model.
     last: usize,
 }
 
-/// Values with their lives, in the order in which they come to be.
+/// Live ranges in the order of definition.
 #[derive(Debug)]
 pub(crate) struct Liveness<'a> {
     ranges: Vec<LiveRange<'a>>,
 }
 
 impl<'a> Liveness<'a> {
-    /// Of all values that some layer or the user reads.
+    /// Live ranges of all values that a layer or the user reads.
     pub(crate) fn of(network: &Network<'a>) -> Self {
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, layer) in network.layers.iter().enumerate() {
@@ -50,8 +50,8 @@ impl<'a> Liveness<'a> {
         }
     }
 
-    /// Names of the values that must be sent across the boundary before layer `boundary`: those that are there, and
-    /// that a layer from there on reads or that are outputs.
+    /// Names of the values that must be sent across the boundary before layer `boundary`: defined before it, and read
+    /// by a later layer or by the user.
     pub(crate) fn crossing(&self, boundary: usize) -> Vec<&'a str> {
         let ranges = self.ranges.iter();
         ranges

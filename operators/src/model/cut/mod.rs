@@ -1,8 +1,8 @@
 //! Cutting: an ONNX model as a chain of layers, and any range of them as a model of its own (PPipe 5.2).
 //!
 //! It works on the file's messages. Every value that a later layer or the user reads crosses a boundary, also those
-//! that skip a partition, which are passed on; weights never cross. Which layers may be separated without undoing what
-//! the runtime fuses, and how long each takes, is found by [`layer_profile`].
+//! that skip a partition, which are passed through; weights never cross. [`layer_profile`] measures the layers and
+//! finds those that the runtime fuses.
 
 mod error;
 mod fields;

@@ -1,4 +1,4 @@
-//! A model as layers, and what is known of the values between them.
+//! An ONNX model as layers, with types and sizes of the values between them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::node::Node;
 use super::partition;
 use super::value_info::{self, SampleInputs, ValueInfo};
 
-/// A model as layers.
+/// An ONNX model as layers.
 #[derive(Debug, Clone)]
 pub(crate) struct OnnxLayers {
     pub(super) bytes: Arc<[u8]>,
@@ -22,12 +22,12 @@ pub(crate) struct OnnxLayers {
 }
 
 impl OnnxLayers {
-    /// Whether the bytes are a model that can be cut, before anything is run.
+    /// Whether the bytes are a model that can be cut; runs nothing.
     pub(crate) fn check(bytes: &[u8]) -> Result<(), CutError> {
         Network::read(bytes).map(|_| ())
     }
 
-    /// Reads a model and finds out what its values hold.
+    /// Parses a model and measures its values.
     pub(crate) fn read(bytes: Arc<[u8]>, samples: &SampleInputs) -> Result<Self, CutError> {
         let network = Network::read(&bytes)?;
         let liveness = Liveness::of(&network);
@@ -59,7 +59,7 @@ impl OnnxLayers {
         Ok(network.layers.into_iter().map(name).collect())
     }
 
-    /// Bytes of one item that cross each boundary: `[i]` from layer `i` to layer `i + 1`.
+    /// Bytes per item that cross each boundary: `[i]` from layer `i` to layer `i + 1`.
     pub(crate) fn bytes(&self, half: bool) -> Result<Vec<u64>, CutError> {
         let network = Network::read(&self.bytes)?;
         let liveness = Liveness::of(&network);
@@ -73,7 +73,7 @@ impl OnnxLayers {
             .collect()
     }
 
-    /// How many numbers one item has in a value of `F32`.
+    /// Elements per item of a value of type `F32`.
     pub(crate) fn floats(&self, name: &str) -> Option<usize> {
         let info = self
             .value_infos
@@ -84,7 +84,7 @@ impl OnnxLayers {
             .map(|bytes| bytes / Element::F32.bytes())
     }
 
-    /// Layers as an ONNX file of their own.
+    /// The layers of that range as an ONNX file of their own.
     pub(crate) fn partition(&self, layers: Range<usize>) -> Result<Vec<u8>, CutError> {
         let network = Network::read(&self.bytes)?;
         partition::partition(&network, &Liveness::of(&network), &self.value_infos, layers)

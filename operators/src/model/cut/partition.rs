@@ -11,13 +11,13 @@ use super::node::Node;
 use super::value_info::ValueInfo;
 use crate::model::protobuf::{Field, Message};
 
-/// Key in a part's metadata: names of what it sends on, in order, one a line. What it does not compute itself it has
-/// received.
+/// Metadata key of a partition: names of the values that it sends, in order, one per line. Values that it does not
+/// compute itself are passed through.
 pub(crate) const SENDS: &str = "weir.sends";
-/// Key in a part's metadata that only the last part has: what it sends is what the whole model gives.
+/// Metadata key that only the last partition has: it sends the outputs of the whole model.
 pub(crate) const LAST: &str = "weir.last";
 
-/// The layers of that range as an ONNX file. `value_infos` are those of all values that cross.
+/// The layers of that range as an ONNX file. `value_infos` describe all values that cross.
 pub(crate) fn partition(
     network: &Network<'_>,
     liveness: &Liveness<'_>,
@@ -57,7 +57,7 @@ pub(crate) fn partition(
         graph.fields.push(Field::bytes(*number, *bytes));
     }
     let received = dependencies.received.iter().filter(|name| {
-        // An output of the model that an earlier part gave is passed on without the runtime.
+        // An output of the model that an earlier partition computed is passed through without the runtime.
         inside.iter().any(|layer| layer.inputs.contains(name))
     });
     for name in received {
@@ -80,7 +80,7 @@ pub(crate) fn partition(
     Ok(model.write())
 }
 
-/// What a part takes along and what it receives.
+/// Weights and nodes that a partition includes, and values that it receives.
 #[derive(Default)]
 struct Dependencies<'a> {
     weights: BTreeMap<&'a str, (u32, &'a [u8])>,
@@ -90,10 +90,10 @@ struct Dependencies<'a> {
 }
 
 impl<'a> Dependencies<'a> {
-    /// Takes a value: weights and what is computed of them alone, or else it is to be received.
+    /// Adds a value: weights, and what is computed from them alone, are included; anything else is received.
     fn add(&mut self, network: &Network<'a>, name: &'a str) {
-        // A list instead of recursion, so that no file can exhaust the stack. A node is put down once all that it
-        // reads is there.
+        // An explicit stack instead of recursion, so that no file can exhaust the thread's stack. A node is added once
+        // all its inputs are present.
         let mut open = vec![(name, false)];
         while let Some((name, ready)) = open.pop() {
             if let Some(node) = network.constants.get(name) {
@@ -113,7 +113,7 @@ impl<'a> Dependencies<'a> {
     }
 }
 
-/// The value as the model declares it, else by its kind.
+/// The value as the model declares it, else from its measured info.
 fn declared(
     values: &[(&str, &[u8])],
     value_infos: &BTreeMap<String, ValueInfo>,

@@ -1,8 +1,8 @@
-//! What the values inside a model hold: types of elements and shapes.
+//! Element types and shapes of the values inside a model.
 //!
-//! Few files record them, and what they record need not be so once the batch is symbolic. So the runtime is asked: the
-//! graph is opened with all values as outputs, with its dimensions symbolic, and with all inputs of known size, for a
-//! batch of one and of two. What it cannot tell without running, it is made to run.
+//! Few files record them, and recorded ones may be wrong once the batch is symbolic. So they are measured: the graph is
+//! opened with all values as outputs, with symbolic dimensions and with inputs of known size, for batches of one and of
+//! two. What the runtime cannot infer is found by running it.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use super::fields as field;
 use crate::model::protobuf::{Field, Message};
 use crate::model::runtime::{Optimization, OrtSession, SessionOptions, TensorPort};
 
-/// Name of a batch dimension that is free.
+/// Name of a free batch dimension.
 const BATCH: &str = "weir_batch";
 
-/// What a value holds.
+/// Element type, shape and size of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueInfo {
     pub(crate) element: Element,
     dims: Vec<Dim>,
-    /// Bytes of one item.
+    /// Bytes per item.
     pub(crate) bytes: u64,
 }
 
-/// The size of a dimension.
+/// Size of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Dim {
     Fixed(usize),
@@ -34,7 +34,7 @@ enum Dim {
 }
 
 impl ValueInfo {
-    /// Bytes of one item as they are sent.
+    /// Bytes per item when sent.
     pub(crate) fn sent_bytes(&self, half: bool) -> u64 {
         if half && self.element == Element::F32 {
             self.bytes / 2
@@ -43,7 +43,7 @@ impl ValueInfo {
         }
     }
 
-    /// Of an input, whose shape the model declares itself.
+    /// The info of an input, whose shape the model declares.
     pub(crate) fn of_input(sample: &Tensor, items: usize) -> Self {
         Self {
             element: sample.element,
@@ -52,7 +52,7 @@ impl ValueInfo {
         }
     }
 
-    /// An ONNX value of this kind.
+    /// An ONNX value of this type and shape.
     pub(super) fn value(&self, name: &str) -> Vec<u8> {
         let dim = |dim: &Dim| match dim {
             Dim::Fixed(size) => message(vec![Field::varint(field::DIM_VALUE, *size as u64)]),
@@ -81,7 +81,7 @@ fn value(name: &str, element: Element, shape: Vec<u8>) -> Vec<u8> {
     ])
 }
 
-/// ONNX's number of a type.
+/// ONNX's number of an element type.
 fn number(element: Element) -> u64 {
     match element {
         Element::U8 => 2,
@@ -91,23 +91,23 @@ fn number(element: Element) -> u64 {
         Element::Bool => 9,
         Element::F16 => 10,
         Element::F64 => 11,
-        // `Element` may grow; what this does not know is refused by the runtime.
+        // `Element` may grow; the runtime refuses a type that is unknown here.
         _ => 1,
     }
 }
 
-/// What is fed to find out.
+/// Inputs to measure with.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleInputs {
-    /// Blank inputs of one item (or of as many as the model always takes).
+    /// Blank inputs of one item, or of the fixed batch.
     pub(crate) one: Vec<Tensor>,
-    /// Blank inputs of two, where the batch is free.
+    /// Blank inputs of two items, if the batch is free.
     pub(crate) two: Option<Vec<Tensor>>,
     /// Items in `one`.
     pub(crate) items: usize,
 }
 
-/// Kinds of the values `names` of the model in `bytes`.
+/// Measures the values `names` of the model in `bytes`.
 pub(crate) fn value_infos(
     bytes: &[u8],
     names: &[&str],
@@ -121,7 +121,7 @@ pub(crate) fn value_infos(
         .map(|two| sizes(bytes, names, two))
         .transpose()?;
     let inputs = inputs(bytes)?;
-    // Other dimensions than the batch may be free in the model; then two sizes that are equal prove nothing.
+    // Dimensions other than the batch may be free; then equal sizes for both batches prove nothing.
     let only_batch = inputs
         .iter()
         .all(|port| port.dims.iter().skip(1).all(|(size, _)| size.is_some()));
@@ -138,7 +138,7 @@ pub(crate) fn value_infos(
             let other = two.and_then(|two| two.get(at).copied());
             let (fixed, symbol) = port.dims.get(at).cloned().unwrap_or_default();
             if other.is_some_and(|other| other != size) {
-                // The batch itself, or something computed of it.
+                // The batch itself, or a size computed from it.
                 return match symbol {
                     symbol if !symbol.is_empty() => Dim::Symbol(symbol),
                     _ if at == 0 && (size, other) == (1, Some(2)) => Dim::Symbol(BATCH.to_owned()),
@@ -163,7 +163,7 @@ pub(crate) fn value_infos(
     Ok(value_infos)
 }
 
-/// What the runtime infers with the inputs as they are declared.
+/// Types and shapes that the runtime infers for the declared inputs.
 fn declared(bytes: &[u8], names: &[&str]) -> Result<Vec<TensorPort>, CutError> {
     Ok(open(&with_outputs(bytes, names, &[])?)?.output_ports())
 }
@@ -172,7 +172,7 @@ fn inputs(bytes: &[u8]) -> Result<Vec<TensorPort>, CutError> {
     Ok(open(bytes)?.input_ports())
 }
 
-/// Shapes of the values when the model is fed with `sample`.
+/// Shapes of the values for the inputs `sample`.
 fn sizes(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<Vec<usize>>, CutError> {
     let ports = open(&with_outputs(bytes, names, sample)?)?.output_ports();
     let inferred = |port: &TensorPort| -> Option<Vec<usize>> {
@@ -212,7 +212,7 @@ fn open(bytes: &[u8]) -> Result<OrtSession, CutError> {
     OrtSession::open_with(bytes, DeviceKind::Cpu, &options).map_err(CutError::Runtime)
 }
 
-/// The model with `names` as its outputs, and inputs of the sizes of `sample` where they are in it.
+/// The model with `names` as its outputs, and with the sizes of `sample` for its inputs.
 fn with_outputs(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<u8>, CutError> {
     let mut model = Message::read(bytes).ok_or(CutError::NoModel)?;
     let part = model

@@ -1,7 +1,7 @@
-//! ONNX Runtime: the only place that names `ort`.
+//! ONNX Runtime: the only module that names `ort`.
 //!
 //! An [`OrtSession`] is one inference session on one device; a [`Feed`] is the input tensor that it reads, reused from
-//! batch to batch; outputs are read in place through [`OutputView`]s. What tensors mean is the business of the heads.
+//! batch to batch; outputs are read in place through [`OutputView`]s. Heads interpret the tensors.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -22,9 +22,9 @@ pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Port {
     pub(crate) name: String,
-    /// `None` where the size is free.
+    /// `None` for a free size.
     pub(crate) shape: Vec<Option<usize>>,
-    /// Word for the element type, `f32` where it can be fed or read.
+    /// Name of the element type; `f32` can be filled and read.
     pub(crate) element: String,
 }
 
@@ -54,7 +54,7 @@ impl Port {
         }
     }
 
-    /// The shape as a person writes it: `[1, 3, ?, ?]`.
+    /// The shape as text: `[1, 3, ?, ?]`.
     pub(crate) fn shape_text(&self) -> String {
         let sizes: Vec<String> = self
             .shape
@@ -70,11 +70,11 @@ impl Port {
 pub(crate) struct OutputView<'a> {
     pub(crate) name: &'a str,
     pub(crate) shape: &'a [i64],
-    /// Empty where elements are not `f32`.
+    /// Empty if elements are not `f32`.
     pub(crate) data: &'a [f32],
 }
 
-/// The input tensor of an engine, in the memory that its device copies from fastest.
+/// The input tensor of a session, in the memory that its device copies from fastest.
 pub(crate) enum Feed {
     Host {
         shape: Vec<i64>,
@@ -94,10 +94,10 @@ impl Feed {
         }
     }
 
-    /// Gives the tensor another shape; elements are then unspecified.
+    /// Changes the shape of the tensor; its elements are then unspecified.
     ///
     /// # Errors
-    /// Where the device has no memory left.
+    /// The device is out of memory.
     pub(crate) fn reshape(&mut self, wanted: &[usize]) -> Result<(), String> {
         let wanted: Vec<i64> = wanted.iter().map(|size| size.cast_signed() as i64).collect();
         match self {
@@ -112,27 +112,27 @@ impl Feed {
     }
 }
 
-/// How a session is opened, besides where.
+/// Options of a session besides its device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionOptions<'a> {
-    /// Threads that share the work of one layer.
+    /// Threads for one layer.
     pub(crate) threads: usize,
-    /// How far the runtime edits the graph.
+    /// How far the runtime optimises the graph.
     pub(crate) optimization: Optimization,
-    /// Beginning of the name of a file that takes the times of all layers, written by [`OrtSession::end_profile`].
+    /// Path prefix of the profile with the times of all layers, written by [`OrtSession::end_profile`].
     pub(crate) profile: Option<&'a Path>,
-    /// File that takes the graph as the runtime edited it.
+    /// File for the optimised graph.
     pub(crate) optimized_path: Option<&'a Path>,
 }
 
-/// How far the runtime edits a graph before it runs it.
+/// How far the runtime optimises a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Optimization {
     /// Not at all.
     No,
     /// Layers are fused, layouts stay.
     Fused,
-    /// All that this machine allows.
+    /// All optimisations for this machine.
     All,
 }
 
@@ -147,7 +147,7 @@ impl Default for SessionOptions<'_> {
     }
 }
 
-/// One session on one device, with one thread unless it is told otherwise.
+/// One session on one device, with one thread by default.
 pub(crate) struct OrtSession {
     session: Session,
     inputs: Vec<Port>,
@@ -160,12 +160,12 @@ impl OrtSession {
     /// Opens the graph in `bytes` on `device`.
     ///
     /// # Errors
-    /// A line that says what is wrong with the graph, the library or the device.
+    /// One line with the problem of the graph, the library or the device.
     pub(crate) fn open(bytes: &[u8], device: DeviceKind) -> Result<Self, String> {
         Self::open_with(bytes, device, &SessionOptions::default())
     }
 
-    /// Opens the graph in `bytes` on `device`, set up in another way than sessions of slots are.
+    /// Opens the graph in `bytes` on `device` with other options than those of slots.
     ///
     /// # Errors
     /// As [`OrtSession::open`].
@@ -202,10 +202,10 @@ impl OrtSession {
         })
     }
 
-    /// Writes the times of all layers of all runs so far and gives the file's name.
+    /// Writes the times of all layers in all runs so far and returns the file's path.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub(crate) fn end_profile(&mut self) -> Result<PathBuf, String> {
         self.session.end_profiling().map(PathBuf::from).map_err(text)
     }
@@ -221,7 +221,7 @@ impl OrtSession {
     /// An empty input tensor.
     ///
     /// # Errors
-    /// Where the device has no memory left.
+    /// The device is out of memory.
     pub(crate) fn feed(&self) -> Result<Feed, String> {
         #[cfg(feature = "cuda")]
         if let Some(bound) = &self.bound {
@@ -236,7 +236,7 @@ impl OrtSession {
     /// Runs the graph on `feed` and hands its outputs to `read`.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub(crate) fn run<R>(
         &mut self,
         feed: &Feed,
@@ -275,9 +275,9 @@ impl OrtSession {
     }
 }
 
-/// Options of every session: a slot runs one batch at a time on one thread, so there is nothing to share work with
-/// and nothing to spin for. The memory arena stays as it is by default, on: with and without it detectors take the same
-/// time, and with it outputs of each run need no fresh memory.
+/// Options of every session: a slot runs one batch at a time on one thread, so there is no work to share and nothing to
+/// spin for. The memory arena stays at its default, on: detectors take the same time with and without it, and with it
+/// outputs of each run need no new memory.
 fn builder(options: &SessionOptions<'_>) -> Result<SessionBuilder, String> {
     let environment = library::environment()?;
     let builder = Session::builder(&environment).map_err(text)?;
@@ -312,7 +312,7 @@ fn on_cuda(_: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
     ))
 }
 
-/// First line of what the runtime says: the rest is its own source lines.
+/// First line of the runtime's error: the rest is its own source lines.
 fn text(error: impl std::fmt::Display) -> String {
     error
         .to_string()

@@ -1,5 +1,5 @@
-//! Runs of a graph on whole tensors, as parts of a model that is cut exchange them: any number of inputs, any type of
-//! element that may cross.
+//! Runs of a graph on named tensors, as partitions exchange them: any number of inputs, any element type that can be
+//! sent.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -9,14 +9,14 @@ use weir_flow::{Element, Tensor};
 
 use super::{OrtSession, text};
 
-/// An input or output with what it holds.
+/// An input or output with its element type and shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TensorPort {
     pub(crate) name: String,
-    /// `None` where it holds what cannot cross, such as text.
+    /// `None` for types that cannot be sent, such as text.
     pub(crate) element: Option<Element>,
-    /// By dimension: its size where it is fixed, and its symbol, which may be empty. None at all as well where the
-    /// runtime does not know how many there are.
+    /// By dimension: its size if fixed, and its symbol, which may be empty. Empty if the runtime does not know the
+    /// number of dimensions.
     pub(crate) dims: Vec<(Option<usize>, String)>,
 }
 
@@ -67,11 +67,11 @@ impl OrtSession {
         self.session.outputs().iter().map(TensorPort::of).collect()
     }
 
-    /// Runs the graph on named tensors and gives its outputs, as they are or with `half` in half precision where they
-    /// are `F32`. An input in half precision is taken for `wanted` of `F32`.
+    /// Runs the graph on named tensors and returns its outputs; with `half`, those of type `F32` are converted to half
+    /// precision. An input in half precision is converted if `F32` is expected.
     ///
     /// # Errors
-    /// What the runtime says, or what is wrong with a tensor.
+    /// The runtime's error, or the problem of a tensor.
     pub(crate) fn run_tensors(
         &mut self,
         inputs: &[(&Tensor, Element)],
@@ -100,7 +100,7 @@ impl OrtSession {
     }
 }
 
-/// Elements of an input, where the runtime reads them.
+/// Elements of an input, aligned for the runtime.
 enum InputData {
     F32(Vec<f32>),
     F16(Vec<f16>),
@@ -171,7 +171,7 @@ fn numbers<const N: usize, T>(data: &[u8], read: impl Fn(&[u8; N]) -> T) -> Vec<
     data.as_chunks::<N>().0.iter().map(read).collect()
 }
 
-/// Elements of a tensor of floats in single or half precision; none of any other.
+/// Elements of a tensor of floats in single or half precision; empty for other types.
 pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     match tensor.element {
         Element::F32 => numbers(&tensor.data, |bytes| f32::from_le_bytes(*bytes)),
@@ -185,7 +185,7 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     }
 }
 
-/// The tensor in half precision where it holds `F32`, else as it is.
+/// The tensor in half precision if it is `F32`, else unchanged.
 pub(crate) fn halved(tensor: Tensor) -> Tensor {
     if tensor.element != Element::F32 {
         return tensor;

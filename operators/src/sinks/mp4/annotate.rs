@@ -1,4 +1,4 @@
-//! What is drawn for what was found, and where its label goes.
+//! Drawing of objects and attributes, and placement of labels.
 
 use weir_flow::{Attribute, DeliveredObject, KeyPoint, Point, Points, Rect};
 
@@ -6,10 +6,10 @@ use super::canvas::{Area, Canvas};
 use super::font::{Font, drawable};
 use super::palette::{BLACK, Color, WHITE, color_of};
 
-/// Key points below this confidence are guesses and are not drawn.
+/// Keypoints below this confidence are not drawn.
 const MIN_SCORE: f32 = 0.4;
 
-/// Which of the 17 COCO points are joined: face, shoulders, arms, trunk, legs.
+/// Edges between the 17 COCO keypoints: face, shoulders, arms, trunk, legs.
 const BONES: [(usize, usize); 18] = [
     (0, 1),
     (0, 2),
@@ -36,7 +36,7 @@ const GREEN: Color = [80, 230, 90];
 const BLUE: Color = [80, 140, 255];
 const YELLOW: Color = [255, 220, 60];
 
-/// Sizes that follow the picture's.
+/// Sizes relative to the picture's.
 struct Style {
     font: Font,
     line: f32,
@@ -56,8 +56,8 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_thres
     for object in &objects {
         shapes(canvas, object, &style);
     }
-    // What was found inside of something else is small and what one looks for: labels should not hide it. Its own labels
-    // go first, since they are the longer ones.
+    // Objects within others are small and of most interest: labels should not hide them. Their own labels are placed
+    // first, since they are longer.
     let (inner, outer): (Vec<&DeliveredObject>, Vec<&DeliveredObject>) =
         objects.into_iter().partition(|object| object.parent.is_some());
     let mut obstacles = LabelObstacles {
@@ -72,16 +72,16 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_thres
     }
 }
 
-/// What a label should not hide.
+/// Areas that a label should not hide.
 struct LabelObstacles {
-    /// Labels that are drawn.
+    /// Labels already drawn.
     labels: Vec<Area>,
     /// Objects found in crops of others.
     parts: Vec<Area>,
 }
 
 impl LabelObstacles {
-    /// How much a label at `place` would hide: pixels, those of other labels four times.
+    /// Pixels that a label at `place` would hide; those of other labels count four times.
     fn cost(&self, place: &Area) -> i64 {
         let sum = |areas: &[Area]| areas.iter().map(|other| place.shared(other)).sum::<i64>();
         4 * sum(&self.labels) + sum(&self.parts)
@@ -162,7 +162,7 @@ fn skeleton(canvas: &mut Canvas, points: &[KeyPoint], style: &Style) {
     }
 }
 
-/// The head's own axes, from the middle of its box: red to its left in the picture's right, green down, blue forwards.
+/// The axes of a head pose, from the middle of its box: red to the head's left, green down, blue forwards.
 fn axes(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 3], style: &Style) {
     let [yaw, pitch, roll] = degrees.map(f32::to_radians);
     let yaw = -yaw;
@@ -186,7 +186,7 @@ fn axes(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 3], style: &Style) {
     }
 }
 
-/// Where somebody looks, from the middle of the face: as long as the face is wide where it is to the side.
+/// A gaze direction, from the middle of the face; as long as the face is wide if it points sideways.
 fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
     let [yaw, pitch] = degrees.map(f32::to_radians);
     let (x, y) = (yaw.sin() * pitch.cos(), -pitch.sin());
@@ -194,7 +194,7 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
     let to = (from.0 + length * x, from.1 + length * y);
     canvas.disc(from, style.dot, YELLOW);
     canvas.line(from, to, style.line * 1.3, YELLOW);
-    // Who looks at the camera has no arrow to put a head on.
+    // A gaze towards the camera is too short for an arrow head.
     let drawn = length * x.hypot(y);
     if drawn < style.line * 3.0 {
         return;
@@ -214,7 +214,7 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
     }
 }
 
-/// The lines of an object's label: what it is, then what is known of it.
+/// The lines of an object's label: class, then attributes.
 fn lines(delivered: &DeliveredObject) -> Vec<String> {
     let object = &delivered.object;
     let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, delivered.id)];
@@ -273,7 +273,7 @@ fn label(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style, obstac
         place(object.x0, above - height),
         place(object.x0, object.y1 + height),
     ];
-    // The first of the best: the order above is that of preference.
+    // The first of equals: places are in order of preference.
     let place = places
         .into_iter()
         .min_by_key(|place| obstacles.cost(place))

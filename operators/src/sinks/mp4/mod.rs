@@ -1,4 +1,4 @@
-//! Annotated video: what was found, drawn on the frames and encoded, one file for each stream.
+//! Annotated video: objects and attributes drawn on the frames and encoded, one file for each stream.
 
 mod annotate;
 mod canvas;
@@ -16,7 +16,7 @@ use super::target::{StreamFiles, Target, failed};
 use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
-/// Encoders at once: each holds some megabytes and takes its share of a core.
+/// Concurrent encoders: each holds some megabytes and uses a share of a core.
 const MAX_STREAMS: usize = 64;
 
 /// Opens an [`Mp4`].
@@ -48,7 +48,7 @@ impl Mp4Factory {
 impl SinkFactory for Mp4Factory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let mut videos = BTreeMap::new();
-        // A bad path is known before the run, not at the first frame, and all places are held.
+        // A bad path is found before the run, not at the first frame, and all places are claimed.
         for (stream, path) in self.files.assigned().take(MAX_STREAMS) {
             let place = VideoPlace::claim(path, self.naming)?;
             videos.insert(stream.into(), Video::Place(place));
@@ -87,10 +87,10 @@ struct Mp4 {
 }
 
 enum Video {
-    /// No frame came yet.
+    /// No frame arrived yet.
     Place(VideoPlace),
     File(Box<VideoFile>),
-    /// It takes no more frames: why, and what was written, where it could be begun.
+    /// It takes no more frames: the reason, and the file if it was started.
     Broken {
         reason: String,
         file: Option<Box<VideoFile>>,
@@ -98,7 +98,7 @@ enum Video {
 }
 
 impl Mp4 {
-    /// Begins the video of a stream at its first frame. What could not be begun is not tried again at every frame.
+    /// Starts the video of a stream at its first frame. A failed start is not retried at every frame.
     fn begin_video(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let stream = &delivery.stream;
         let place = match self.videos.remove(stream) {
