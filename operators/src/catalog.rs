@@ -1,18 +1,21 @@
-//! What graphs may name of this crate's heads and operators, with every key: checked against, and printed as
-//! documentation.
+//! The heads and operators that graphs may name, with all their keys: the basis of validation and of the printed
+//! reference.
 
 use weir_flow::{HeadSpec, OperatorSpec};
 
 /// All heads.
 #[must_use]
 pub fn heads() -> Vec<HeadSpec> {
-    crate::heads::KINDS.iter().map(crate::heads::Kind::spec).collect()
+    crate::heads::KINDS
+        .iter()
+        .map(crate::heads::HeadKind::spec)
+        .collect()
 }
 
 /// All operators.
 #[must_use]
 pub fn operators() -> Vec<OperatorSpec> {
-    crate::operate::specs()
+    crate::operator::specs()
 }
 
 #[cfg(test)]

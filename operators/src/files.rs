@@ -1,32 +1,31 @@
-//! Files that are claimed before they are written: a lock keeps a second run off them, and what is there already keeps
-//! its name.
+//! Files claimed before they are written: a lock keeps other runs away, and existing files keep their names.
 //!
-//! Locks are those of the system on the open file itself (`flock`): there is no other file that could be left behind,
-//! and a run that is killed gives its locks back. Where the file system has none, nothing is locked.
+//! Locks are the system's own on the open file (`flock`): no lock file can be left behind, and a killed run releases
+//! its locks. Where the file system supports no locks, nothing is locked.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Numbers that are tried for a free name. Who has so many videos of one name wants `{stream}`, or another folder.
+/// Numbers tried for a free name. With more videos of one name, use `{stream}` or another folder.
 const MAX_NUMBER: u32 = 10_000;
 
-/// Why a file cannot be taken that another run has.
+/// Reason why a file claimed by another run cannot be written.
 pub(crate) const IN_USE: &str = "another run is writing it: wait for its end, or choose another name";
 
-/// Locks the file for as long as it is open; false where another holds it.
+/// Locks the file for as long as it is open; false if it is locked already.
 pub(crate) fn lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        // Some network file systems lock nothing. They are no reason not to run.
+        // Some network file systems support no locks, which is no reason to refuse.
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-/// Whether `path` still names the file: who held the lock before may have given it another name.
+/// Whether `path` still names the file: the previous lock holder may have renamed it.
 pub(crate) fn is_still(path: &Path, file: &File) -> io::Result<bool> {
     let file = file.metadata()?;
     Ok(std::fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino())))
@@ -50,10 +49,11 @@ pub(crate) fn numbered(path: &Path) -> impl Iterator<Item = PathBuf> {
     std::iter::once(first).chain((2..=MAX_NUMBER).map(move |number| next(&later, number)))
 }
 
-/// Gives the file `from` the first of `names` that is free; nothing is replaced, whoever else looks for a name.
+/// Renames the file `from` to the first free one of `names`. Never replaces a file, even if others look for a name
+/// concurrently.
 pub(crate) fn move_to_free_name(from: &Path, names: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
     for name in names {
-        // An empty file takes the name, so that it is ours whoever else wants it, and is then replaced.
+        // An empty file reserves the name against concurrent runs, and is then replaced.
         match OpenOptions::new().write(true).create_new(true).open(&name) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -62,7 +62,7 @@ pub(crate) fn move_to_free_name(from: &Path, names: impl Iterator<Item = PathBuf
         return match std::fs::rename(from, &name) {
             Ok(()) => Ok(name),
             Err(error) => {
-                // Our own empty file; where it cannot be taken away it says nothing wrong.
+                // The reservation, an empty file; if it cannot be removed, it does no harm.
                 let _ = std::fs::remove_file(&name);
                 Err(error)
             }

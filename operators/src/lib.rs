@@ -1,19 +1,19 @@
-//! The edges of a Weir graph: where frames come from, what models see of them, and where results go.
+//! Sources, model heads, operators and sinks of a Weir graph.
 
 mod catalog;
-mod census;
+mod ffmpeg_info;
 mod files;
 mod heads;
 pub mod media;
 mod model;
-mod operate;
+mod operator;
 pub mod pixels;
 pub mod sinks;
 
 pub use catalog::{heads, operators};
-pub use census::{ffmpeg_versions, h264_encoder};
+pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
 pub use model::{
-    Blocked, CutError, Layered, LoadRequest, MAX_MODEL_BYTES, ModelFile, OnnxModel, OnnxParts, PassedOver,
-    Settled, dump_index, find_runtime, load, load_runtime,
+    CutError, LayerChain, LoadRequest, MAX_MODEL_BYTES, ModelFile, OnnxModel, OnnxPartitionLoader,
+    PartitionedOnnx, RejectedBoundary, ValidatedCut, dump_index, find_runtime, load, load_runtime,
 };
-pub use operate::{OperatorError, OperatorRequest, operator};
+pub use operator::{OperatorError, OperatorRequest, operator};

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, DeviceKind, Evidence, Finding, Frame, Image, Item, Model, Object, Points, Rect, Region,
-    Settings, Value,
+    Attribute, DeviceKind, Frame, Image, Item, Model, ModuleOutput, Object, Points, Rect, Region,
+    RequestResults, Settings, Value,
 };
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest, find_runtime, load, operator};
 
@@ -124,19 +124,19 @@ fn plain_boxes_are_found_in_a_gallery_of_crops() {
                 parent: None,
                 points: Points::None,
             };
-            let mut evidence = Evidence::default();
+            let mut results = RequestResults::default();
             let objects = vec![face];
-            evidence.add(
+            results.add(
                 0,
-                Finding {
+                ModuleOutput {
                     objects,
-                    notes: Vec::new(),
+                    attributes: Vec::new(),
                 },
             );
-            let items = embed.items(&frame(64, seed), &evidence);
+            let items = embed.items(&frame(64, seed), &results);
             let said = session.run(&items, &mut |_| ()).expect("runs");
-            let finding = embed.finding(1, &items, said);
-            let Attribute::Match { r#match, cosine, .. } = &finding.notes[0].attribute else {
+            let output = embed.output(1, &items, said);
+            let Attribute::Match { r#match, cosine, .. } = &output.attributes[0].attribute else {
                 panic!("no match")
             };
             assert_eq!(r#match.as_deref(), Some(name));

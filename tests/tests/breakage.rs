@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use common::{Parts, assemble, check_books, graph, run};
 use weir_flow::{
-    Catalog, Delivery, Evidence, Finding, Frame, Image, Inference, Item, Operator, Region, Sink, SinkError,
-    SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
+    Catalog, Delivery, Frame, Image, Inference, Item, ModuleOutput, Operator, Region, RequestResults, Sink,
+    SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
 };
 use weir_policy::Report;
 use weir_runtime::{Pace, RunOptions};
@@ -65,7 +65,7 @@ fn run_with(text: &str, parts: Parts) -> Report {
 /// What a fake source does when its frames are used up.
 #[derive(Clone)]
 enum Ending {
-    Ends,
+    PrePost,
     Breaks,
     Panics,
     /// Asks the run to stop and does not stop itself, until the other end of the channel is gone.
@@ -126,7 +126,7 @@ impl Source for FakeStream {
             return Ok(Some(Frame::new(self.next - 1, self.next as f64, image)));
         }
         match &self.ending {
-            Ending::Ends => Ok(None),
+            Ending::PrePost => Ok(None),
             Ending::Breaks => Err(SourceError::Broken {
                 uri: "fake".into(),
                 frames: self.frames,
@@ -211,7 +211,7 @@ fn a_source_without_frames_says_so() {
         GRAPH.replace("[sources.two]", "loop = true\n[sources.two]"),
     ] {
         let parts = Parts {
-            sources: vec![("one", Fake::boxed(0, Ending::Ends))],
+            sources: vec![("one", Fake::boxed(0, Ending::PrePost))],
             sinks: vec![("events", Box::new(Kept::default()))],
             ..Parts::default()
         };
@@ -250,7 +250,7 @@ struct Shaky {
 }
 
 impl Operator for Shaky {
-    fn items(&self, frame: &Arc<Frame>, _evidence: &Evidence) -> Vec<Item> {
+    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
         assert!(
             !(frame.index + 1).is_multiple_of(self.items_every),
             "items panics by design"
@@ -262,12 +262,12 @@ impl Operator for Shaky {
         }]
     }
 
-    fn finding(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> Finding {
+    fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
         assert!(
             !(items[0].frame.index + 1).is_multiple_of(self.finding_every),
             "finding panics by design"
         );
-        Finding::default()
+        ModuleOutput::default()
     }
 }
 

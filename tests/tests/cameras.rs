@@ -119,7 +119,7 @@ impl SourceFactory for Camera {
         }))
     }
 
-    fn endless(&self) -> Option<bool> {
+    fn is_endless(&self) -> Option<bool> {
         Some(self.live)
     }
 }
@@ -134,7 +134,7 @@ struct Opened {
 
 impl Opened {
     fn wait_until(&self, ms: f64) {
-        while !self.stop.raised() && self.clock.now().micros() < (ms * 1e3) as u64 {
+        while !self.stop.is_raised() && self.clock.now().micros() < (ms * 1e3) as u64 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -142,7 +142,7 @@ impl Opened {
     fn frame(&mut self, pts_ms: f64) -> Option<Frame> {
         self.sent += 1;
         let image = Image::from_rgb(2, 2, vec![0; 12]);
-        (!self.stop.raised()).then(|| Frame::new(self.sent - 1, pts_ms, image))
+        (!self.stop.is_raised()).then(|| Frame::new(self.sent - 1, pts_ms, image))
     }
 }
 
@@ -475,7 +475,7 @@ impl Session for Interrupted {
         unreachable!("nothing is run")
     }
 
-    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         unreachable!("nothing is measured")
     }
 }

@@ -48,13 +48,13 @@ impl Model for Faulty {
 }
 
 impl Session for FaultySession {
-    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
         let batch = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
         assert!(
             !batch.is_multiple_of(self.panics_every),
             "batch {batch} is one of those that panic"
         );
-        lap(Step::Inferred);
+        on_step(Step::Inferred);
         if batch.is_multiple_of(self.fails_every) {
             return Err(SessionError::Run {
                 model: "faulty".into(),
@@ -65,7 +65,7 @@ impl Session for FaultySession {
         Ok(vec![Inference::default(); items.len()])
     }
 
-    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
 }

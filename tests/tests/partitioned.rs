@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex};
 
 use common::check_books;
 use weir_flow::{
-    Batching, Catalog, Delivery, DeviceKind, Divided, Element, Ends, Evidence, Finding, Frame, HeadSpec,
-    Inference, Item, Model, Object, Operator, OperatorSpec, Part, PartLoader, Points, Rect, Region, Session,
-    SessionError, Sink, SinkError, SinkFactory, SinkSpec, StopFlag, Tensor,
+    Batching, Catalog, Delivery, DeviceKind, Element, Frame, HeadSpec, Inference, Item, Model, ModuleOutput,
+    Object, Operator, OperatorSpec, PartitionLoader, PartitionSession, PartitionedModel, Points, PrePost,
+    Rect, Region, RequestResults, Session, SessionError, Sink, SinkError, SinkFactory, SinkSpec, StopFlag,
+    Tensor,
 };
 use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
@@ -28,24 +29,24 @@ const BLOCKS: usize = 4;
 /// A model of four blocks, each of which adds one to every number.
 struct Adder;
 
-impl Divided for Adder {
+impl PartitionedModel for Adder {
     fn blocks(&self) -> usize {
         BLOCKS
     }
 
-    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
+    fn partition(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
         Ok(vec![blocks.len() as u8])
     }
 
-    fn ends(&self) -> Result<Box<dyn Ends>, SessionError> {
+    fn pre_post(&self) -> Result<Box<dyn PrePost>, SessionError> {
         Ok(Box::new(AdderEnds))
     }
 }
 
 struct AdderEnds;
 
-impl Ends for AdderEnds {
-    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
+impl PrePost for AdderEnds {
+    fn preprocess(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
         let numbers = items.iter().flat_map(|item| item.frame.index.to_le_bytes());
         Ok(vec![Tensor {
             name: "numbers".into(),
@@ -55,7 +56,7 @@ impl Ends for AdderEnds {
         }])
     }
 
-    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
+    fn postprocess(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
         let numbers = outputs[0]
             .data
             .chunks_exact(8)
@@ -86,8 +87,8 @@ struct AdderPart {
     every: u64,
 }
 
-impl PartLoader for Adders {
-    fn load(&self, part: &[u8], _: DeviceKind, _: bool) -> Result<Box<dyn Part>, SessionError> {
+impl PartitionLoader for Adders {
+    fn load(&self, part: &[u8], _: DeviceKind, _: bool) -> Result<Box<dyn PartitionSession>, SessionError> {
         Ok(Box::new(AdderPart {
             adds: u64::from(part[0]),
             runs: 0,
@@ -96,7 +97,7 @@ impl PartLoader for Adders {
     }
 }
 
-impl Part for AdderPart {
+impl PartitionSession for AdderPart {
     fn run(&mut self, mut inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
         self.runs += 1;
         if self.every > 0 && self.runs.is_multiple_of(self.every) {
@@ -137,7 +138,7 @@ impl Model for Absent {
 struct Frames;
 
 impl Operator for Frames {
-    fn items(&self, frame: &Arc<Frame>, _: &Evidence) -> Vec<Item> {
+    fn items(&self, frame: &Arc<Frame>, _: &RequestResults) -> Vec<Item> {
         vec![Item {
             frame: Arc::clone(frame),
             region: Region::Whole,
@@ -145,13 +146,13 @@ impl Operator for Frames {
         }]
     }
 
-    fn finding(&self, _: u32, _: &[Item], inferences: Vec<Inference>) -> Finding {
-        Finding {
+    fn output(&self, _: u32, _: &[Item], inferences: Vec<Inference>) -> ModuleOutput {
+        ModuleOutput {
             objects: inferences
                 .into_iter()
                 .flat_map(|inference| inference.objects)
                 .collect(),
-            notes: Vec::new(),
+            attributes: Vec::new(),
         }
     }
 }

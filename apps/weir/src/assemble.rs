@@ -3,10 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Divided, Model, Operator, SinkFactory, SourceFactory, Value};
+use weir_flow::{Model, Operator, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
-use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxParts, OperatorRequest};
+use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest};
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
 
@@ -119,16 +119,16 @@ fn partitioning(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Res
     Ok(Some(Partitioning {
         plan: plan.clone(),
         models: divided,
-        loader: Some(Arc::new(OnnxParts::default())),
+        loader: Some(Arc::new(OnnxPartitionLoader::default())),
         next_plan: path.map(plans::watch),
     }))
 }
 
-fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn Divided>> {
+fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn PartitionedModel>> {
     let served = plan.problem.models.iter().find(|served| served.name == name);
     let layers = served.map(|served| served.blocks.layers.iter().map(|layer| *layer as usize).collect());
     let layers: Vec<usize> = layers.unwrap_or_default();
-    let divided = model.layered().and_then(|layered| layered.divide(&layers));
+    let divided = model.layer_chain().and_then(|chain| chain.partition(&layers));
     let divided = divided.map_err(|error| UserError::new(error.to_string()))?;
     Ok(Arc::new(divided))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_flow::{Catalog, ZooHint};
+use weir_flow::{Catalog, ModelDefaults};
 use weir_graph::{Graph, Sources};
 
 use crate::output;
@@ -21,8 +21,8 @@ pub fn catalog(zoo: &Zoo) -> Catalog {
 }
 
 /// What a graph need not say of each model that ships.
-fn shipped() -> BTreeMap<String, ZooHint> {
-    let hint = |model: &weir_models::Shipped| ZooHint {
+fn shipped() -> BTreeMap<String, ModelDefaults> {
+    let hint = |model: &weir_models::Shipped| ModelDefaults {
         head: model.head.clone(),
         settings: model.settings.clone(),
     };

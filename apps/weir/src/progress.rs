@@ -66,7 +66,7 @@ impl RunLine {
         let thread = thread.spawn(move || {
             let clock = Clock::start();
             let mut pace = Pacing::new(duration);
-            while !stopped.raised() {
+            while !stopped.is_raised() {
                 let now = progress.snapshot();
                 shown.set_message(line(&now, &pace.look(&now, clock.now())));
                 std::thread::sleep(REDRAW_INTERVAL);

@@ -11,7 +11,7 @@ use std::process::Command;
 use common::stderr;
 use serde_json::Value;
 use weir_flow::{
-    Attribute, Delivery, Frame, Image, Labelled, Notice, Object, Points, Rect, RunHeader, Settings,
+    Attribute, DeliveredObject, Delivery, Frame, Image, Notice, Object, Points, Rect, RunHeader, Settings,
     StreamState, Value as Setting,
 };
 use weir_operators::sinks::sink;
@@ -178,7 +178,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         text: "WR 123".to_owned(),
         score: 0.5,
     };
-    let labelled = |id: u32| Labelled {
+    let labelled = |id: u32| DeliveredObject {
         id,
         object: object.clone(),
         parent: id.checked_sub(1),
@@ -197,7 +197,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
     let error = Some("no more data".to_owned());
     for state in [StreamState::Down { reason }, StreamState::Ended { error }] {
         let (stream, time_ms) = ("north".into(), u64::MAX);
-        sink.notice(&Notice::State {
+        sink.on_notice(&Notice::State {
             stream,
             state,
             time_ms,

@@ -155,7 +155,7 @@ fn time_stamps_may_be_uneven_and_frames_out_of_order() {
 
 #[test]
 fn hevc_is_read_alike() {
-    if !VideoCodec::Hevc.is_there() {
+    if !VideoCodec::Hevc.is_available() {
         eprintln!("skipped: this FFmpeg has no libx265");
         return;
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{asks_to_stop, refuses, signal};
-use weir_flow::{DeviceKind, Divided, PartLoader, Tensor};
-use weir_operators::{Blocked, Layered, OnnxParts};
+use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, Tensor};
+use weir_operators::{LayerChain, OnnxPartitionLoader, PartitionedOnnx};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
 use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
 use weir_planner::group_layers;
@@ -130,24 +130,26 @@ fn what_makes_no_worker_is_refused() {
 }
 
 /// YOLOX-nano in three blocks of about equal time.
-fn three_blocks(assets: &Path) -> Blocked {
+fn three_blocks(assets: &Path) -> PartitionedOnnx {
     let bytes = std::fs::read(assets.join("models/yolox_nano_416.onnx")).unwrap();
-    let layered = Layered::open("yolox-nano", &bytes, Some(416), 2).unwrap();
-    let bytes = layered.boundary_bytes(true).unwrap();
-    let legal = layered.boundaries().unwrap();
+    let chain = LayerChain::open("yolox-nano", &bytes, Some(416), 2).unwrap();
+    let bytes = chain.boundary_bytes(true).unwrap();
+    let legal = chain.boundaries().unwrap();
     let allowed: Vec<Option<u64>> = bytes
         .iter()
         .zip(legal)
         .map(|(bytes, legal)| legal.then_some(*bytes))
         .collect();
     // As if every layer took the same: what is tested is the way, not the balance.
-    let starts = group_layers(&vec![1; layered.layers()], &allowed, 3);
-    layered.divide(&starts).unwrap()
+    let starts = group_layers(&vec![1; chain.layer_count()], &allowed, 3);
+    chain.partition(&starts).unwrap()
 }
 
 fn in_a_row(parts: &[Vec<u8>], mut tensors: Vec<Tensor>) -> Vec<Tensor> {
     for part in parts {
-        let mut part = OnnxParts::default().load(part, DeviceKind::Cpu, true).unwrap();
+        let mut part = OnnxPartitionLoader::default()
+            .load(part, DeviceKind::Cpu, true)
+            .unwrap();
         tensors = part.run(tensors).unwrap();
     }
     tensors
@@ -164,9 +166,9 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
     };
     let blocked = three_blocks(&assets);
     let parts: Vec<Vec<u8>> = (0..3)
-        .map(|block| blocked.part(block..block + 1).unwrap())
+        .map(|block| blocked.partition(block..block + 1).unwrap())
         .collect();
-    let mut inputs = blocked.layered().sample(1);
+    let mut inputs = blocked.layer_chain().blank_inputs(1);
     // Something to see: a ramp.
     let pixels = (0..inputs[0].data.len() / 4).flat_map(|at| ((at % 256) as f32).to_le_bytes());
     inputs[0].data = pixels.collect();

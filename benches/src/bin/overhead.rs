@@ -157,7 +157,7 @@ fn bare(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<Bare> {
     let decode = began.elapsed();
     let mut session = model.open(DeviceKind::Cpu)?;
     for _ in 0..5 {
-        session.warm(1)?;
+        session.warm_up(1)?;
     }
     let mut steps = [Duration::ZERO; 3];
     for frame in &frames {

@@ -1,5 +1,5 @@
-//! What a graph may name: operators, heads, sinks and their keys. `weir-operators` fills it, `weir-graph` checks
-//! against it, and the documentation of keys is printed from it.
+//! The names that a graph may use: operators, heads, sinks and their keys. `weir-operators` fills the catalog,
+//! `weir-graph` validates against it, and the reference of keys is printed from it.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,51 @@ use serde::Deserialize;
 
 /// What an operator's items are, unless the module says `items = "frame"` (see [`Settings::takes_frames`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taking {
+pub enum OperatorInput {
     /// Whole frames, or boxes of objects where `regions` is given.
     FrameOrBoxes,
     /// Boxes of objects: `regions` must be given.
     Boxes,
-    /// Faces with five points; boxes of objects where the model does not align (see [`Settings::aligns`]).
+    /// Faces with five landmarks; boxes of objects where the model does not align (see [`Settings::aligns`]).
     Faces,
-    /// Flat things with four corners, or boxes where the model reads boxes.
-    Flats,
+    /// Quadrilaterals (objects with four corners), or boxes where the model reads boxes.
+    Quads,
 }
 
-/// What a head gives.
+/// What a head decodes from the outputs of its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bearing {
+pub enum HeadOutput {
     /// Objects with boxes.
     Boxes,
-    /// Objects with five points of a face.
+    /// Faces with five landmarks.
     Faces,
-    /// Objects with four corners.
-    Flats,
-    /// An attribute of the object.
+    /// Quadrilaterals: objects with four corners.
+    Quads,
+    /// An attribute of the object that the item was made for.
     Attribute,
 }
 
-/// What a key holds.
+/// Type and bounds of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KeyKind {
     /// A number within bounds.
     Number {
-        /// Least.
+        /// Lower bound, inclusive.
         min: f64,
-        /// Most.
+        /// Upper bound, inclusive.
         max: f64,
     },
     /// A whole number within bounds.
-    Whole {
-        /// Least.
+    Integer {
+        /// Lower bound, inclusive.
         min: i64,
-        /// Most.
+        /// Upper bound, inclusive.
         max: i64,
     },
     /// Text.
     Text,
     /// One of these words.
-    Word(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
     /// A list of texts.
     Texts,
     /// A file that must exist, relative to the graph's file.
@@ -69,56 +69,56 @@ pub enum KeyKind {
 /// One key of an operator, head or sink.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KeySpec {
-    /// Its name.
+    /// As it is written in the graph.
     pub name: &'static str,
-    /// What it holds.
+    /// Type and bounds of its value.
     pub kind: KeyKind,
-    /// What it means, with its default.
+    /// Meaning and default, for the reference.
     pub about: &'static str,
 }
 
-/// An operator: what `operator = "..."` of a module may name.
+/// An operator that `operator = "..."` of a module may name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorSpec {
-    /// Its name.
+    /// As it is written in the graph.
     pub name: &'static str,
-    /// One line.
+    /// One line for the reference.
     pub about: &'static str,
-    /// Its items.
-    pub takes: Taking,
-    /// Heads whose models it can run.
+    /// The items it takes.
+    pub input: OperatorInput,
+    /// Names of the heads whose models it can run.
     pub heads: &'static [&'static str],
     /// Keys of the module beside `operator`, `model`, `inputs` and `regions`.
     pub keys: &'static [KeySpec],
 }
 
-/// A head: what `head = "..."` of a model may name.
+/// A head that `head = "..."` of a model may name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeadSpec {
-    /// Its name.
+    /// As it is written in the graph.
     pub name: &'static str,
-    /// What it wants and gives.
+    /// Input and output in one line, for the reference.
     pub about: &'static str,
-    /// What it gives.
-    pub gives: Bearing,
-    /// Classes of its objects where `labels` does not say otherwise.
+    /// What it decodes.
+    pub output: HeadOutput,
+    /// Default classes of its objects, used where `labels` is absent.
     pub classes: &'static [&'static str],
     /// Keys of the model beside `model`, `head`, `device`, `batch`, `workers` and `profile`.
     pub keys: &'static [KeySpec],
 }
 
-/// A sink: what `type = "..."` may name.
+/// A sink that `type = "..."` may name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkSpec {
-    /// Its name.
+    /// As it is written in the graph.
     pub name: &'static str,
-    /// One line.
+    /// One line for the reference.
     pub about: &'static str,
     /// Keys beside `type`, `inputs` and `when_slow`.
     pub keys: &'static [KeySpec],
 }
 
-/// All that a graph may name.
+/// All names that a graph may use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
     /// Operators.
@@ -127,28 +127,28 @@ pub struct Catalog {
     pub heads: Vec<HeadSpec>,
     /// Sinks.
     pub sinks: Vec<SinkSpec>,
-    /// What is known of the models of the zoo, by name; where it is empty, names are not checked.
-    pub zoo: BTreeMap<String, ZooHint>,
-    /// The same of the models that ship with the program.
-    pub embedded: BTreeMap<String, ZooHint>,
+    /// Defaults of the zoo's models by name; if empty, names are not checked.
+    pub zoo: BTreeMap<String, ModelDefaults>,
+    /// Defaults of the models that ship with the program, by name.
+    pub embedded: BTreeMap<String, ModelDefaults>,
 }
 
-/// What a graph need not say of a model that is known by name.
+/// Head and settings of a model known by name, used where the graph does not set them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ZooHint {
-    /// Its head.
+pub struct ModelDefaults {
+    /// Name of its head.
     pub head: String,
-    /// Keys of the head; what a graph says goes before them.
+    /// Keys of the head; keys in the graph override them.
     pub settings: Settings,
 }
 
-/// A checked value.
+/// A validated value.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Number or whole number; seconds of a duration, bytes of an amount.
+    /// Number or whole number; a duration in seconds, an amount in bytes.
     Number(f64),
-    /// Text, word, or a path made absolute.
+    /// Text, one of a key's words, or an absolute path.
     Text(String),
     /// List of texts.
     Texts(Vec<String>),
@@ -156,12 +156,12 @@ pub enum Value {
     Flag(bool),
 }
 
-/// Checked keys of one table: names are known, kinds and bounds hold.
+/// Validated keys of one table: every name is known, every value has the type and bounds of its [`KeySpec`].
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct Settings(pub BTreeMap<String, Value>);
 
 impl Settings {
-    /// The number under `key`, or `default`.
+    /// The number of `key`, or `default`.
     #[must_use]
     pub fn number(&self, key: &str, default: f64) -> f64 {
         match self.0.get(key) {
@@ -170,7 +170,7 @@ impl Settings {
         }
     }
 
-    /// The text under `key`.
+    /// The text of `key`, if set.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.0.get(key) {
@@ -179,7 +179,7 @@ impl Settings {
         }
     }
 
-    /// The list under `key`.
+    /// The list of `key`, if set.
     #[must_use]
     pub fn texts(&self, key: &str) -> Option<&[String]> {
         match self.0.get(key) {
@@ -188,7 +188,7 @@ impl Settings {
         }
     }
 
-    /// The flag under `key`, or `default`.
+    /// The flag of `key`, or `default`.
     #[must_use]
     pub fn flag(&self, key: &str, default: bool) -> bool {
         match self.0.get(key) {
@@ -197,8 +197,7 @@ impl Settings {
         }
     }
 
-    /// Whether a head that turns items upright by their points does so: `align = "none"` says that it reads boxes as
-    /// they are.
+    /// Whether a head that aligns items by their landmarks does so; `align = "none"` feeds it the plain boxes.
     #[must_use]
     pub fn aligns(&self) -> bool {
         self.text("align") != Some("none")

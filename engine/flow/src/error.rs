@@ -1,4 +1,4 @@
-//! What can go wrong at the edges. Each text is for the person who can mend it.
+//! Errors of sources, sessions and sinks. Each message is for the user who can fix the cause.
 
 use std::fmt;
 
@@ -6,35 +6,35 @@ use thiserror::Error;
 
 use crate::uri::mask_credentials;
 
-/// A source cannot go on. Its texts show no user, password or token of the address, in whatever way it was made.
+/// A source cannot continue. Its messages never show the user, password or token of the address.
 #[derive(Error)]
 pub enum SourceError {
     /// It could not be opened.
-    #[error("cannot open {}: {}", mask_credentials(uri), without(uri, reason))]
+    #[error("cannot open {}: {}", mask_credentials(uri), masked(uri, reason))]
     Open {
-        /// What was to be opened.
+        /// Address of the source.
         uri: String,
-        /// Why not, and what to do.
+        /// Cause and remedy.
         reason: String,
     },
-    /// It broke off; what came before is good.
+    /// It broke off; the frames before that are valid.
     #[error(
         "{} broke off after {frames} frames: {}",
         mask_credentials(uri),
-        without(uri, reason)
+        masked(uri, reason)
     )]
     Broken {
-        /// What was being read.
+        /// Address of the source.
         uri: String,
-        /// Frames that came out before.
+        /// Frames delivered before it broke off.
         frames: u64,
-        /// What happened.
+        /// Cause.
         reason: String,
     },
-    /// It was read to its end, but parts of it could not be.
-    #[error("{} is not whole: {}", mask_credentials(uri), without(uri, reason))]
+    /// It was read to its end, but some of its data could not be read.
+    #[error("{} is not whole: {}", mask_credentials(uri), masked(uri, reason))]
     Incomplete {
-        /// What was being read.
+        /// Address of the source.
         uri: String,
         /// What is missing.
         reason: String,
@@ -47,8 +47,8 @@ impl fmt::Debug for SourceError {
     }
 }
 
-/// A reason that may name the address.
-fn without(uri: &str, reason: &str) -> String {
+/// The reason, with the address masked wherever it occurs.
+fn masked(uri: &str, reason: &str) -> String {
     if uri.is_empty() {
         return reason.to_owned();
     }
@@ -61,30 +61,30 @@ pub enum SessionError {
     /// The file cannot be loaded as a model, or does not fit the head.
     #[error("cannot load model {model}: {reason}")]
     Load {
-        /// Which.
+        /// Name of the model.
         model: String,
-        /// Why, and what to do.
+        /// Cause and remedy.
         reason: String,
     },
     /// One batch failed; the session may be used or rebuilt.
     #[error("model {model} failed on a batch of {batch}: {reason}")]
     Run {
-        /// Which.
+        /// Name of the model.
         model: String,
         /// Items in the batch.
         batch: usize,
-        /// What the runtime said.
+        /// Message of the runtime.
         reason: String,
     },
 }
 
-/// A sink cannot take a delivery.
+/// A sink cannot write.
 #[derive(Debug, Error)]
 #[error("cannot write {target}: {reason}")]
 pub struct SinkError {
     /// File or address.
     pub target: String,
-    /// What happened, and what to do.
+    /// Cause and remedy.
     pub reason: String,
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_sources_show_no_credentials() {
+    fn source_errors_mask_credentials() {
         let uri = "rtsp://admin:secret@camera/1?token=abc".to_owned();
         let reason = format!("no answer from {uri}");
         let errors = [

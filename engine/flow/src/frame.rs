@@ -4,14 +4,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// How the samples of an [`Image`] lie in its planes. All are 8 bit.
+/// Pixel format of an [`Image`]. All samples have 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// Planes Y, U, V; chroma halved in both directions.
+pub enum PixelFormat {
+    /// Planes Y, U, V; chroma halved in both directions (4:2:0).
     Yuv420,
-    /// Planes Y, U, V; chroma halved across.
+    /// Planes Y, U, V; chroma halved horizontally (4:2:2).
     Yuv422,
-    /// Planes Y, U, V of one size.
+    /// Planes Y, U, V of one size (4:4:4).
     Yuv444,
     /// Planes Y and interleaved UV, halved in both directions.
     Nv12,
@@ -21,7 +21,7 @@ pub enum Layout {
     Gray8,
 }
 
-/// Which weights turn YUV into RGB.
+/// Weights of the conversion from YUV to RGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorMatrix {
     /// ITU-R BT.601, standard definition.
@@ -33,13 +33,13 @@ pub enum ColorMatrix {
     Bt2020,
 }
 
-/// Where the samples are. Implemented by decoders over their own reference-counted buffers, so that no copy is made.
+/// Access to the samples. Decoders implement it over their own reference-counted buffers, so no copy is made.
 pub trait Planes: Send + Sync {
     /// Plane `index` from its first sample on, and the bytes from one row to the next.
     fn plane(&self, index: usize) -> (&[u8], usize);
 }
 
-/// Planes in memory of our own.
+/// Planes in memory that this process allocated.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedPlanes {
     /// Samples and row stride of each plane.
@@ -56,13 +56,13 @@ impl Planes for OwnedPlanes {
 /// A picture of `width` by `height`.
 #[derive(Clone)]
 pub struct Image {
-    /// Pixels across.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels down.
+    /// Height in pixels.
     pub height: u32,
-    /// How samples lie.
-    pub layout: Layout,
-    /// Weights of the colour conversion.
+    /// Layout of the samples in the planes.
+    pub format: PixelFormat,
+    /// Weights of the conversion to RGB.
     pub matrix: ColorMatrix,
     /// True where luma uses 0..=255, false for 16..=235 ("video range").
     pub full_range: bool,
@@ -78,7 +78,7 @@ impl Image {
         Self {
             width,
             height,
-            layout: Layout::Rgb24,
+            format: PixelFormat::Rgb24,
             matrix: ColorMatrix::Bt601,
             full_range: true,
             planes: Arc::new(OwnedPlanes {
@@ -87,27 +87,27 @@ impl Image {
         }
     }
 
-    /// Bytes that the samples take, by layout and size.
+    /// Bytes of all samples.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let pixels = u64::from(self.width) * u64::from(self.height);
-        match self.layout {
-            Layout::Yuv420 | Layout::Nv12 => pixels * 3 / 2,
-            Layout::Yuv422 => pixels * 2,
-            Layout::Yuv444 | Layout::Rgb24 => pixels * 3,
-            Layout::Gray8 => pixels,
+        match self.format {
+            PixelFormat::Yuv420 | PixelFormat::Nv12 => pixels * 3 / 2,
+            PixelFormat::Yuv422 => pixels * 2,
+            PixelFormat::Yuv444 | PixelFormat::Rgb24 => pixels * 3,
+            PixelFormat::Gray8 => pixels,
         }
     }
 }
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Image({}x{} {:?})", self.width, self.height, self.layout)
+        write!(f, "Image({}x{} {:?})", self.width, self.height, self.format)
     }
 }
 
-/// Something held for as long as a frame lives; the runtime puts its share of the byte bound here.
-pub type Reservation = Option<Box<dyn std::any::Any + Send + Sync>>;
+/// Dropped with the frame, which releases the frame's share of the memory budget; `None` where nothing is accounted.
+pub type MemoryGuard = Option<Box<dyn std::any::Any + Send + Sync>>;
 
 /// One decoded frame of a stream.
 pub struct Frame {
@@ -117,16 +117,16 @@ pub struct Frame {
     pub pts_ms: f64,
     /// The picture.
     pub image: Image,
-    /// True where the decoder had to make up parts of the picture.
+    /// Whether the decoder concealed errors in the picture.
     pub concealed: bool,
-    /// Name of the file that it was read from, where each frame has one.
+    /// Name of its file, where each frame is a file.
     pub file: Option<Arc<str>>,
-    /// What is given back when the last user of the frame drops it.
-    pub reservation: Reservation,
+    /// Releases the frame's memory budget when the frame is dropped.
+    pub memory_guard: MemoryGuard,
 }
 
 impl Frame {
-    /// A frame without a reservation.
+    /// A frame without a [`MemoryGuard`].
     #[must_use]
     pub fn new(index: u64, pts_ms: f64, image: Image) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl Frame {
             image,
             concealed: false,
             file: None,
-            reservation: None,
+            memory_guard: None,
         }
     }
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// A point in source pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Point {
-    /// To the right.
+    /// Right of the left edge.
     pub x: f32,
-    /// Down.
+    /// Below the top edge.
     pub y: f32,
 }
 
@@ -39,13 +39,13 @@ impl Rect {
         Self { x0, y0, x1, y1 }
     }
 
-    /// Width, never negative.
+    /// Width in pixels, never negative.
     #[must_use]
     pub fn width(&self) -> f32 {
         (self.x1 - self.x0).max(0.0)
     }
 
-    /// Height, never negative.
+    /// Height in pixels, never negative.
     #[must_use]
     pub fn height(&self) -> f32 {
         (self.y1 - self.y0).max(0.0)
@@ -63,7 +63,7 @@ impl Rect {
         Point::new((self.x0 + self.x1) / 2.0, (self.y0 + self.y1) / 2.0)
     }
 
-    /// The part of it within a picture of `width` by `height`.
+    /// The intersection with a picture of `width` by `height`.
     #[must_use]
     pub fn clamp(&self, width: f32, height: f32) -> Self {
         Self::new(

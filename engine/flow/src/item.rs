@@ -1,21 +1,21 @@
-//! What a model's batch counts, and what comes out for each.
+//! The unit of a batch, and the inference made of it.
 
 use std::sync::Arc;
 
-use crate::evidence::{Attribute, Object, ObjectRef, Points};
 use crate::frame::Frame;
 use crate::geometry::Rect;
+use crate::results::{Attribute, Object, ObjectRef, Points};
 
-/// Which pixels of the frame an item is.
+/// The pixels of the frame that an item covers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Region {
     /// The whole frame.
     Whole,
-    /// A box of it, with the points by which a head may align it. The box may reach over the edge: outside is fill.
+    /// A box of it, with landmarks to align it by. The box may exceed the frame; pixels outside are filled.
     Crop {
-        /// Source pixels.
+        /// In source pixels.
         rect: Rect,
-        /// Points to align by, in source pixels.
+        /// Landmarks to align by, in source pixels.
         points: Points,
     },
 }
@@ -23,26 +23,26 @@ pub enum Region {
 /// One unit of a batch: a frame, or a crop of one.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// The frame, shared.
+    /// Shared with the other items of the request.
     pub frame: Arc<Frame>,
-    /// Which part of it.
+    /// Pixels of the frame.
     pub region: Region,
     /// The object that the crop was made for.
     pub object: Option<ObjectRef>,
 }
 
-/// What a model said of one item.
+/// Decoded output of a model for one item.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inference {
-    /// Objects found in it, in source pixels; their `parent` is left to the module, which knows the item's object.
+    /// Objects found in the item, in source pixels. The operator sets their `parent`.
     pub objects: Vec<Object>,
-    /// What it says of the item's own object.
+    /// Attribute of the object that the item was made for.
     pub attribute: Option<Attribute>,
-    /// Whether the model gave numbers for the item that are none: infinite, or not a number.
+    /// Whether any output of the item is infinite or NaN.
     pub not_finite: bool,
 }
 
-/// Of a model that finds no objects but says something of the item's own.
+/// For models that only give an attribute.
 impl From<Option<Attribute>> for Inference {
     fn from(attribute: Option<Attribute>) -> Self {
         Self {

@@ -1,32 +1,43 @@
-//! What travels through a graph, and the traits of those that handle it.
+//! The data that flows through a graph, and the traits of sources, models, operators and sinks.
 //!
-//! A [`Frame`] is decoded by a [`Source`]; a module turns it into [`Item`]s, a [`Session`] turns items into
-//! [`Inference`]s, a module's inferences become a [`Finding`], and the findings of a request are its [`Evidence`];
-//! a [`Sink`] takes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an inference library.
+//! A [`Source`] decodes a [`Frame`]; an [`Operator`] selects its [`Item`]s, a [`Session`] turns items into
+//! [`Inference`]s, the operator assembles them into the [`ModuleOutput`], and the outputs of all modules are the request's
+//! [`RequestResults`]; a [`Sink`] writes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an
+//! inference library.
 
 mod catalog;
+mod delivery;
 mod error;
-mod evidence;
 mod frame;
 mod geometry;
 mod item;
+mod model;
+mod operator;
 mod partition;
+mod results;
+mod sink;
+mod source;
+mod stop;
 mod tensor;
-mod traits;
 mod uri;
 
 pub use catalog::{
-    Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
+    Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
+    SinkSpec, Value,
 };
+pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader, StreamState};
 pub use error::{SessionError, SinkError, SourceError};
-pub use evidence::{Attribute, Evidence, Finding, KeyPoint, Note, Object, ObjectRef, Points};
-pub use frame::{ColorMatrix, Frame, Image, Layout, OwnedPlanes, Planes, Reservation};
+pub use frame::{ColorMatrix, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
 pub use geometry::{Affine, Point, Rect};
 pub use item::{Inference, Item, Region};
-pub use partition::{Divided, Ends, Part, PartLoader};
-pub use tensor::{Element, Tensor};
-pub use traits::{
-    Batching, DecodeLimit, Delivery, DeviceKind, Labelled, Model, Notice, Operator, RunHeader, Session, Sink,
-    SinkFactory, Source, SourceCounts, SourceFactory, SourceInfo, Step, StopFlag, StreamHeader, StreamState,
+pub use model::{Batching, DeviceKind, Model, Session, Step};
+pub use operator::Operator;
+pub use partition::{PartitionLoader, PartitionSession, PartitionedModel, PrePost};
+pub use results::{
+    Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, RequestResults,
 };
+pub use sink::{Sink, SinkFactory};
+pub use source::{DecodeLimit, Source, SourceCounts, SourceFactory, SourceInfo};
+pub use stop::StopFlag;
+pub use tensor::{Element, Tensor};
 pub use uri::{is_image, mask_credentials};

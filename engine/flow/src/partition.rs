@@ -1,61 +1,67 @@
-//! Models that are cut: what comes before the first partition, what comes after the last, and the partitions.
+//! Partitioned models: preprocessing before the first partition, postprocessing after the last, and the partitions.
 //!
-//! The engine holds the frames: it prepares a batch's input, and decodes what comes out of the last partition. The
-//! partitions between them know tensors only, so that they can run in another process.
+//! The engine keeps the frames: it preprocesses a batch into tensors and postprocesses the outputs of the last partition.
+//! Partitions exchange tensors only, so they can run in another process.
 
 use std::ops::Range;
 
 use crate::error::SessionError;
 use crate::item::{Inference, Item};
+use crate::model::DeviceKind;
 use crate::tensor::Tensor;
-use crate::traits::DeviceKind;
 
 /// A model with its head, cut into blocks.
-pub trait Divided: Send + Sync {
-    /// How many blocks there are.
+pub trait PartitionedModel: Send + Sync {
+    /// Number of blocks.
     fn blocks(&self) -> usize;
-    /// Blocks of that range as a model of its own, for a [`PartLoader`].
+    /// The blocks of that range as a model of their own, in the bytes that a [`PartitionLoader`] loads.
     ///
     /// # Errors
     /// [`SessionError::Load`] where the model cannot be cut there.
-    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError>;
-    /// What fills inputs and reads outputs, for one thread.
+    fn partition(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError>;
+    /// Pre- and postprocessing for one thread.
     ///
     /// # Errors
     /// [`SessionError::Load`].
-    fn ends(&self) -> Result<Box<dyn Ends>, SessionError>;
+    fn pre_post(&self) -> Result<Box<dyn PrePost>, SessionError>;
 }
 
-/// The two ends of a model that is cut: from items to its input, from its outputs to inferences.
-pub trait Ends: Send {
+/// Pre- and postprocessing of a partitioned model: from items to its input, and from its outputs to inferences.
+pub trait PrePost: Send {
     /// The input tensors of a batch.
     ///
     /// # Errors
     /// [`SessionError::Run`].
-    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
-    /// One inference an item, in order, out of the outputs of the batch that these items were prepared for, by this or
-    /// another of its kind: several batches are under way at a time.
+    fn preprocess(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError>;
+    /// One inference for each item, in order, from the outputs of their batch. The batch may have been preprocessed by
+    /// another instance, since several batches are in flight.
     ///
     /// # Errors
     /// [`SessionError::Run`] where the outputs are not those of the model.
-    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError>;
+    fn postprocess(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError>;
 }
 
 /// Opens partitions.
-pub trait PartLoader: Send + Sync {
-    /// A session of a partition on a device. With `half`, what it sends on is converted to half precision, and what it
-    /// receives in half precision is converted back. What the last partition gives is sent as it is.
+pub trait PartitionLoader: Send + Sync {
+    /// Opens a session of a partition on a device. With `half`, tensors sent to the next partition are converted to half
+    /// precision, and received ones are converted back. The outputs of the last partition are sent unconverted.
     ///
     /// # Errors
-    /// [`SessionError::Load`] where the bytes are not a model that runs here.
-    fn load(&self, part: &[u8], device: DeviceKind, half: bool) -> Result<Box<dyn Part>, SessionError>;
+    /// [`SessionError::Load`] where the bytes are no model that this machine can run.
+    fn load(
+        &self,
+        partition: &[u8],
+        device: DeviceKind,
+        half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError>;
 }
 
-/// One partition on one slot, owned by the thread that runs it.
-pub trait Part: Send {
-    /// Runs a batch. Inputs come in any order, named; outputs of the model that earlier partitions gave are passed on.
+/// A partition opened on one slot, owned by the thread that runs it.
+pub trait PartitionSession: Send {
+    /// Runs a batch. Inputs are matched by name, in any order; outputs of the model that earlier partitions computed are
+    /// passed through.
     ///
     /// # Errors
-    /// [`SessionError::Run`]; the batch is lost.
+    /// [`SessionError::Run`]; the batch failed.
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError>;
 }

@@ -1,8 +1,8 @@
-//! Tensors between the partitions of a model that is cut.
+//! Tensors that partitions of a model exchange.
 
 use std::sync::Arc;
 
-/// What a tensor's elements are, as ONNX names them.
+/// Element type of a tensor, a subset of ONNX's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Element {
@@ -37,14 +37,14 @@ impl Element {
     }
 }
 
-/// A named block of numbers, little-endian, row-major.
+/// A named tensor; elements are little-endian and row-major.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its name in the model.
+    /// Name in the model.
     pub name: Arc<str>,
-    /// What it holds.
+    /// Type of the elements.
     pub element: Element,
-    /// Its dimensions.
+    /// Sizes of the dimensions, batch first.
     pub shape: Vec<usize>,
     /// `product(shape) * element.bytes()` bytes.
     pub data: Vec<u8>,

@@ -1,18 +1,18 @@
-//! What can be said of a source's address by its text alone: whether it names an image, and how it is shown.
+//! Addresses of sources as text: image names, and masking of credentials.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-/// What stands for a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
-/// Schemes whose slashes are forgotten now and then: their user and password are to be masked all the same.
-const REMOTE: [&str; 12] = [
+/// Schemes that are masked even where the slashes after them are missing.
+const REMOTE_SCHEMES: [&str; 12] = [
     "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mms", "ftp",
 ];
 
-/// Words in the name of a key whose value is a secret. One too many masked does no harm.
-const SECRET: [&str; 14] = [
+/// A key whose name contains one of these has a secret value. Masking too much does no harm.
+const SECRET_KEYS: [&str; 14] = [
     "token",
     "password",
     "passwd",
@@ -29,7 +29,7 @@ const SECRET: [&str; 14] = [
     "sas",
 ];
 
-/// Whether the name is that of an image which folders are searched for: JPEG or PNG.
+/// Whether the file name is that of a JPEG or PNG image.
 #[must_use]
 pub fn is_image(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -37,8 +37,8 @@ pub fn is_image(path: &Path) -> bool {
     extension.is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The address as it may be shown: user and password, and values of keys that look like secrets (`token=`,
-/// `password=`, `key=`), are replaced by `***`. Local paths stay as they are. Masking twice changes nothing.
+/// The address with user and password, and values of secret keys (`token=`, `password=`, `key=`), replaced by `***`. Local
+/// paths are unchanged. Masking is idempotent.
 #[must_use]
 pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
     let Some(start) = authority(uri) else {
@@ -53,7 +53,7 @@ pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
             out.push('@');
         }
         rest = &rest[host..];
-        // An address may hold another one.
+        // An address may contain another one.
         let Some(next) = rest.find("://").map(|at| at + 3) else {
             break;
         };
@@ -64,17 +64,19 @@ pub fn mask_credentials(uri: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{}", &uri[..start], masked_values(&out)))
 }
 
-/// Where the part begins that names user and host.
+/// Byte offset of the authority (user and host).
 fn authority(uri: &str) -> Option<usize> {
     if let Some(at) = uri.find("://") {
         return Some(at + 3);
     }
     let (scheme, rest) = uri.split_once(':')?;
-    let remote = REMOTE.iter().any(|remote| scheme.eq_ignore_ascii_case(remote));
+    let remote = REMOTE_SCHEMES
+        .iter()
+        .any(|remote| scheme.eq_ignore_ascii_case(remote));
     remote.then(|| scheme.len() + 1 + rest.len() - rest.trim_start_matches('/').len())
 }
 
-/// The bytes that user and password take, with the `@` behind them; 0 where there are none.
+/// Length in bytes of user and password with the `@` after them; 0 without them.
 fn user_end(text: &str) -> usize {
     let end = text.find(['/', '?', '#']).unwrap_or(text.len());
     let (authority, path) = text.split_at(end);
@@ -103,7 +105,7 @@ fn masked_values(text: &str) -> String {
             .unwrap_or_default()
             .to_ascii_lowercase();
         rest = after;
-        if SECRET.iter().any(|secret| name.contains(secret)) {
+        if SECRET_KEYS.iter().any(|secret| name.contains(secret)) {
             let end = after.find(['&', ';', '#']).unwrap_or(after.len());
             if end > 0 {
                 out.push_str(MASK);
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked_and_the_rest_is_not() {
+    fn only_secrets_are_masked() {
         for (uri, shown) in [
             (
                 "rtsp://admin:secret@camera/stream?x=1",
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_known_by_their_names() {
+    fn images_are_recognised_by_extension() {
         let images = ["a.jpg", "B.JPEG", "c.d.png", "notes.txt", "png", ".png"];
         let found = images.map(|name| is_image(Path::new(name)));
         assert_eq!(found, [true, true, true, false, false, false]);
@@ -183,8 +185,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_secret_is_shown_and_masking_twice_changes_nothing(
-            scheme in prop::sample::select(REMOTE.to_vec()),
+        fn masking_hides_secrets_and_is_idempotent(
+            scheme in prop::sample::select(REMOTE_SCHEMES.to_vec()),
             user in "[a-z]{0,5}",
             password in "\\PC{0,12}",
             key in prop::sample::select(vec!["token", "access_token", "pwd", "X-Secret-Id"]),
@@ -197,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_can_be_masked(text in "\\PC*", start in "(rtsp://)?") {
+        fn masking_any_text_is_idempotent(text in "\\PC*", start in "(rtsp://)?") {
             let uri = format!("{start}{text}");
             let shown = mask_credentials(&uri).into_owned();
             prop_assert_eq!(mask_credentials(&shown), shown.as_str());

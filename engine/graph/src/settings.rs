@@ -60,9 +60,9 @@ fn is_left_out(kind: KeyKind, content: &Content) -> bool {
 fn accepts(kind: KeyKind, content: &Content) -> bool {
     match kind {
         KeyKind::Number { .. } => matches!(content, Content::Float(_) | Content::Integer(_)),
-        KeyKind::Whole { .. } => matches!(content, Content::Integer(_)),
+        KeyKind::Integer { .. } => matches!(content, Content::Integer(_)),
         KeyKind::Text
-        | KeyKind::Word(_)
+        | KeyKind::OneOf(_)
         | KeyKind::File
         | KeyKind::Folder
         | KeyKind::Duration
@@ -77,8 +77,8 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
 fn wanted(kind: KeyKind) -> &'static str {
     match kind {
         KeyKind::Number { .. } => "a number",
-        KeyKind::Whole { .. } => "a whole number",
-        KeyKind::Text | KeyKind::Word(_) => "a text",
+        KeyKind::Integer { .. } => "a whole number",
+        KeyKind::Text | KeyKind::OneOf(_) => "a text",
         KeyKind::File => "the path of a file",
         KeyKind::Folder => "the path of a folder",
         KeyKind::Texts => "a list of texts, such as [\"a\", \"b\"]",
@@ -108,7 +108,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             );
             None
         }
-        (KeyKind::Whole { min, max }, Content::Integer(whole)) => {
+        (KeyKind::Integer { min, max }, Content::Integer(whole)) => {
             if (min..=max).contains(whole) {
                 return Some(Value::Number(*whole as f64));
             }
@@ -120,7 +120,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             None
         }
         (KeyKind::Text, Content::Text(text)) => Some(Value::Text(text.clone())),
-        (KeyKind::Word(words), Content::Text(text)) => {
+        (KeyKind::OneOf(words), Content::Text(text)) => {
             if words.contains(&text.as_str()) {
                 return Some(Value::Text(text.clone()));
             }

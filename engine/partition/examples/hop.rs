@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, unbounded};
-use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 use weir_partition::wire::{Address, BatchKey, Load, PartId};
 use weir_partition::{Client, ClientOptions, Event, Locals, Now, Stage, Worker, WorkerId, WorkerOptions};
 use weir_types::{BatchId, ModuleId, Timestamp};
@@ -25,14 +25,19 @@ const WARM_UP: u64 = 200;
 /// Passes its inputs on.
 struct Pass;
 
-impl Part for Pass {
+impl PartitionSession for Pass {
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
         Ok(inputs)
     }
 }
 
-impl PartLoader for Pass {
-    fn load(&self, _part: &[u8], _device: DeviceKind, _half: bool) -> Result<Box<dyn Part>, SessionError> {
+impl PartitionLoader for Pass {
+    fn load(
+        &self,
+        _part: &[u8],
+        _device: DeviceKind,
+        _half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError> {
         Ok(Box::new(Pass))
     }
 }

@@ -108,7 +108,7 @@ impl Read for Paced {
                 }
                 return read;
             }
-            if self.stop.raised() {
+            if self.stop.is_raised() {
                 return Err(ErrorKind::ConnectionAborted.into());
             }
         }

@@ -128,7 +128,7 @@ impl StreamAdmission {
                     )));
                 }
                 (Admission::Drop(reason), _) => return Some(Err(reason)),
-                (Admission::Enter | Admission::Wait, _) if stop.raised() => return None,
+                (Admission::Enter | Admission::Wait, _) if stop.is_raised() => return None,
                 (Admission::Enter | Admission::Wait, _) => {
                     // Bytes that are freed signal nothing, hence the time-out.
                     let woken = self.released.wait_timeout(limit, POLL_INTERVAL);

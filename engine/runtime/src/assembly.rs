@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use weir_flow::{Divided, Model, Operator, PartLoader, SessionError, SinkError, SinkFactory, SourceFactory};
+use weir_flow::{
+    Model, Operator, PartitionLoader, PartitionedModel, SessionError, SinkError, SinkFactory, SourceFactory,
+};
 use weir_graph::Graph;
 use weir_planner::Plan;
 use weir_policy::ReconnectSpec;
@@ -34,9 +36,9 @@ pub struct Partitioning {
     /// The plan that is in force first.
     pub plan: Plan,
     /// By model; `None` for those that are not partitioned.
-    pub models: Vec<Option<Arc<dyn Divided>>>,
+    pub models: Vec<Option<Arc<dyn PartitionedModel>>>,
     /// Opens partitions in workers of this process.
-    pub loader: Option<Arc<dyn PartLoader>>,
+    pub loader: Option<Arc<dyn PartitionLoader>>,
     /// Called every second: gives a plan when another is to come into force.
     pub next_plan: Option<Box<dyn FnMut() -> Option<Plan>>>,
 }

@@ -60,7 +60,7 @@ pub(crate) fn run_bounded<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let now = clock.now();
-        if stop.raised() {
+        if stop.is_raised() {
             let since = *stopped_at.get_or_insert(now);
             if duration(now.since(since)) >= limits.after_stop {
                 tracing::error!("the thread {name} does not end and is left behind");

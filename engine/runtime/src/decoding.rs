@@ -95,7 +95,7 @@ impl DecodePermits {
             (waiter, interval.min(MAX_POLL_INTERVAL))
         };
         while !waiter.granted.load(Ordering::Acquire) {
-            if stop.raised() {
+            if stop.is_raised() {
                 let mut turns = self.lock();
                 turns.waiting.retain(|other| !Arc::ptr_eq(other, &waiter));
                 drop(turns);

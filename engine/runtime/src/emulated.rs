@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Batching, DeviceKind, Evidence, Finding, Frame, Image, Inference, Item, Layout, Model, Operator,
-    OwnedPlanes, Region, Session, SessionError, Source, SourceError, SourceFactory, SourceInfo, Step,
-    StopFlag,
+    Batching, DeviceKind, Frame, Image, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
+    PixelFormat, Region, RequestResults, Session, SessionError, Source, SourceError, SourceFactory,
+    SourceInfo, Step, StopFlag,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream};
 use weir_types::{Profile, SleepCompensator, Span};
@@ -52,7 +52,7 @@ impl Session for EmulatedSession {
         Ok(vec![Inference::default(); items.len()])
     }
 
-    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
 }
@@ -62,7 +62,7 @@ impl Session for EmulatedSession {
 pub(crate) struct EmulatedOperator;
 
 impl Operator for EmulatedOperator {
-    fn items(&self, frame: &Arc<Frame>, _evidence: &Evidence) -> Vec<Item> {
+    fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
         vec![Item {
             frame: Arc::clone(frame),
             region: Region::Whole,
@@ -70,8 +70,8 @@ impl Operator for EmulatedOperator {
         }]
     }
 
-    fn finding(&self, _module: u32, _items: &[Item], _inferences: Vec<Inference>) -> Finding {
-        Finding::default()
+    fn output(&self, _module: u32, _items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
+        ModuleOutput::default()
     }
 }
 
@@ -104,7 +104,7 @@ impl SourceFactory for EmulatedSource {
         let image = Image {
             width,
             height,
-            layout: Layout::Gray8,
+            format: PixelFormat::Gray8,
             matrix: weir_flow::ColorMatrix::Bt601,
             full_range: true,
             planes: Arc::new(OwnedPlanes {
@@ -148,7 +148,7 @@ impl Source for BlankFrames {
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        if self.stop.raised() {
+        if self.stop.is_raised() {
             return Ok(None);
         }
         let Some(at) = self.arrivals.next() else {

@@ -291,10 +291,11 @@ impl Engine<'_> {
         for (module, model) in &partitions.active.models {
             let name = &self.graph.modules()[module.index()].name;
             let client = Arc::clone(&partitions.fleet.client);
-            let (pre, thread) = Preprocessor::start(name, model.ends()?, client, partitions.relay.clone())?;
+            let (pre, thread) =
+                Preprocessor::start(name, model.pre_post()?, client, partitions.relay.clone())?;
             threads.push(thread);
             let (post, thread) =
-                Postprocessor::start(name, model.ends()?, self.clock, batch_done_sender(directory))?;
+                Postprocessor::start(name, model.pre_post()?, self.clock, batch_done_sender(directory))?;
             threads.push(thread);
             prepost.insert(*module, (pre, post));
         }

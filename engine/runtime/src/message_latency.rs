@@ -36,7 +36,7 @@ impl Session for EmptyModel {
         Ok(Vec::new())
     }
 
-    fn warm(&mut self, _batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
 }

@@ -2,19 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_flow::{Evidence, Labelled, ObjectRef};
+use weir_flow::{DeliveredObject, ObjectRef, RequestResults};
 
 /// The objects of the modules in `shown`, in the order of modules.
-pub(crate) fn assemble_objects(evidence: &Evidence, shown: &BTreeSet<u32>) -> Vec<Labelled> {
+pub(crate) fn assemble_objects(results: &RequestResults, shown: &BTreeSet<u32>) -> Vec<DeliveredObject> {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
-    let mut objects: Vec<Labelled> = Vec::new();
-    for (id, (name, object)) in (0..).zip(
-        evidence
-            .objects()
-            .filter(|(name, _)| shown.contains(&name.module)),
-    ) {
+    let mut objects: Vec<DeliveredObject> = Vec::new();
+    for (id, (name, object)) in (0..).zip(results.objects().filter(|(name, _)| shown.contains(&name.module)))
+    {
         numbers.insert(name, id);
-        objects.push(Labelled {
+        objects.push(DeliveredObject {
             id,
             object: object.clone(),
             parent: None,
@@ -27,12 +24,12 @@ pub(crate) fn assemble_objects(evidence: &Evidence, shown: &BTreeSet<u32>) -> Ve
             .parent
             .and_then(|parent| numbers.get(&parent).copied());
     }
-    for (_, finding) in evidence.findings().filter(|(module, _)| shown.contains(module)) {
-        for note in &finding.notes {
-            if let Some(&id) = numbers.get(&note.object) {
+    for (_, output) in results.outputs().filter(|(module, _)| shown.contains(module)) {
+        for attribute in &output.attributes {
+            if let Some(&id) = numbers.get(&attribute.object) {
                 objects[id as usize]
                     .attributes
-                    .push((note.name.clone(), note.attribute.clone()));
+                    .push((attribute.name.clone(), attribute.attribute.clone()));
             }
         }
     }
@@ -41,7 +38,7 @@ pub(crate) fn assemble_objects(evidence: &Evidence, shown: &BTreeSet<u32>) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{Attribute, Finding, Note, Object, Points, Rect};
+    use weir_flow::{Attribute, ModuleOutput, Object, ObjectAttribute, Points, Rect};
 
     use super::*;
 
@@ -60,34 +57,34 @@ mod tests {
             text: "A1".to_owned(),
             score: 0.8,
         };
-        let mut evidence = Evidence::default();
-        evidence.add(
+        let mut results = RequestResults::default();
+        results.add(
             2,
-            Finding {
+            ModuleOutput {
                 objects: vec![object("plate", Some(car))],
-                notes: vec![],
+                attributes: vec![],
             },
         );
-        evidence.add(
+        results.add(
             0,
-            Finding {
+            ModuleOutput {
                 objects: vec![object("person", None), object("car", None)],
-                notes: vec![],
+                attributes: vec![],
             },
         );
-        let note = Note {
+        let attribute = ObjectAttribute {
             object: plate,
             name: "plate".into(),
             attribute: text.clone(),
         };
-        evidence.add(
+        results.add(
             3,
-            Finding {
+            ModuleOutput {
                 objects: vec![],
-                notes: vec![note],
+                attributes: vec![attribute],
             },
         );
-        let shown = assemble_objects(&evidence, &(0..4).collect());
+        let shown = assemble_objects(&results, &(0..4).collect());
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -95,7 +92,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            assemble_objects(&evidence, &[2].into())[0].parent,
+            assemble_objects(&results, &[2].into())[0].parent,
             None,
             "a parent that is not shown is not named"
         );

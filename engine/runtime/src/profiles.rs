@@ -72,7 +72,7 @@ pub(crate) fn profiles(
 ) -> Result<Vec<(Vec<u32>, Profile)>, RunError> {
     let mut profiles = Vec::new();
     for (index, node) in graph.models().iter().enumerate() {
-        if stop.raised() {
+        if stop.is_raised() {
             return Err(RunError::Stopped);
         }
         let module = (0..)
@@ -128,7 +128,7 @@ fn profile(
     }
     let mut points: Vec<(u32, Span)> = Vec::new();
     for &size in &sizes {
-        if stop.raised() {
+        if stop.is_raised() {
             return Err(RunError::Stopped);
         }
         points.push((size, worker.measure(index, size, RUNS)?));

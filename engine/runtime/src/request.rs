@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir_flow::{Evidence, Frame};
+use weir_flow::{Frame, RequestResults};
 use weir_types::{RequestId, StreamId, Timestamp};
 
 use crate::admission::StreamPermit;
@@ -56,5 +56,5 @@ impl Request {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestBranch {
     pub(crate) request: Arc<Request>,
-    pub(crate) evidence: Evidence,
+    pub(crate) results: RequestResults,
 }

@@ -197,7 +197,7 @@ impl SinkHandle {
         while !thread.is_finished() {
             let processed = self.processed();
             let now = timeout.clock.now();
-            if processed != seen || !timeout.stop.raised() {
+            if processed != seen || !timeout.stop.is_raised() {
                 (seen, since) = (processed, now);
             } else if duration(now.since(since)) >= timeout.grace {
                 return false;
@@ -234,7 +234,7 @@ impl Writer {
                 && !self.closed
                 && self.attempt(|sink| match &item.payload {
                     Payload::Delivery(delivery) => sink.accept(delivery),
-                    Payload::Notice(notice) => sink.notice(notice),
+                    Payload::Notice(notice) => sink.on_notice(notice),
                 });
             let mut progress = lock(&self.progress);
             progress.processed += 1;

@@ -65,10 +65,10 @@ pub(crate) fn stream_setups(
 pub(crate) fn check_sources(streams: &[StreamSetup], stop: &StopFlag) -> Result<(), RunError> {
     let mut first = None;
     for stream in streams {
-        match stream.factory.prove(stop) {
+        match stream.factory.check(stop) {
             Ok(()) => return Ok(()),
             // A source that is stopped while it opens returns an error.
-            Err(_) if stop.raised() => return Ok(()),
+            Err(_) if stop.is_raised() => return Ok(()),
             Err(error) => first = first.or(Some(error)),
         }
     }

@@ -42,7 +42,7 @@ impl RunTimer {
                 if limit.is_some_and(|limit| duration(now.since(began)) >= limit) {
                     stop.raise();
                 }
-                if stop.raised() {
+                if stop.is_raised() {
                     let since = *stopped_at.get_or_insert(now);
                     if duration(now.since(since)) >= grace {
                         abandon();

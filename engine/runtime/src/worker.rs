@@ -90,11 +90,11 @@ impl Worker {
         let Some((_, Some(session))) = self.sessions.get_mut(&model) else {
             return Ok(Span::ZERO);
         };
-        session.warm(size as usize)?;
+        session.warm_up(size as usize)?;
         let mut times = Vec::with_capacity(runs);
         for _ in 0..runs.max(1) {
             let began = self.clock.now();
-            session.warm(size as usize)?;
+            session.warm_up(size as usize)?;
             times.push(self.clock.now().since(began));
         }
         times.sort_unstable();
@@ -151,9 +151,9 @@ impl Worker {
             let span = now.since(last);
             last = now;
             match step {
-                Step::Prepared => steps.prepared += span,
+                Step::Preprocessed => steps.prepared += span,
                 Step::Inferred => steps.inferred += span,
-                Step::Decoded => steps.decoded += span,
+                Step::Postprocessed => steps.decoded += span,
             }
         };
         let ran = catch_unwind(AssertUnwindSafe(|| session.run(&job.items, &mut on_step)));

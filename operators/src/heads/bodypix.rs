@@ -1,52 +1,53 @@
-//! Key points of one person (BodyPix and PoseNet): `keypoints`.
+//! Keypoints of one person (BodyPix and PoseNet): `keypoints`.
 //!
-//! Wants red, green, blue (x - 127.5) / 127.5, letterboxed, sides 16 k + 1. Gives `heatmaps` `[rows, columns, 17]`
-//! (logits) and `short_offsets` `[rows, columns, 34]` (17 y, then 17 x): a point lies at a cell of its heatmap, moved by
-//! that cell's offset. With `displacement_fwd` and `displacement_bwd` `[rows, columns, 32]` (16 y, then 16 x) points that
-//! belong to one person are found from each other along the skeleton (Papandreou et al., PersonLab, 2018), so that a crop
-//! that shows parts of neighbours still gives the pose of one. Without them each point is where its heatmap is highest.
+//! Input: red, green, blue (x - 127.5) / 127.5, letterboxed, sides 16 k + 1. Output: `heatmaps` `[rows, columns, 17]`
+//! (logits) and `short_offsets` `[rows, columns, 34]` (17 y, then 17 x): a keypoint lies at a cell of its heatmap,
+//! moved by that cell's offset. With `displacement_fwd` and `displacement_bwd` `[rows, columns, 32]` (16 y, then 16 x),
+//! keypoints of one person are found from each other along the skeleton (Papandreou et al., PersonLab, 2018), so that a
+//! crop that shows parts of neighbours still gives the pose of one. Without them, each keypoint is where its heatmap is
+//! highest.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyPoint, Point, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
 use super::detection::sigmoid;
-use super::input::{BYTES, Input, Placed, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, unfit};
+use super::input::{BYTES, Input, InputDefaults, ItemTransform};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 use crate::pixels::Channels;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "keypoints",
     about: "key points of one person: RGB (x - 127.5) / 127.5, letterbox, sides 16 k + 1; heatmaps [rows, columns, n] \
             and short_offsets [rows, columns, 2 n]; with displacement_fwd and displacement_bwd points of one person",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[INPUT],
-    wish: Wish {
+    keys: &[INPUT_KEYS],
+    input_defaults: InputDefaults {
         channels: Channels::Rgb,
         mean: [127.5; 3],
         std: [127.5; 3],
         fill: 127.5,
         size: (321, 321),
         multiple: 16,
-        beyond: 1,
+        multiple_offset: 1,
         ..BYTES
     },
     build,
 };
 
-/// The skeleton: each point with the one that it is found from, in the order of the displacements.
+/// The edges of the skeleton: each keypoint with its parent, in the order of the displacements.
 #[rustfmt::skip]
 const EDGES: [(usize, usize); 16] = [
     (0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15), (0, 6), (6, 8), (8, 10), (6, 12),
     (12, 14), (14, 16),
 ];
-/// How often a point that was reached over an edge is moved by the offset of the cell that it lies in.
+/// How often a keypoint reached over an edge is refined by the offset of its cell.
 const REFINEMENTS: usize = 2;
 
 struct Bodypix {
     heatmaps: usize,
     offsets: usize,
-    /// Forwards and backwards along the skeleton, where the model has them.
+    /// Displacements forwards and backwards along the skeleton, if the model has them.
     displacements: Option<[usize; 2]>,
     rows: usize,
     columns: usize,
@@ -55,30 +56,31 @@ struct Bodypix {
     stride: (f32, f32),
 }
 
-fn build(_: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(_: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "heatmaps [rows, columns, n] and short_offsets [rows, columns, 2 n]";
     let place = |name: &str| {
-        given
+        specs
             .iter()
             .position(|output| output.name.contains(name) && output.readable && output.shape.len() == 3)
     };
-    // Some exports also have heatmaps of body parts.
-    let heatmaps = given
+    // Some exports also have heatmaps of body segments.
+    let heatmaps = specs
         .iter()
         .position(|output| output.name == "heatmaps")
         .or_else(|| place("heatmap"));
     let (Some(heatmaps), Some(offsets)) = (heatmaps, place("short_offset")) else {
-        return Err(unfit(given, wants));
+        return Err(unfit(specs, wants));
     };
-    let [rows, columns, points] = given[heatmaps].shape[..] else {
-        return Err(unfit(given, wants));
+    let [rows, columns, points] = specs[heatmaps].shape[..] else {
+        return Err(unfit(specs, wants));
     };
-    if given[offsets].shape != [rows, columns, 2 * points] || points == 0 || rows < 2 || columns < 2 {
-        return Err(unfit(given, wants));
+    if specs[offsets].shape != [rows, columns, 2 * points] || points == 0 || rows < 2 || columns < 2 {
+        return Err(unfit(specs, wants));
     }
     let displacement = |name: &str| {
-        let fits = |output: &Given| output.name == name && output.shape == [rows, columns, 2 * EDGES.len()];
-        given.iter().position(fits).filter(|place| given[*place].readable)
+        let fits =
+            |output: &OutputSpec| output.name == name && output.shape == [rows, columns, 2 * EDGES.len()];
+        specs.iter().position(fits).filter(|place| specs[*place].readable)
     };
     let displacements = displacement("displacement_fwd").zip(displacement("displacement_bwd"));
     let step = |side: u32, cells: usize| (side - 1) as f32 / (cells - 1) as f32;
@@ -96,7 +98,7 @@ fn build(_: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, 
     }))
 }
 
-/// What the model says of one picture.
+/// The outputs of the model for one item.
 struct Maps<'a> {
     layout: &'a Bodypix,
     heatmaps: &'a [f32],
@@ -104,7 +106,7 @@ struct Maps<'a> {
 }
 
 impl Maps<'_> {
-    /// The cell that a point in input pixels lies in.
+    /// The cell that contains a point, given in input pixels.
     fn cell(&self, at: Point) -> usize {
         let nearest =
             |value: f32, step: f32, count: usize| ((value / step).round().max(0.0) as usize).min(count - 1);
@@ -117,7 +119,7 @@ impl Maps<'_> {
         nearest(at.y, stride.1, *rows) * columns + nearest(at.x, stride.0, *columns)
     }
 
-    /// Where point `point` lies, as `cell` says: in input pixels.
+    /// The position of keypoint `point` by the offset at `cell`, in input pixels.
     fn refined(&self, point: usize, cell: usize) -> Point {
         let Bodypix {
             columns,
@@ -132,7 +134,7 @@ impl Maps<'_> {
         )
     }
 
-    /// Each point where its heatmap is highest, with that cell.
+    /// The highest cell of each keypoint's heatmap, with the keypoint's position.
     fn best(&self) -> Vec<(Point, usize)> {
         let points = self.layout.points;
         let mut best = vec![(f32::NEG_INFINITY, 0); points];
@@ -143,8 +145,8 @@ impl Maps<'_> {
                 }
             }
         }
-        let placed = best.iter().enumerate();
-        placed
+        let transform = best.iter().enumerate();
+        transform
             .map(|(point, (_, cell))| (self.refined(point, *cell), *cell))
             .collect()
     }
@@ -153,7 +155,7 @@ impl Maps<'_> {
         sigmoid(self.heatmaps[cell * self.layout.points + point])
     }
 
-    /// All points as they are found from `root`, which lies at `at` in `cell`: backwards to the nose, then forwards.
+    /// All keypoints found from `root`, which lies at `at` in `cell`: backwards to the nose, then forwards.
     fn walked(&self, root: usize, at: Point, cell: usize, displacements: [&[f32]; 2]) -> Vec<(Point, usize)> {
         let [forwards, backwards] = displacements;
         let mut found = vec![None; self.layout.points];
@@ -174,7 +176,7 @@ impl Maps<'_> {
             .collect()
     }
 
-    /// Over one edge, from a point to `point`.
+    /// Follows one edge, from a keypoint to `point`.
     fn step(
         &self,
         at: Point,
@@ -191,7 +193,7 @@ impl Maps<'_> {
         (at, self.cell(at))
     }
 
-    /// Of the poses found from each point's best place, the surest.
+    /// The pose with the highest score among those started from each keypoint's highest cell.
     fn pose(&self, displacements: [&[f32]; 2]) -> Vec<(Point, usize)> {
         let sureness = |pose: &[(Point, usize)]| -> f32 {
             pose.iter()
@@ -211,7 +213,7 @@ impl Maps<'_> {
 }
 
 impl Head for Bodypix {
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let maps = Maps {
             layout: self,
             heatmaps: outputs[self.heatmaps].data,
@@ -222,7 +224,7 @@ impl Head for Bodypix {
             None => maps.best(),
         };
         let points = found.iter().enumerate().map(|(point, (at, cell))| KeyPoint {
-            at: placed.point(*at),
+            at: transform.point(*at),
             score: maps.score(point, *cell),
         });
         Some(Attribute::Points(points.collect())).into()
@@ -236,20 +238,22 @@ mod tests {
     #[test]
     fn a_point_is_its_best_cell_and_the_offset_there() {
         let port = [Some(1), Some(33), Some(49), Some(3)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let output = |name: &str, size| Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let output = |name: &str, size| OutputSpec {
             name: name.to_owned(),
             shape: vec![3, 4, size],
             readable: true,
         };
-        let given = [output("heatmaps", 2), output("short_offsets", 4)];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let specs = [output("heatmaps", 2), output("short_offsets", 4)];
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let (mut heatmaps, mut offsets) = (vec![-5.0; 24], vec![0.0; 48]);
         heatmaps[6 * 2 + 1] = 5.0; // point 1 at column 2, row 1
         offsets[6 * 4 + 1] = -2.0;
         offsets[6 * 4 + 3] = 3.0;
         let outputs = [Output { data: &heatmaps }, Output { data: &offsets }];
-        let Some(Attribute::Points(points)) = head.decode(&outputs, &Placed::itself(49, 33)).attribute else {
+        let Some(Attribute::Points(points)) =
+            head.decode(&outputs, &ItemTransform::identity(49, 33)).attribute
+        else {
             panic!("no points")
         };
         assert_eq!(points[1].at, Point::new(35.0, 14.0));
@@ -260,20 +264,20 @@ mod tests {
     #[test]
     fn points_of_two_persons_do_not_mix() {
         let port = [Some(1), Some(33), Some(129), Some(3)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let (rows, columns) = (3, 9);
-        let output = |name: &str, size| Given {
+        let output = |name: &str, size| OutputSpec {
             name: name.to_owned(),
             shape: vec![rows, columns, size],
             readable: true,
         };
-        let given = [
+        let specs = [
             output("heatmaps", 17),
             output("short_offsets", 34),
             output("displacement_fwd", 32),
             output("displacement_bwd", 32),
         ];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let mut heatmaps = vec![-5.0; rows * columns * 17];
         let mut set = |point: usize, column: usize, row: usize, logit| {
             heatmaps[(row * columns + column) * 17 + point] = logit;
@@ -293,7 +297,8 @@ mod tests {
         let outputs = [&heatmaps, &offsets, &forwards, &backwards].map(|data| Output {
             data: data.as_slice(),
         });
-        let Some(Attribute::Points(points)) = head.decode(&outputs, &Placed::itself(129, 33)).attribute
+        let Some(Attribute::Points(points)) =
+            head.decode(&outputs, &ItemTransform::identity(129, 33)).attribute
         else {
             panic!("no points")
         };

@@ -1,22 +1,22 @@
-//! One class out of several: `classify` for pictures at large, `expression` for faces.
+//! One class out of several: `classify` for images in general, `expression` for faces.
 //!
-//! `classify` wants red, green, blue less ImageNet's means over its deviations, the middle of the item. `expression`
-//! wants gray between -1 and 1 (mini-XCEPTION). Both give `[classes]`, probabilities or logits: a softmax is applied
-//! unless values already are probabilities, or the key `activation` says which.
+//! Input: `classify` takes red, green, blue normalised by ImageNet's mean and deviation, centre crop; `expression`
+//! takes gray between -1 and 1 (mini-XCEPTION). Output: `[classes]`, probabilities or logits. Softmax is applied unless
+//! the values are probabilities already; the key `activation` overrides this.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::detection::best;
-use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
-use super::settings::{INPUT, LABELS};
-use super::{Given, Head, Kind, Output, unfit};
+use super::settings::{INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 use crate::pixels::Channels;
 
 const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "activation",
-        kind: KeyKind::Word(&["auto", "softmax", "none"]),
+        kind: KeyKind::OneOf(&["auto", "softmax", "none"]),
         about: "softmax: outputs are logits; none: outputs are probabilities; auto, the default: looks at them",
     },
     KeySpec {
@@ -26,13 +26,13 @@ const KEYS: &[KeySpec] = &[
     },
 ];
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "classify",
     about: "one class: RGB less ImageNet mean over std, the middle; [classes] probabilities or logits",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[KEYS, LABELS, INPUT],
-    wish: Wish {
+    keys: &[KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         channels: Channels::Rgb,
         mean: [123.675, 116.28, 103.53],
         std: [58.395, 57.12, 57.375],
@@ -40,16 +40,16 @@ pub(super) const KIND: Kind = Kind {
         size: (224, 224),
         ..BYTES
     },
-    build: |settings, input, given| build(settings, input, given, &[]),
+    build: |settings, input, specs| build(settings, input, specs, &[]),
 };
 
-pub(super) const EXPRESSION: Kind = Kind {
+pub(super) const EXPRESSION: HeadKind = HeadKind {
     name: "expression",
     about: "expression of a face: gray (x - 127.5) / 127.5, stretched; [classes] probabilities or logits",
-    gives: Bearing::Attribute,
-    classes: FEELINGS,
-    keys: &[KEYS, LABELS, INPUT],
-    wish: Wish {
+    output: HeadOutput::Attribute,
+    classes: EXPRESSIONS,
+    keys: &[KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         channels: Channels::Luma,
         mean: [127.5; 3],
         std: [127.5; 3],
@@ -57,12 +57,12 @@ pub(super) const EXPRESSION: Kind = Kind {
         size: (48, 48),
         ..BYTES
     },
-    build: |settings, input, given| build(settings, input, given, FEELINGS),
+    build: |settings, input, specs| build(settings, input, specs, EXPRESSIONS),
 };
 
-const FEELINGS: &[&str] = &["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"];
+const EXPRESSIONS: &[&str] = &["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"];
 
-/// Whether a softmax is applied.
+/// Whether softmax is applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Activation {
     Auto,
@@ -79,7 +79,7 @@ impl Activation {
         }
     }
 
-    /// The best of the values and its probability.
+    /// The class of the highest value, with its probability.
     pub(super) fn best(self, values: &[f32]) -> (usize, f32) {
         let (class, most) = best(values);
         let is_probability = || {
@@ -100,16 +100,21 @@ struct Classify {
     threshold: f32,
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given], names: &[&str]) -> Result<Box<dyn Head>, String> {
-    let classes = match given {
+fn build(
+    settings: &Settings,
+    _: &Input,
+    specs: &[OutputSpec],
+    names: &[&str],
+) -> Result<Box<dyn Head>, String> {
+    let classes = match specs {
         [only] if only.readable => only.shape.iter().product(),
         _ => 0,
     };
-    let flat = given
+    let flat = specs
         .first()
         .is_some_and(|only| only.shape.iter().filter(|size| **size > 1).count() <= 1);
     if classes < 2 || !flat {
-        return Err(unfit(given, "one of [classes]"));
+        return Err(unfit(specs, "one of [classes]"));
     }
     let labels = Labels::read(settings, names, classes)?;
     let threshold = settings.number("score_threshold", 0.0) as f32;
@@ -121,7 +126,7 @@ fn build(settings: &Settings, _: &Input, given: &[Given], names: &[&str]) -> Res
 }
 
 impl Head for Classify {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
@@ -149,18 +154,18 @@ mod tests {
     #[test]
     fn an_expression_is_named() {
         let port = [None, Some(48), Some(48), Some(1)];
-        let input = Input::read(&EXPRESSION.wish, &Settings::default(), &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&EXPRESSION.input_defaults, &Settings::default(), &port).expect("read");
+        let specs = [OutputSpec {
             name: "predictions".to_owned(),
             shape: vec![7],
             readable: true,
         }];
         let head = EXPRESSION
-            .build(&Settings::default(), &input, &given)
+            .build(&Settings::default(), &input, &specs)
             .expect("fits");
         let data = [0.0, 0.0, 0.0, 0.9, 0.0, 0.0, 0.1];
         let attribute = head
-            .decode(&[Output { data: &data }], &Placed::itself(48, 48))
+            .decode(&[Output { data: &data }], &ItemTransform::identity(48, 48))
             .attribute;
         assert_eq!(
             attribute,

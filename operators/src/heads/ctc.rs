@@ -1,38 +1,38 @@
 //! Text by connectionist temporal classification: a character or a blank at each step; repeats are one character.
 //!
-//! Gives `[steps, characters + 1]` or that transposed (LPRNet), probabilities or logits. Four alphabets are built in:
+//! Output: `[steps, characters + 1]` or transposed (LPRNet), probabilities or logits. Four alphabets are built in:
 //!
-//! - `lprnet` wants blue, green, red (x - 127.5) / 128, a plate stretched to its input; the blank is last;
-//! - `ppocr-en` wants blue, green, red (x - 127.5) / 127.5, a line as high as the input, its width free and filled to
-//!   the right; the blank is first;
-//! - `plates` (digits, and capitals without I, O and Q) and `digits` are characters alone: what their models want,
-//!   keys say; the blank is first.
+//! - `lprnet`: input blue, green, red (x - 127.5) / 128, a plate stretched to the input; the blank is last;
+//! - `ppocr-en`: input blue, green, red (x - 127.5) / 127.5, a line scaled to the input's height, its width free and
+//!   filled on the right; the blank is first;
+//! - `plates` (digits, and capitals without I, O and Q) and `digits`: characters only, with the input set by keys; the
+//!   blank is first.
 //!
-//! An alphabet of one's own is a file with a character on each line. Items with four corners are flattened.
+//! A custom alphabet is a file with one character on each line. Items with four corners are rectified.
 
 use std::path::Path;
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::classify::Activation;
-use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
+use super::input::{Align, BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::MAX_LIST_BYTES;
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, single, unfit};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "ctc",
     about: "text: BGR (x - 127.5) / 128, plates by corners or lines of free width; [steps, characters + 1] or \
             transposed",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[KEYS, INPUT],
-    wish: Wish {
+    keys: &[KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         mean: [127.5; 3],
         std: [128.0; 3],
         fill: 127.5,
         fit: Fit::Line,
-        align: Align::Flat,
+        align: Align::Quad,
         size: (320, 32),
         ..BYTES
     },
@@ -42,7 +42,7 @@ pub(super) const KIND: Kind = Kind {
 const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "alphabet",
-        kind: KeyKind::Word(&["lprnet", "ppocr-en", "plates", "digits"]),
+        kind: KeyKind::OneOf(&["lprnet", "ppocr-en", "plates", "digits"]),
         about: "characters in the model's order; by default lprnet or ppocr-en, whichever has the model's number of \
                 them; plates: digits and capitals without I, O, Q",
     },
@@ -53,12 +53,12 @@ const KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "blank",
-        kind: KeyKind::Word(&["first", "last"]),
+        kind: KeyKind::OneOf(&["first", "last"]),
         about: "where the blank is; default: last for lprnet, else first",
     },
     KeySpec {
         name: "max_width",
-        kind: KeyKind::Whole { min: 32, max: 8192 },
+        kind: KeyKind::Integer { min: 32, max: 8192 },
         about: "widest input for lines of text where the model leaves the width free; default 1280",
     },
     KeySpec {
@@ -68,7 +68,7 @@ const KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "min_characters",
-        kind: KeyKind::Whole { min: 1, max: 1000 },
+        kind: KeyKind::Integer { min: 1, max: 1000 },
         about: "text with fewer characters is not given; default 1",
     },
 ];
@@ -77,11 +77,11 @@ const KEYS: &[KeySpec] = &[
 const LPRNET: &str =
     "京沪津渝冀晋蒙辽吉黑苏浙皖闽赣鲁豫鄂湘粤桂琼川贵云藏陕甘青宁新0123456789ABCDEFGHJKLMNPQRSTUVWXYZIO";
 
-/// Printable ASCII as PP-OCR's English models order it; the space is there twice.
+/// Printable ASCII in the order of PP-OCR's English models, which has the space twice.
 const PPOCR_EN: &str =
     "0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~!\"#$%&'()*+,-./  ";
 
-/// Digits and the capitals that are told from them on a plate.
+/// Digits and the capitals that plates distinguish from them.
 const PLATES: &str = "0123456789ABCDEFGHJKLMNPRSTUVWXYZ";
 
 const DIGITS: &str = "0123456789";
@@ -89,20 +89,20 @@ const DIGITS: &str = "0123456789";
 struct Ctc {
     alphabet: Vec<String>,
     blank: usize,
-    /// True for `[characters, steps]`.
+    /// True for the transposed output `[characters, steps]`.
     transposed: bool,
     min_score: f32,
     min_characters: usize,
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "one of [steps, characters + 1] or [characters + 1, steps]";
-    let shape = single(given, wants, 2)?;
+    let shape = single(specs, wants, 2)?;
     let (alphabet, name) = alphabet(settings, &shape)?;
     let symbols = alphabet.len() + 1;
     if !shape.contains(&symbols) {
         let wants = format!("{wants}; the alphabet has {} characters", alphabet.len());
-        return Err(unfit(given, &wants));
+        return Err(unfit(specs, &wants));
     }
     let last = settings
         .text("blank")
@@ -121,10 +121,10 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
     if let Some(path) = settings.text("alphabet_file") {
         let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
             .map_err(|error| format!("alphabet_file {path} cannot be read: {error}"))?;
-        // A line may hold one space: it is a character too.
+        // A line may contain a single space, which is a character too.
         return Ok((text.lines().map(str::to_owned).collect(), "file"));
     }
-    // Those that are not taken unless they are named are small: a number of steps may be theirs by chance.
+    // Small alphabets must be named: a model's number of steps may match their size by chance.
     let guessed = [("lprnet", LPRNET), ("ppocr-en", PPOCR_EN)];
     let named = [("plates", PLATES), ("digits", DIGITS)];
     let fits = |(_, characters): &&(&str, &str)| shape.contains(&(characters.chars().count() + 1));
@@ -139,7 +139,7 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
 }
 
 impl Head for Ctc {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
@@ -184,13 +184,13 @@ mod tests {
 
     fn read_as(settings: &Settings, shape: &[usize], symbols: &[usize]) -> Option<Attribute> {
         let port = [None, Some(3), Some(24), Some(94)];
-        let input = Input::read(&KIND.wish, settings, &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, settings, &port).expect("read");
+        let specs = [OutputSpec {
             name: "logits".to_owned(),
             shape: shape.to_vec(),
             readable: true,
         }];
-        let head = KIND.build(settings, &input, &given).expect("fits");
+        let head = KIND.build(settings, &input, &specs).expect("fits");
         let mut data = vec![0.0; shape.iter().product()];
         for (step, symbol) in symbols.iter().enumerate() {
             data[if shape[1] == symbols.len() {
@@ -199,7 +199,7 @@ mod tests {
                 step * shape[1] + symbol
             }] = 20.0;
         }
-        head.decode(&[Output { data: &data }], &Placed::itself(94, 24))
+        head.decode(&[Output { data: &data }], &ItemTransform::identity(94, 24))
             .attribute
     }
 
@@ -225,14 +225,14 @@ mod tests {
         let count = read_as(&named("digits"), &[5, 11], &[0, 5, 5, 0, 3]);
         assert_eq!(text(count), "42");
         let port = [None, Some(3), Some(32), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let specs = [OutputSpec {
             name: "output".to_owned(),
             shape: vec![16, 11],
             readable: true,
         }];
         let refused = KIND
-            .build(&Settings::default(), &input, &given)
+            .build(&Settings::default(), &input, &specs)
             .err()
             .unwrap_or_default();
         assert!(refused.contains("give alphabet"), "{refused}");
@@ -249,7 +249,7 @@ mod tests {
         let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
         for settings in [settings, Settings::default()] {
             let port = [None, Some(1), Some(32), Some(64)];
-            let input = Input::read(&KIND.wish, &settings, &port).expect("read");
+            let input = Input::read(&KIND.input_defaults, &settings, &port).expect("read");
             assert_eq!((input.spec.channels, input.fit), (Channels::Luma, Fit::Stretch));
             assert_eq!((input.item_shape(), input.widest), (vec![1, 32, 64], None));
         }

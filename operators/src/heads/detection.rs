@@ -1,17 +1,17 @@
-//! What detectors share: candidates in input pixels, non-maximum suppression, and the way back to the picture.
+//! Shared by detectors: candidates in input pixels, non-maximum suppression, and the transform to source pixels.
 
 use weir_flow::{Inference, Object, Point, Points, Rect, Settings};
 
 use super::groups::Groups;
-use super::input::Placed;
+use super::input::ItemTransform;
 use super::labels::Labels;
 
-/// Most candidates that suppression looks at, the best ones: its work grows with their square.
-const CANDIDATES_MAX: usize = 2000;
-/// Most objects that one item may give.
-const OBJECTS_MAX: usize = 300;
+/// Candidates that suppression considers, best first: its cost grows with their square.
+const MAX_CANDIDATES: usize = 2000;
+/// Objects of one item.
+const MAX_OBJECTS: usize = 300;
 
-/// Something that may be an object.
+/// A candidate for an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) class: usize,
@@ -33,8 +33,8 @@ impl Candidate {
     }
 }
 
-/// The box of that size about a centre.
-pub(crate) fn about(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Rect {
+/// The rectangle of that size around a centre.
+pub(crate) fn centred_rect(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Rect {
     Rect::new(
         centre_x - width / 2.0,
         centre_y - height / 2.0,
@@ -43,20 +43,19 @@ pub(crate) fn about(centre_x: f32, centre_y: f32, width: f32, height: f32) -> Re
     )
 }
 
-/// What is kept of the candidates.
+/// Thresholds by which candidates are kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Keep {
+pub(crate) struct DetectionFilter {
     pub(crate) threshold: f32,
     pub(crate) overlap: f32,
     pub(crate) labels: Labels,
     groups: Groups,
 }
 
-impl Keep {
+impl DetectionFilter {
     /// From the keys `score_threshold`, `nms_iou`, `nms_groups` and `nms_group_iou`.
     ///
-    /// # Errors
-    /// Groups that name classes which the model does not have, or one twice.
+    /// Groups with unknown classes, or a class in two groups.
     pub(crate) fn read(
         settings: &Settings,
         threshold: f64,
@@ -71,8 +70,8 @@ impl Keep {
         })
     }
 
-    /// Candidates of rows as the YOLOv5 family lays them: centre, size, objectness, what is the model's own, and from
-    /// `first_class` on the classes; score = objectness * the best class.
+    /// Candidates from rows in the layout of the YOLOv5 family: centre, size, objectness, values of the model's own,
+    /// and from `first_class` on the classes; score = objectness * best class.
     pub(crate) fn rows(
         &self,
         data: &[f32],
@@ -82,7 +81,7 @@ impl Keep {
     ) -> Vec<Candidate> {
         let candidate = |row: &[f32]| {
             let (class, probability) = best(&row[first_class..]);
-            let (score, rect) = (row[4] * probability, about(row[0], row[1], row[2], row[3]));
+            let (score, rect) = (row[4] * probability, centred_rect(row[0], row[1], row[2], row[3]));
             (score >= self.threshold).then(|| Candidate {
                 class,
                 score,
@@ -90,29 +89,31 @@ impl Keep {
                 points: points(row),
             })
         };
-        // Few rows have an object: that is looked at before the classes are.
+        // Few rows have an object, so objectness is tested before the classes.
         data.chunks_exact(channels)
             .filter(|row| row[4] >= self.threshold)
             .filter_map(candidate)
             .collect()
     }
 
-    /// The best of the candidates, as objects of the picture.
-    pub(crate) fn objects(&self, candidates: Vec<Candidate>, placed: &Placed) -> Inference {
+    /// The candidates that survive suppression, as objects in source pixels.
+    pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
         let objects = suppress(candidates, self.overlap, &self.groups)
             .into_iter()
             .map(|candidate| Object {
                 class: self.labels.name(candidate.class),
                 score: candidate.score.clamp(0.0, 1.0),
-                rect: placed.rect(&candidate.rect),
+                rect: transform.rect(&candidate.rect),
                 parent: None,
                 points: match candidate.points {
                     Points::None => Points::None,
-                    Points::Face(points) => Points::Face(points.map(|point| placed.point(point))),
-                    Points::Corners(corners) => Points::Corners(corners.map(|corner| placed.point(corner))),
+                    Points::Face(points) => Points::Face(points.map(|point| transform.point(point))),
+                    Points::Corners(corners) => {
+                        Points::Corners(corners.map(|corner| transform.point(corner)))
+                    }
                 },
             });
-        // A box that lies in the filled part of the input has nothing of the picture in it.
+        // A box within the padding of the input covers no pixel of the picture.
         let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
         Inference {
             objects,
@@ -121,13 +122,13 @@ impl Keep {
     }
 }
 
-/// Greedy suppression within each class and each group of classes, best first; equal scores in the model's order. Scores
-/// that are not numbers fall out.
+/// Greedy suppression within each class and each group of classes, best first; ties in the model's order. Candidates
+/// with values that are not finite are removed.
 fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Vec<Candidate> {
     candidates
         .retain(|Candidate { score, rect, .. }| (score + rect.x0 + rect.y0 + rect.x1 + rect.y1).is_finite());
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
-    candidates.truncate(CANDIDATES_MAX);
+    candidates.truncate(MAX_CANDIDATES);
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in candidates {
         let covered = |better: &Candidate| {
@@ -139,7 +140,7 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Ve
         };
         if !kept.iter().any(covered) {
             kept.push(candidate);
-            if kept.len() == OBJECTS_MAX {
+            if kept.len() == MAX_OBJECTS {
                 break;
             }
         }
@@ -147,7 +148,7 @@ fn suppress(mut candidates: Vec<Candidate>, overlap: f32, groups: &Groups) -> Ve
     kept
 }
 
-/// The best of the scores and its place; the first of equals. Nothing beats what is not a number.
+/// The highest score with its index; the first of equals. NaN never wins.
 pub(crate) fn best(scores: &[f32]) -> (usize, f32) {
     // Two passes: the first compiles to vector instructions.
     let most = scores.iter().fold(
@@ -157,17 +158,14 @@ pub(crate) fn best(scores: &[f32]) -> (usize, f32) {
     (scores.iter().position(|score| *score == most).unwrap_or(0), most)
 }
 
-/// The cells of a grid of that stride, row by row, as the indices of column and row.
+/// Column and row of cell `index` in a grid stored row by row.
 pub(crate) fn cell(index: usize, columns: usize) -> Point {
     Point::new((index % columns) as f32, (index / columns) as f32)
 }
 
 /// Columns and rows of the grid of that stride over an input.
-pub(crate) fn grid(placed_width: u32, placed_height: u32, stride: u32) -> (usize, usize) {
-    (
-        placed_width.div_ceil(stride) as usize,
-        placed_height.div_ceil(stride) as usize,
-    )
+pub(crate) fn grid(width: u32, height: u32, stride: u32) -> (usize, usize) {
+    (width.div_ceil(stride) as usize, height.div_ceil(stride) as usize)
 }
 
 /// Probability of a logit.
@@ -233,12 +231,12 @@ mod tests {
     #[test]
     fn objects_are_kept_within_the_picture() {
         let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
-        let keep = Keep::read(&Settings::default(), 0.3, 0.5, labels).expect("keys");
-        let mut placed = Placed::itself(100, 100);
-        placed.frame = (100.0, 50.0);
+        let filter = DetectionFilter::read(&Settings::default(), 0.3, 0.5, labels).expect("keys");
+        let mut transform = ItemTransform::identity(100, 100);
+        transform.frame = (100.0, 50.0);
         let over = Candidate::new(2, 0.9, Rect::new(-5.0, 40.0, 20.0, 60.0));
         let outside = Candidate::new(2, 0.9, Rect::new(40.0, 60.0, 60.0, 80.0));
-        let found = keep.objects(vec![over, outside], &placed).objects;
+        let found = filter.objects(vec![over, outside], &transform).objects;
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&*found[0].class, found[0].rect),

@@ -1,31 +1,31 @@
-//! Embeddings: a vector of length one that is near another where both show the same.
+//! Embeddings: L2-normalised vectors that are near each other where both show the same.
 //!
-//! Wants red, green, blue less 127.5 over 127.5. A face with five points is aligned to the ArcFace template; other
-//! items are stretched. Gives `[dimensions]`, made length one here. What a vector is near to, the module knows.
+//! Input: red, green, blue (x - 127.5) / 127.5. A face with five landmarks is aligned to the ArcFace template; other
+//! items are stretched. Output: `[dimensions]`, normalised here. The operator matches embeddings with its gallery.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
-use super::input::{Align, BYTES, Fit, Input, Placed, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, unfit};
+use super::input::{Align, BYTES, Fit, Input, InputDefaults, ItemTransform};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 use crate::pixels::Channels;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "embed",
     about: "embedding: RGB (x - 127.5) / 127.5, faces aligned by five points to the ArcFace template, else stretched; \
             [dimensions], made length one",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
         &[KeySpec {
             name: "align",
-            kind: KeyKind::Word(&["face", "none"]),
+            kind: KeyKind::OneOf(&["face", "none"]),
             about: "face, the default: items with the five points of a face are turned upright; none: never, \
                     and plain boxes are as good",
         }],
-        INPUT,
+        INPUT_KEYS,
     ],
-    wish: Wish {
+    input_defaults: InputDefaults {
         channels: Channels::Rgb,
         mean: [127.5; 3],
         std: [127.5; 3],
@@ -40,15 +40,15 @@ pub(super) const KIND: Kind = Kind {
 
 struct Embed;
 
-fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
-    match given {
+fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+    match specs {
         [only] if only.readable && only.shape.iter().product::<usize>() >= 2 => Ok(Box::new(Embed)),
-        _ => Err(unfit(given, "one of [dimensions]")),
+        _ => Err(unfit(specs, "one of [dimensions]")),
     }
 }
 
 impl Head for Embed {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let length = |data: &[f32]| data.iter().map(|value| value * value).sum::<f32>().sqrt();
         let attribute = outputs.first().map(|output| (output.data, length(output.data)));
         let attribute = attribute
@@ -71,7 +71,11 @@ mod tests {
 
     #[test]
     fn vectors_have_length_one_and_nothing_comes_of_zeros() {
-        let decode = |data: &[f32]| Embed.decode(&[Output { data }], &Placed::itself(1, 1)).attribute;
+        let decode = |data: &[f32]| {
+            Embed
+                .decode(&[Output { data }], &ItemTransform::identity(1, 1))
+                .attribute
+        };
         let Some(Attribute::Match {
             vector: Some(vector), ..
         }) = decode(&[3.0, 4.0])

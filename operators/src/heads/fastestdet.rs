@@ -1,25 +1,25 @@
-//! FastestDet: one grid, one box a cell.
+//! FastestDet: one grid, one box for each cell.
 //!
-//! Wants blue, green, red over 255, stretched. Gives `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
-//! cells), width and height (sigmoid, of the input), classes; score = objectness^0.6 * class^0.4.
+//! Input: blue, green, red over 255, stretched. Output: `[5 + classes, rows, columns]`: objectness, x and y (tanh, in
+//! cells), width and height (sigmoid, relative to the input), classes; score = objectness^0.6 * class^0.4.
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{HeadOutput, Inference, Settings};
 
-use super::detection::{Candidate, Keep, about, sigmoid};
-use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::detection::{Candidate, DetectionFilter, centred_rect, sigmoid};
+use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::{COCO, Labels};
-use super::settings::{FOUND, INPUT, LABELS};
-use super::{Given, Head, Kind, Output, single, unfit};
+use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "fastestdet",
     about: "FastestDet: BGR /255, stretched; [5 + classes, rows, columns]; score 0.5, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
-    keys: &[FOUND, LABELS, INPUT],
-    wish: Wish {
+    keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         std: [255.0; 3],
         fit: Fit::Stretch,
         size: (352, 352),
@@ -30,22 +30,22 @@ pub(super) const KIND: Kind = Kind {
 };
 
 struct Fastestdet {
-    keep: Keep,
+    filter: DetectionFilter,
     classes: usize,
     rows: usize,
     columns: usize,
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "one of [5 + classes, rows, columns]";
-    let shape = single(given, wants, 3)?;
+    let shape = single(specs, wants, 3)?;
     if shape[0] < 6 {
-        return Err(unfit(given, wants));
+        return Err(unfit(specs, wants));
     }
     let labels = Labels::read(settings, COCO, shape[0] - 5)?;
-    let keep = Keep::read(settings, 0.5, 0.45, labels)?;
+    let filter = DetectionFilter::read(settings, 0.5, 0.45, labels)?;
     Ok(Box::new(Fastestdet {
-        keep,
+        filter,
         classes: shape[0] - 5,
         rows: shape[1],
         columns: shape[2],
@@ -54,20 +54,20 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
 
 impl Head for Fastestdet {
     fn classes(&self) -> &[Arc<str>] {
-        self.keep.labels.names()
+        self.filter.labels.names()
     }
 
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let Some(data) = outputs.first().map(|output| output.data) else {
             return Inference::default();
         };
         let cells = self.rows * self.columns;
-        let (width, height) = (placed.width as f32, placed.height as f32);
+        let (width, height) = (transform.width as f32, transform.height as f32);
         let mut candidates = Vec::new();
         for index in 0..cells {
             let channel = |channel: usize| data[channel * cells + index];
             let objectness = channel(0).max(0.0).powf(0.6);
-            if objectness < self.keep.threshold {
+            if objectness < self.filter.threshold {
                 continue;
             }
             let (class, most) = (0..self.classes).fold((0, f32::NEG_INFINITY), |best, class| {
@@ -75,14 +75,14 @@ impl Head for Fastestdet {
                 if score > best.1 { (class, score) } else { best }
             });
             let score = objectness * most.max(0.0).powf(0.4);
-            if score >= self.keep.threshold {
+            if score >= self.filter.threshold {
                 let x = ((index % self.columns) as f32 + channel(1).tanh()) / self.columns as f32 * width;
                 let y = ((index / self.columns) as f32 + channel(2).tanh()) / self.rows as f32 * height;
-                let rect = about(x, y, sigmoid(channel(3)) * width, sigmoid(channel(4)) * height);
+                let rect = centred_rect(x, y, sigmoid(channel(3)) * width, sigmoid(channel(4)) * height);
                 candidates.push(Candidate::new(class, score, rect));
             }
         }
-        self.keep.objects(candidates, placed)
+        self.filter.objects(candidates, transform)
     }
 }
 
@@ -94,20 +94,20 @@ mod tests {
     #[test]
     fn a_cell_is_decoded() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let specs = [OutputSpec {
             name: "758".to_owned(),
             shape: vec![85, 4, 4],
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let mut data = vec![0.0; 85 * 16];
         let half = 0.5_f32.atanh();
         for (channel, value) in [(0, 0.9), (1, half), (2, half), (5 + 2, 0.9)] {
             data[channel * 16 + 5] = value;
         }
         let found = head
-            .decode(&[Output { data: &data }], &Placed::itself(64, 64))
+            .decode(&[Output { data: &data }], &ItemTransform::identity(64, 64))
             .objects;
         assert_eq!(found.len(), 1);
         assert!((found[0].score - 0.9).abs() < 1e-5);

@@ -1,18 +1,18 @@
-//! A gauge, such as the bar of a panel: how full it is.
+//! The reading of a gauge, such as a bar of a panel.
 //!
-//! Wants red, green, blue over 255, stretched. Gives `[1]`: the part that is full, 0 to 1, which times the key `full` is
+//! Input: red, green, blue over 255, stretched. Output: `[1]`: the full fraction, 0 to 1; times the key `full` it is
 //! the value.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
-use super::input::{Input, Placed, UNIT_CROP, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, unfit};
+use super::input::{Input, InputDefaults, ItemTransform, UNIT_CROP};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "gauge",
     about: "value of a gauge: RGB /255, stretched; [1]: the part that is full, 0 to 1",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
         &[KeySpec {
@@ -20,9 +20,9 @@ pub(super) const KIND: Kind = Kind {
             kind: KeyKind::Number { min: 1e-6, max: 1e9 },
             about: "value of a gauge that is full; default 100",
         }],
-        INPUT,
+        INPUT_KEYS,
     ],
-    wish: Wish {
+    input_defaults: InputDefaults {
         size: (96, 24),
         ..UNIT_CROP
     },
@@ -33,17 +33,17 @@ struct Gauge {
     full: f32,
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
-    match given {
+fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+    match specs {
         [only] if only.readable && only.shape.iter().product::<usize>() == 1 => Ok(Box::new(Gauge {
             full: settings.number("full", 100.0) as f32,
         })),
-        _ => Err(unfit(given, "one of [1]")),
+        _ => Err(unfit(specs, "one of [1]")),
     }
 }
 
 impl Head for Gauge {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let part = outputs.first().and_then(|output| output.data.first());
         let part = part.filter(|part| part.is_finite());
         let attribute = part.map(|part| Attribute::Number {
@@ -60,14 +60,14 @@ mod tests {
 
     fn decode(settings: &Settings, part: f32) -> Option<Attribute> {
         let port = [None, Some(3), Some(24), Some(96)];
-        let input = Input::read(&KIND.wish, settings, &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, settings, &port).expect("read");
+        let specs = [OutputSpec {
             name: "output".to_owned(),
             shape: vec![1],
             readable: true,
         }];
-        let head = KIND.build(settings, &input, &given).expect("fits");
-        head.decode(&[Output { data: &[part] }], &Placed::itself(96, 24))
+        let head = KIND.build(settings, &input, &specs).expect("fits");
+        head.decode(&[Output { data: &[part] }], &ItemTransform::identity(96, 24))
             .attribute
     }
 

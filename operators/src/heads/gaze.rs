@@ -1,21 +1,21 @@
-//! Where the eyes of a face look: yaw and pitch in degrees, as the camera sees it.
+//! Gaze direction: yaw and pitch in degrees, seen from the camera.
 //!
-//! Wants red, green, blue over 255 of a face, stretched. Gives `[2]`: yaw, positive to the right of the picture, and
+//! Input: red, green, blue over 255 of a face, stretched. Output: `[2]`: yaw, positive to the right of the picture, and
 //! pitch, positive up.
 
-use weir_flow::{Attribute, Bearing, Inference, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, Settings};
 
-use super::input::{Input, Placed, UNIT_CROP, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, unfit};
+use super::input::{Input, InputDefaults, ItemTransform, UNIT_CROP};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "gaze",
     about: "gaze: RGB /255 of a face, stretched; [2]: yaw to the picture's right and pitch up, in degrees",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[INPUT],
-    wish: Wish {
+    keys: &[INPUT_KEYS],
+    input_defaults: InputDefaults {
         size: (64, 64),
         ..UNIT_CROP
     },
@@ -24,15 +24,15 @@ pub(super) const KIND: Kind = Kind {
 
 struct Gaze;
 
-fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
-    match given {
+fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+    match specs {
         [only] if only.readable && only.shape.iter().product::<usize>() == 2 => Ok(Box::new(Gaze)),
-        _ => Err(unfit(given, "one of [2]")),
+        _ => Err(unfit(specs, "one of [2]")),
     }
 }
 
 impl Head for Gaze {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let attribute = match outputs.first().map(|output| output.data) {
             Some(&[yaw, pitch]) if yaw.is_finite() && pitch.is_finite() => {
                 Some(Attribute::Direction { yaw, pitch })
@@ -47,8 +47,8 @@ impl Head for Gaze {
 mod tests {
     use super::*;
 
-    fn given(shape: &[usize]) -> [Given; 1] {
-        [Given {
+    fn specs(shape: &[usize]) -> [OutputSpec; 1] {
+        [OutputSpec {
             name: "output".to_owned(),
             shape: shape.to_vec(),
             readable: true,
@@ -58,15 +58,18 @@ mod tests {
     #[test]
     fn two_angles_are_a_direction() {
         let port = [None, Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         assert_eq!(input.range(), (0.0, 1.0));
         let head = KIND
-            .build(&Settings::default(), &input, &given(&[2]))
+            .build(&Settings::default(), &input, &specs(&[2]))
             .expect("fits");
-        let decode = |data: &[f32]| head.decode(&[Output { data }], &Placed::itself(64, 64)).attribute;
+        let decode = |data: &[f32]| {
+            head.decode(&[Output { data }], &ItemTransform::identity(64, 64))
+                .attribute
+        };
         let (yaw, pitch) = (12.5, -3.0);
         assert_eq!(decode(&[yaw, pitch]), Some(Attribute::Direction { yaw, pitch }));
         assert_eq!(decode(&[f32::NAN, 0.0]), None);
-        assert!(KIND.build(&Settings::default(), &input, &given(&[3])).is_err());
+        assert!(KIND.build(&Settings::default(), &input, &specs(&[3])).is_err());
     }
 }

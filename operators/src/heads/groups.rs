@@ -1,7 +1,7 @@
-//! Classes that are suppressed together: what one thing may be taken for (a car for a truck), so that it is given once.
+//! Classes suppressed together, because one object may be detected as several of them (a car as a truck).
 //!
-//! Groups are named, not found by how far boxes overlap: a rider and a motorcycle that come towards the camera overlap as
-//! much as a car and the truck that it is taken for, and are two things.
+//! Groups are configured, not inferred from overlaps: a rider and a motorcycle that approach the camera overlap as much
+//! as a car and the truck that it is confused with, and are two objects.
 
 use weir_flow::Settings;
 
@@ -10,49 +10,49 @@ use super::labels::Labels;
 /// The group of all classes.
 const ALL: &str = "*";
 
-/// How far two objects of different classes may overlap and still be two. On the street clips no two vehicles overlapped
-/// as far, and the class of the better score was the right one for every class's average precision; at the 0.45 within a
-/// class, some vehicles behind others were lost.
+/// Largest overlap (IoU) of two objects of different classes in a group. On the street clips no two vehicles overlapped
+/// as far, and the class of the better score was the right one for every class's average precision; at the 0.45 within
+/// a class, some vehicles behind others were lost.
 const OVERLAP: f64 = 0.8;
 
-/// Groups of classes. By default there are none.
+/// Groups of classes; none by default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Groups {
-    /// By class; empty where no group is named.
-    of: Vec<Option<usize>>,
+    /// Group by class; empty without groups.
+    by_class: Vec<Option<usize>>,
     overlap: f32,
 }
 
 impl Groups {
-    /// The keys `nms_groups`, each text the names of classes with commas between them, and `nms_group_iou`.
+    /// Reads the keys `nms_groups`, each text a comma-separated list of classes, and `nms_group_iou`.
     ///
     /// # Errors
-    /// A name that is no class, or a class of two groups.
+    /// An unknown class, or a class in two groups.
     pub(super) fn read(settings: &Settings, labels: &Labels) -> Result<Self, String> {
         let written = settings.texts("nms_groups").unwrap_or_default();
         Ok(Self {
-            of: numbers(written, labels)?,
+            by_class: group_numbers(written, labels)?,
             overlap: settings.number("nms_group_iou", OVERLAP) as f32,
         })
     }
 
-    /// How far objects of two different classes may overlap and both stay; `None` where they may do so freely.
+    /// The largest overlap at which objects of two different classes both stay; `None` if they are not in one group.
     pub(super) fn overlap(&self, one: usize, other: usize) -> Option<f32> {
-        let group = |class: usize| self.of.get(class).copied().flatten();
+        let group = |class: usize| self.by_class.get(class).copied().flatten();
         let together = group(one).is_some() && group(one) == group(other);
         together.then_some(self.overlap)
     }
 }
 
-/// By class the number of its group.
-fn numbers(written: &[String], labels: &Labels) -> Result<Vec<Option<usize>>, String> {
+/// The group number of each class.
+fn group_numbers(written: &[String], labels: &Labels) -> Result<Vec<Option<usize>>, String> {
     if written.iter().any(|group| group.trim() == ALL) {
         return Ok(vec![Some(0); labels.names().len()]);
     }
     let mut groups = vec![None; labels.names().len()];
     for (number, group) in written.iter().enumerate() {
         for name in group.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            // Classes may share a name, as kinds of plates do.
+            // Classes may share a name, as types of plates do.
             let named = labels.names().iter().enumerate();
             let classes: Vec<usize> = named
                 .filter(|(_, label)| ***label == *name)
@@ -85,7 +85,7 @@ mod tests {
     fn check(written: &[&str], expected: Result<&[Option<usize>], &str>) {
         let labels = Labels::read(&Settings::default(), &COCO[..4], 4).expect("labels");
         let written: Vec<String> = written.iter().map(|group| (*group).to_owned()).collect();
-        match (numbers(&written, &labels), expected) {
+        match (group_numbers(&written, &labels), expected) {
             (Ok(groups), Ok(expected)) => assert_eq!(groups, expected, "{written:?}"),
             (Err(reason), Err(part)) => assert!(reason.contains(part), "{reason}"),
             (groups, expected) => panic!("{groups:?} is not {expected:?}"),

@@ -1,17 +1,17 @@
-//! Direction of a head (FSA-Net): yaw, pitch and roll in degrees; the mean of two models where `second` names another.
+//! Head pose (FSA-Net): yaw, pitch and roll in degrees; the mean of two models if `second` names another.
 //!
-//! Wants blue, green, red (x - 127.5) / 128 of a face a quarter wider than its box, stretched. Gives `[3]`.
+//! Input: blue, green, red (x - 127.5) / 128 of a face a quarter wider than its box, stretched. Output: `[3]`.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyKind, KeySpec, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
-use super::input::{BYTES, Fit, Input, Placed, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, unfit};
+use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "head-pose",
     about: "head pose: BGR (x - 127.5) / 128, stretched; [3]: yaw, pitch, roll in degrees, the mean of `second` too",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
         &[KeySpec {
@@ -19,9 +19,9 @@ pub(super) const KIND: Kind = Kind {
             kind: KeyKind::Text,
             about: "another model of the same input, whose angles are averaged in: a path or zoo:NAME; default none",
         }],
-        INPUT,
+        INPUT_KEYS,
     ],
-    wish: Wish {
+    input_defaults: InputDefaults {
         mean: [127.5; 3],
         std: [128.0; 3],
         fit: Fit::Stretch,
@@ -33,16 +33,16 @@ pub(super) const KIND: Kind = Kind {
 
 struct HeadPose;
 
-fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
-    let fits = |output: &Given| output.readable && output.shape.iter().product::<usize>() == 3;
-    if given.is_empty() || !given.iter().all(fits) {
-        return Err(unfit(given, "one of [3] from each model"));
+fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+    let fits = |output: &OutputSpec| output.readable && output.shape.iter().product::<usize>() == 3;
+    if specs.is_empty() || !specs.iter().all(fits) {
+        return Err(unfit(specs, "one of [3] from each model"));
     }
     Ok(Box::new(HeadPose))
 }
 
 impl Head for HeadPose {
-    fn decode(&self, outputs: &[Output<'_>], _: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let mean = |angle: usize| {
             outputs.iter().map(|output| output.data[angle]).sum::<f32>() / outputs.len().max(1) as f32
         };
@@ -69,7 +69,9 @@ mod tests {
                 data: &[20.0, 2.0, 4.0],
             },
         ];
-        let attribute = HeadPose.decode(&outputs, &Placed::itself(64, 64)).attribute;
+        let attribute = HeadPose
+            .decode(&outputs, &ItemTransform::identity(64, 64))
+            .attribute;
         assert_eq!(
             attribute,
             Some(Attribute::Angles {

@@ -1,50 +1,50 @@
-//! What a model's input is to be fed with: read from its declared shape, the head's wishes and the keys.
+//! The input of a model, from its declared shape, the head's defaults and the keys.
 
 use weir_flow::{Affine, Point, Rect, Settings, Value};
 
-use crate::pixels::{Arrangement, Channels, InputSpec, Placement, Projective};
+use crate::pixels::{Arrangement, Channels, ImagePlacement, InputSpec, Projective};
 
-/// How an item is laid into the input.
+/// How an item is fitted into the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// Each direction by its own ratio.
+    /// Each direction scaled by its own ratio.
     Stretch,
     /// Aspect kept, at the top left, the rest filled.
     Letterbox,
-    /// The middle: the largest part of the input's aspect, less an eighth (256 to 224).
+    /// Centre crop: the largest region with the input's aspect, less an eighth (256 to 224).
     Centre,
-    /// Aspect kept where it fits, else squeezed across: lines of text.
+    /// Aspect kept where the line fits, else compressed horizontally: lines of text.
     Line,
 }
 
-/// Points that a head aligns an item by, where the item has them.
+/// Landmarks by which a head aligns an item, if the item has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     No,
-    /// Five points to the ArcFace template.
+    /// Five landmarks to the ArcFace template.
     Face,
-    /// Four corners to the input's.
-    Flat,
+    /// Four corners to those of the input.
+    Quad,
 }
 
-/// What a head wants of an input unless keys say otherwise.
+/// A head's defaults for its input; keys override them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct InputDefaults {
     pub(crate) channels: Channels,
     pub(crate) mean: [f32; 3],
     pub(crate) std: [f32; 3],
     pub(crate) fill: f32,
     pub(crate) fit: Fit,
     pub(crate) align: Align,
-    /// Width and height where the model leaves them free.
+    /// Width and height in pixels where the model leaves them free.
     pub(crate) size: (u32, u32),
-    /// Both sides must be a multiple of this, plus `beyond`.
+    /// Each side must be a multiple of this, plus `multiple_offset`.
     pub(crate) multiple: u32,
-    pub(crate) beyond: u32,
+    pub(crate) multiple_offset: u32,
 }
 
-/// Plain bytes, blue first, squeezed into 416: the start of a wish.
-pub(crate) const BYTES: Wish = Wish {
+/// Bytes 0 to 255, blue first, letterboxed into 416 by 416: the base of other defaults.
+pub(crate) const BYTES: InputDefaults = InputDefaults {
     channels: Channels::Bgr,
     mean: [0.0; 3],
     std: [1.0; 3],
@@ -53,11 +53,11 @@ pub(crate) const BYTES: Wish = Wish {
     align: Align::No,
     size: (416, 416),
     multiple: 1,
-    beyond: 0,
+    multiple_offset: 0,
 };
 
-/// A crop in red, green and blue from 0 to 1, stretched over the input: the start of a wish of what reads crops.
-pub(crate) const UNIT_CROP: Wish = Wish {
+/// A crop in red, green and blue from 0 to 1, stretched over the input: the base for models that read crops.
+pub(crate) const UNIT_CROP: InputDefaults = InputDefaults {
     channels: Channels::Rgb,
     std: [255.0; 3],
     fill: 0.0,
@@ -65,19 +65,23 @@ pub(crate) const UNIT_CROP: Wish = Wish {
     ..BYTES
 };
 
-/// An input as it is fed.
+/// An input as it is filled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Input {
     pub(crate) spec: InputSpec,
     pub(crate) fit: Fit,
     pub(crate) align: Align,
-    /// The widest input that a batch may choose, where the model leaves the width free for lines of text.
+    /// Largest width in pixels that a batch may choose, if the model leaves the width of lines free.
     pub(crate) widest: Option<u32>,
 }
 
 impl Input {
-    /// Reads the input's declared shape.
-    pub(crate) fn read(wish: &Wish, settings: &Settings, port: &[Option<usize>]) -> Result<Self, String> {
+    /// Validates the input's declared shape.
+    pub(crate) fn read(
+        input_defaults: &InputDefaults,
+        settings: &Settings,
+        port: &[Option<usize>],
+    ) -> Result<Self, String> {
         let found = || {
             let sizes: Vec<String> = port
                 .iter()
@@ -88,7 +92,7 @@ impl Input {
         let (arrangement, channels, height, width) = match *port {
             [_, Some(c @ (1 | 3)), h, w] => (Arrangement::Nchw, c, h, w),
             [_, h, w, Some(c @ (1 | 3))] => (Arrangement::Nhwc, c, h, w),
-            [_, None, h, w] => (Arrangement::Nchw, wish.channels.count(), h, w),
+            [_, None, h, w] => (Arrangement::Nchw, input_defaults.channels.count(), h, w),
             _ => {
                 let wants = "the head wants an image: [batch, 3 or 1, height, width] or [batch, height, width, 3 or 1]";
                 return Err(format!("the input is {}; {wants}", found()));
@@ -98,7 +102,7 @@ impl Input {
             (1, None | Some("gray")) | (_, Some("gray")) => Channels::Luma,
             (3, Some("rgb")) => Channels::Rgb,
             (3, Some("bgr")) => Channels::Bgr,
-            (3, None) if wish.channels != Channels::Luma => wish.channels,
+            (3, None) if input_defaults.channels != Channels::Luma => input_defaults.channels,
             (3, _) => Channels::Rgb,
             (_, key) => {
                 return Err(format!(
@@ -114,47 +118,53 @@ impl Input {
                 channels.count()
             ));
         }
-        let widest = (wish.fit == Fit::Line && width.is_none() && !settings.0.contains_key("width"))
-            .then(|| settings.number("max_width", 1280.0) as u32);
+        let widest =
+            (input_defaults.fit == Fit::Line && width.is_none() && !settings.0.contains_key("width"))
+                .then(|| settings.number("max_width", 1280.0) as u32);
         let side = |declared: Option<usize>, key: &str, default: u32| {
             let side = declared
                 .and_then(|side| u32::try_from(side).ok())
                 .unwrap_or_else(|| settings.number(key, settings.number("size", f64::from(default))) as u32);
-            let fits = side > wish.beyond && (side - wish.beyond).is_multiple_of(wish.multiple);
+            let fits = side > input_defaults.multiple_offset
+                && (side - input_defaults.multiple_offset).is_multiple_of(input_defaults.multiple);
             if fits && side <= 8192 {
                 Ok(side)
             } else {
-                let beyond = if wish.beyond > 0 {
-                    format!(" plus {}", wish.beyond)
+                let multiple_offset = if input_defaults.multiple_offset > 0 {
+                    format!(" plus {}", input_defaults.multiple_offset)
                 } else {
                     String::new()
                 };
                 Err(format!(
-                    "the input's {key} is {side}; it must be a multiple of {}{beyond}",
-                    wish.multiple
+                    "the input's {key} is {side}; it must be a multiple of {}{multiple_offset}",
+                    input_defaults.multiple
                 ))
             }
         };
         let spec = InputSpec {
-            width: side(width, "width", wish.size.0)?,
-            height: side(height, "height", wish.size.1)?,
+            width: side(width, "width", input_defaults.size.0)?,
+            height: side(height, "height", input_defaults.size.1)?,
             channels,
             arrangement,
-            mean: three(settings, "mean")?.unwrap_or(wish.mean),
-            std: three(settings, "std")?.unwrap_or(wish.std),
-            fill: settings.number("fill", f64::from(wish.fill)) as f32,
+            mean: triple(settings, "mean")?.unwrap_or(input_defaults.mean),
+            std: triple(settings, "std")?.unwrap_or(input_defaults.std),
+            fill: settings.number("fill", f64::from(input_defaults.fill)) as f32,
         };
         if spec.std.contains(&0.0) {
             return Err("std must not be 0".to_owned());
         }
-        let align = if settings.aligns() { wish.align } else { Align::No };
+        let align = if settings.aligns() {
+            input_defaults.align
+        } else {
+            Align::No
+        };
         let fit = match settings.text("resize") {
             Some("stretch") => Fit::Stretch,
             Some("letterbox") => Fit::Letterbox,
             Some("centre") => Fit::Centre,
-            // A model of fixed width was trained on lines squeezed into it.
-            _ if wish.fit == Fit::Line && width.is_some() => Fit::Stretch,
-            _ => wish.fit,
+            // A model of fixed width was trained on lines stretched to it.
+            _ if input_defaults.fit == Fit::Line && width.is_some() => Fit::Stretch,
+            _ => input_defaults.fit,
         };
         Ok(Self {
             spec,
@@ -173,14 +183,14 @@ impl Input {
         }
     }
 
-    /// Least and largest value that an element can take.
+    /// Smallest and largest value of an element.
     pub(crate) fn range(&self) -> (f32, f32) {
         let at = |byte: f32| (byte - self.spec.mean[0]) / self.spec.std[0];
         (at(0.0).min(at(255.0)), at(255.0).max(at(0.0)))
     }
 
-    /// Where an item of `width` by `height` pixels lies best: the part of it that is looked at.
-    pub(crate) fn part(&self, from: &Rect) -> Rect {
+    /// The region of the item `from` that the input shows.
+    pub(crate) fn read_region(&self, from: &Rect) -> Rect {
         if self.fit != Fit::Centre {
             return *from;
         }
@@ -198,7 +208,7 @@ impl Input {
 }
 
 /// Three numbers, or one for all three: `"123.675, 116.28, 103.53"`.
-fn three(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
+fn triple(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
     let text = match settings.0.get(key) {
         None => return Ok(None),
         Some(Value::Number(number)) => return Ok(Some([*number as f32; 3])),
@@ -218,34 +228,34 @@ fn three(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
     }
 }
 
-/// Where an item lies in the input.
+/// Transform between an item's input and its source picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Placed {
-    /// Input size.
+pub(crate) struct ItemTransform {
+    /// Size of the input in pixels.
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// The picture's size; objects are kept within it.
+    /// Size of the picture in pixels; objects are clamped to it.
     pub(crate) frame: (f32, f32),
-    pub(crate) map: Map,
+    pub(crate) map: PixelMap,
 }
 
-/// From the input to the picture.
+/// From input pixels to source pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Map {
-    Straight(Placement),
-    Turned(Projective),
+pub(crate) enum PixelMap {
+    Scaled(ImagePlacement),
+    Warped(Projective),
 }
 
-impl Placed {
-    /// The picture's point at `input`.
+impl ItemTransform {
+    /// The source pixel at `input`.
     pub(crate) fn point(&self, input: Point) -> Point {
         match &self.map {
-            Map::Straight(placement) => placement.point(input),
-            Map::Turned(projective) => projective.apply(input),
+            PixelMap::Scaled(placement) => placement.point(input),
+            PixelMap::Warped(projective) => projective.apply(input),
         }
     }
 
-    /// The picture's box at `input`.
+    /// The source box at `input`, clamped to the picture.
     pub(crate) fn rect(&self, input: &Rect) -> Rect {
         let (a, b) = (
             self.point(Point::new(input.x0, input.y0)),
@@ -254,10 +264,10 @@ impl Placed {
         Rect::new(a.x, a.y, b.x, b.y).clamp(self.frame.0, self.frame.1)
     }
 
-    /// An input of that size that is the picture.
+    /// An input that is the whole picture.
     #[cfg(test)]
-    pub(crate) fn itself(width: u32, height: u32) -> Self {
-        let one = Placement {
+    pub(crate) fn identity(width: u32, height: u32) -> Self {
+        let one = ImagePlacement {
             origin: Point::default(),
             offset: Point::default(),
             scale: Point::new(1.0, 1.0),
@@ -266,12 +276,12 @@ impl Placed {
             width,
             height,
             frame: (width as f32, height as f32),
-            map: Map::Straight(one),
+            map: PixelMap::Scaled(one),
         }
     }
 }
 
-/// Where the ArcFace template has the five points of a face in a 112 by 112 input.
+/// The five landmarks of the ArcFace template in a 112 by 112 input.
 const TEMPLATE: [(f32, f32); 5] = [
     (38.2946, 51.6963),
     (73.5318, 51.5014),
@@ -280,7 +290,7 @@ const TEMPLATE: [(f32, f32); 5] = [
     (70.7299, 92.2041),
 ];
 
-/// From an input to the face whose five points those are; `None` where the points are all in one place.
+/// From the input to the face with these landmarks; `None` if the landmarks coincide.
 pub(crate) fn aligned_face(points: &[Point; 5], spec: &InputSpec) -> Option<Projective> {
     let across = Affine {
         m: [
@@ -333,18 +343,18 @@ mod tests {
             .0
             .insert("mean".to_owned(), Value::Text("1, 2".to_owned()));
         assert!(Input::read(&BYTES, &settings, &port).is_err());
-        let wish = Wish {
+        let input_defaults = InputDefaults {
             multiple: 32,
             ..BYTES
         };
         settings.0.insert("size".to_owned(), Value::Number(65.0));
-        assert!(Input::read(&wish, &settings, &port).is_err());
+        assert!(Input::read(&input_defaults, &settings, &port).is_err());
     }
 
     #[test]
     fn the_middle_keeps_the_aspect() {
         let input = Input::read(
-            &Wish {
+            &InputDefaults {
                 fit: Fit::Centre,
                 ..BYTES
             },
@@ -353,7 +363,7 @@ mod tests {
         )
         .expect("read");
         assert_eq!(
-            input.part(&Rect::new(0.0, 0.0, 512.0, 256.0)),
+            input.read_region(&Rect::new(0.0, 0.0, 512.0, 256.0)),
             Rect::new(144.0, 16.0, 368.0, 240.0)
         );
     }

@@ -1,11 +1,11 @@
-//! Names of classes.
+//! Names of a model's classes.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use weir_flow::Settings;
 
-/// Lists of names and alphabets are written by hand; what is larger was named by mistake.
+/// Largest file with names or an alphabet. They are short lists; a larger file was named by mistake.
 pub(super) const MAX_LIST_BYTES: u64 = 4 << 20;
 
 /// The 80 classes of COCO in their usual order.
@@ -92,20 +92,20 @@ pub(crate) const COCO: &[&str] = &[
     "toothbrush",
 ];
 
-/// Most names that an error lists.
-const LISTED_MAX: usize = 100;
+/// Names listed in an error.
+const MAX_LISTED: usize = 100;
 
-/// Names of a model's classes; a class without a name is called by its number.
+/// Names of a model's classes; a class without a name is named by its number.
 #[derive(Debug, Clone)]
 pub(crate) struct Labels {
     names: Vec<Arc<str>>,
 }
 
 impl Labels {
-    /// The keys `labels` or `labels_file`, else `default`, for a model of `classes` classes.
+    /// Reads the keys `labels` or `labels_file`, else takes `default`, for a model of `classes` classes.
     ///
     /// # Errors
-    /// Where the file cannot be read or the number of names is not the number of classes.
+    /// The file cannot be read, or the number of names is not the number of classes.
     pub(crate) fn read(settings: &Settings, default: &[&str], classes: usize) -> Result<Self, String> {
         let given: Option<Vec<Arc<str>>> = match (settings.text("labels_file"), settings.texts("labels")) {
             (Some(path), _) => {
@@ -146,7 +146,7 @@ impl Labels {
         Ok(Self { names })
     }
 
-    /// Those names.
+    /// Labels with these names.
     pub(crate) fn of(names: &[Arc<str>]) -> Self {
         Self {
             names: names.to_vec(),
@@ -154,19 +154,19 @@ impl Labels {
     }
 
     /// Whether the settings name the classes.
-    pub(crate) fn given(settings: &Settings) -> bool {
+    pub(crate) fn are_set(settings: &Settings) -> bool {
         settings.text("labels_file").is_some() || settings.texts("labels").is_some()
     }
 
-    /// The names in the model's order.
+    /// Names in the model's order.
     pub(crate) fn names(&self) -> &[Arc<str>] {
         &self.names
     }
 
-    /// Their names in a sentence, the first of many.
+    /// Names as a comma-separated list, limited in length.
     pub(crate) fn listed(&self) -> String {
-        let listed: Vec<&str> = self.names.iter().take(LISTED_MAX).map(|name| &**name).collect();
-        let more = self.names.len().saturating_sub(LISTED_MAX);
+        let listed: Vec<&str> = self.names.iter().take(MAX_LISTED).map(|name| &**name).collect();
+        let more = self.names.len().saturating_sub(MAX_LISTED);
         let tail = if more > 0 {
             format!(" and {more} more")
         } else {

@@ -1,8 +1,8 @@
-//! Model heads: what a model wants to see of an item, and what its outputs mean.
+//! Model heads: the input that a model takes for an item, and the meaning of its outputs.
 //!
-//! A head is chosen by name. It is made in two steps: [`Kind::input`] reads the model's input and the keys into an
-//! [`Input`], and once the model ran on a blank item, [`Kind::build`] checks the outputs' real shapes and gives the
-//! [`Head`]. Decoding is a pure function of slices: nothing here runs a model or touches pixels.
+//! A head is chosen by name and created in two steps: [`HeadKind::input`] reads the model's input and the keys into an
+//! [`Input`], and once the model ran on a blank item, [`HeadKind::build`] checks the actual shapes of the outputs and
+//! returns the [`Head`]. Decoding is a pure function of slices: nothing here runs a model or touches pixels.
 
 mod bodypix;
 mod classify;
@@ -29,77 +29,77 @@ mod yunet;
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, HeadSpec, Inference, KeySpec, Settings};
+use weir_flow::{HeadOutput, HeadSpec, Inference, KeySpec, Settings};
 
-use input::Wish;
-pub(crate) use input::{Input, Placed};
+use input::InputDefaults;
+pub(crate) use input::{Input, ItemTransform};
 
 /// One output of one item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output<'a> {
-    /// Elements; their shape is that which the head was built for.
+    /// Elements, in the shape that the head was built for.
     pub(crate) data: &'a [f32],
 }
 
-/// An output as the model really gives it for one item.
+/// An output of the model for one item, as measured.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct OutputSpec {
     pub(crate) name: String,
     /// Sizes without the batch.
     pub(crate) shape: Vec<usize>,
-    /// Whether elements are `f32`.
+    /// Whether its elements are `f32`.
     pub(crate) readable: bool,
 }
 
-/// Turns the outputs for one item into what they say.
+/// Decodes the outputs of one item.
 pub(crate) trait Head: Send + Sync {
-    /// `outputs` in the model's order (those of a second model behind them); `placed` says where the item lies in the
+    /// `outputs` in the model's order (those of a second model behind them); `transform` says where the item lies in the
     /// input. Objects come in source pixels.
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference;
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference;
     /// Classes of the objects that it gives; none where it gives no objects.
     fn classes(&self) -> &[Arc<str>] {
         &[]
     }
 }
 
-type Build = fn(&Settings, &Input, &[Given]) -> Result<Box<dyn Head>, String>;
+type Build = fn(&Settings, &Input, &[OutputSpec]) -> Result<Box<dyn Head>, String>;
 
 /// A head's name, its wishes, and how it is made.
-pub(crate) struct Kind {
+pub(crate) struct HeadKind {
     pub(crate) name: &'static str,
     about: &'static str,
-    gives: Bearing,
+    output: HeadOutput,
     classes: &'static [&'static str],
     keys: &'static [&'static [KeySpec]],
-    wish: Wish,
+    input_defaults: InputDefaults,
     build: Build,
 }
 
-impl Kind {
+impl HeadKind {
     /// The head of that name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// What the model's input is to be fed with.
+    /// The input of a model with this head.
     ///
     /// # Errors
-    /// What was found and what the head wants.
+    /// The shape that was found, and the one that the head takes.
     pub(crate) fn input(&self, settings: &Settings, port: &[Option<usize>]) -> Result<Input, String> {
-        Input::read(&self.wish, settings, port)
+        Input::read(&self.input_defaults, settings, port)
     }
 
-    /// The head for outputs as they are.
+    /// The head for the measured outputs.
     ///
     /// # Errors
-    /// What was found and what the head wants.
+    /// The outputs that were found, and those that the head decodes.
     pub(crate) fn build(
         &self,
         settings: &Settings,
         input: &Input,
-        given: &[Given],
+        specs: &[OutputSpec],
     ) -> Result<Box<dyn Head>, String> {
-        (self.build)(settings, input, given)
+        (self.build)(settings, input, specs)
     }
 
     /// Its entry in the catalog.
@@ -107,7 +107,7 @@ impl Kind {
         HeadSpec {
             name: self.name,
             about: self.about,
-            gives: self.gives,
+            output: self.output,
             classes: self.classes,
             keys: Box::leak(self.keys.concat().into_boxed_slice()),
         }
@@ -115,7 +115,7 @@ impl Kind {
 }
 
 /// All heads.
-pub(crate) static KINDS: &[Kind] = &[
+pub(crate) static KINDS: &[HeadKind] = &[
     yolox::KIND,
     yolov5::KIND,
     yolov8::KIND,
@@ -136,17 +136,17 @@ pub(crate) static KINDS: &[Kind] = &[
     gauge::KIND,
 ];
 
-/// The only output, checked to have `rank` sizes.
-fn single(given: &[Given], wants: &str, rank: usize) -> Result<Vec<usize>, String> {
-    match given {
+/// The shape of the only output, checked to have `rank` sizes.
+fn single(specs: &[OutputSpec], wants: &str, rank: usize) -> Result<Vec<usize>, String> {
+    match specs {
         [only] if only.readable && only.shape.len() == rank => Ok(only.shape.clone()),
-        _ => Err(unfit(given, wants)),
+        _ => Err(unfit(specs, wants)),
     }
 }
 
-/// "found ..., wants ...".
-fn unfit(given: &[Given], wants: &str) -> String {
-    let mut found: Vec<String> = given
+/// Error "outputs for one item are ...; the head wants ...".
+fn unfit(specs: &[OutputSpec], wants: &str) -> String {
+    let mut found: Vec<String> = specs
         .iter()
         .take(6)
         .map(|output| {
@@ -154,8 +154,8 @@ fn unfit(given: &[Given], wants: &str) -> String {
             format!("{} {:?}{kind}", output.name, output.shape)
         })
         .collect();
-    if given.len() > 6 {
-        found.push(format!("and {} more", given.len() - 6));
+    if specs.len() > 6 {
+        found.push(format!("and {} more", specs.len() - 6));
     }
     format!(
         "outputs for one item are {}; the head wants {wants}",

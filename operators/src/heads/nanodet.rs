@@ -1,27 +1,27 @@
 //! NanoDet-m: a pair of outputs for each of the strides 8, 16 and 32.
 //!
-//! Wants blue, green, red, stretched, each less its mean over its deviation. Gives classes (already probabilities) as
-//! `[cells, classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the
-//! expectation of its bins after a softmax, times the stride.
+//! Input: blue, green, red, stretched, normalised by mean and deviation. Output: classes (probabilities) as `[cells,
+//! classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the expectation of
+//! its bins after softmax, times the stride.
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Rect, Settings};
+use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
-use super::detection::{Candidate, Keep, best, cell, grid};
-use super::input::{BYTES, Fit, Input, Placed, Wish};
+use super::detection::{Candidate, DetectionFilter, best, cell, grid};
+use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::{COCO, Labels};
-use super::settings::{FOUND, INPUT, LABELS};
-use super::{Given, Head, Kind, Output, unfit};
+use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "nanodet",
     about: "NanoDet-m: BGR less mean over std, stretched; per stride 8, 16, 32 classes and 4 x bins distances; score \
             0.35, NMS 0.5",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
-    keys: &[FOUND, LABELS, INPUT],
-    wish: Wish {
+    keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         mean: [103.53, 116.28, 123.675],
         std: [57.375, 57.12, 58.395],
         fit: Fit::Stretch,
@@ -34,19 +34,19 @@ pub(super) const KIND: Kind = Kind {
 
 struct Level {
     stride: u32,
-    /// Place of each output.
+    /// Index of each output.
     classes: usize,
     distances: usize,
 }
 
 struct Nanodet {
-    keep: Keep,
+    filter: DetectionFilter,
     levels: Vec<Level>,
     classes: usize,
     bins: usize,
 }
 
-fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let (width, height) = (input.spec.width, input.spec.height);
     let wants = format!(
         "for each of the strides 8, 16, 32 of {width} by {height} one named cls* of [cells, classes] and one named \
@@ -57,17 +57,17 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
     for stride in [8, 16, 32] {
         let (columns, rows) = grid(width, height, stride);
         let place = |prefix: &[&str]| {
-            given.iter().position(|output| {
+            specs.iter().position(|output| {
                 let named = prefix.iter().any(|prefix| output.name.contains(prefix));
                 named && output.readable && output.shape.len() == 2 && output.shape[0] == columns * rows
             })
         };
         let (Some(classes), Some(distances)) = (place(&["cls"]), place(&["dis", "reg"])) else {
-            return Err(unfit(given, &wants));
+            return Err(unfit(specs, &wants));
         };
-        let level = (given[classes].shape[1], given[distances].shape[1]);
+        let level = (specs[classes].shape[1], specs[distances].shape[1]);
         if *sizes.get_or_insert(level) != level || level.0 == 0 || level.1 < 8 || !level.1.is_multiple_of(4) {
-            return Err(unfit(given, &wants));
+            return Err(unfit(specs, &wants));
         }
         levels.push(Level {
             stride,
@@ -78,7 +78,7 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
     let (classes, distances) = sizes.unwrap_or_default();
     let labels = Labels::read(settings, COCO, classes)?;
     Ok(Box::new(Nanodet {
-        keep: Keep::read(settings, 0.35, 0.5, labels)?,
+        filter: DetectionFilter::read(settings, 0.35, 0.5, labels)?,
         levels,
         classes,
         bins: distances / 4,
@@ -87,13 +87,13 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
 
 impl Head for Nanodet {
     fn classes(&self) -> &[Arc<str>] {
-        self.keep.labels.names()
+        self.filter.labels.names()
     }
 
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let mut candidates = Vec::new();
         for level in &self.levels {
-            let (columns, _) = grid(placed.width, placed.height, level.stride);
+            let (columns, _) = grid(transform.width, transform.height, level.stride);
             let stride = level.stride as f32;
             let (scores, distances) = (outputs[level.classes].data, outputs[level.distances].data);
             let cells = scores
@@ -101,7 +101,7 @@ impl Head for Nanodet {
                 .zip(distances.chunks_exact(4 * self.bins));
             for (index, (scores, distances)) in cells.enumerate() {
                 let (class, score) = best(scores);
-                if score < self.keep.threshold {
+                if score < self.filter.threshold {
                     continue;
                 }
                 let at = cell(index, columns);
@@ -112,11 +112,11 @@ impl Head for Nanodet {
                 candidates.push(Candidate::new(class, score, rect));
             }
         }
-        self.keep.objects(candidates, placed)
+        self.filter.objects(candidates, transform)
     }
 }
 
-/// Mean bin under the softmax of the logits.
+/// Expected bin under the softmax of the logits.
 fn expectation(logits: &[f32]) -> f32 {
     let most = logits
         .iter()
@@ -137,13 +137,13 @@ mod tests {
     #[test]
     fn distances_are_expectations_from_the_middle_of_the_cell() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let output = |name: &str, cells: usize, size: usize| Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let output = |name: &str, cells: usize, size: usize| OutputSpec {
             name: name.to_owned(),
             shape: vec![cells, size],
             readable: true,
         };
-        let given = [
+        let specs = [
             output("cls_pred_stride_8", 64, 80),
             output("cls_pred_stride_16", 16, 80),
             output("cls_pred_stride_32", 4, 80),
@@ -151,8 +151,8 @@ mod tests {
             output("dis_pred_stride_16", 16, 32),
             output("dis_pred_stride_32", 4, 32),
         ];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
-        let mut data: Vec<Vec<f32>> = given
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
+        let mut data: Vec<Vec<f32>> = specs
             .iter()
             .map(|output| vec![0.0; output.shape.iter().product()])
             .collect();
@@ -161,12 +161,12 @@ mod tests {
             data[4][5 * 32 + side * 8 + 1] = 50.0; // bin 1 alone
         }
         let outputs: Vec<Output<'_>> = data.iter().map(|data| Output { data }).collect();
-        let found = head.decode(&outputs, &Placed::itself(64, 64)).objects;
+        let found = head.decode(&outputs, &ItemTransform::identity(64, 64)).objects;
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&*found[0].class, found[0].rect),
             ("dog", Rect::new(8.0, 8.0, 40.0, 40.0))
         );
-        assert!(KIND.build(&Settings::default(), &input, &given[..5]).is_err());
+        assert!(KIND.build(&Settings::default(), &input, &specs[..5]).is_err());
     }
 }

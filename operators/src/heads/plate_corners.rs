@@ -1,26 +1,26 @@
 //! Licence plates with their four corners (HyperLPR's y5fu), boxes decoded in the graph.
 //!
-//! Wants red, green, blue over 255, letterboxed over 114. Gives `[boxes, 13 + classes]`: centre, size, objectness, four
-//! corners (top left, top right, bottom right, bottom left), classes; score = objectness * the best class.
+//! Input: red, green, blue over 255, letterboxed over 114. Output: `[boxes, 13 + classes]`: centre, size, objectness,
+//! four corners (top left, top right, bottom right, bottom left), classes; score = objectness * best class.
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Point, Points, Settings};
+use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
-use super::detection::Keep;
-use super::input::{BYTES, Input, Placed, Wish};
+use super::detection::DetectionFilter;
+use super::input::{BYTES, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
-use super::settings::{FOUND, INPUT, LABELS};
-use super::{Given, Head, Kind, Output, single, unfit};
+use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 use crate::pixels::Channels;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "plate-corners",
     about: "plates with corners: RGB /255, letterbox over 114; [boxes, 13 + classes]; score 0.4, NMS 0.5",
-    gives: Bearing::Flats,
+    output: HeadOutput::Quads,
     classes: &["plate"],
-    keys: &[FOUND, LABELS, INPUT],
-    wish: Wish {
+    keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         channels: Channels::Rgb,
         std: [255.0; 3],
         size: (320, 320),
@@ -30,40 +30,40 @@ pub(super) const KIND: Kind = Kind {
     build,
 };
 
-/// Kinds of plates that need no names: more of them are some other model's classes.
-const KINDS_MOST: usize = 8;
+/// Types of plates that need no labels; more classes belong to another model.
+const MAX_PLATE_KINDS: usize = 8;
 
 struct PlateCorners {
-    keep: Keep,
+    filter: DetectionFilter,
     channels: usize,
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "one of [boxes, 13 + classes]";
-    let shape = single(given, wants, 2)?;
+    let shape = single(specs, wants, 2)?;
     if shape[1] < 14 || shape[0] < shape[1] {
-        return Err(unfit(given, wants));
+        return Err(unfit(specs, wants));
     }
-    if shape[1] - 13 > KINDS_MOST && !Labels::given(settings) {
+    if shape[1] - 13 > MAX_PLATE_KINDS && !Labels::are_set(settings) {
         return Err(format!(
             "it would tell {} kinds of plates apart: it is no model of plates, or name them by `labels`",
             shape[1] - 13
         ));
     }
-    // One and two rows of characters are plates alike, unless labels tell them apart.
+    // Plates with one and two rows have one class, unless labels distinguish them.
     let labels = Labels::read(settings, &vec!["plate"; shape[1] - 13], shape[1] - 13)?;
     Ok(Box::new(PlateCorners {
-        keep: Keep::read(settings, 0.4, 0.5, labels)?,
+        filter: DetectionFilter::read(settings, 0.4, 0.5, labels)?,
         channels: shape[1],
     }))
 }
 
 impl Head for PlateCorners {
     fn classes(&self) -> &[Arc<str>] {
-        self.keep.labels.names()
+        self.filter.labels.names()
     }
 
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
@@ -72,8 +72,8 @@ impl Head for PlateCorners {
                 Point::new(row[5 + 2 * corner], row[6 + 2 * corner])
             }))
         };
-        let candidates = self.keep.rows(output.data, self.channels, 13, corners);
-        self.keep.objects(candidates, placed)
+        let candidates = self.filter.rows(output.data, self.channels, 13, corners);
+        self.filter.objects(candidates, transform)
     }
 }
 
@@ -84,20 +84,20 @@ mod tests {
     #[test]
     fn corners_come_with_the_box() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let given = [Given {
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let specs = [OutputSpec {
             name: "output".to_owned(),
             shape: vec![252, 15],
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let mut data = vec![0.0; 252 * 15];
         let row = [
             20.0, 30.0, 20.0, 10.0, 0.9, 10.0, 25.0, 30.0, 26.0, 30.0, 35.0, 10.0, 34.0, 0.1, 0.9,
         ];
         data[15 * 3..15 * 4].copy_from_slice(&row);
         let found = head
-            .decode(&[Output { data: &data }], &Placed::itself(64, 64))
+            .decode(&[Output { data: &data }], &ItemTransform::identity(64, 64))
             .objects;
         let Points::Corners(corners) = &found[0].points else {
             panic!("no corners")

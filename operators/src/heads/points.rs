@@ -1,50 +1,50 @@
-//! Key points of one person, read off directly: no heatmaps to search, unlike `keypoints`.
+//! Keypoints of one person by regression, without the heatmaps of `keypoints`.
 //!
-//! Wants red, green, blue over 255 of a person's box, stretched. Gives `[points, 3]`: x and y as parts of the input, 0 to
-//! 1, and the probability that the point is seen.
+//! Input: red, green, blue over 255 of a person's box, stretched. Output: `[points, 3]`: x and y relative to the input,
+//! 0 to 1, and the probability that the keypoint is visible.
 
-use weir_flow::{Attribute, Bearing, Inference, KeyPoint, Point, Settings};
+use weir_flow::{Attribute, HeadOutput, Inference, KeyPoint, Point, Settings};
 
-use super::input::{Input, Placed, UNIT_CROP, Wish};
-use super::settings::INPUT;
-use super::{Given, Head, Kind, Output, single, unfit};
+use super::input::{Input, InputDefaults, ItemTransform, UNIT_CROP};
+use super::settings::INPUT_KEYS;
+use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "points",
     about: "key points of one person: RGB /255, stretched; [points, 3]: x and y as parts of the input, and a score",
-    gives: Bearing::Attribute,
+    output: HeadOutput::Attribute,
     classes: &[],
-    keys: &[INPUT],
-    wish: Wish {
+    keys: &[INPUT_KEYS],
+    input_defaults: InputDefaults {
         size: (96, 128),
         ..UNIT_CROP
     },
     build,
 };
 
-struct Read;
+struct PointsHead;
 
-fn build(_: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "one of [points, 3]";
-    match single(given, wants, 2)?[..] {
-        [points, 3] if points > 0 => Ok(Box::new(Read)),
-        _ => Err(unfit(given, wants)),
+    match single(specs, wants, 2)?[..] {
+        [points, 3] if points > 0 => Ok(Box::new(PointsHead)),
+        _ => Err(unfit(specs, wants)),
     }
 }
 
-impl Head for Read {
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+impl Head for PointsHead {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let (points, _) = outputs
             .first()
             .map_or(&[][..], |output| output.data)
             .as_chunks::<3>();
-        // One point that is no place is as good as no pose: nobody could draw or count it.
+        // One keypoint without a finite position makes the pose useless for drawing and counting.
         if points.is_empty() || !points.iter().flatten().all(|value| value.is_finite()) {
             return Inference::default();
         }
-        let (width, height) = (placed.width as f32, placed.height as f32);
+        let (width, height) = (transform.width as f32, transform.height as f32);
         let point = |[x, y, score]: &[f32; 3]| KeyPoint {
-            at: placed.point(Point::new(x * width, y * height)),
+            at: transform.point(Point::new(x * width, y * height)),
             score: score.clamp(0.0, 1.0),
         };
         Some(Attribute::Points(points.iter().map(point).collect())).into()
@@ -54,11 +54,11 @@ impl Head for Read {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heads::input::Map;
-    use crate::pixels::Placement;
+    use crate::heads::input::PixelMap;
+    use crate::pixels::ImagePlacement;
 
-    fn given(shape: &[usize]) -> [Given; 1] {
-        [Given {
+    fn specs(shape: &[usize]) -> [OutputSpec; 1] {
+        [OutputSpec {
             name: "output".to_owned(),
             shape: shape.to_vec(),
             readable: true,
@@ -68,20 +68,20 @@ mod tests {
     #[test]
     fn parts_of_the_input_become_points_of_the_picture() {
         let port = [None, Some(3), Some(128), Some(96)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let head = KIND
-            .build(&Settings::default(), &input, &given(&[2, 3]))
+            .build(&Settings::default(), &input, &specs(&[2, 3]))
             .expect("fits");
         // A box of 48 by 128 at (10, 20), stretched to 96 by 128.
-        let placed = Placed {
-            map: Map::Straight(Placement {
+        let transform = ItemTransform {
+            map: PixelMap::Scaled(ImagePlacement {
                 origin: Point::new(10.0, 20.0),
                 offset: Point::default(),
                 scale: Point::new(2.0, 1.0),
             }),
-            ..Placed::itself(96, 128)
+            ..ItemTransform::identity(96, 128)
         };
-        let decode = |data: &[f32]| head.decode(&[Output { data }], &placed).attribute;
+        let decode = |data: &[f32]| head.decode(&[Output { data }], &transform).attribute;
         let Some(Attribute::Points(points)) = decode(&[0.0, 0.0, 0.9, 0.5, 0.25, 1.5]) else {
             panic!("no points")
         };
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(read, [(10.0, 20.0, 0.9), (34.0, 52.0, 1.0)]);
         assert_eq!(decode(&[0.0, f32::NAN, 0.9, 0.5, 0.25, 1.5]), None);
         for shape in [&[2, 2][..], &[6], &[0, 3]] {
-            assert!(KIND.build(&Settings::default(), &input, &given(shape)).is_err());
+            assert!(KIND.build(&Settings::default(), &input, &specs(shape)).is_err());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keys that heads share.
+//! Keys that several heads share.
 
 use weir_flow::{KeyKind, KeySpec};
 
@@ -10,29 +10,29 @@ const fn number(name: &'static str, min: f64, max: f64, about: &'static str) -> 
     }
 }
 
-const fn whole(name: &'static str, min: i64, max: i64, about: &'static str) -> KeySpec {
+const fn integer(name: &'static str, min: i64, max: i64, about: &'static str) -> KeySpec {
     KeySpec {
         name,
-        kind: KeyKind::Whole { min, max },
+        kind: KeyKind::Integer { min, max },
         about,
     }
 }
 
-/// How the input is fed.
-pub(super) const INPUT: &[KeySpec] = &[
-    whole(
+/// Keys of the input.
+pub(super) const INPUT_KEYS: &[KeySpec] = &[
+    integer(
         "size",
         16,
         8192,
         "side of the input where the model leaves it free; default by head",
     ),
-    whole(
+    integer(
         "width",
         16,
         8192,
         "width of the input where the model leaves it free; default `size`",
     ),
-    whole(
+    integer(
         "height",
         16,
         8192,
@@ -40,7 +40,7 @@ pub(super) const INPUT: &[KeySpec] = &[
     ),
     KeySpec {
         name: "channels",
-        kind: KeyKind::Word(&["rgb", "bgr", "gray"]),
+        kind: KeyKind::OneOf(&["rgb", "bgr", "gray"]),
         about: "order of channels that the model was trained with; default by head",
     },
     KeySpec {
@@ -55,7 +55,7 @@ pub(super) const INPUT: &[KeySpec] = &[
     },
     KeySpec {
         name: "resize",
-        kind: KeyKind::Word(&["stretch", "letterbox", "centre"]),
+        kind: KeyKind::OneOf(&["stretch", "letterbox", "centre"]),
         about: "how an item is laid into the input; default by head",
     },
     number(
@@ -66,8 +66,8 @@ pub(super) const INPUT: &[KeySpec] = &[
     ),
 ];
 
-/// What a detector keeps.
-pub(super) const FOUND: &[KeySpec] = &[
+/// Keys of detectors.
+pub(super) const DETECTION_KEYS: &[KeySpec] = &[
     number(
         "score_threshold",
         0.0,
@@ -95,8 +95,8 @@ pub(super) const FOUND: &[KeySpec] = &[
     ),
 ];
 
-/// Names of classes.
-pub(super) const LABELS: &[KeySpec] = &[
+/// Keys that name the classes.
+pub(super) const LABEL_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "labels",
         kind: KeyKind::Texts,

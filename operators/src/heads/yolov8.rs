@@ -1,49 +1,50 @@
-//! YOLOv8 in its usual export, and others of its kind: `[4 + classes, boxes]`, or that transposed, without objectness.
+//! YOLOv8 in its usual export, and models with the same output: `[4 + classes, boxes]` or transposed, without
+//! objectness.
 //!
-//! Wants red, green, blue over 255, letterboxed over 114. Gives centre and size in input pixels, and classes.
+//! Input: red, green, blue over 255, letterboxed over 114. Output: centre and size in input pixels, and classes.
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{HeadOutput, Inference, Settings};
 
-use super::detection::{Candidate, Keep, about};
-use super::input::{Input, Placed};
+use super::detection::{Candidate, DetectionFilter, centred_rect};
+use super::input::{Input, ItemTransform};
 use super::labels::{COCO, Labels};
-use super::settings::{FOUND, INPUT, LABELS};
-use super::{Given, Head, Kind, Output, single};
+use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, single};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "yolov8",
     about: "YOLOv8 export: RGB /255, letterbox over 114; [4 + classes, boxes] in input pixels; score 0.25, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
-    keys: &[FOUND, LABELS, INPUT],
-    wish: super::yolov5::WISH,
+    keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: super::yolov5::INPUT_DEFAULTS,
     build,
 };
 
 struct Yolov8 {
-    keep: Keep,
+    filter: DetectionFilter,
     classes: usize,
     boxes: usize,
-    /// From one class to the next, and from one box to the next.
+    /// Elements from one class to the next, and from one box to the next.
     steps: (usize, usize),
 }
 
-fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let wants = "one of [4 + classes, boxes] or [boxes, 4 + classes]";
-    let shape = single(given, wants, 2)?;
+    let shape = single(specs, wants, 2)?;
     // There are always more boxes than classes.
     let (channels, boxes) = (shape[0].min(shape[1]), shape[0].max(shape[1]));
     if channels < 5 {
-        return Err(super::unfit(given, wants));
+        return Err(super::unfit(specs, wants));
     }
     let steps = if shape[0] == channels {
         (boxes, 1)
     } else {
         (1, channels)
     };
-    if channels - 4 == COCO.len() + 1 && !Labels::given(settings) {
+    if channels - 4 == COCO.len() + 1 && !Labels::are_set(settings) {
         return Err(format!(
             "its {channels} values a box are those of the {} classes of COCO with objectness: use the head yolox or \
              yolov5, or name the classes by `labels`",
@@ -51,9 +52,9 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
         ));
     }
     let labels = Labels::read(settings, COCO, channels - 4)?;
-    let keep = Keep::read(settings, 0.25, 0.45, labels)?;
+    let filter = DetectionFilter::read(settings, 0.25, 0.45, labels)?;
     Ok(Box::new(Yolov8 {
-        keep,
+        filter,
         classes: channels - 4,
         boxes,
         steps,
@@ -61,7 +62,7 @@ fn build(settings: &Settings, _: &Input, given: &[Given]) -> Result<Box<dyn Head
 }
 
 impl Yolov8 {
-    /// The best class of each box, class by class: memory is read in its own order.
+    /// The best class of each box, class by class: memory is read sequentially.
     fn best(&self, data: &[f32]) -> Vec<(f32, usize)> {
         let mut best = vec![(f32::NEG_INFINITY, 0); self.boxes];
         for class in 0..self.classes {
@@ -78,10 +79,10 @@ impl Yolov8 {
 
 impl Head for Yolov8 {
     fn classes(&self) -> &[Arc<str>] {
-        self.keep.labels.names()
+        self.filter.labels.names()
     }
 
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let Some(data) = outputs.first().map(|output| output.data) else {
             return Inference::default();
         };
@@ -89,13 +90,13 @@ impl Head for Yolov8 {
             .best(data)
             .into_iter()
             .enumerate()
-            .filter(|(_, (score, _))| *score >= self.keep.threshold);
+            .filter(|(_, (score, _))| *score >= self.filter.threshold);
         let candidates = found.map(|(index, (score, class))| {
             let [x, y, width, height] =
                 std::array::from_fn(|channel| data[channel * self.steps.0 + index * self.steps.1]);
-            Candidate::new(class, score, about(x, y, width, height))
+            Candidate::new(class, score, centred_rect(x, y, width, height))
         });
-        self.keep.objects(candidates.collect(), placed)
+        self.filter.objects(candidates.collect(), transform)
     }
 }
 
@@ -107,15 +108,15 @@ mod tests {
     #[test]
     fn both_orders_are_understood() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         for transposed in [false, true] {
             let shape = if transposed { vec![100, 84] } else { vec![84, 100] };
-            let given = [Given {
+            let specs = [OutputSpec {
                 name: "output0".to_owned(),
                 shape,
                 readable: true,
             }];
-            let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+            let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
             let mut data = vec![0.0; 8400];
             for (channel, value) in [(0, 20.0), (1, 30.0), (2, 10.0), (3, 20.0), (4 + 16, 0.7)] {
                 data[if transposed {
@@ -125,7 +126,7 @@ mod tests {
                 }] = value;
             }
             let found = head
-                .decode(&[Output { data: &data }], &Placed::itself(64, 64))
+                .decode(&[Output { data: &data }], &ItemTransform::identity(64, 64))
                 .objects;
             assert_eq!(found.len(), 1);
             assert_eq!(

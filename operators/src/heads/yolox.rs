@@ -1,25 +1,25 @@
 //! YOLOX: anchor-free grids of strides 8, 16 and 32 (and 64 for P6 models).
 //!
-//! Wants blue, green, red as bytes 0 to 255, letterboxed at the top left over 114. Gives raw `[cells, 5 + classes]`:
+//! Input: blue, green, red as bytes 0 to 255, letterboxed at the top left over 114. Output: raw `[cells, 5 + classes]`:
 //! centre = (xy + cell) * stride, size = exp(wh) * stride, score = objectness * class, both already probabilities.
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Settings};
+use weir_flow::{HeadOutput, Inference, Settings};
 
-use super::detection::{Candidate, Keep, about, best, cell, grid};
-use super::input::{BYTES, Input, Placed};
+use super::detection::{Candidate, DetectionFilter, best, cell, centred_rect, grid};
+use super::input::{BYTES, Input, ItemTransform};
 use super::labels::{COCO, Labels};
-use super::settings::{FOUND, INPUT, LABELS};
-use super::{Given, Head, Kind, Output, single};
+use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, single};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "yolox",
     about: "YOLOX: BGR 0-255, letterbox over 114; raw [cells, 5 + classes] of strides 8, 16, 32; score 0.3, NMS 0.45",
-    gives: Bearing::Boxes,
+    output: HeadOutput::Boxes,
     classes: COCO,
-    keys: &[FOUND, LABELS, INPUT],
-    wish: super::input::Wish {
+    keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: super::input::InputDefaults {
         multiple: 32,
         ..BYTES
     },
@@ -27,12 +27,12 @@ pub(super) const KIND: Kind = Kind {
 };
 
 struct Yolox {
-    keep: Keep,
+    filter: DetectionFilter,
     strides: &'static [u32],
     channels: usize,
 }
 
-fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let (width, height) = (input.spec.width, input.spec.height);
     let cells = |strides: &[u32]| -> usize {
         strides
@@ -45,20 +45,20 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
         "one of [{}, 5 + classes] for its input of {width} by {height}",
         cells(&[8, 16, 32])
     );
-    let shape = single(given, &wants, 2)?;
+    let shape = single(specs, &wants, 2)?;
     let strides: &[u32] = match shape[0] {
         rows if rows == cells(&[8, 16, 32]) => &[8, 16, 32],
         rows if rows == cells(&[8, 16, 32, 64]) => &[8, 16, 32, 64],
-        _ => return Err(super::unfit(given, &wants)),
+        _ => return Err(super::unfit(specs, &wants)),
     };
     if shape[1] < 6 {
-        return Err(super::unfit(given, &wants));
+        return Err(super::unfit(specs, &wants));
     }
-    // One class: such models find persons, unless labels say otherwise.
+    // With one class, such models detect persons unless labels are set.
     let names: &[&str] = if shape[1] == 6 { &["person"] } else { COCO };
     let labels = Labels::read(settings, names, shape[1] - 5)?;
     Ok(Box::new(Yolox {
-        keep: Keep::read(settings, 0.3, 0.45, labels)?,
+        filter: DetectionFilter::read(settings, 0.3, 0.45, labels)?,
         strides,
         channels: shape[1],
     }))
@@ -66,35 +66,35 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
 
 impl Head for Yolox {
     fn classes(&self) -> &[Arc<str>] {
-        self.keep.labels.names()
+        self.filter.labels.names()
     }
 
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
         };
         let mut rows = output.data.chunks_exact(self.channels);
         let mut candidates = Vec::new();
         for &stride in self.strides {
-            let (columns, lines) = grid(placed.width, placed.height, stride);
+            let (columns, lines) = grid(transform.width, transform.height, stride);
             let stride = stride as f32;
             for (index, row) in rows.by_ref().take(columns * lines).enumerate() {
-                // Hardly any cell passes, and no class can lift it: most cost one comparison.
+                // Few cells pass, and no class can raise the score: most cells cost one comparison.
                 let objectness = row[4];
-                if objectness < self.keep.threshold {
+                if objectness < self.filter.threshold {
                     continue;
                 }
                 let (class, probability) = best(&row[5..]);
                 let score = objectness * probability;
-                if score >= self.keep.threshold {
+                if score >= self.filter.threshold {
                     let at = cell(index, columns);
                     let (x, y) = ((row[0] + at.x) * stride, (row[1] + at.y) * stride);
-                    let rect = about(x, y, row[2].exp() * stride, row[3].exp() * stride);
+                    let rect = centred_rect(x, y, row[2].exp() * stride, row[3].exp() * stride);
                     candidates.push(Candidate::new(class, score, rect));
                 }
             }
         }
-        self.keep.objects(candidates, placed)
+        self.filter.objects(candidates, transform)
     }
 }
 
@@ -106,18 +106,18 @@ mod tests {
     #[test]
     fn a_cell_of_each_stride_is_decoded() {
         let input = Input::read(
-            &KIND.wish,
+            &KIND.input_defaults,
             &Settings::default(),
             &[Some(1), Some(3), Some(64), Some(64)],
         )
         .expect("read");
         let shape = vec![64 + 16 + 4, 85];
-        let given = [Given {
+        let specs = [OutputSpec {
             name: "output".to_owned(),
             shape,
             readable: true,
         }];
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
         let mut data = vec![0.0; 84 * 85];
         let mut set = |row: usize, class: usize, objectness: f32| {
             data[row * 85..row * 85 + 5].copy_from_slice(&[0.5, 0.5, 0.0, (2.0_f32).ln(), objectness]);
@@ -127,7 +127,7 @@ mod tests {
         set(64 + 3, 2, 0.5); // stride 16, column 3, row 0
         set(80 + 2, 0, 0.2); // stride 32, too faint
         let outputs = [Output { data: &data }];
-        let found = head.decode(&outputs, &Placed::itself(64, 64)).objects;
+        let found = head.decode(&outputs, &ItemTransform::identity(64, 64)).objects;
         assert_eq!(found.len(), 2);
         assert_eq!(
             (&*found[0].class, found[0].rect),
@@ -143,18 +143,18 @@ mod tests {
     #[test]
     fn other_shapes_are_refused() {
         let input = Input::read(
-            &KIND.wish,
+            &KIND.input_defaults,
             &Settings::default(),
             &[Some(1), Some(3), Some(64), Some(64)],
         )
         .expect("read");
-        let given = [Given {
+        let specs = [OutputSpec {
             name: "output".to_owned(),
             shape: vec![90, 85],
             readable: true,
         }];
         let reason = KIND
-            .build(&Settings::default(), &input, &given)
+            .build(&Settings::default(), &input, &specs)
             .err()
             .expect("refused");
         assert!(

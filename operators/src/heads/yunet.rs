@@ -1,27 +1,27 @@
-//! YuNet: faces with five points, from four outputs for each of the strides 8, 16 and 32.
+//! YuNet: faces with five landmarks, from four outputs for each of the strides 8, 16 and 32.
 //!
-//! Wants blue, green, red as bytes 0 to 255, letterboxed over 0, sides a multiple of 32. Gives `cls_s`, `obj_s`
-//! `[cells, 1]`, `bbox_s` `[cells, 4]`, `kps_s` `[cells, 10]`: score = sqrt(cls * obj), centre = (xy + cell) * s,
-//! size = exp(wh) * s, points = (p + cell) * s: eyes, nose, mouth corners, left to right in the image.
+//! Input: blue, green, red as bytes 0 to 255, letterboxed over 0, sides a multiple of 32. Output: `cls_s`, `obj_s`
+//! `[cells, 1]`, `bbox_s` `[cells, 4]`, `kps_s` `[cells, 10]`: score = sqrt(cls * obj), centre = (xy + cell) * s, size
+//! = exp(wh) * s, landmarks = (p + cell) * s: eyes, nose, mouth corners, left to right in the image.
 
 use std::sync::Arc;
 
-use weir_flow::{Bearing, Inference, Point, Points, Settings};
+use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
-use super::detection::{Candidate, Keep, about, cell, grid};
-use super::input::{BYTES, Input, Placed, Wish};
+use super::detection::{Candidate, DetectionFilter, cell, centred_rect, grid};
+use super::input::{BYTES, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
-use super::settings::{FOUND, INPUT, LABELS};
-use super::{Given, Head, Kind, Output, unfit};
+use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
+use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: HeadKind = HeadKind {
     name: "yunet",
     about: "YuNet: BGR 0-255, letterbox over 0; cls, obj, bbox, kps per stride 8, 16, 32; faces with five points; \
             score 0.6, NMS 0.4",
-    gives: Bearing::Faces,
+    output: HeadOutput::Faces,
     classes: &["face"],
-    keys: &[FOUND, LABELS, INPUT],
-    wish: Wish {
+    keys: &[DETECTION_KEYS, LABEL_KEYS, INPUT_KEYS],
+    input_defaults: InputDefaults {
         fill: 0.0,
         size: (320, 320),
         multiple: 32,
@@ -33,12 +33,12 @@ pub(super) const KIND: Kind = Kind {
 const STRIDES: [u32; 3] = [8, 16, 32];
 
 struct Yunet {
-    keep: Keep,
-    /// Places of `cls`, `obj`, `bbox`, `kps` for each stride.
+    filter: DetectionFilter,
+    /// Indices of `cls`, `obj`, `bbox`, `kps` for each stride.
     levels: [[usize; 4]; 3],
 }
 
-fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn Head>, String> {
+fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let (width, height) = (input.spec.width, input.spec.height);
     let wants = "cls_s [cells, 1], obj_s [cells, 1], bbox_s [cells, 4], kps_s [cells, 10] for s = 8, 16, 32";
     let mut levels = [[0; 4]; 3];
@@ -49,40 +49,40 @@ fn build(settings: &Settings, input: &Input, given: &[Given]) -> Result<Box<dyn 
             .zip(level)
         {
             let shape = [columns * rows, *size];
-            *place = given
+            *place = specs
                 .iter()
                 .position(|output| {
                     output.name == format!("{name}_{stride}") && output.readable && output.shape == shape
                 })
-                .ok_or_else(|| unfit(given, wants))?;
+                .ok_or_else(|| unfit(specs, wants))?;
         }
     }
     let labels = Labels::read(settings, KIND.classes, 1)?;
     Ok(Box::new(Yunet {
-        keep: Keep::read(settings, 0.6, 0.4, labels)?,
+        filter: DetectionFilter::read(settings, 0.6, 0.4, labels)?,
         levels,
     }))
 }
 
 impl Head for Yunet {
     fn classes(&self) -> &[Arc<str>] {
-        self.keep.labels.names()
+        self.filter.labels.names()
     }
 
-    fn decode(&self, outputs: &[Output<'_>], placed: &Placed) -> Inference {
+    fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
         let mut candidates = Vec::new();
         for (stride, level) in STRIDES.iter().zip(&self.levels) {
-            let (columns, _) = grid(placed.width, placed.height, *stride);
+            let (columns, _) = grid(transform.width, transform.height, *stride);
             let stride = *stride as f32;
             let [classes, objects, boxes, points] = level.map(|place| outputs[place].data);
             for (index, (class, object)) in classes.iter().zip(objects).enumerate() {
                 let score = (class.clamp(0.0, 1.0) * object.clamp(0.0, 1.0)).sqrt();
-                if score < self.keep.threshold {
+                if score < self.filter.threshold {
                     continue;
                 }
                 let at = cell(index, columns);
                 let [x, y, width, height] = std::array::from_fn(|side| boxes[index * 4 + side]);
-                let rect = about(
+                let rect = centred_rect(
                     (x + at.x) * stride,
                     (y + at.y) * stride,
                     width.exp() * stride,
@@ -100,7 +100,7 @@ impl Head for Yunet {
                 });
             }
         }
-        self.keep.objects(candidates, placed)
+        self.filter.objects(candidates, transform)
     }
 }
 
@@ -112,26 +112,26 @@ mod tests {
     #[test]
     fn a_face_and_its_points_are_decoded() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
-        let input = Input::read(&KIND.wish, &Settings::default(), &port).expect("read");
-        let mut given = Vec::new();
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let mut specs = Vec::new();
         for (name, size) in [("cls", 1), ("obj", 1), ("bbox", 4), ("kps", 10)] {
             for (stride, cells) in [(8, 64), (16, 16), (32, 4)] {
-                given.push(Given {
+                specs.push(OutputSpec {
                     name: format!("{name}_{stride}"),
                     shape: vec![cells, size],
                     readable: true,
                 });
             }
         }
-        let head = KIND.build(&Settings::default(), &input, &given).expect("fits");
-        let mut data: Vec<Vec<f32>> = given
+        let head = KIND.build(&Settings::default(), &input, &specs).expect("fits");
+        let mut data: Vec<Vec<f32>> = specs
             .iter()
             .map(|output| vec![0.0; output.shape.iter().product()])
             .collect();
         (data[1][6], data[4][6]) = (0.81, 1.0); // stride 16, column 2, row 1
         data[10][6 * 10 + 4] = 0.5; // the nose, half a cell to the right
         let outputs: Vec<Output<'_>> = data.iter().map(|data| Output { data }).collect();
-        let found = head.decode(&outputs, &Placed::itself(64, 64)).objects;
+        let found = head.decode(&outputs, &ItemTransform::identity(64, 64)).objects;
         assert_eq!(
             (found[0].score, found[0].rect),
             (0.9, Rect::new(24.0, 8.0, 40.0, 24.0))

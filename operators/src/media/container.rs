@@ -1,35 +1,35 @@
-//! Whether a file is as long as its container says. A file whose container does not say how long it was to become, as of
-//! a recorder that was still writing, is not accused.
+//! Whether a file is as long as its container declares. Containers without a declared length, such as those of a
+//! recorder that is still writing, are not judged.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Elements that are looked at before a Matroska segment: its header, and filling.
+/// EBML elements read before a Matroska segment: its header, and padding.
 const MAX_ELEMENTS: usize = 16;
 
 const EBML_HEADER: u64 = 0x1A45_DFA3;
 const EBML_SEGMENT: u64 = 0x1853_8067;
 
-/// Sizes of the packets of transport streams, and where in each the sync byte is: plain, with a time stamp (M2TS), with
-/// error correction.
+/// Packet sizes of transport streams, with the offset of the sync byte: plain, with a timestamp (M2TS), with error
+/// correction.
 const TS_PACKETS: [(u64, u64); 3] = [(188, 0), (192, 4), (204, 0)];
 const TS_SYNC: u8 = 0x47;
 
-/// Packets in a row that must begin with the sync byte.
-const TS_LOOKED_AT: u64 = 5;
+/// Consecutive packets that must begin with the sync byte.
+const TS_CHECKED_PACKETS: u64 = 5;
 
-/// What is missing of the file at `path`, which FFmpeg's demuxer `format` reads; `None` where it is whole or nobody can
-/// say.
-pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
-    // Looked at before it is opened: opening a pipe would wait for a writer.
+/// How the file at `path`, read by FFmpeg's demuxer `format`, is truncated; `None` if it is complete or cannot be
+/// judged.
+pub(super) fn truncation(path: &Path, format: &str) -> Option<String> {
+    // Checked before it is opened, since opening a pipe would wait for a writer.
     let there = std::fs::metadata(path)
         .ok()
         .filter(std::fs::Metadata::is_file)?
         .len();
     let mut file = File::open(path).ok()?;
     if format.contains("mpegts") {
-        return in_a_packet(&mut file, there).then(|| "in the midst of a packet".to_owned());
+        return ends_in_packet(&mut file, there).then(|| "in the midst of a packet".to_owned());
     }
     let named = if format.contains("matroska") {
         matroska_end(&mut file)?
@@ -41,9 +41,9 @@ pub(super) fn cut_off(path: &Path, format: &str) -> Option<String> {
     (there < named).then(|| format!("{there} of its {named} bytes are there"))
 }
 
-/// The same of a file that no demuxer reads, as far as its first bytes say what it is.
-pub(super) fn cut_off_early(path: &Path) -> Option<String> {
-    cut_off(path, "matroska").or_else(|| cut_off(path, "avi"))
+/// As [`truncation`] for a file that no demuxer reads, where its first bytes identify the container.
+pub(super) fn truncation_by_signature(path: &Path) -> Option<String> {
+    truncation(path, "matroska").or_else(|| truncation(path, "avi"))
 }
 
 fn bytes<const N: usize>(file: &mut File, at: u64) -> Option<[u8; N]> {
@@ -53,7 +53,7 @@ fn bytes<const N: usize>(file: &mut File, at: u64) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Where the segment ends, as it says itself.
+/// Declared end of the segment in bytes.
 fn matroska_end(file: &mut File) -> Option<u64> {
     let mut at = 0;
     for element in 0..MAX_ELEMENTS {
@@ -64,7 +64,7 @@ fn matroska_end(file: &mut File) -> Option<u64> {
         at += length;
         let (size, length) = number(file, at, false)?;
         at += length;
-        // All ones: not known, as of a live stream.
+        // All ones: unknown, as in a live stream.
         if size == (1 << (7 * length)) - 1 {
             return None;
         }
@@ -76,7 +76,7 @@ fn matroska_end(file: &mut File) -> Option<u64> {
     None
 }
 
-/// A number of variable length and its length in bytes; with the bits that say the length where `marked`.
+/// A number of variable length and its length in bytes; with the length bits if `marked`.
 fn number(file: &mut File, at: u64, marked: bool) -> Option<(u64, u64)> {
     let [first] = bytes::<1>(file, at)?;
     let length = u64::from(first.leading_zeros()) + 1;
@@ -95,23 +95,24 @@ fn number(file: &mut File, at: u64, marked: bool) -> Option<(u64, u64)> {
     Some((value, length))
 }
 
-/// Where the first RIFF chunk ends, as it says itself; 0 and all ones are of a writer that was not done.
+/// Declared end of the first RIFF chunk in bytes; 0 and all ones mean that the writer did not finish.
 fn riff_end(file: &mut File) -> Option<u64> {
     let head: [u8; 8] = bytes(file, 0)?;
     let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     (head.starts_with(b"RIFF") && size != 0 && size != u32::MAX).then(|| u64::from(size) + 8)
 }
 
-/// Whether a transport stream ends with a packet that is not whole.
-fn in_a_packet(file: &mut File, there: u64) -> bool {
+/// Whether a transport stream ends within a packet.
+fn ends_in_packet(file: &mut File, there: u64) -> bool {
     let mut synced = |at: u64| bytes::<1>(file, at) == Some([TS_SYNC]);
     let Some((size, sync)) = TS_PACKETS.into_iter().find(|(size, sync)| {
-        there >= size * TS_LOOKED_AT && (0..TS_LOOKED_AT).all(|packet| synced(packet * size + sync))
+        there >= size * TS_CHECKED_PACKETS
+            && (0..TS_CHECKED_PACKETS).all(|packet| synced(packet * size + sync))
     }) else {
         return false;
     };
     let torn = there % size;
-    // Packets may have been lost in between, and then there is no saying.
+    // If packets were lost in between, the grid has shifted and nothing can be concluded.
     torn > sync && synced(there - torn + sync) && synced(there - torn - size + sync)
 }
 
@@ -122,7 +123,7 @@ mod tests {
     fn check(content: &[u8], format: &str, expected: Option<&str>) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        assert_eq!(cut_off(file.path(), format).as_deref(), expected, "{format}");
+        assert_eq!(truncation(file.path(), format).as_deref(), expected, "{format}");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Encoders of libx264 and libx265, on the thread that feeds them: the same pictures give the same bytes.
+//! Encoders of libx264 and libx265, on the calling thread: the same pictures give the same bytes.
 
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::Pixel;
 use ffmpeg_next::{Dictionary, Error, Rational, codec, color, encoder};
 
-/// Ticks a second of the time stamps.
+/// Ticks per second of the timestamps.
 pub(super) const TICKS: i32 = 90_000;
 
-/// How a video is compressed.
+/// Codec of a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VideoCodec {
     /// H.264, by libx264.
@@ -16,40 +16,39 @@ pub enum VideoCodec {
     Hevc,
 }
 
-/// How a video is encoded.
+/// Settings of an encoder and its file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Encoding {
-    /// By what.
+    /// Codec and encoder.
     pub codec: VideoCodec,
     /// Constant rate factor, 0 to 51: lower is better and larger.
     pub crf: f64,
-    /// Frames from one key frame to the next at most.
+    /// Longest distance between key frames, in frames.
     pub gop: u32,
-    /// Frames in a row that may be predicted from later ones. None where pictures are live.
+    /// Longest run of frames predicted from later ones; 0 for live pictures.
     pub b_frames: u32,
-    /// Frames a second, about.
+    /// Approximate frames per second.
     pub fps: f64,
-    /// Whether pictures come on their own time. Then each is encoded when it comes, and the file is fragmented: what a
-    /// fragment holds can be played from the moment it is written. Else the encoder looks ahead, and the file has its
-    /// index at the front.
+    /// Whether pictures arrive in real time. Then each is encoded on arrival and the file is fragmented: a fragment can
+    /// be played as soon as it is written. Otherwise the encoder looks ahead, and the file has its index at the front.
     pub live: bool,
-    /// Every so many-th packet is left out, as by a network that loses some.
-    pub lose: Option<u64>,
+    /// Every n-th packet is dropped, as by a network that loses some.
+    pub drop_every: Option<u64>,
 }
 
 impl Encoding {
-    /// H.264 of pictures that come on their own time.
+    /// H.264 of pictures that arrive in real time.
     #[must_use]
     pub fn live(crf: f64) -> Self {
         Self {
             codec: VideoCodec::H264,
             crf,
-            // And so from one fragment to the next.
+            // Also the length of a fragment.
             gop: 50,
             b_frames: 0,
             fps: 25.0,
             live: true,
-            lose: None,
+            drop_every: None,
         }
     }
 }
@@ -63,7 +62,7 @@ impl VideoCodec {
         }
     }
 
-    /// FFmpeg's number of the codec.
+    /// FFmpeg's id of the codec.
     pub(super) const fn id(self) -> codec::Id {
         match self {
             Self::H264 => codec::Id::H264,
@@ -73,21 +72,21 @@ impl VideoCodec {
 
     /// Whether this FFmpeg has the encoder.
     #[must_use]
-    pub fn is_there(self) -> bool {
+    pub fn is_available(self) -> bool {
         encoder::find_by_name(self.encoder()).is_some()
     }
 }
 
-/// Where a stream's headers are.
+/// Where the stream's headers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Headers {
-    /// In the container, once.
+    /// Once, in the container.
     Container,
-    /// Before each key frame: a stream that changes its size.
+    /// Before each key frame, for a stream that changes its size.
     InBand,
 }
 
-/// Opens an encoder for pictures of even sides.
+/// Opens an encoder for pictures of even width and height.
 pub(super) fn encoder(
     encoding: &Encoding,
     (width, height): (u32, u32),
@@ -98,7 +97,7 @@ pub(super) fn encoder(
     if headers == Headers::Container {
         context.set_flags(codec::Flags::GLOBAL_HEADER);
     }
-    // Cores belong to others, and threads would make the bytes depend on their number.
+    // One thread: cores belong to the workers, and the number of threads would change the bytes.
     context.set_threading(threading::Config {
         kind: threading::Type::None,
         count: 1,
@@ -116,7 +115,7 @@ pub(super) fn encoder(
     } else {
         encoding.b_frames as usize
     });
-    // As the conversion makes it, at any size; players guess by the size where this is not said.
+    // Matches the conversion at any size; without a tag, players guess by the size.
     video.set_colorspace(color::Space::SMPTE170M);
     video.set_color_range(color::Range::MPEG);
     video.open_with(options(encoding))
@@ -127,12 +126,12 @@ fn options(encoding: &Encoding) -> Dictionary<'static> {
     options.set("crf", &format!("{:.1}", encoding.crf.clamp(0.0, 51.0)));
     options.set("preset", if encoding.live { "veryfast" } else { "medium" });
     if encoding.live {
-        // No look-ahead: a camera that delivers now and then would keep dozens of pictures in its encoder for half a
+        // No look-ahead: with a camera that delivers rarely, the encoder would hold dozens of pictures for half a
         // minute.
         options.set("tune", "zerolatency");
     }
     if encoding.codec == VideoCodec::Hevc {
-        // It writes to standard error by itself, and takes threads of its own where it is not told otherwise.
+        // libx265 writes to standard error and starts its own threads unless told otherwise.
         options.set("x265-params", "log-level=none:pools=none:frame-threads=1:wpp=0");
     }
     options

@@ -1,4 +1,4 @@
-//! The one place where FFmpeg's safe wrapper says less than is so.
+//! The only unsafe code of media: gaps in FFmpeg's safe wrapper.
 #![expect(
     unsafe_code,
     reason = "a converter may move between threads, and streams have side data: its wrapper has neither"
@@ -7,14 +7,14 @@
 use ffmpeg_next::software::scaling;
 use ffmpeg_next::{format, frame};
 
-/// A conversion of pixel formats or sizes that may move between threads.
+/// A conversion of pixel formats and sizes that may move between threads.
 pub(crate) struct Converter(scaling::Context);
 
 // SAFETY: a context belongs to no thread; it must only not be used by two at once, and `run` takes `&mut self`.
 unsafe impl Send for Converter {}
 
 impl Converter {
-    /// From pictures of one kind to another, bilinear.
+    /// A bilinear conversion between two formats and sizes.
     pub(crate) fn new(from: scaling::context::Definition, to: scaling::context::Definition) -> Option<Self> {
         let flags = scaling::Flags::BILINEAR | scaling::Flags::ACCURATE_RND;
         scaling::Context::get(
@@ -30,7 +30,7 @@ impl Converter {
         .map(Self)
     }
 
-    /// What it converts.
+    /// Format and size of its input.
     pub(crate) fn from(&self) -> &scaling::context::Definition {
         self.0.input()
     }
@@ -45,8 +45,8 @@ impl Converter {
     }
 }
 
-/// The display matrix that the container gives with a stream: nine native numbers of four bytes. From FFmpeg 8 on it
-/// comes with the pictures instead.
+/// The display matrix that the container stores with a stream: nine native integers of four bytes. From FFmpeg 8 on it
+/// is stored with the pictures instead.
 pub(crate) fn display_matrix(stream: &format::stream::Stream<'_>) -> Option<[u8; 36]> {
     #[cfg(ffmpeg_8)]
     {

@@ -1,4 +1,4 @@
-//! Whatever FFmpeg opens, decoded in presentation order. Every packet is decoded: what is dropped later is frames.
+//! Sources that FFmpeg opens, decoded in presentation order. Every packet is decoded; only frames are dropped later.
 
 use std::sync::Arc;
 
@@ -12,43 +12,43 @@ use super::picture::Pictures;
 use super::timeline::Timeline;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
 
-/// Read errors in a row after which a source is given up. A demuxer that stands still reports errors for ever.
+/// Consecutive read errors after which a source is abandoned. A stuck demuxer reports errors without end.
 const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
 
-/// A video stream.
+/// A decoded video stream.
 pub struct FfmpegSource {
     uri: String,
     input: Input,
     decoder: decoder::Video,
     stream: usize,
-    /// Milliseconds of a tick of the stream's time stamps.
+    /// Milliseconds per tick of the stream's timestamps.
     tick_ms: f64,
     info: SourceInfo,
     options: SourceOptions,
     stop: StopFlag,
     limit: Option<Arc<dyn DecodeLimit>>,
     pictures: Pictures,
-    /// How the container says that pictures are to be turned.
+    /// Rotation and mirroring declared by the container.
     orientation: Option<Orientation>,
     timeline: Option<Timeline>,
     stamped: bool,
-    /// What is missing of the file.
-    cut_off: Option<String>,
-    /// Pictures that were decoded.
+    /// How the file is truncated.
+    truncation: Option<String>,
+    /// Pictures decoded so far.
     index: u64,
-    /// Packets of the stream that were read.
+    /// Packets read from the stream so far.
     packets: u64,
     counts: SourceCounts,
     state: State,
 }
 
-/// Reading -> Draining -> Ended; a break goes from Draining over Broken to Ended.
+/// Reading -> Draining -> Ended. A failure is carried through Draining as its reason.
 enum State {
-    /// Packets come; so many read errors since the last good one.
+    /// Packets are read; `errors` counts read errors since the last good packet.
     Reading { errors: u64 },
-    /// No more packets; the decoder gives what it held back. Then it breaks off for this reason, or ends.
+    /// No more packets; the decoder returns its buffered pictures. Then the source breaks off with `reason`, or ends.
     Draining { reason: Option<String> },
-    /// Nothing more comes.
+    /// No more frames.
     Ended,
 }
 
@@ -70,7 +70,7 @@ impl FfmpegSource {
             .ok_or_else(|| cannot_open(uri, "it holds no video stream: name a file that does"))?;
         let fail = |error: Error| cannot_open(uri, format!("its video cannot be decoded: {error}"));
         let mut context = codec::Context::from_parameters(stream.parameters()).map_err(fail)?;
-        // One thread means none beside the caller's, and no frames of delay.
+        // One thread means no thread besides the caller's, and no delay of frames.
         let kind = if options.threads > 1 {
             threading::Type::Frame
         } else {
@@ -83,20 +83,21 @@ impl FfmpegSource {
         });
         let decoder = context.decoder().video().map_err(fail)?;
         let time_base = stream.time_base();
-        let stamped = !open::without_time_stamps(&input);
+        let stamped = !open::lacks_timestamps(&input);
         let frames = u64::try_from(stream.frames()).ok().filter(|frames| *frames > 0);
-        let said = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
+        let declared = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
         let fps = if stamped {
-            said
+            declared
         } else {
-            options.fps.or(said).or(Some(DEFAULT_FPS))
+            options.fps.or(declared).or(Some(DEFAULT_FPS))
         };
         let matrix = ffi::display_matrix(&stream);
         let orientation = matrix.and_then(|matrix| Orientation::of_matrix(&matrix));
         let (width, height) = orientation
             .unwrap_or_default()
             .size((decoder.width(), decoder.height()));
-        let cut_off = open::local_path(uri).and_then(|path| container::cut_off(path, input.format().name()));
+        let truncation =
+            open::local_path(uri).and_then(|path| container::truncation(path, input.format().name()));
         let info = SourceInfo {
             width,
             height,
@@ -119,7 +120,7 @@ impl FfmpegSource {
             orientation,
             timeline: None,
             stamped,
-            cut_off,
+            truncation,
             index: 0,
             packets: 0,
             counts: SourceCounts::default(),
@@ -127,17 +128,17 @@ impl FfmpegSource {
         })
     }
 
-    /// A picture that the decoder has ready.
-    fn decoded(&mut self) -> Option<Frame> {
+    /// The next picture that the decoder has ready.
+    fn receive_frame(&mut self) -> Option<Frame> {
         loop {
             let mut picture = frame::Video::empty();
-            let received = limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
+            let received = decode_limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
             match received {
                 Ok(()) => {
                     let index = self.index;
                     self.index += 1;
-                    let pts_ms = self.time(&picture);
-                    // What the decoder made up from its neighbours is shown, marked and counted.
+                    let pts_ms = self.frame_time_ms(&picture);
+                    // Pictures with concealed errors are delivered, marked and counted.
                     let concealed = picture.is_corrupt() || picture.has_decode_errors();
                     let orientation = self.orientation_of(&picture);
                     let Some(image) = self.pictures.image(picture, orientation) else {
@@ -149,7 +150,7 @@ impl FfmpegSource {
                     frame.concealed = concealed;
                     return Some(frame);
                 }
-                // The decoder wants more, or has given all.
+                // The decoder needs more packets, or is empty.
                 Err(Error::Other { .. } | Error::Eof) => return None,
                 Err(_) => {
                     self.counts.damaged += 1;
@@ -163,7 +164,7 @@ impl FfmpegSource {
         }
     }
 
-    /// How a picture is to be turned: as the container says, else as the picture says itself.
+    /// Rotation and mirroring of a picture: declared by the container, else by the picture.
     fn orientation_of(&self, picture: &frame::Video) -> Orientation {
         let of_picture = || {
             let data = picture.side_data(frame::side_data::Type::DisplayMatrix)?;
@@ -172,9 +173,9 @@ impl FfmpegSource {
         self.orientation.or_else(of_picture).unwrap_or_default()
     }
 
-    fn time(&mut self, picture: &frame::Video) -> f64 {
+    fn frame_time_ms(&mut self, picture: &frame::Video) -> f64 {
         let timeline = self.timeline.get_or_insert_with(|| {
-            // The rate that the stream itself states is known once its first picture is decoded.
+            // The rate in the stream itself is known once its first picture is decoded.
             let stated = self.decoder.frame_rate().and_then(rate);
             let rate = if self.stamped {
                 self.info.fps
@@ -189,14 +190,14 @@ impl FfmpegSource {
         timeline.next(stamp.map(|stamp| stamp as f64 * self.tick_ms))
     }
 
-    /// Reads one packet into the decoder, or finds out that there are no more.
+    /// Reads one packet into the decoder, or ends the reading.
     fn feed(&mut self, errors: u64) {
         let mut packet = Packet::empty();
         self.state = match packet.read(&mut self.input) {
             Ok(()) => {
                 if packet.stream() == self.stream {
                     self.packets += 1;
-                    let sent = limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
+                    let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
                     if sent.is_err() {
                         self.counts.damaged += 1;
                     }
@@ -204,10 +205,10 @@ impl FfmpegSource {
                 State::Reading { errors: 0 }
             }
             Err(Error::Eof) => {
-                let reason = self.missing();
+                let reason = self.truncation_reason();
                 self.drain(reason)
             }
-            Err(Error::Exit) if self.stop.raised() => State::Ended,
+            Err(Error::Exit) if self.stop.is_raised() => State::Ended,
             Err(Error::Other {
                 errno: ffmpeg_next::error::EAGAIN,
             }) => {
@@ -220,20 +221,20 @@ impl FfmpegSource {
             }
             Err(error) => {
                 let reason = self
-                    .missing()
-                    .unwrap_or_else(|| open::broken(error, self.options));
+                    .truncation_reason()
+                    .unwrap_or_else(|| open::broken_reason(error, self.options));
                 self.drain(Some(reason))
             }
         }
     }
 
-    /// Whether the end came too early. An index may name more frames than an edit list shows, so fewer packets alone
-    /// say nothing: reading must have failed as well. Containers without an index say how many bytes there were to be.
-    fn missing(&self) -> Option<String> {
+    /// Why the end came too early, if it did. An index may count more frames than an edit list shows, so fewer packets
+    /// alone prove nothing: read errors are required as well. Containers without an index declare their size in bytes.
+    fn truncation_reason(&self) -> Option<String> {
         let there = self.packets;
-        if let Some(cut_off) = &self.cut_off {
+        if let Some(truncation) = &self.truncation {
             return Some(format!(
-                "the file was cut off ({cut_off}), it holds {there} frames: record or download it again"
+                "the file was cut off ({truncation}), it holds {there} frames: record or download it again"
             ));
         }
         if there == 0 && open::is_pipe(&self.uri) {
@@ -251,22 +252,22 @@ impl FfmpegSource {
     }
 
     fn drain(&mut self, reason: Option<String>) -> State {
-        // Fails only where it was sent before.
+        // Fails only if it was sent before.
         let _ = self.decoder.send_eof();
         State::Draining { reason }
     }
 }
 
-/// Decodes when it is this source's turn.
-fn limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -> T) -> T {
+/// Decodes under the limit.
+fn decode_limited<T>(limit: Option<&dyn DecodeLimit>, mut decode: impl FnMut() -> T) -> T {
     let Some(limit) = limit else { return decode() };
     let mut result = None;
     limit.decode(&mut || result = Some(decode()));
-    // A limit that never ran the work, of which there is none, costs the bound and not the frame.
+    // No limit skips the work; if one did, the limit would be exceeded rather than the frame lost.
     result.unwrap_or_else(decode)
 }
 
-/// A frame rate that can be one: timer ticks of 90,000 a second are not.
+/// A plausible frame rate in 1/s; 90,000 timer ticks per second are none.
 fn rate(rate: ffmpeg_next::Rational) -> Option<f64> {
     let fps = f64::from(rate.numerator()) / f64::from(rate.denominator());
     (fps.is_finite() && (0.01..=1000.0).contains(&fps)).then_some(fps)
@@ -279,11 +280,11 @@ impl Source for FfmpegSource {
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
         loop {
-            if self.stop.raised() {
+            if self.stop.is_raised() {
                 return Ok(None);
             }
             if !matches!(self.state, State::Ended)
-                && let Some(frame) = self.decoded()
+                && let Some(frame) = self.receive_frame()
             {
                 return Ok(Some(frame));
             }

@@ -1,4 +1,4 @@
-//! A named pipe (FIFO) as a file to be read: a writer is waited for, and bytes, but neither for ever nor against a stop.
+//! A named pipe (FIFO) as a readable file. Waiting for a writer and for bytes ends at a timeout or at a stop.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
@@ -10,21 +10,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use weir_flow::StopFlag;
 
-/// How long is waited without a look at the stop flag.
-const LOOK: Duration = Duration::from_millis(20);
+/// Longest wait between two polls of the stop flag.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The reading end of a pipe.
 #[derive(Debug)]
 pub(super) struct Fifo {
     file: File,
-    /// Looks at the stop flag that are taken without a byte before the pipe is given up.
-    patience: u64,
-    /// Nothing came in time. Demuxers look for a place to go on from, and would wait again with each try.
-    given_up: bool,
+    /// Polls without a byte after which the read times out.
+    max_polls: u64,
+    /// Whether a read timed out. Demuxers that search for a place to continue would wait again on each attempt.
+    timed_out: bool,
     stop: StopFlag,
 }
 
-/// Whether there is a pipe at `path`.
+/// Whether `path` is a pipe.
 pub(super) fn is_fifo(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
@@ -33,19 +33,19 @@ impl Fifo {
     /// Opens the pipe and waits for its first bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::TimedOut`] where none come in time, [`ErrorKind::UnexpectedEof`] where the writer gave none, and
-    /// what the system says.
+    /// [`ErrorKind::TimedOut`] if none arrive in time, [`ErrorKind::UnexpectedEof`] if the writer closes the pipe
+    /// without any, and errors of the system.
     pub(super) fn open(path: &Path, timeout: Duration, stop: &StopFlag) -> Result<Self, Error> {
-        // Otherwise opening waits for a writer, and nothing ends that.
+        // A blocking open would wait for a writer without end.
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)?;
-        let patience = (timeout.as_millis() / LOOK.as_millis()).max(1);
+        let max_polls = (timeout.as_millis() / STOP_CHECK_INTERVAL.as_millis()).max(1);
         let fifo = Self {
             file,
-            patience: u64::try_from(patience).unwrap_or(u64::MAX),
-            given_up: false,
+            max_polls: u64::try_from(max_polls).unwrap_or(u64::MAX),
+            timed_out: false,
             stop: stop.clone(),
         };
         if fifo.wait()?.contains(PollFlags::IN) {
@@ -55,14 +55,14 @@ impl Fifo {
         }
     }
 
-    /// Waits until there are bytes, or the last writer is gone.
+    /// Waits until there are bytes, or the last writer closed the pipe.
     fn wait(&self) -> Result<PollFlags, Error> {
         let look = Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(LOOK.subsec_nanos()),
+            tv_nsec: i64::from(STOP_CHECK_INTERVAL.subsec_nanos()),
         };
-        for _ in 0..self.patience {
-            if self.stop.raised() {
+        for _ in 0..self.max_polls {
+            if self.stop.is_raised() {
                 return Err(Error::other("stopped"));
             }
             let mut looked_at = [PollFd::new(&self.file, PollFlags::IN)];
@@ -79,13 +79,13 @@ impl Fifo {
 impl Read for Fifo {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         loop {
-            if self.given_up {
+            if self.timed_out {
                 return Err(ErrorKind::TimedOut.into());
             }
             self.wait()
-                .inspect_err(|error| self.given_up = error.kind() == ErrorKind::TimedOut)?;
+                .inspect_err(|error| self.timed_out = error.kind() == ErrorKind::TimedOut)?;
             match self.file.read(buffer) {
-                // Another reader was faster.
+                // Another reader took the bytes.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => return read,
             }

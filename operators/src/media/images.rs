@@ -1,5 +1,5 @@
-//! Images as a stream: a folder by name, or a single file. Each image is a frame, numbered by its place among the files:
-//! one that cannot be read leaves its number free, and is named at the end.
+//! Images as a stream: a folder in the order of names, or a single file. Each image is a frame, numbered by its
+//! position among the files: an unreadable one leaves its number unused and is reported at the end.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use weir_flow::{Frame, Image, Source, SourceCounts, SourceError, SourceInfo, Sto
 
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, images_of};
 
-/// Unreadable files that are named; the others are counted. More would be no line to read any more.
+/// Unreadable files listed by name; the others are only counted.
 const MAX_NAMED: usize = 10;
 
 /// Reads images one after another.
 #[derive(Debug)]
 pub struct ImageSource {
-    /// What was to be read, for errors.
+    /// Folder or file, for errors.
     path: PathBuf,
     files: std::vec::IntoIter<PathBuf>,
     info: SourceInfo,
-    /// Milliseconds from an image to the next.
+    /// Milliseconds between images.
     step_ms: f64,
-    /// Files so far.
+    /// Files read so far.
     index: u64,
     counts: SourceCounts,
     /// The first files that could not be read, each with the reason.
@@ -34,7 +34,7 @@ impl ImageSource {
     /// The JPEG and PNG images of a folder, in the order of their names.
     ///
     /// # Errors
-    /// [`SourceError::Open`] where it cannot be read or holds no image.
+    /// [`SourceError::Open`] if the folder cannot be read or contains no image.
     pub fn folder(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         let uri = path.display().to_string();
         let files = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
@@ -44,22 +44,22 @@ impl ImageSource {
                 "the folder holds no .jpg, .jpeg or .png image: name one that does",
             ));
         }
-        Ok(Self::of(path, files, options, stop))
+        Ok(Self::new(path, files, options, stop))
     }
 
     /// One image.
     ///
     /// # Errors
-    /// [`SourceError::Open`] where it is no image.
+    /// [`SourceError::Open`] if it is no image.
     pub fn single(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         if let Err(error) = size(path) {
             let reason = format!("not a JPEG or PNG image that can be read: {error}");
             return Err(cannot_open(&path.display().to_string(), reason));
         }
-        Ok(Self::of(path, vec![path.to_owned()], options, stop))
+        Ok(Self::new(path, vec![path.to_owned()], options, stop))
     }
 
-    fn of(path: &Path, files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
+    fn new(path: &Path, files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
         let fps = options.fps.unwrap_or(DEFAULT_FPS);
         let (width, height) = files.iter().find_map(|file| size(file).ok()).unwrap_or((0, 0));
         let info = SourceInfo {
@@ -82,7 +82,7 @@ impl ImageSource {
         }
     }
 
-    /// Names what could not be read, once.
+    /// Reports the unreadable files, once.
     fn incomplete(&mut self) -> Option<SourceError> {
         if self.named.is_empty() {
             return None;
@@ -106,10 +106,10 @@ impl ImageSource {
     }
 }
 
-/// The image as it is to be seen: photographs say how the camera was held.
+/// Reads an image and applies its orientation.
 fn read(file: &Path) -> Result<Image, ImageError> {
     let (mut decoder, orientation) = decoder(file)?;
-    // A few bytes may say that they are a picture of many gigabytes.
+    // A small file may declare a picture of many gigabytes.
     let mut limits = Limits::default();
     limits.reserve(decoder.total_bytes())?;
     decoder.set_limits(limits)?;
@@ -119,23 +119,23 @@ fn read(file: &Path) -> Result<Image, ImageError> {
     Ok(Image::from_rgb(image.width(), image.height(), image.into_raw()))
 }
 
-/// Its width and height as it is to be seen.
+/// Width and height after the orientation is applied.
 fn size(file: &Path) -> Result<(u32, u32), ImageError> {
     let (decoder, orientation) = decoder(file)?;
     let (width, height) = decoder.dimensions();
-    // Of the eight orientations, the last four lie on their side.
+    // The last four of the eight orientations swap width and height.
     let lies = orientation.to_exif() > 4;
     Ok(if lies { (height, width) } else { (width, height) })
 }
 
-/// What decodes the file, and how its picture is to be turned: not at all, where that cannot be read.
+/// The decoder of a file, and its orientation; none if that cannot be read.
 fn decoder(file: &Path) -> Result<(impl ImageDecoder, Orientation), ImageError> {
     let mut decoder = ImageReader::open(file)?.with_guessed_format()?.into_decoder()?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((decoder, orientation))
 }
 
-/// A file by its name, without its folder.
+/// The file's name without its folder.
 fn name_of(file: &Path) -> Arc<str> {
     let name = file.file_name().unwrap_or(file.as_os_str());
     name.to_string_lossy().into()
@@ -147,7 +147,7 @@ impl Source for ImageSource {
     }
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        while !self.stop.raised() {
+        while !self.stop.is_raised() {
             let Some(file) = self.files.next() else {
                 return self.incomplete().map_or(Ok(None), Err);
             };

@@ -1,8 +1,8 @@
-//! Videos, read and written. Sources: videos, streams and folders of images, decoded into frames that keep their
-//! decoder's own planes; and [`VideoFile`], which encodes pictures.
+//! Reading and writing of videos. Sources read videos, streams and folders of images into frames that keep their
+//! decoder's own planes; [`VideoFile`] encodes pictures.
 //!
-//! [`source`] chooses by what the URI names. Everything that FFmpeg opens is read by it; folders and single images
-//! are read one file at a time. Nothing here paces, drops or counts time: a recorded video comes as fast as it is asked for.
+//! [`source`] chooses by what the URI names: folders and single images are read one file at a time, everything else by
+//! FFmpeg. Nothing here paces or drops: a recorded video is read as fast as it is requested.
 
 mod container;
 mod encoder;
@@ -25,22 +25,22 @@ pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
-pub(crate) use open::prepare;
+pub(crate) use open::init_ffmpeg;
 pub use video_file::{Rgb, VideoFile};
-pub(crate) use video_place::part_of;
+pub(crate) use video_place::part_path;
 pub use video_place::{Naming, VideoPlace};
 
-/// Frames a second where neither the stream nor the user says.
+/// Frames per second if neither the stream nor the user gives a rate.
 pub const DEFAULT_FPS: f64 = 25.0;
 
-/// What a user may say of a source beside its URI.
+/// Options of a source besides its URI.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SourceOptions {
-    /// Frames a second of what has no time stamps: raw elementary streams and images. Those that have keep theirs.
+    /// Frames per second where there are no timestamps: raw elementary streams and images.
     pub fps: Option<f64>,
-    /// Seconds without data after which a network source or a named pipe is given up.
+    /// Seconds without data after which a network source or a named pipe fails.
     pub timeout_s: f64,
-    /// Threads of the decoder. One by default: cores belong to the workers, and streams decode side by side.
+    /// Decoder threads. One by default: cores belong to the workers, and streams decode concurrently.
     pub threads: usize,
 }
 
@@ -54,7 +54,7 @@ impl Default for SourceOptions {
     }
 }
 
-/// A factory for what `uri` names: a file, a folder of images, an address. Nothing is opened yet.
+/// A factory for the source that `uri` names: a file, a folder of images, an address. Opens nothing.
 #[must_use]
 pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
     Box::new(Factory {
@@ -80,13 +80,13 @@ impl SourceFactory for Factory {
         Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
     }
 
-    fn endless(&self) -> Option<bool> {
-        open::endless(&self.uri)
+    fn is_endless(&self) -> Option<bool> {
+        open::is_endless(&self.uri)
     }
 
-    fn prove(&self, stop: &StopFlag) -> Result<(), SourceError> {
+    fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {
         let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
-        // A pipe or a device would lose what is read from it now; an address may take its time.
+        // A pipe or a device would lose the data that is read now; an address may be slow.
         match std::fs::metadata(path) {
             Ok(there) if there.is_file() || there.is_dir() => self.open(stop).map(drop),
             Ok(_) | Err(_) => Ok(()),
@@ -94,12 +94,12 @@ impl SourceFactory for Factory {
     }
 }
 
-/// Images of a folder, by name.
+/// Image files of a folder, sorted by name.
 fn images_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        // What cannot be looked at, as a link to nothing, is to be named as an image that cannot be read.
+        // Files without readable metadata, such as a dangling link, are kept, so that they are reported as unreadable.
         if is_image(&path) && std::fs::metadata(&path).map_or(true, |found| found.is_file()) {
             files.push(path);
         }

@@ -1,4 +1,4 @@
-//! Opening an address with FFmpeg, and saying in a sentence why it did not open.
+//! Opening an address with FFmpeg, and the reason in one sentence if that fails.
 
 use std::io::ErrorKind;
 use std::io::Read;
@@ -15,8 +15,7 @@ use weir_flow::{SourceError, StopFlag};
 use super::fifo::{Fifo, is_fifo};
 use super::{SourceOptions, cannot_open, container};
 
-/// FFmpeg's names of raw elementary streams. They carry no time stamps, and those it reports are made up from a rate
-/// that it assumes.
+/// FFmpeg's names of raw elementary streams. They carry no timestamps; those that FFmpeg reports assume a rate.
 const ELEMENTARY: [&str; 15] = [
     "h264",
     "hevc",
@@ -36,26 +35,25 @@ const ELEMENTARY: [&str; 15] = [
 ];
 
 /// Whether the input is a raw elementary stream.
-pub(super) fn without_time_stamps(input: &Input) -> bool {
+pub(super) fn lacks_timestamps(input: &Input) -> bool {
     ELEMENTARY.contains(&input.format().name())
 }
 
-/// Whether time stamps are the source's own clock. Those of pictures that a web camera sends one after another are not:
-/// FFmpeg counts them.
+/// Whether timestamps come from the source's own clock. For the pictures of an mpjpeg web camera, FFmpeg counts them.
 pub(super) fn has_own_clock(input: &Input) -> bool {
-    !without_time_stamps(input) && input.format().name() != "mpjpeg"
+    !lacks_timestamps(input) && input.format().name() != "mpjpeg"
 }
 
-/// Makes FFmpeg ready, once, and silences its own log: what matters of it comes back as errors and counts.
-pub(crate) fn prepare() -> Result<(), Error> {
+/// Initialises FFmpeg once and silences its log: what matters is reported as errors and counts.
+pub(crate) fn init_ffmpeg() -> Result<(), Error> {
     static QUIET: Once = Once::new();
     ffmpeg_next::init()?;
     QUIET.call_once(|| log::set_level(log::Level::Quiet));
     Ok(())
 }
 
-/// Whether frames of this address arrive on their own time: a capture device, or a stream without an end. A recording
-/// that a web server holds has one.
+/// Whether frames arrive in real time: a capture device, or a stream without an end. A recording on a web server has an
+/// end.
 pub(super) fn is_live(uri: &str, input: &Input) -> bool {
     match scheme(uri) {
         Some("http" | "https") => input.duration() <= 0,
@@ -63,8 +61,8 @@ pub(super) fn is_live(uri: &str, input: &Input) -> bool {
     }
 }
 
-/// As [`is_live`], by the address alone; `None` where only the open stream tells.
-pub(super) fn endless(uri: &str) -> Option<bool> {
+/// As [`is_live`] by the address alone; `None` if only the open stream tells.
+pub(super) fn is_endless(uri: &str) -> Option<bool> {
     match scheme(uri) {
         Some("http" | "https") => None,
         _ => Some(is_capture(uri) || is_remote(uri)),
@@ -86,7 +84,7 @@ fn scheme(uri: &str) -> Option<&str> {
     uri.split_once("://").map(|(scheme, _)| scheme)
 }
 
-/// Opens `uri`; raising `stop` interrupts it, now and while it is read.
+/// Opens `uri`; raising `stop` interrupts this call and all later reads.
 pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     if uri.contains('\0') {
         return Err(cannot_open(uri, "the name holds a NUL character"));
@@ -97,20 +95,20 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
     let local = local_path(uri).is_some();
     let name = uri.strip_prefix("file:").unwrap_or(uri);
     if local {
-        look_at_file(uri, Path::new(name))?;
+        check_file(uri, Path::new(name))?;
     }
-    prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    init_ffmpeg().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
     if local && is_fifo(Path::new(name)) {
         return pipe(uri, Path::new(name), options, stop);
     }
-    // A file whose name holds a colon would be read as an address.
+    // FFmpeg would read a file name with a colon as an address.
     let address = if local && Path::new(name).exists() {
         format!("file:{name}")
     } else {
         uri.to_owned()
     };
     let flag = stop.clone();
-    format::input_with_interrupt_and_dictionary(&address, move || flag.raised(), dictionary(uri, options))
+    format::input_with_interrupt_and_dictionary(&address, move || flag.is_raised(), dictionary(uri, options))
         .map_err(|error| cannot_open(uri, reason(error, uri, Path::new(name), stop)))
 }
 
@@ -125,8 +123,8 @@ pub(super) fn is_pipe(uri: &str) -> bool {
     local_path(uri).is_some_and(is_fifo)
 }
 
-/// In words what broke a source off while it was read.
-pub(super) fn broken(error: Error, options: SourceOptions) -> String {
+/// Why reading broke off, in words.
+pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ETIMEDOUT,
@@ -135,12 +133,12 @@ pub(super) fn broken(error: Error, options: SourceOptions) -> String {
     }
 }
 
-/// Opens a named pipe, into which somebody is to write a video.
+/// Opens a named pipe and waits for its writer.
 fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     let timeout_s = options.timeout_s.clamp(0.01, 1e6);
     let fifo = Fifo::open(path, Duration::from_secs_f64(timeout_s), stop).map_err(|error| {
         let reason = match error.kind() {
-            _ if stop.raised() => "stopped while opening".to_owned(),
+            _ if stop.is_raised() => "stopped while opening".to_owned(),
             ErrorKind::TimedOut => {
                 format!("nobody wrote into this named pipe within {timeout_s} s: start what writes first")
             }
@@ -151,14 +149,14 @@ fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Resu
     })?;
     let flag = stop.clone();
     StreamIo::from_read(fifo)
-        .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.raised()))
+        .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.is_raised()))
         .map_err(|error| cannot_open(uri, reason(error, uri, path, stop)))
 }
 
 /// Opens a capture device of the kernel (Video4Linux).
 fn capture(uri: &str) -> Result<Input, SourceError> {
-    look_at_file(uri, Path::new(uri))?;
-    prepare().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    check_file(uri, Path::new(uri))?;
+    init_ffmpeg().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
     device::register_all();
     let format = device::input::video().find(|format| format.name().contains("v4l2"));
     let format = format.ok_or_else(|| cannot_open(uri, "this FFmpeg reads no capture devices (v4l2)"))?;
@@ -172,7 +170,7 @@ fn capture(uri: &str) -> Result<Input, SourceError> {
     }
 }
 
-/// Time-outs in microseconds, and RTSP over TCP: lost datagrams would be damaged pictures.
+/// Timeouts in microseconds, and RTSP over TCP: lost datagrams would damage pictures.
 fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
     let mut dictionary = Dictionary::new();
     let timeout = format!("{:.0}", (options.timeout_s * 1e6).clamp(1e4, 1e12));
@@ -188,8 +186,8 @@ fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
     dictionary
 }
 
-/// What can be said of a file before FFmpeg tries it.
-fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
+/// Checks a file before FFmpeg opens it.
+fn check_file(uri: &str, path: &Path) -> Result<(), SourceError> {
     if uri.starts_with("pipe:") || uri == "-" {
         return Ok(());
     }
@@ -207,11 +205,11 @@ fn look_at_file(uri: &str, path: &Path) -> Result<(), SourceError> {
 }
 
 fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
-    if let Some(cut_off) = container::cut_off_early(path) {
-        return format!("the file was cut off ({cut_off}): record or download it again");
+    if let Some(truncation) = container::truncation_by_signature(path) {
+        return format!("the file was cut off ({truncation}): record or download it again");
     }
     match error {
-        _ if stop.raised() => "stopped while opening".to_owned(),
+        _ if stop.is_raised() => "stopped while opening".to_owned(),
         Error::InvalidData | Error::Eof if has_mp4_head(path) => {
             "the MP4 is cut off before its index: record or download it again".to_owned()
         }
@@ -221,7 +219,7 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         Error::ProtocolNotFound => {
             "FFmpeg does not know this kind of address: check its beginning".to_owned()
         }
-        // What the system says, as FFmpeg hands it on.
+        // The system's error as FFmpeg passes it on.
         Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
         other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
         other => other.to_string(),

@@ -1,26 +1,26 @@
-//! How a picture is to be turned before it is shown: phones record as the sensor lies, and say how they were held.
+//! Rotation and mirroring of pictures: phones record in the orientation of the sensor, and store how they were held.
 
 use std::sync::Arc;
 
-use weir_flow::{Image, Layout, OwnedPlanes};
+use weir_flow::{Image, OwnedPlanes, PixelFormat};
 
-/// Rows and columns that are turned at a time: a square of them stays in the cache, where whole columns would not.
+/// Side in pixels of the tiles that are transposed at a time: a tile fits into the cache, whole columns would not.
 const TILE: usize = 32;
 
-/// A turn by quarters, perhaps mirrored.
+/// A rotation by quarter turns, with mirroring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Orientation {
     /// Rows become columns.
     transposed: bool,
-    /// Then left becomes right.
+    /// Then mirrored left to right.
     mirrored: bool,
-    /// Then up becomes down.
+    /// Then mirrored top to bottom.
     flipped: bool,
 }
 
 impl Orientation {
-    /// Of a display matrix: nine native numbers, which place a point at (a p + c q, b p + d q). Turns that are not by
-    /// quarters are taken for the next one that is.
+    /// From a display matrix: nine native integers, which map a point to (a p + c q, b p + d q). Rotations by other
+    /// angles are rounded to the nearest quarter turn.
     pub(crate) fn of_matrix(matrix: &[u8]) -> Option<Self> {
         let mut numbers = [0_i32; 9];
         if matrix.len() < 36 {
@@ -39,12 +39,12 @@ impl Orientation {
         })
     }
 
-    /// Whether pictures are right as they are.
+    /// Whether the orientation changes nothing.
     pub(crate) fn is_upright(self) -> bool {
         self == Self::default()
     }
 
-    /// Width and height after the turn.
+    /// Width and height after the rotation.
     pub(crate) fn size(self, (width, height): (u32, u32)) -> (u32, u32) {
         if self.transposed {
             (height, width)
@@ -53,12 +53,13 @@ impl Orientation {
         }
     }
 
-    /// Whether pictures of this layout can be turned. Chroma that is halved across would be halved down.
-    pub(crate) fn fits(self, layout: Layout) -> bool {
-        !(self.transposed && layout == Layout::Yuv422)
+    /// Whether pictures of this format can be transposed. Chroma halved horizontally would have to be halved
+    /// vertically.
+    pub(crate) fn fits(self, format: PixelFormat) -> bool {
+        !(self.transposed && format == PixelFormat::Yuv422)
     }
 
-    /// The picture, turned; it must fit.
+    /// The rotated picture; its format must fit.
     pub(crate) fn turn(self, image: &Image) -> Image {
         let (width, height) = self.size((image.width, image.height));
         let planes = shapes(image)
@@ -84,7 +85,7 @@ impl Orientation {
         }
     }
 
-    /// A plane of samples of `N` bytes, packed.
+    /// Transforms a plane of samples of `N` bytes into packed rows.
     fn plane<const N: usize>(self, samples: &[u8], stride: usize, columns: usize, rows: usize) -> Vec<u8> {
         let (width, height) = if self.transposed {
             (rows, columns)
@@ -114,25 +115,25 @@ impl Orientation {
     }
 }
 
-/// Columns, rows and bytes of a sample of each plane.
+/// Columns, rows and bytes per sample of each plane.
 fn shapes(image: &Image) -> Vec<(usize, usize, usize)> {
     let (width, height) = (image.width as usize, image.height as usize);
     let half = |side: usize| side.div_ceil(2);
-    match image.layout {
-        Layout::Gray8 => vec![(width, height, 1)],
-        Layout::Rgb24 => vec![(width, height, 3)],
-        Layout::Yuv444 => vec![(width, height, 1); 3],
-        Layout::Yuv422 => vec![
+    match image.format {
+        PixelFormat::Gray8 => vec![(width, height, 1)],
+        PixelFormat::Rgb24 => vec![(width, height, 3)],
+        PixelFormat::Yuv444 => vec![(width, height, 1); 3],
+        PixelFormat::Yuv422 => vec![
             (width, height, 1),
             (half(width), height, 1),
             (half(width), height, 1),
         ],
-        Layout::Yuv420 => vec![
+        PixelFormat::Yuv420 => vec![
             (width, height, 1),
             (half(width), half(height), 1),
             (half(width), half(height), 1),
         ],
-        Layout::Nv12 => vec![(width, height, 1), (half(width), half(height), 2)],
+        PixelFormat::Nv12 => vec![(width, height, 1), (half(width), half(height), 2)],
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
         let image = Image {
             width,
             height,
-            layout: Layout::Gray8,
+            format: PixelFormat::Gray8,
             matrix: ColorMatrix::Bt601,
             full_range: true,
             planes: Arc::new(OwnedPlanes {
@@ -192,18 +193,18 @@ mod tests {
 
     #[test]
     fn every_plane_is_turned() {
-        for layout in [
-            Layout::Yuv420,
-            Layout::Yuv444,
-            Layout::Nv12,
-            Layout::Rgb24,
-            Layout::Gray8,
+        for format in [
+            PixelFormat::Yuv420,
+            PixelFormat::Yuv444,
+            PixelFormat::Nv12,
+            PixelFormat::Rgb24,
+            PixelFormat::Gray8,
         ] {
             let (width, height) = (67, 35);
             let mut image = Image {
                 width,
                 height,
-                layout,
+                format,
                 matrix: ColorMatrix::Bt709,
                 full_range: false,
                 planes: Arc::new(OwnedPlanes::default()),
@@ -232,7 +233,7 @@ mod tests {
                     assert_eq!(
                         before[row * stride..][..length],
                         after[row * packed..][..length],
-                        "{layout:?}"
+                        "{format:?}"
                     );
                 }
             }

@@ -1,17 +1,17 @@
-//! From a decoder's frame to an [`Image`]: the same buffers where the layout is one of ours, converted where not.
+//! From a decoder's frame to an [`Image`]: the same buffers if its format is supported, else converted.
 
 use std::sync::Arc;
 
 use ffmpeg_next::format::Pixel;
 use ffmpeg_next::software::scaling::context::Definition;
 use ffmpeg_next::{color, frame};
-use weir_flow::{ColorMatrix, Image, Layout, Planes};
+use weir_flow::{ColorMatrix, Image, PixelFormat, Planes};
 
 use super::ffi::Converter;
 use super::orientation::Orientation;
 
-/// Lines from which on a video without a colour tag is taken as BT.709. Encoders leave the tag out often, and high
-/// definition is made in BT.709 and less in BT.601; players decide in the same way.
+/// Number of lines from which a video without a colour tag is taken as BT.709. Encoders often omit the tag; high
+/// definition is made in BT.709 and lower resolutions in BT.601, and players decide in the same way.
 const HIGH_DEFINITION_LINES: u32 = 720;
 
 /// A decoder's reference-counted frame.
@@ -23,14 +23,14 @@ impl Planes for Decoded {
     }
 }
 
-/// Wraps frames, and converts those in layouts that Weir does not have.
+/// Wraps frames, and converts those in formats that Weir does not support.
 #[derive(Default)]
 pub(crate) struct Pictures {
     converter: Option<Converter>,
 }
 
 impl Pictures {
-    /// The picture in `frame`, turned as it is to be seen; `None` where it can be neither used nor converted.
+    /// The picture in `frame`, rotated for display; `None` if it can be neither used nor converted.
     pub(crate) fn image(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let image = self.unturned(frame, orientation)?;
         Some(if orientation.is_upright() {
@@ -40,31 +40,31 @@ impl Pictures {
         })
     }
 
-    /// The picture as it was decoded, in a layout that can be turned.
+    /// The picture as it was decoded, in a format that can be rotated.
     fn unturned(&mut self, frame: frame::Video, orientation: Orientation) -> Option<Image> {
         let (matrix, full_range) = (matrix_of(&frame), full_range_of(&frame));
-        let (frame, layout, full_range) = match layout_of(frame.format()) {
-            Some(layout) if runs_down(&frame) && orientation.fits(layout) => (frame, layout, full_range),
+        let (frame, pixels, full_range) = match pixel_format_of(frame.format()) {
+            Some(pixels) if runs_down(&frame) && orientation.fits(pixels) => (frame, pixels, full_range),
             _ => {
                 let was_j = is_j(frame.format());
-                let (frame, layout) = self.convert(&frame)?;
-                // swscale maps the deprecated "J" formats to video range, and leaves the values of others alone.
+                let (frame, pixels) = self.convert(&frame)?;
+                // swscale maps the deprecated "J" formats to video range, and keeps the values of others.
                 let full_range = full_range && !was_j;
-                (frame, layout, full_range)
+                (frame, pixels, full_range)
             }
         };
         let (width, height) = (frame.width(), frame.height());
         (width > 0 && height > 0).then(|| Image {
             width,
             height,
-            layout,
+            format: pixels,
             matrix,
-            full_range: full_range || layout == Layout::Rgb24,
+            full_range: full_range || pixels == PixelFormat::Rgb24,
             planes: Arc::new(Decoded(frame)),
         })
     }
 
-    fn convert(&mut self, frame: &frame::Video) -> Option<(frame::Video, Layout)> {
+    fn convert(&mut self, frame: &frame::Video) -> Option<(frame::Video, PixelFormat)> {
         let format = if is_red_green_blue(frame.format()) {
             Pixel::RGB24
         } else {
@@ -92,23 +92,23 @@ impl Pictures {
         }
         let mut converted = frame::Video::empty();
         self.converter.as_mut()?.run(frame, &mut converted).ok()?;
-        Some((converted, layout_of(format)?))
+        Some((converted, pixel_format_of(format)?))
     }
 }
 
-fn layout_of(format: Pixel) -> Option<Layout> {
+fn pixel_format_of(format: Pixel) -> Option<PixelFormat> {
     Some(match format {
-        Pixel::YUV420P | Pixel::YUVJ420P => Layout::Yuv420,
-        Pixel::YUV422P | Pixel::YUVJ422P => Layout::Yuv422,
-        Pixel::YUV444P | Pixel::YUVJ444P => Layout::Yuv444,
-        Pixel::NV12 => Layout::Nv12,
-        Pixel::GRAY8 => Layout::Gray8,
-        Pixel::RGB24 => Layout::Rgb24,
+        Pixel::YUV420P | Pixel::YUVJ420P => PixelFormat::Yuv420,
+        Pixel::YUV422P | Pixel::YUVJ422P => PixelFormat::Yuv422,
+        Pixel::YUV444P | Pixel::YUVJ444P => PixelFormat::Yuv444,
+        Pixel::NV12 => PixelFormat::Nv12,
+        Pixel::GRAY8 => PixelFormat::Gray8,
+        Pixel::RGB24 => PixelFormat::Rgb24,
         _ => return None,
     })
 }
 
-/// Rows run downwards: FFmpeg flips some pictures by a negative stride, which a slice cannot show.
+/// Rows run downwards: FFmpeg flips some pictures by a negative stride, which a slice cannot express.
 fn runs_down(frame: &frame::Video) -> bool {
     (0..frame.planes()).all(|plane| i32::try_from(frame.stride(plane)).is_ok())
 }
@@ -140,7 +140,7 @@ fn matrix_of(frame: &frame::Video) -> ColorMatrix {
     }
 }
 
-/// Video range unless the frame says otherwise; gray without a tag is that of photographs, which use all values.
+/// Video range unless the frame is tagged otherwise; untagged gray is that of photographs, which use all values.
 fn full_range_of(frame: &frame::Video) -> bool {
     match frame.color_range() {
         color::Range::JPEG => true,
@@ -201,26 +201,26 @@ mod tests {
 
     #[test]
     fn layouts_are_kept_or_converted() {
-        let check = |format, layout, full_range| {
+        let check = |format, pixels, full_range| {
             let image = Pictures::default()
                 .image(decoded(format, [128, 128]), Orientation::default())
                 .unwrap();
             assert_eq!(
-                (image.layout, image.full_range),
-                (layout, full_range),
+                (image.format, image.full_range),
+                (pixels, full_range),
                 "{format:?}"
             );
             assert_eq!((image.width, image.height), (64, 48));
         };
-        check(Pixel::YUV420P, Layout::Yuv420, false);
-        check(Pixel::YUVJ420P, Layout::Yuv420, true);
-        check(Pixel::YUVJ422P, Layout::Yuv422, true);
-        check(Pixel::YUV444P, Layout::Yuv444, false);
-        check(Pixel::NV12, Layout::Nv12, false);
-        check(Pixel::GRAY8, Layout::Gray8, true);
-        check(Pixel::RGB24, Layout::Rgb24, true);
-        check(Pixel::BGR24, Layout::Rgb24, true);
-        check(Pixel::YUV411P, Layout::Yuv420, false);
+        check(Pixel::YUV420P, PixelFormat::Yuv420, false);
+        check(Pixel::YUVJ420P, PixelFormat::Yuv420, true);
+        check(Pixel::YUVJ422P, PixelFormat::Yuv422, true);
+        check(Pixel::YUV444P, PixelFormat::Yuv444, false);
+        check(Pixel::NV12, PixelFormat::Nv12, false);
+        check(Pixel::GRAY8, PixelFormat::Gray8, true);
+        check(Pixel::RGB24, PixelFormat::Rgb24, true);
+        check(Pixel::BGR24, PixelFormat::Rgb24, true);
+        check(Pixel::YUV411P, PixelFormat::Yuv420, false);
     }
 
     #[test]
@@ -235,8 +235,8 @@ mod tests {
             .image(decoded(Pixel::YUV422P, [90, 200]), right)
             .unwrap();
         assert_eq!(
-            (image.width, image.height, image.layout),
-            (48, 64, Layout::Yuv420)
+            (image.width, image.height, image.format),
+            (48, 64, PixelFormat::Yuv420)
         );
     }
 

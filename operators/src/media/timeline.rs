@@ -1,45 +1,45 @@
-//! Presentation times as frames carry them: from 0, strictly increasing, in steps that can be, whatever the container
-//! says. A clock that jumps is set anew (rebased), and counted.
+//! Presentation times of frames: from 0, strictly increasing, in plausible steps, whatever the container declares.
+//! After a jump of the media clock, times are rebased and the discontinuity is counted.
 
-/// A step back of more than this is a new start of the clock, not a stamp out of place.
+/// A larger step back is a restart of the clock, not a timestamp out of order.
 const RESTART_MS: f64 = 1000.0;
 
-/// The longest pause between two frames of a recording that is believed. Recorders that skip still scenes leave pauses
-/// of seconds; joined files and flipped bytes make jumps of minutes to days, for which nobody wants to wait.
+/// Longest plausible pause between two frames of a recording. Recorders that skip still scenes leave pauses of seconds;
+/// joined files and flipped bytes cause jumps of minutes to days, for which no run should wait.
 const MAX_RECORDED_STEP_MS: f64 = 10_000.0;
 
-/// The same for a stream that arrives on its own time: the runtime compares those with the clock. A camera that is
-/// silent for longer is opened anew; and times stay so small that milliseconds are exact.
+/// The same for a live stream, whose times the runtime compares with the clock. A camera that is silent for longer is
+/// reconnected; and times stay small enough for milliseconds to be exact.
 const MAX_LIVE_STEP_MS: f64 = 24.0 * 3_600_000.0;
 
-/// How far a stamp out of place is put behind the one before it.
+/// Step from the previous time to that of a timestamp out of order.
 const NUDGE_MS: f64 = 1.0;
 
-/// So many stamps in a row that do not grow are out of place; from the next one on, they are as good as missing.
+/// Consecutive timestamps that do not grow and are taken as out of order; further ones are ignored.
 const MAX_NUDGES: u32 = 3;
 
-/// Frame rates that steps are made of; a user may say any.
+/// Range of frame rates that steps are computed from; a user may set any rate.
 const MIN_FPS: f64 = 0.001;
 const MAX_FPS: f64 = 1000.0;
 
-/// Mends the time stamps of one stream.
+/// Corrects the timestamps of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Timeline {
-    /// Milliseconds from a frame to the next where nothing says otherwise.
+    /// Milliseconds between frames without timestamps.
     step_ms: f64,
     max_step_ms: f64,
-    /// What is taken off a stamp; set by the first.
+    /// Offset subtracted from timestamps; set by the first.
     base_ms: Option<f64>,
-    /// The stamp before, as the container said it.
+    /// The previous timestamp of the container.
     last_stamp_ms: Option<f64>,
     last_ms: Option<f64>,
-    /// Stamps in a row that did not grow.
+    /// Consecutive timestamps that did not grow.
     stale: u32,
     discontinuities: u64,
 }
 
 impl Timeline {
-    /// For frames at about `fps`, of a stream that is `live` or of a recording.
+    /// A timeline for frames at about `fps`, of a `live` stream or a recording.
     pub(crate) fn new(fps: f64, live: bool) -> Self {
         let step_ms = 1000.0
             / if fps.is_finite() {
@@ -54,7 +54,7 @@ impl Timeline {
         };
         Self {
             step_ms,
-            // Pictures of a time lapse may be minutes apart, and say so by their rate.
+            // Pictures of a time lapse may be minutes apart, as their rate shows.
             max_step_ms: max_step_ms.max(3.0 * step_ms),
             base_ms: None,
             last_stamp_ms: None,
@@ -69,20 +69,20 @@ impl Timeline {
         self.discontinuities
     }
 
-    /// The time of the next frame in milliseconds, whose container says `stamp_ms`.
+    /// The time of the next frame in milliseconds, given the container's timestamp.
     pub(crate) fn next(&mut self, stamp_ms: Option<f64>) -> f64 {
-        let time = self.mended(stamp_ms.filter(|stamp| stamp.is_finite()));
+        let time = self.corrected(stamp_ms.filter(|stamp| stamp.is_finite()));
         self.last_ms = Some(time);
         time
     }
 
-    fn mended(&mut self, stamp_ms: Option<f64>) -> f64 {
+    fn corrected(&mut self, stamp_ms: Option<f64>) -> f64 {
         let expected = self.last_ms.map_or(0.0, |last| last + self.step_ms);
         let Some(stamp) = stamp_ms else { return expected };
         let grew = self.last_stamp_ms.replace(stamp).is_none_or(|last| stamp > last);
         self.stale = if grew { 0 } else { self.stale.saturating_add(1) };
         if self.stale == MAX_NUDGES + 1 {
-            // The clock stands still or runs backwards: from here on it is not looked at.
+            // The clock stands still or runs backwards: from here on it is ignored.
             self.discontinuities += 1;
         }
         let base = *self.base_ms.get_or_insert(stamp - expected);

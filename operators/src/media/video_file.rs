@@ -1,8 +1,8 @@
-//! Pictures into an MP4 file, by way of a `.part` file beside it.
+//! Pictures into an MP4 file, through a `.part` file beside it.
 //!
-//! Live pictures make a fragmented file, so a killed process leaves a good `.part` file. There are no B-frames in it:
-//! they would want an edit list, which is written too late for that. Others make a file with its index at the front,
-//! which is nothing before it is finished.
+//! Live pictures make a fragmented file, so that a killed process leaves a playable `.part` file. It has no B-frames:
+//! they need an edit list, which is written too late for that. Other pictures make a file with its index at the front,
+//! which cannot be played before it is finished.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use weir_flow::SinkError;
 
 use super::encoder::{Encoding, Headers, TICKS, encoder};
 use super::video_place::{Naming, VideoPlace};
-use super::{Converter, prepare};
+use super::{Converter, init_ffmpeg};
 use crate::sinks::target::failed;
 
-/// A picture to be encoded: rows of red, green, blue, `width * height * 3` samples.
+/// A picture to encode: rows of red, green, blue, `width * height * 3` samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Rgb<'a> {
     /// Width in pixels.
@@ -28,7 +28,7 @@ pub struct Rgb<'a> {
     pub samples: &'a [u8],
 }
 
-/// One video being written.
+/// A video being written.
 pub struct VideoFile {
     place: VideoPlace,
     encoding: Encoding,
@@ -38,25 +38,25 @@ pub struct VideoFile {
     height: u32,
     converter: Option<Converter>,
     last_tick: Option<i64>,
-    /// The last packet, held back until the next one says how long it is shown.
+    /// The last packet, kept until the next one determines its duration.
     held: Option<Packet>,
-    /// How long a picture is shown where no next one says it, in ticks.
+    /// Duration in ticks of a packet without a successor.
     duration: i64,
-    /// Packets that came from the encoder.
+    /// Packets received from the encoder.
     packets: u64,
 }
 
 impl VideoFile {
-    /// Starts a video that replaces `path` when it is complete, of the given size rounded down to even. Folders that are
-    /// missing are made.
+    /// Starts a video that replaces `path` when complete, of the given size rounded down to even. Creates missing
+    /// folders.
     ///
     /// # Errors
-    /// [`SinkError`] where no file can be written there, or this FFmpeg has no such encoder.
+    /// [`SinkError`] if no file can be written there, or this FFmpeg lacks the encoder.
     pub fn create(path: &Path, size: (u32, u32), encoding: Encoding) -> Result<Self, SinkError> {
         Self::begin(VideoPlace::claim(path, Naming::Replace)?, size, encoding)
     }
 
-    /// Starts a video at its place.
+    /// Starts a video at a claimed place.
     ///
     /// # Errors
     /// As [`VideoFile::create`].
@@ -71,10 +71,10 @@ impl VideoFile {
         if width == 0 || height == 0 {
             return Err(failed(path, "the frames are smaller than two pixels"));
         }
-        let fail = |error: Error| explain(path, error);
-        prepare().map_err(fail)?;
+        let fail = |error: Error| sink_error(path, error);
+        init_ffmpeg().map_err(fail)?;
         let name = encoding.codec.encoder();
-        if !encoding.codec.is_there() {
+        if !encoding.codec.is_available() {
             return Err(failed(
                 path,
                 format!("this FFmpeg has no {name}: install one that has it"),
@@ -82,12 +82,12 @@ impl VideoFile {
         }
         let encoder = encoder(&encoding, (width, height), Headers::Container)
             .map_err(|error| failed(path, format!("FFmpeg's {name} does not start: {error}")))?;
-        let mut output = format::output_as(place.part(), "mp4").map_err(fail)?;
+        let mut output = format::output_as(place.part_path(), "mp4").map_err(fail)?;
         place.begin();
         let mut stream = output.add_stream(encoding.codec.id()).map_err(fail)?;
         stream.set_parameters(&encoder);
         stream.set_time_base(Rational::new(1, TICKS));
-        output.write_header_with(layout(&encoding)).map_err(fail)?;
+        output.write_header_with(muxer_options(&encoding)).map_err(fail)?;
         Ok(Self {
             place,
             encoding,
@@ -103,25 +103,25 @@ impl VideoFile {
         })
     }
 
-    /// Appends a picture that is shown from `pts_ms` on; scaled where its size is another one.
+    /// Appends a picture shown from `pts_ms` on, scaled to the size of the video.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
     pub fn write(&mut self, picture: Rgb<'_>, pts_ms: f64) -> Result<(), SinkError> {
         let mut picture = self
             .convert(picture)
-            .map_err(|error| explain(self.place.path(), error))?;
+            .map_err(|error| sink_error(self.place.path(), error))?;
         let tick = (pts_ms * f64::from(TICKS) / 1000.0).round() as i64;
-        // A player goes forwards only.
+        // Times must increase for players.
         let tick = self.last_tick.map_or(tick, |last| tick.max(last + 1));
         self.last_tick = Some(tick);
         picture.set_pts(Some(tick));
         let sent = self.encoder.send_frame(&picture).and_then(|()| self.mux());
-        sent.map_err(|error| explain(self.place.path(), error))
+        sent.map_err(|error| sink_error(self.place.path(), error))
     }
 
-    /// From here on pictures have another size, rounded down to even, as in a stream whose sender changes it. Not with
-    /// B-frames, whose order of decoding would run into that of the new pictures.
+    /// Changes the size of the following pictures, rounded down to even, as in a stream whose sender changes it. Not
+    /// supported with B-frames, whose decoding order would cross the change.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
@@ -129,7 +129,7 @@ impl VideoFile {
         let size = ((width & !1).max(2), (height & !1).max(2));
         let drained = self.encoder.send_eof().and_then(|()| self.mux());
         let next = drained.and_then(|()| encoder(&self.encoding, size, Headers::InBand));
-        self.encoder = next.map_err(|error| explain(self.place.path(), error))?;
+        self.encoder = next.map_err(|error| sink_error(self.place.path(), error))?;
         (self.width, self.height) = size;
         self.converter = None;
         Ok(())
@@ -169,7 +169,7 @@ impl VideoFile {
         Ok(converted)
     }
 
-    /// Writes the packets that are ready, but for the last.
+    /// Writes the packets that are ready, except the last.
     fn mux(&mut self) -> Result<(), Error> {
         loop {
             let mut packet = Packet::empty();
@@ -198,7 +198,7 @@ impl VideoFile {
         self.packets += 1;
         if self
             .encoding
-            .lose
+            .drop_every
             .is_some_and(|every| self.packets.is_multiple_of(every))
         {
             return Ok(());
@@ -213,8 +213,8 @@ impl VideoFile {
         packet.write_interleaved(&mut self.output)
     }
 
-    /// Completes the file, gives it its name and returns that. After an error of writing, what is there of a live video
-    /// is kept as far as it goes.
+    /// Completes the file, renames it and returns its path. After a write error, the written fragments of a live video
+    /// are kept.
     ///
     /// # Errors
     /// [`SinkError`] of the encoder or the disk.
@@ -225,9 +225,12 @@ impl VideoFile {
         let closed = self.output.write_trailer();
         drop(self.output);
         if let Err(error) = drained.and(closed) {
-            let SinkError { target, mut reason } = explain(self.place.path(), error);
+            let SinkError { target, mut reason } = sink_error(self.place.path(), error);
             if self.encoding.live {
-                reason = format!("{reason}; what was written is in {}", self.place.part().display());
+                reason = format!(
+                    "{reason}; what was written is in {}",
+                    self.place.part_path().display()
+                );
             } else {
                 self.place.discard();
             }
@@ -237,18 +240,18 @@ impl VideoFile {
         self.place.finish().map_err(|error| failed(&path, error))
     }
 
-    /// Gives the file up: nothing of it stays.
+    /// Abandons the video and removes its file.
     pub fn discard(self) {
         drop(self.output);
         self.place.discard();
     }
 }
 
-/// How the file is laid out.
-fn layout(encoding: &Encoding) -> Dictionary<'static> {
+/// Options of FFmpeg's muxer.
+fn muxer_options(encoding: &Encoding) -> Dictionary<'static> {
     let mut flags = Dictionary::new();
     if encoding.live {
-        // A fragment goes to the disk when it is complete, not when a buffer happens to be full.
+        // A fragment is flushed when it is complete, not when a buffer happens to be full.
         flags.set("flush_packets", "1");
         flags.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
     } else {
@@ -257,7 +260,7 @@ fn layout(encoding: &Encoding) -> Dictionary<'static> {
     flags
 }
 
-fn explain(path: &Path, error: Error) -> SinkError {
+fn sink_error(path: &Path, error: Error) -> SinkError {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ENOSPC,

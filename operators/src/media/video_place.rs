@@ -1,8 +1,8 @@
-//! Where a video goes: a name for it, and the `.part` file beside that name which it is until it is complete.
+//! The place of a video: its final name, and the `.part` file beside it that it is until it is complete.
 //!
-//! The `.part` file is made and locked before the first picture, so that a second run is kept off and two runs that start
-//! together never write one file. One that is there without a lock was left behind by a run that was cut off. What can be
-//! played of it gets a name of its own; what cannot stays as it is. Neither is ever written over.
+//! The `.part` file is created and locked before the first picture, so that two runs never write one file. An unlocked
+//! `.part` file was left by an interrupted run: if it can be played it is renamed, else it stays. Neither is ever
+//! overwritten.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use weir_flow::SinkError;
 use crate::files::{IN_USE, is_still, lock, move_to_free_name, numbered};
 use crate::sinks::target::{failed, io_failed, make_folder};
 
-/// What becomes of a file that has the name already.
+/// What happens to an existing file of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
     /// It stays, and the video gets the next free name: `north-2.mp4`.
@@ -22,33 +22,33 @@ pub enum Naming {
     Replace,
 }
 
-/// A place for a video, held against other runs.
+/// A place for a video, claimed against other runs.
 #[derive(Debug)]
 pub struct VideoPlace {
     wanted: PathBuf,
     path: PathBuf,
     part: PathBuf,
     naming: Naming,
-    /// The lock; none of a device, which cannot be left behind half written.
+    /// The lock; `None` for a device, which cannot be left behind half written.
     held: Option<File>,
-    begun: bool,
+    started: bool,
 }
 
-/// What a `.part` file turned out to be.
-enum Part {
-    /// Ours: locked and empty, or a device.
-    Held(Option<File>),
-    /// Another run has it.
+/// State of a `.part` file.
+enum PartFile {
+    /// Claimed: locked and empty, or a device.
+    Claimed(Option<File>),
+    /// Another run writes it.
     InUse,
-    /// It holds something that is not to be lost, or gave way while it was looked at.
-    Passed,
+    /// It has content to be kept, or was renamed meanwhile.
+    Skipped,
 }
 
 impl VideoPlace {
-    /// Takes a place for the video `wanted`. Folders that are missing are made.
+    /// Claims a place for the video `wanted`. Creates missing folders.
     ///
     /// # Errors
-    /// [`SinkError`] where no file can be written there, or another run writes it.
+    /// [`SinkError`] if no file can be written there, or another run writes it.
     pub fn claim(wanted: &Path, naming: Naming) -> Result<Self, SinkError> {
         make_folder(wanted)?;
         if std::fs::metadata(wanted).is_ok_and(|there| !there.is_file()) {
@@ -59,16 +59,16 @@ impl VideoPlace {
             return Err(failed(wanted, "the name is no UTF-8 text: choose another one"));
         }
         for name in numbered(wanted) {
-            let part = part_of(&name);
+            let part = part_path(&name);
             let is_free = || naming == Naming::Replace || std::fs::symlink_metadata(&name).is_err();
-            // A name that is taken is looked at as well: what a dead run left beside it waits there.
+            // A taken name is examined too, since an interrupted run may have left a `.part` file beside it.
             if !is_free() && std::fs::symlink_metadata(&part).is_err() {
                 continue;
             }
-            match take(&part, wanted).map_err(|error| io_failed(wanted, &error))? {
-                Part::InUse => return Err(failed(wanted, IN_USE)),
-                Part::Passed => {}
-                Part::Held(held) => {
+            match claim_part(&part, wanted).map_err(|error| io_failed(wanted, &error))? {
+                PartFile::InUse => return Err(failed(wanted, IN_USE)),
+                PartFile::Skipped => {}
+                PartFile::Claimed(held) => {
                     let place = Self {
                         wanted: wanted.to_owned(),
                         path: if naming == Naming::Replace {
@@ -79,9 +79,9 @@ impl VideoPlace {
                         part,
                         naming,
                         held,
-                        begun: false,
+                        started: false,
                     };
-                    // Looked at again now that nobody else takes it.
+                    // Checked again under the lock.
                     if is_free() {
                         return Ok(place);
                     }
@@ -94,25 +94,25 @@ impl VideoPlace {
         ))
     }
 
-    /// The name that it is to have.
+    /// The final name.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file that it is until then.
-    pub(super) fn part(&self) -> &Path {
+    /// The file that is written until then.
+    pub(super) fn part_path(&self) -> &Path {
         &self.part
     }
 
-    /// From here on the file holds something.
+    /// Marks that the file has content.
     pub(super) fn begin(&mut self) {
-        self.begun = true;
+        self.started = true;
     }
 
-    /// Gives the complete file its name.
+    /// Gives the complete file its final name.
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
-        self.begun = true;
+        self.started = true;
         if self.held.is_none() || self.naming == Naming::Replace {
             return std::fs::rename(&self.part, &self.path).map(|()| self.path.clone());
         }
@@ -128,55 +128,55 @@ impl VideoPlace {
         Ok(name)
     }
 
-    /// Gives up the file with what is in it: it is of no use.
+    /// Abandons the place and removes the file.
     pub(super) fn discard(mut self) {
-        self.begun = true;
-        // What cannot be removed says by its name that it is not complete.
+        self.started = true;
+        // If it cannot be removed, its name still marks it as incomplete.
         let _ = std::fs::remove_file(&self.part);
     }
 }
 
 impl Drop for VideoPlace {
     fn drop(&mut self) {
-        // Empty and held by us: there was nothing to write.
-        if !self.begun && self.held.is_some() {
+        // Empty and locked by this run: nothing was written.
+        if !self.started && self.held.is_some() {
             let _ = std::fs::remove_file(&self.part);
         }
     }
 }
 
-/// What a video is called while it is being written.
-pub(crate) fn part_of(path: &Path) -> PathBuf {
+/// The name of a video while it is written.
+pub(crate) fn part_path(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     PathBuf::from(part)
 }
 
-/// Takes the `.part` file where it is free; names what a dead run left of `wanted` where that can be played.
-fn take(part: &Path, wanted: &Path) -> io::Result<Part> {
+/// Claims the `.part` file if it is free; renames one of an interrupted run of `wanted` if it can be played.
+fn claim_part(part: &Path, wanted: &Path) -> io::Result<PartFile> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     let mut file = match options.clone().create_new(true).open(part) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match std::fs::metadata(part) {
-            Ok(there) if there.is_dir() => return Ok(Part::Passed),
-            Ok(there) if !there.is_file() => return Ok(Part::Held(None)),
+            Ok(there) if there.is_dir() => return Ok(PartFile::Skipped),
+            Ok(there) if !there.is_file() => return Ok(PartFile::Claimed(None)),
             Ok(_) => match options.open(part) {
                 Ok(file) => file,
-                Err(_) => return Ok(Part::Passed),
+                Err(_) => return Ok(PartFile::Skipped),
             },
-            Err(_) => return Ok(Part::Passed),
+            Err(_) => return Ok(PartFile::Skipped),
         },
         Err(error) => return Err(error),
     };
     if !lock(&file)? {
-        return Ok(Part::InUse);
+        return Ok(PartFile::InUse);
     }
     if !is_still(part, &file)? {
-        return Ok(Part::Passed);
+        return Ok(PartFile::Skipped);
     }
     if file.metadata()?.len() == 0 {
-        return Ok(Part::Held(Some(file)));
+        return Ok(PartFile::Claimed(Some(file)));
     }
     if holds_fragment(&mut file)? {
         let name = move_to_free_name(part, numbered(wanted))?;
@@ -191,14 +191,13 @@ fn take(part: &Path, wanted: &Path) -> io::Result<Part> {
             part.display()
         );
     }
-    Ok(Part::Passed)
+    Ok(PartFile::Skipped)
 }
 
-/// Boxes that are looked at before the first whole fragment: its index and its data are among the first few.
+/// MP4 boxes read before the first complete fragment: its index and its data are among the first few.
 const MAX_BOXES: usize = 64;
 
-/// Whether a fragmented MP4 has at least one fragment that is there to its end: then players play it up to where it was
-/// cut off.
+/// Whether a fragmented MP4 has at least one complete fragment, so that players play it up to the interruption.
 fn holds_fragment(file: &mut File) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let (mut at, mut has_index, mut has_fragment) = (0_u64, false, false);

@@ -1,7 +1,7 @@
-//! Copies of what models are fed with, for a look from outside: one `.npy` file an item, and one index a model that
-//! says what each file shows.
+//! Dumps of model inputs for inspection: one `.npy` file for each item, and one index for each model that describes the
+//! files.
 //!
-//! The stream of a frame is not known here: what is dumped should come of one stream.
+//! The stream of a frame is unknown here, so a dump should be made of one stream.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -12,17 +12,17 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use weir_flow::{Item, Rect, Region};
 
-use crate::heads::input::Map;
+use crate::heads::input::PixelMap;
 
-/// Writes items of one model.
+/// Writes the inputs of one model.
 pub(super) struct Dump {
     folder: PathBuf,
     model: String,
-    /// How many are written, and what each of them shows.
+    /// Number of items written, and the index file.
     index: Mutex<(u64, File)>,
 }
 
-/// One line of the index. An input that was turned (an aligned face, a flat plate) has neither scale nor offset.
+/// One line of the index. A warped input (an aligned face, a rectified plate) has neither scale nor offset.
 #[derive(Serialize)]
 struct Entry<'a> {
     file: &'a str,
@@ -30,25 +30,25 @@ struct Entry<'a> {
     frame: u64,
     /// Left, top, right and bottom of the item, in source pixels.
     region: [f32; 4],
-    /// Input pixels to one source pixel, across and down.
+    /// Input pixels per source pixel, horizontally and vertically.
     scale: Option<[f32; 2]>,
-    /// Where the region's top left corner lies in the input.
+    /// Position of the region's top left corner in the input.
     offset: Option<[f32; 2]>,
 }
 
-/// The index of what is dumped of `model` into `folder`.
+/// Path of the index of the inputs of `model` in `folder`.
 #[must_use]
 pub fn dump_index(folder: &Path, model: &str) -> PathBuf {
     folder.join(format!("{}.index.jsonl", plain(model)))
 }
 
-/// A model's name as part of a file's name.
+/// A model's name as used in file names.
 fn plain(model: &str) -> String {
     model.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-")
 }
 
 impl Dump {
-    /// Into `folder`, which is made where it is missing. An index of an earlier run is begun anew.
+    /// Creates `folder` if it is missing, and replaces an index of an earlier run.
     pub(super) fn into(folder: &Path, model: &str) -> Result<Self, String> {
         let made = |error| format!("folder {} for inputs cannot be made: {error}", folder.display());
         std::fs::create_dir_all(folder).map_err(made)?;
@@ -61,17 +61,17 @@ impl Dump {
         })
     }
 
-    /// Writes `MODEL-NUMBER-fFRAME[-X0-Y0-X1-Y1].npy` and its line of `MODEL.index.jsonl`: the number runs over all
-    /// items of the model, the crop is in source pixels.
+    /// Writes `MODEL-NUMBER-fFRAME[-X0-Y0-X1-Y1].npy` and its line of `MODEL.index.jsonl`: the number counts all items
+    /// of the model, the crop is in source pixels.
     pub(super) fn write(
         &self,
         item: &Item,
-        map: &Map,
+        map: &PixelMap,
         shape: &[usize],
         elements: &[f32],
     ) -> Result<(), String> {
         let failed = |error| format!("input cannot be written to {}: {error}", self.folder.display());
-        // Sessions of several slots share it. A panic while it was held has left at worst a broken line.
+        // Sessions of several slots share it. A panic under the lock leaves at worst an incomplete line.
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, lines) = &mut *index;
         let mut name = format!("{}-{number:07}-f{}", self.model, item.frame.index);
@@ -86,14 +86,14 @@ impl Dump {
         };
         name.push_str(".npy");
         let straight = match map {
-            Map::Straight(placement) => Some(placement),
-            Map::Turned(_) => None,
+            PixelMap::Scaled(placement) => Some(placement),
+            PixelMap::Warped(_) => None,
         };
         let entry = Entry {
             file: &name,
             model: &self.model,
             frame: item.frame.index,
-            // Of a region that was cut further (the middle of a picture), the input begins at the placement's origin.
+            // If the region was cropped further (centre crop), the input begins at the placement's origin.
             region: straight.map_or([rect.x0, rect.y0, rect.x1, rect.y1], |placement| {
                 [placement.origin.x, placement.origin.y, rect.x1, rect.y1]
             }),

@@ -1,41 +1,43 @@
-//! Models: ONNX files loaded, made to take batches, checked against their head, and opened as sessions.
+//! Models: ONNX files loaded, made to support batches, checked against their head, and opened as sessions.
 //!
-//! A model is loaded once and tried out on the CPU: a blank item shows whether its outputs fit the head, and noise
-//! shows whether it can take batches. What is wrong is one line that names the file, what was found and what is wanted.
+//! A model is loaded once and probed on the CPU: a blank item shows whether its outputs fit the head, and noise shows
+//! which batches it supports. Errors are one line with the file, what was found and what is expected.
 
-mod batch;
+mod batch_probe;
 mod cut;
-mod divided;
+mod cut_validation;
 mod dump;
-mod faithful;
-mod fill;
-mod layered;
+mod edit;
+mod layer_chain;
+mod loaded;
 mod noise;
-mod parts;
-mod patch;
+mod partition_session;
+mod partitioned;
+mod prepost;
+mod protobuf;
 mod runtime;
 mod session;
-mod wire;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, Settings};
 
-use crate::heads::{Given, Head, Input, KINDS, Kind};
-use batch::{Rows, Trial, Tried, blank, try_out};
+use crate::heads::{HeadKind, Input, KINDS, OutputSpec};
+use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
 pub use cut::CutError;
-pub use divided::Blocked;
+pub use cut_validation::{RejectedBoundary, ValidatedCut};
 use dump::Dump;
 pub use dump::dump_index;
-pub use faithful::{PassedOver, Settled};
-pub use layered::Layered;
-pub use parts::OnnxParts;
-use runtime::{Engine, View};
+pub use layer_chain::LayerChain;
+use loaded::Loaded;
+pub use partition_session::OnnxPartitionLoader;
+pub use partitioned::PartitionedOnnx;
+use runtime::{OrtSession, OutputView};
 pub use runtime::{find_runtime, load_runtime};
 use session::OnnxSession;
 
-/// Where a model is.
+/// Location of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFile {
     /// A file.
@@ -44,32 +46,21 @@ pub enum ModelFile {
     Bytes(Arc<[u8]>),
 }
 
-/// What to load.
+/// The model to load.
 #[derive(Debug, Clone)]
 pub struct LoadRequest<'a> {
     /// Name in messages.
     pub name: &'a str,
-    /// Where it is.
+    /// Location of the ONNX file.
     pub file: ModelFile,
-    /// Which head decodes it.
+    /// Name of the head that decodes it.
     pub head: &'a str,
-    /// Keys of the head, paths absolute and `zoo:` names resolved to paths.
+    /// Keys of the head, with absolute paths and `zoo:` names resolved to paths.
     pub settings: &'a Settings,
-    /// Largest batch that is going to be asked for: batching is tried up to it.
+    /// Largest batch that will be requested, in items; batches are probed up to it.
     pub max_batch: u32,
-    /// Folder that takes a copy of each item's input, as `.npy`.
+    /// Folder for dumps of each item's input, as `.npy`.
     pub dump: Option<PathBuf>,
-}
-
-/// What sessions of a model share.
-struct Loaded {
-    name: String,
-    head: Box<dyn Head>,
-    input: Input,
-    /// One graph, or two whose outputs are decoded together.
-    graphs: Vec<Arc<[u8]>>,
-    rows: Rows,
-    dump: Option<Dump>,
 }
 
 /// A loaded model with its head.
@@ -81,7 +72,7 @@ pub struct OnnxModel {
 /// Loads a model for the runtime.
 ///
 /// # Errors
-/// [`SessionError::Load`] where the file is no model, does not fit the head, or ONNX Runtime is missing.
+/// [`SessionError::Load`] if the file is no model, does not fit the head, or ONNX Runtime is missing.
 pub fn load(request: &LoadRequest<'_>) -> Result<Arc<dyn Model>, SessionError> {
     Ok(Arc::new(OnnxModel::load(request)?))
 }
@@ -125,7 +116,7 @@ impl Model for OnnxModel {
 }
 
 fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
-    let kind = Kind::named(request.head).ok_or_else(|| {
+    let kind = HeadKind::named(request.head).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         format!(
             "there is no head {}; there are {}",
@@ -142,30 +133,30 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
         files.push(file(Path::new(second)).map_err(|reason| format!("second model {second}: {reason}"))?);
     }
     let mut graphs = Vec::new();
-    let mut given = Vec::new();
+    let mut specs = Vec::new();
     for bytes in &files {
-        let (engine, input) = open(bytes, kind, request.settings)?;
+        let (session, input) = open(bytes, kind, request.settings)?;
         if let Some((_, _, before)) = graphs.first()
             && *before != input
         {
             return Err("the second model's input is not that of the first".to_owned());
         }
-        let mut engine = engine;
-        given.extend(outputs(&mut engine, &input)?);
-        graphs.push((bytes, engine, input));
+        let mut session = session;
+        specs.extend(outputs(&mut session, &input)?);
+        graphs.push((bytes, session, input));
     }
     let input = graphs[0].2.clone();
-    let head = kind.build(request.settings, &input, &given)?;
-    let trial = Trial {
+    let head = kind.build(request.settings, &input, &specs)?;
+    let trial = ProbeInput {
         item: input.item_shape(),
         range: input.range(),
         max: request.max_batch.max(1) as usize,
     };
-    let tried: Vec<Tried> = graphs
+    let probes: Vec<BatchProbe> = graphs
         .iter_mut()
-        .map(|(bytes, engine, _)| try_out(bytes, engine, &trial))
+        .map(|(bytes, session, _)| probe_batch(bytes, session, &trial))
         .collect();
-    let (rows, batching) = together(&tried)?;
+    let (rows, batching) = joint_batching(&probes)?;
     if let Some(remark) = &batching.remark {
         tracing::info!(model = request.name, remark, "batching");
     }
@@ -174,7 +165,7 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
         .as_deref()
         .map(|folder| Dump::into(folder, request.name))
         .transpose()?;
-    let graphs = tried.into_iter().map(|tried| tried.bytes).collect();
+    let graphs = probes.into_iter().map(|probes| probes.bytes).collect();
     Ok((
         Loaded {
             name: request.name.to_owned(),
@@ -188,22 +179,22 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
     ))
 }
 
-/// How graphs that run on one input can be batched: as the narrower of them.
-fn together(tried: &[Tried]) -> Result<(Rows, Batching), String> {
-    let fixed: Vec<&Tried> = tried.iter().filter(|tried| tried.rows != Rows::Free).collect();
+/// The batches that graphs on one input support together: those of the narrower one.
+fn joint_batching(probes: &[BatchProbe]) -> Result<(Rows, Batching), String> {
+    let fixed: Vec<&BatchProbe> = probes.iter().filter(|probes| probes.rows != Rows::Free).collect();
     let narrow = fixed
         .first()
         .copied()
-        .or(tried.first())
+        .or(probes.first())
         .ok_or("there is no graph")?;
-    if fixed.iter().any(|tried| tried.rows != narrow.rows) {
+    if fixed.iter().any(|probes| probes.rows != narrow.rows) {
         return Err("the batch dimensions of the two models are fixed at different sizes".to_owned());
     }
-    // A graph whose batch is free runs in whatever the other needs.
+    // A graph with a free batch runs in any batch that the other needs.
     Ok((narrow.rows, narrow.batching.clone()))
 }
 
-/// No ONNX file is larger: protobuf, which it is written in, counts bytes in 31 bits.
+/// Largest ONNX file: protobuf counts bytes in 31 bits.
 pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 
 fn file(path: &Path) -> Result<Arc<[u8]>, String> {
@@ -216,10 +207,10 @@ fn file(path: &Path) -> Result<Arc<[u8]>, String> {
     }
 }
 
-fn open(bytes: &[u8], kind: &Kind, settings: &Settings) -> Result<(Engine, Input), String> {
-    let engine = Engine::open(bytes, DeviceKind::Cpu)?;
-    let [port] = engine.inputs() else {
-        let names: Vec<&str> = engine.inputs().iter().map(|port| port.name.as_str()).collect();
+fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSession, Input), String> {
+    let session = OrtSession::open(bytes, DeviceKind::Cpu)?;
+    let [port] = session.inputs() else {
+        let names: Vec<&str> = session.inputs().iter().map(|port| port.name.as_str()).collect();
         return Err(format!(
             "it has the inputs {}; the head {} wants one image",
             names.join(", "),
@@ -233,26 +224,26 @@ fn open(bytes: &[u8], kind: &Kind, settings: &Settings) -> Result<(Engine, Input
     let input = kind
         .input(settings, &port.shape)
         .map_err(|reason| format!("{reason} (head {}, input {})", kind.name, port.name))?;
-    Ok((engine, input))
+    Ok((session, input))
 }
 
-/// What the graph really gives for one item.
-fn outputs(engine: &mut Engine, input: &Input) -> Result<Vec<Given>, String> {
-    let rows = engine
+/// The measured outputs for one item.
+fn outputs(session: &mut OrtSession, input: &Input) -> Result<Vec<OutputSpec>, String> {
+    let rows = session
         .inputs()
         .first()
         .and_then(|port| port.shape.first().copied())
         .flatten()
         .unwrap_or(1);
-    let readable: Vec<bool> = engine
+    let readable: Vec<bool> = session
         .outputs()
         .iter()
         .map(|port| port.element == "f32")
         .collect();
-    let mut feed = engine.feed()?;
+    let mut feed = session.feed()?;
     blank(&mut feed, rows, &input.item_shape())?;
-    let given = |views: &[View<'_>]| {
-        let one = |(view, readable): (&View<'_>, &bool)| Given {
+    let specs = |views: &[OutputView<'_>]| {
+        let one = |(view, readable): (&OutputView<'_>, &bool)| OutputSpec {
             name: view.name.to_owned(),
             shape: session::row_shape(view, rows)
                 .iter()
@@ -262,8 +253,8 @@ fn outputs(engine: &mut Engine, input: &Input) -> Result<Vec<Given>, String> {
         };
         views.iter().zip(&readable).map(one).collect()
     };
-    engine
-        .run(&feed, given)
+    session
+        .run(&feed, specs)
         .map_err(|reason| format!("it fails on a blank item: {reason}"))
 }
 
@@ -279,7 +270,7 @@ mod tests {
             return;
         };
         let free = std::fs::read(assets.join("models/yunet_n_dynamic.onnx")).expect("readable");
-        let fixed = patch::fix_batch(&free, 2).expect("edited");
+        let fixed = edit::fix_batch(&free, 2).expect("edited");
         let settings = Settings::default();
         let picture = image::open(assets.join("images/face_two_people.jpg"))
             .expect("picture")
@@ -308,7 +299,7 @@ mod tests {
                 .expect("loads")
                 .open(DeviceKind::Cpu)
                 .expect("opens");
-            session.warm(3).expect("warms");
+            session.warm_up(3).expect("warms");
             let mut steps = Vec::new();
             let items = vec![item.clone(); 3];
             let said = session.run(&items, &mut |step| steps.push(step)).expect("runs");
@@ -316,7 +307,10 @@ mod tests {
                 said.iter().map(|said| said.objects.len()).collect::<Vec<_>>(),
                 [2, 2, 2]
             );
-            assert_eq!(steps[..3], [Step::Prepared, Step::Inferred, Step::Decoded]);
+            assert_eq!(
+                steps[..3],
+                [Step::Preprocessed, Step::Inferred, Step::Postprocessed]
+            );
         }
     }
 }

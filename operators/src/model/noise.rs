@@ -1,12 +1,12 @@
-//! Noise that models are tried with: the same on every load and every machine.
+//! Deterministic noise to probe models with.
 
 use half::f16;
 use weir_flow::{Element, Tensor};
 
-/// Side of the squares of the smooth noise, in elements: pictures are smoother than noise.
+/// Side of the squares of smooth noise, in elements: pictures are smoother than white noise.
 const SQUARE: usize = 8;
 
-/// Repeatable noise (splitmix64), so that a model is judged alike on every load.
+/// Deterministic noise (splitmix64), so that a model is judged alike on every load.
 pub(super) fn noise(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
     let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for element in elements {
@@ -19,8 +19,8 @@ pub(super) fn noise(seed: u64, (low, high): (f32, f32), elements: &mut [f32]) {
     }
 }
 
-/// Fills a tensor with noise: floats of `range`, bytes of all values, other integers of 0 and 1, which are right for
-/// masks and as numbers of words.
+/// Fills a tensor with noise: floats of `range`, bytes of all values, other integers of 0 and 1, which are valid as
+/// masks and token ids.
 pub(super) fn fill(tensor: &mut Tensor, seed: u64, range: (f32, f32), smooth: bool) {
     let range = match tensor.element {
         Element::F32 | Element::F16 | Element::F64 => range,
@@ -47,8 +47,8 @@ pub(super) fn fill(tensor: &mut Tensor, seed: u64, range: (f32, f32), smooth: bo
     };
 }
 
-/// Makes all values of a square its first. Dimensions of fewer elements than a few squares (channels, the batch) stay
-/// as they are, wherever in the shape they are.
+/// Sets all values of a square to its first. Dimensions of fewer than three squares (channels, the batch) are
+/// unchanged, wherever they are in the shape.
 fn squares(shape: &[usize], values: &mut [f32]) {
     for at in 0..values.len() {
         let (mut rest, mut stride, mut first) = (at, 1, 0);
@@ -59,7 +59,7 @@ fn squares(shape: &[usize], values: &mut [f32]) {
             rest /= size;
             stride *= size;
         }
-        // The first of a square comes before all others of it and is its own first.
+        // The first value of a square precedes all others of it and maps to itself.
         values[at] = values[first];
     }
 }

@@ -1,44 +1,44 @@
-//! A session: items in, inferences out. Pixels go from the decoder's planes straight into the input tensor, and
-//! outputs are decoded where the runtime put them.
+//! A session: items in, inferences out. Pixels are sampled from the decoder's planes directly into the input tensor,
+//! and outputs are decoded in the runtime's memory.
 
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Inference, Item, Session, SessionError, Step};
 
-use super::Loaded;
-use super::batch::{Rows, blank};
-use super::fill::Fill;
-use super::runtime::{Engine, Feed, View};
+use super::batch_probe::{Rows, blank};
+use super::loaded::Loaded;
+use super::prepost::BatchPrePost;
+use super::runtime::{Feed, OrtSession, OutputView};
 
-/// The engines of one model on one slot, with their input.
+/// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
     model: Arc<Loaded>,
-    engines: Vec<Engine>,
+    sessions: Vec<OrtSession>,
     feed: Feed,
-    fill: Fill,
+    prepost: BatchPrePost,
 }
 
 impl OnnxSession {
     pub(super) fn open(model: Arc<Loaded>, device: DeviceKind) -> Result<Self, String> {
-        let engines: Vec<Engine> = model
+        let sessions: Vec<OrtSession> = model
             .graphs
             .iter()
-            .map(|bytes| Engine::open(bytes, device))
+            .map(|bytes| OrtSession::open(bytes, device))
             .collect::<Result<_, _>>()?;
-        let feed = engines.first().ok_or("there is no graph")?.feed()?;
+        let feed = sessions.first().ok_or("there is no graph")?.feed()?;
         Ok(Self {
             model,
-            engines,
+            sessions,
             feed,
-            fill: Fill::new(),
+            prepost: BatchPrePost::new(),
         })
     }
 
-    /// Runs as many items as one input holds.
+    /// Runs as many items as one input takes.
     fn chunk(
         &mut self,
         items: &[Item],
-        lap: &mut dyn FnMut(Step),
+        on_step: &mut dyn FnMut(Step),
         inferences: &mut Vec<Inference>,
     ) -> Result<(), String> {
         let rows = match self.model.rows {
@@ -47,33 +47,33 @@ impl OnnxSession {
         };
         let Self {
             model,
-            engines,
+            sessions,
             feed,
-            fill,
+            prepost,
         } = self;
-        let shape = fill.begin(&model.input, items, rows);
+        let shape = prepost.start_batch(&model.input, items, rows);
         feed.reshape(&shape)?;
-        fill.items(model, items, feed.elements())?;
-        lap(Step::Prepared);
-        run_all(engines, feed, &mut Vec::new(), &mut |views| {
-            lap(Step::Inferred);
+        prepost.preprocess(model, items, feed.elements())?;
+        on_step(Step::Preprocessed);
+        run_all(sessions, feed, &mut Vec::new(), &mut |views| {
+            on_step(Step::Inferred);
             let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
-            fill.decode(model, &data, rows, inferences);
+            prepost.postprocess(model, &data, rows, inferences);
         })?;
-        lap(Step::Decoded);
+        on_step(Step::Postprocessed);
         Ok(())
     }
 }
 
 impl Session for OnnxSession {
-    fn run(&mut self, items: &[Item], lap: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError> {
         let most = match self.model.rows {
             Rows::Free => items.len().max(1),
             Rows::Fixed(rows) => rows,
         };
         let mut inferences = Vec::with_capacity(items.len());
         for chunk in items.chunks(most) {
-            self.chunk(chunk, lap, &mut inferences)
+            self.chunk(chunk, on_step, &mut inferences)
                 .map_err(|reason| SessionError::Run {
                     model: self.model.name.clone(),
                     batch: items.len(),
@@ -83,7 +83,7 @@ impl Session for OnnxSession {
         Ok(inferences)
     }
 
-    fn warm(&mut self, batch: usize) -> Result<(), SessionError> {
+    fn warm_up(&mut self, batch: usize) -> Result<(), SessionError> {
         let (rows, runs) = match self.model.rows {
             Rows::Free => (batch.max(1), 1),
             Rows::Fixed(rows) => (rows, batch.max(1).div_ceil(rows)),
@@ -91,7 +91,7 @@ impl Session for OnnxSession {
         let shape = self.model.input.item_shape();
         let mut warm = || {
             blank(&mut self.feed, rows, &shape)?;
-            (0..runs).try_for_each(|_| run_all(&mut self.engines, &self.feed, &mut Vec::new(), &mut |_| ()))
+            (0..runs).try_for_each(|_| run_all(&mut self.sessions, &self.feed, &mut Vec::new(), &mut |_| ()))
         };
         warm().map_err(|reason| SessionError::Run {
             model: self.model.name.clone(),
@@ -101,25 +101,25 @@ impl Session for OnnxSession {
     }
 }
 
-/// Runs one engine within the other, so that the outputs of all can be read in place together.
+/// Runs one session within the other, so that the outputs of all can be read in place together.
 fn run_all(
-    engines: &mut [Engine],
+    sessions: &mut [OrtSession],
     feed: &Feed,
-    views: &mut Vec<View<'_>>,
-    read: &mut dyn FnMut(&[View<'_>]),
+    views: &mut Vec<OutputView<'_>>,
+    read: &mut dyn FnMut(&[OutputView<'_>]),
 ) -> Result<(), String> {
-    let Some((engine, rest)) = engines.split_first_mut() else {
+    let Some((session, rest)) = sessions.split_first_mut() else {
         read(views);
         return Ok(());
     };
-    engine.run(feed, |outputs| {
-        let mut all: Vec<View<'_>> = views.iter().chain(outputs).copied().collect();
+    session.run(feed, |outputs| {
+        let mut all: Vec<OutputView<'_>> = views.iter().chain(outputs).copied().collect();
         run_all(rest, feed, &mut all, read)
     })?
 }
 
 /// Sizes of one row of an output.
-pub(super) fn row_shape<'a>(view: &View<'a>, rows: usize) -> &'a [i64] {
+pub(super) fn row_shape<'a>(view: &OutputView<'a>, rows: usize) -> &'a [i64] {
     match view.shape {
         [first, rest @ ..] if first.unsigned_abs() as usize == rows => rest,
         whole => whole,

@@ -1,4 +1,4 @@
-//! Along one direction: which samples each output pixel looks at, and with which weights.
+//! One direction of a resampling: the samples of each output pixel, and their weights.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(crate) struct Tap {
     /// First cell, counted from [`Axis::first`].
     pub(crate) at: usize,
-    /// The other; the same one at an edge.
+    /// Second cell; the same as the first at an edge.
     pub(crate) next: usize,
     /// Weight of `next`, 0 to 1.
     pub(crate) weight: f32,
@@ -16,34 +16,34 @@ pub(crate) struct Tap {
 /// The taps of one direction over a grid of cells; a cell is the mean of `factor` neighbouring samples.
 #[derive(Debug, Default)]
 pub(crate) struct Axis {
-    /// Samples in a cell.
+    /// Samples per cell.
     pub(crate) factor: usize,
-    /// First sample of the first cell that is looked at.
+    /// First sample of the first cell that is read.
     pub(crate) first: usize,
-    /// One past the last sample that is looked at.
+    /// End of the samples that are read, exclusive.
     pub(crate) end: usize,
     /// One for each output pixel.
     pub(crate) taps: Vec<Tap>,
 }
 
-/// The stretch of samples that outputs `0..count` cover: output `i` looks at `start + (i + 0.5) * step`.
+/// The samples that outputs `0..count` cover: the centre of output `i` is `start + (i + 0.5) * step`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Span {
-    /// Where the first output begins, in samples.
+pub(crate) struct AxisSpan {
+    /// Position of the first output's edge, in samples.
     pub(crate) start: f64,
-    /// Samples to an output.
+    /// Samples per output.
     pub(crate) step: f64,
-    /// Outputs.
+    /// Number of outputs.
     pub(crate) count: usize,
 }
 
-impl Span {
+impl AxisSpan {
     fn centre(&self, index: usize) -> f64 {
         self.start + (index as f64 + 0.5) * self.step
     }
 
     /// Outputs whose centre lies within `0..size`.
-    pub(crate) fn inside(&self, size: u32) -> Range<usize> {
+    pub(crate) fn outputs_inside(&self, size: u32) -> Range<usize> {
         let within = |index: &usize| (0.0..f64::from(size)).contains(&self.centre(*index));
         let Some(first) = (0..self.count).find(within) else {
             return 0..0;
@@ -52,8 +52,8 @@ impl Span {
         first..last + 1
     }
 
-    /// The same span in samples of a plane whose sides are divided by `by`.
-    pub(crate) fn divided(&self, by: u32) -> Self {
+    /// The same range in samples of a plane whose sides are divided by `by`.
+    pub(crate) fn subsampled(&self, by: u32) -> Self {
         Self {
             start: self.start / f64::from(by),
             step: self.step / f64::from(by),
@@ -63,15 +63,15 @@ impl Span {
 }
 
 impl Axis {
-    /// Fills in the taps of `outputs` over a plane of `size` samples. With `boxes`, cells are averages of
-    /// `floor(step)` samples.
-    pub(crate) fn lay(&mut self, span: &Span, outputs: &Range<usize>, size: usize, boxes: bool) {
+    /// Computes the taps of `outputs` over a plane of `size` samples. With `boxes`, cells are averages of `floor(step)`
+    /// samples.
+    pub(crate) fn prepare(&mut self, span: &AxisSpan, outputs: &Range<usize>, size: usize, boxes: bool) {
         let factor = if boxes {
             (span.step.floor() as usize).clamp(1, MAX_FACTOR)
         } else {
             1
         };
-        // Cells start at the region's own corner, so that a whole picture is cut into whole boxes.
+        // Cells start at the region's own corner, so that a whole picture is divided into whole cells.
         let base = if factor == 1 {
             0
         } else {
@@ -100,7 +100,7 @@ impl Axis {
         self.end = (self.first + last * factor).min(size);
     }
 
-    /// Cells that are looked at.
+    /// Cells that are read.
     pub(crate) fn cells(&self) -> usize {
         self.taps.last().map_or(0, |tap| tap.next) + 1
     }
@@ -112,5 +112,5 @@ impl Axis {
     }
 }
 
-/// Sums of a box's column are held in `u16`: 255 * 257 is the most.
+/// Sums of a box's column are stored in `u16`: at most 255 * 257.
 const MAX_FACTOR: usize = 257;

@@ -1,4 +1,4 @@
-//! Colour: which weights turn the samples of a picture into red, green, blue or luma.
+//! Colour conversion from the samples of a picture to red, green, blue or luma.
 
 use weir_flow::{ColorMatrix, Image};
 
@@ -17,7 +17,7 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    /// Of pictures like `image`.
+    /// The conversion of pictures like `image`.
     pub(crate) fn of(image: &Image) -> Self {
         let (kr, kb) = match image.matrix {
             ColorMatrix::Bt601 => (0.299, 0.114),
@@ -69,7 +69,7 @@ impl Conversion {
         ]
     }
 
-    /// Luma spread over 0..=255.
+    /// Luma expanded to 0..=255.
     pub(crate) fn luma(&self, y: f32) -> f32 {
         limit(self.gain * y + self.luma_bias)
     }
@@ -80,12 +80,12 @@ pub(crate) fn luma_of(red: f32, green: f32, blue: f32) -> f32 {
     0.299 * red + 0.587 * green + 0.114 * blue
 }
 
-/// Into 0..=255.
+/// Clamps to 0..=255.
 fn limit(value: f32) -> f32 {
     value.clamp(0.0, 255.0)
 }
 
-/// Which of red, green, blue a channel of the input is.
+/// Index in red, green, blue of a channel of the input.
 pub(crate) const fn source_of(channels: Channels, channel: usize) -> usize {
     match channels {
         Channels::Rgb => channel,

@@ -2,23 +2,23 @@
 
 use weir_flow::Point;
 
-/// A projective map of the plane, `[a b c; d e f; g h i]` on `(x, y, 1)`. For [`super::Sampler::warp`] it leads from
-/// the input to the picture; both constructors build it that way.
+/// A projective map of the plane, `[a b c; d e f; g h i]` on `(x, y, 1)`. For [`super::Sampler::warp`] it maps the
+/// input to the picture; both constructors build it that way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Projective {
     m: [f64; 9],
 }
 
 impl Projective {
-    /// From its nine numbers, row by row; `None` where they are not finite.
+    /// From its nine coefficients, row by row; `None` if one is not finite.
     #[must_use]
     pub fn new(m: [f64; 9]) -> Option<Self> {
         m.iter().all(|value| value.is_finite()).then_some(Self { m })
     }
 
-    /// From an input of `width` by `height` to the flat thing whose `corners` these are in the picture: top left, top
-    /// right, bottom right, bottom left as the thing is read. `None` where three corners lie in one line or the
-    /// outline is not convex.
+    /// From an input of `width` by `height` to the quadrilateral with these `corners` in the picture: top left, top
+    /// right, bottom right, bottom left in reading direction. `None` if three corners are collinear or the outline is
+    /// not convex.
     #[must_use]
     pub fn from_quad(corners: [Point; 4], width: f32, height: f32) -> Option<Self> {
         let turns: [f64; 4] = std::array::from_fn(|i| {
@@ -50,9 +50,9 @@ impl Projective {
         ])
     }
 
-    /// From the input to the picture, where `src` are points of the picture and `dst` the places in the input where
-    /// they should come to lie: the inverse of the turn, scale and shift that brings `src` nearest to `dst` in least
-    /// squares (Umeyama 1991, without reflection). `None` for fewer than two pairs or points all in one place.
+    /// From the input to the picture, where `src` are points of the picture and `dst` their positions in the input: the
+    /// inverse of the rotation, scale and translation that maps `src` nearest to `dst` in least squares (Umeyama 1991,
+    /// without reflection). `None` for fewer than two pairs, or if the points coincide.
     #[must_use]
     pub fn from_similarity(src: &[Point], dst: &[Point]) -> Option<Self> {
         let count = src.len().min(dst.len());
@@ -75,7 +75,7 @@ impl Projective {
             cross += sx * dy - sy * dx;
             spread += sx * sx + sy * sy;
         }
-        // picture -> input is [a -b; b a] and a shift; its inverse divides by a^2 + b^2.
+        // picture -> input is [a -b; b a] and a translation; its inverse divides by a^2 + b^2.
         let (a, b) = (dot / spread, cross / spread);
         let size = a * a + b * b;
         if !(spread > 1e-9 && size > 1e-12) {
@@ -86,14 +86,14 @@ impl Projective {
         Self::new([p, q, shift.0, -q, p, shift.1, 0.0, 0.0, 1.0])
     }
 
-    /// Where it leads `point`.
+    /// The image of `point`.
     #[must_use]
     pub fn apply(&self, point: Point) -> Point {
         let (x, y) = self.at(f64::from(point.x), f64::from(point.y));
         Point::new(x as f32, y as f32)
     }
 
-    /// The map back; `None` where there is none.
+    /// The inverse map; `None` if there is none.
     #[must_use]
     pub fn inverse(&self) -> Option<Self> {
         let [a, b, c, d, e, f, g, h, i] = self.m;

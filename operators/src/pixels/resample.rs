@@ -1,26 +1,26 @@
-//! One plane of samples resampled row by row: cells are averaged, rows blended, and taps read along x.
+//! Resampling of one plane row by row: cells are averaged, rows blended, and taps read along x.
 
 use std::ops::Range;
 
 use weir_flow::Planes;
 
-use super::axis::{Axis, Span};
+use super::axis::{Axis, AxisSpan};
 
-/// What the outputs of a picture look at in one plane.
+/// The outputs of a picture in one plane.
 pub(crate) struct Window<'a> {
-    /// Outputs across.
-    pub(crate) across: &'a Span,
-    /// Those of them inside of the picture.
+    /// Outputs horizontally.
+    pub(crate) across: &'a AxisSpan,
+    /// The range of them within the picture.
     pub(crate) columns: &'a Range<usize>,
-    /// Outputs down.
-    pub(crate) down: &'a Span,
-    /// Those of them inside of the picture.
+    /// Outputs vertically.
+    pub(crate) down: &'a AxisSpan,
+    /// The range of them within the picture.
     pub(crate) rows: &'a Range<usize>,
     /// Whether boxes are averaged.
     pub(crate) boxes: bool,
 }
 
-/// Resamples a plane of `C` interleaved channels. Scratch buffers are kept from picture to picture.
+/// Resamples a plane of `C` interleaved channels. Scratch buffers are reused from picture to picture.
 #[derive(Debug, Default)]
 pub(crate) struct Resampler<const C: usize> {
     x: Axis,
@@ -39,9 +39,9 @@ struct Cells {
 
 impl<const C: usize> Resampler<C> {
     /// Prepares for a plane of `width` by `height`.
-    pub(crate) fn lay(&mut self, window: &Window<'_>, width: usize, height: usize) {
-        self.x.lay(window.across, window.columns, width, window.boxes);
-        self.y.lay(window.down, window.rows, height, window.boxes);
+    pub(crate) fn prepare(&mut self, window: &Window<'_>, width: usize, height: usize) {
+        self.x.prepare(window.across, window.columns, width, window.boxes);
+        self.y.prepare(window.down, window.rows, height, window.boxes);
         let length = self.x.cells() * C;
         for cells in &mut self.cached {
             cells.row = None;
@@ -50,7 +50,7 @@ impl<const C: usize> Resampler<C> {
         self.blended.resize(length, 0.0);
     }
 
-    /// Row `row` of the outputs inside, channel by channel; each of `out` is as long as there are such columns.
+    /// Row `row` of the outputs within the picture, channel by channel; each of `out` has one element per column.
     pub(crate) fn row(&mut self, planes: &dyn Planes, plane: usize, row: usize, out: &mut [&mut [f32]; C]) {
         let tap = self.y.taps[row];
         let first = self.cells(planes, plane, tap.at);
@@ -66,8 +66,8 @@ impl<const C: usize> Resampler<C> {
         pick(&self.blended, &self.x, out);
     }
 
-    /// The cached slot that holds row `row` of cells. Rows come in order and two are needed at a time, so even and
-    /// odd ones each have their slot.
+    /// The cache slot with row `row` of cells. Rows are read in order and two are needed at a time, so even and odd
+    /// ones each have a slot.
     fn cells(&mut self, planes: &dyn Planes, plane: usize, row: usize) -> usize {
         let slot = row % 2;
         if self.cached[slot].row == Some(row) {

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use weir_flow::{Image, Layout, Planes, Point, Rect};
+use weir_flow::{Image, PixelFormat, Planes, Point, Rect};
 
-use super::axis::Span;
+use super::axis::AxisSpan;
 use super::color::{Conversion, luma_of, source_of};
 use super::resample::{Resampler, Window};
-use super::spec::{Arrangement, Channels, InputSpec, Placement, Scaler};
+use super::spec::{Arrangement, Channels, ImagePlacement, InputSpec, Interpolation};
 
-/// Samples pictures into inputs; holds the scratch buffers, so keep one for each thread.
+/// Samples pictures into inputs; owns the scratch buffers, so use one per thread.
 #[derive(Debug, Default)]
 pub struct Sampler {
-    scaler: Scaler,
+    interpolation: Interpolation,
     luma: Resampler<1>,
     chroma: [Resampler<1>; 2],
     pairs: Resampler<2>,
@@ -20,7 +20,7 @@ pub struct Sampler {
     rows: [Vec<f32>; 3],
 }
 
-/// Where in the input a region lies: its first `width` columns and `height` rows.
+/// Area of the input that a region covers: its first `width` columns and `height` rows.
 struct Target<'a> {
     spec: &'a InputSpec,
     width: usize,
@@ -47,10 +47,10 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn placement(&self, image: &Image, from: &Rect) -> Placement {
+    fn placement(&self, image: &Image, from: &Rect) -> ImagePlacement {
         let finite = (from.width() + from.height() + from.x0 + from.y0).is_finite();
         let there = from.width() > 0.0 && from.height() > 0.0 && finite;
-        let scale = if is_nothing(image, from, self.spec) {
+        let scale = if is_empty_region(image, from, self.spec) {
             Point::new(1.0, 1.0)
         } else {
             Point::new(
@@ -58,7 +58,7 @@ impl<'a> Target<'a> {
                 self.height as f32 / from.height(),
             )
         };
-        Placement {
+        ImagePlacement {
             origin: if there {
                 Point::new(from.x0, from.y0)
             } else {
@@ -70,8 +70,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Where [`Sampler::stretch`] would put the region, and [`Sampler::letterbox`] where `letterbox`.
-pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox: bool) -> Placement {
+/// The placement of [`Sampler::stretch`], or of [`Sampler::letterbox`] if `letterbox`.
+pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox: bool) -> ImagePlacement {
     let target = if letterbox {
         Target::letterboxed(from, spec)
     } else {
@@ -80,70 +80,86 @@ pub(crate) fn placement(image: &Image, from: &Rect, spec: &InputSpec, letterbox:
     target.placement(image, from)
 }
 
-/// Whether there is nothing to be sampled.
-fn is_nothing(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
+/// Whether the region or the picture is empty.
+fn is_empty_region(image: &Image, from: &Rect, spec: &InputSpec) -> bool {
     let (width, height) = (from.width(), from.height());
     let empty = !(width > 0.0 && height > 0.0 && (width + height + from.x0 + from.y0).is_finite());
     empty || image.width == 0 || image.height == 0 || spec.is_empty()
 }
 
 impl Sampler {
-    /// With the default scaler.
+    /// With the default interpolation.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With another scaler.
+    /// With another interpolation.
     #[must_use]
-    pub fn with_scaler(scaler: Scaler) -> Self {
+    pub fn with_interpolation(interpolation: Interpolation) -> Self {
         Self {
-            scaler,
+            interpolation,
             ..Self::default()
         }
     }
 
-    /// How pictures are made smaller.
+    /// Interpolation for smaller outputs.
     #[must_use]
-    pub const fn scaler(&self) -> Scaler {
-        self.scaler
+    pub const fn interpolation(&self) -> Interpolation {
+        self.interpolation
     }
 
-    /// Fills the whole input with the region `from`, each direction scaled by its own ratio. Where the region reaches
-    /// over the edge of the picture, the input is `spec.fill`.
+    /// Fills the whole input with the region `from`, each direction scaled by its own ratio. Where the region exceeds
+    /// the picture, the input is `spec.fill`.
     ///
     /// # Panics
-    /// Where `out` is not `spec.len()` long.
-    pub fn stretch(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
+    /// If `out` is not `spec.len()` long.
+    pub fn stretch(
+        &mut self,
+        image: &Image,
+        from: &Rect,
+        spec: &InputSpec,
+        out: &mut [f32],
+    ) -> ImagePlacement {
         self.place(image, from, &Target::stretched(spec), out)
     }
 
-    /// Puts the region `from` at the top left of the input, as large as fits without changing its aspect; the rest is
-    /// `spec.fill`. The placed size is whole pixels, and the placement holds the exact ratio of each direction.
+    /// Scales the region `from` into the top left of the input, as large as fits at its aspect; the rest is
+    /// `spec.fill`. The covered size is rounded to whole pixels, and the placement has the exact ratio of each
+    /// direction.
     ///
     /// # Panics
-    /// Where `out` is not `spec.len()` long.
-    pub fn letterbox(&mut self, image: &Image, from: &Rect, spec: &InputSpec, out: &mut [f32]) -> Placement {
+    /// If `out` is not `spec.len()` long.
+    pub fn letterbox(
+        &mut self,
+        image: &Image,
+        from: &Rect,
+        spec: &InputSpec,
+        out: &mut [f32],
+    ) -> ImagePlacement {
         self.place(image, from, &Target::letterboxed(from, spec), out)
     }
 
-    fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> Placement {
+    fn place(&mut self, image: &Image, from: &Rect, target: &Target<'_>, out: &mut [f32]) -> ImagePlacement {
         let spec = target.spec;
         assert_eq!(out.len(), spec.len(), "the input's size");
         let (width, height) = (from.width(), from.height());
         let placement = target.placement(image, from);
-        if is_nothing(image, from, spec) {
+        if is_empty_region(image, from, spec) {
             fill(spec, 0..spec.height as usize, 0..spec.width as usize, out);
             return placement;
         }
-        let span = |start: f32, side: f32, count: usize| Span {
+        let span = |start: f32, side: f32, count: usize| AxisSpan {
             start: f64::from(start),
             step: f64::from(side) / count as f64,
             count,
         };
         let across = span(from.x0, width, target.width);
         let down = span(from.y0, height, target.height);
-        let (columns, rows) = (across.inside(image.width), down.inside(image.height));
+        let (columns, rows) = (
+            across.outputs_inside(image.width),
+            down.outputs_inside(image.height),
+        );
         fill_around(spec, &rows, &columns, out);
         if !columns.is_empty() && !rows.is_empty() {
             let window = Window {
@@ -151,7 +167,7 @@ impl Sampler {
                 columns: &columns,
                 down: &down,
                 rows: &rows,
-                boxes: self.scaler == Scaler::Auto,
+                boxes: self.interpolation == Interpolation::Auto,
             };
             self.sample(image, &window, spec, out);
         }
@@ -164,7 +180,7 @@ impl Sampler {
         });
     }
 
-    /// Calls `take` with each output row inside of the picture: red, green, blue, or luma in the first.
+    /// Calls `take` with each output row within the picture: red, green, blue, or luma in the first.
     fn each_row(
         &mut self,
         image: &Image,
@@ -172,7 +188,7 @@ impl Sampler {
         color: bool,
         mut take: impl FnMut(usize, &[Vec<f32>; 3]),
     ) {
-        self.lay(image, window, color);
+        self.prepare(image, window, color);
         for row in &mut self.rows {
             row.resize(window.columns.len(), 0.0);
         }
@@ -183,8 +199,8 @@ impl Sampler {
         }
     }
 
-    /// The whole picture as packed 8-bit red-green-blue of its own size, for those who draw on it. `out` is cleared
-    /// and filled with `width * height * 3` samples.
+    /// The whole picture as packed 8-bit RGB at its own size, to draw on. `out` is cleared and filled with `width *
+    /// height * 3` samples.
     pub fn rgb(&mut self, image: &Image, out: &mut Vec<u8>) {
         out.clear();
         let (width, height) = (image.width as usize, image.height as usize);
@@ -192,17 +208,17 @@ impl Sampler {
             return;
         }
         out.reserve(width * height * 3);
-        if image.layout == Layout::Rgb24 {
+        if image.format == PixelFormat::Rgb24 {
             let (samples, stride) = image.planes.plane(0);
             (0..height).for_each(|row| out.extend_from_slice(&samples[row * stride..][..width * 3]));
             return;
         }
-        let across = Span {
+        let across = AxisSpan {
             start: 0.0,
             step: 1.0,
             count: width,
         };
-        let down = Span {
+        let down = AxisSpan {
             start: 0.0,
             step: 1.0,
             count: height,
@@ -222,28 +238,28 @@ impl Sampler {
         });
     }
 
-    fn lay(&mut self, image: &Image, window: &Window<'_>, color: bool) {
+    fn prepare(&mut self, image: &Image, window: &Window<'_>, color: bool) {
         let (width, height) = (image.width as usize, image.height as usize);
-        if image.layout == Layout::Rgb24 {
-            self.triples.lay(window, width, height);
+        if image.format == PixelFormat::Rgb24 {
+            self.triples.prepare(window, width, height);
             return;
         }
-        self.luma.lay(window, width, height);
-        if !color || image.layout == Layout::Gray8 {
+        self.luma.prepare(window, width, height);
+        if !color || image.format == PixelFormat::Gray8 {
             return;
         }
-        let (by_x, by_y) = chroma_division(image.layout);
+        let (by_x, by_y) = chroma_subsampling(image.format);
         let window = Window {
-            across: &window.across.divided(by_x),
-            down: &window.down.divided(by_y),
+            across: &window.across.subsampled(by_x),
+            down: &window.down.subsampled(by_y),
             ..*window
         };
         let (width, height) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
-        if image.layout == Layout::Nv12 {
-            self.pairs.lay(&window, width, height);
+        if image.format == PixelFormat::Nv12 {
+            self.pairs.prepare(&window, width, height);
         } else {
             for chroma in &mut self.chroma {
-                chroma.lay(&window, width, height);
+                chroma.prepare(&window, width, height);
             }
         }
     }
@@ -252,8 +268,8 @@ impl Sampler {
     fn row(&mut self, image: &Image, index: usize, color: bool, conversion: &Conversion) {
         let planes: &dyn Planes = image.planes.as_ref();
         let [first, second, third] = &mut self.rows;
-        match image.layout {
-            Layout::Rgb24 => {
+        match image.format {
+            PixelFormat::Rgb24 => {
                 self.triples.row(planes, 0, index, &mut [first, second, third]);
                 if !color {
                     for ((red, green), blue) in first.iter_mut().zip(second.iter()).zip(third.iter()) {
@@ -262,8 +278,8 @@ impl Sampler {
                 }
                 return;
             }
-            Layout::Nv12 if color => self.pairs.row(planes, 1, index, &mut [second, third]),
-            Layout::Yuv420 | Layout::Yuv422 | Layout::Yuv444 if color => {
+            PixelFormat::Nv12 if color => self.pairs.row(planes, 1, index, &mut [second, third]),
+            PixelFormat::Yuv420 | PixelFormat::Yuv422 | PixelFormat::Yuv444 if color => {
                 let [u, v] = &mut self.chroma;
                 u.row(planes, 1, index, &mut [second]);
                 v.row(planes, 2, index, &mut [third]);
@@ -271,7 +287,7 @@ impl Sampler {
             _ => {}
         }
         self.luma.row(planes, 0, index, &mut [first]);
-        if color && image.layout != Layout::Gray8 {
+        if color && image.format != PixelFormat::Gray8 {
             conversion.rows(first, second, third);
             return;
         }
@@ -285,16 +301,16 @@ impl Sampler {
     }
 }
 
-/// By how much chroma planes are smaller.
-pub(crate) const fn chroma_division(layout: Layout) -> (u32, u32) {
-    match layout {
-        Layout::Yuv420 | Layout::Nv12 => (2, 2),
-        Layout::Yuv422 => (2, 1),
-        Layout::Yuv444 | Layout::Rgb24 | Layout::Gray8 => (1, 1),
+/// Divisors of the chroma planes' sides.
+pub(crate) const fn chroma_subsampling(format: PixelFormat) -> (u32, u32) {
+    match format {
+        PixelFormat::Yuv420 | PixelFormat::Nv12 => (2, 2),
+        PixelFormat::Yuv422 => (2, 1),
+        PixelFormat::Yuv444 | PixelFormat::Rgb24 | PixelFormat::Gray8 => (1, 1),
     }
 }
 
-/// Normalises one row and writes it to its place.
+/// Normalises one row and writes it into the input.
 fn put(rows: &[Vec<f32>; 3], spec: &InputSpec, line: usize, columns: &Range<usize>, out: &mut [f32]) {
     let (width, height, count) = (spec.width as usize, spec.height as usize, spec.channels.count());
     for channel in 0..count {
@@ -318,7 +334,7 @@ fn put(rows: &[Vec<f32>; 3], spec: &InputSpec, line: usize, columns: &Range<usiz
     }
 }
 
-/// Fills all but the block of `rows` by `columns`.
+/// Fills everything except the block of `rows` by `columns`.
 fn fill_around(spec: &InputSpec, rows: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
     let (width, height) = (spec.width as usize, spec.height as usize);
     if rows.is_empty() || columns.is_empty() {

@@ -1,8 +1,8 @@
-//! What a model's input wants, and where a region of the picture came to lie in it. Values only.
+//! The input of a model, and the placement of a region in it. Plain values.
 
 use weir_flow::{Point, Rect};
 
-/// Which channels, in which order.
+/// Channels and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channels {
     /// Red, green, blue.
@@ -14,7 +14,7 @@ pub enum Channels {
 }
 
 impl Channels {
-    /// How many.
+    /// Number of channels.
     #[must_use]
     pub const fn count(self) -> usize {
         match self {
@@ -24,25 +24,25 @@ impl Channels {
     }
 }
 
-/// How the input lies in memory.
+/// Memory layout of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrangement {
-    /// One plane a channel.
+    /// One plane per channel.
     Nchw,
-    /// Channels of a pixel side by side.
+    /// Interleaved channels.
     Nhwc,
 }
 
-/// How a region is made smaller.
+/// Interpolation where a region is reduced.
 ///
-/// `Auto` is the better one and the default. Bilinear sampling looks at two pixels in each direction; once a picture
-/// shrinks by more than two, others between them are never looked at, and what is thin (a plate, a far person)
-/// flickers with its position: aliasing. Averaging whole boxes first looks at every pixel and leaves a ratio below two to
-/// bilinear, where both agree; up to a ratio of two, `Auto` *is* bilinear. `Bilinear` gives what OpenCV's default
-/// resize gives at any ratio, for comparison with pipelines built on that.
+/// `Auto` is the default and the better one. Bilinear interpolation reads two samples in each direction; once a picture
+/// shrinks by more than two, the samples between them are never read, and thin or small objects (a plate, a distant
+/// person) flicker with their position: aliasing. Averaging whole boxes first reads every sample and leaves a ratio
+/// below two to bilinear interpolation, where both agree; up to a ratio of two, `Auto` *is* bilinear. `Bilinear` equals
+/// OpenCV's default resize at any ratio, for comparison with pipelines built on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scaler {
-    /// From a ratio of two on, boxes of `floor(ratio)` pixels are averaged first; then bilinear.
+pub enum Interpolation {
+    /// From a ratio of two on, boxes of `floor(ratio)` samples are averaged first; then bilinear.
     #[default]
     Auto,
     /// Two taps in each direction at every ratio.
@@ -52,24 +52,24 @@ pub enum Scaler {
 /// One item of a model's input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InputSpec {
-    /// Pixels across.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels down.
+    /// Height in pixels.
     pub height: u32,
     /// Channels and their order.
     pub channels: Channels,
-    /// Memory order.
+    /// Memory layout.
     pub arrangement: Arrangement,
-    /// Taken off each channel, in the order of `channels`; of values 0..=255.
+    /// Subtracted from each channel, in the order of `channels`; in values 0..=255.
     pub mean: [f32; 3],
-    /// Each channel is divided by this afterwards.
+    /// Divides each channel after the subtraction, in the order of `channels`.
     pub std: [f32; 3],
-    /// Value 0..=255 where the input lies outside of the picture or of the region.
+    /// Value 0..=255 of input pixels outside of the picture or the region.
     pub fill: f32,
 }
 
 impl InputSpec {
-    /// Numbers that one item takes.
+    /// Elements of one item.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.width as usize * self.height as usize * self.channels.count()
@@ -82,20 +82,19 @@ impl InputSpec {
     }
 }
 
-/// Where a region came to lie in an input, separately in x and y:
-/// `source = (input - offset) / scale + origin`.
+/// Placement of a region in an input, separately in x and y: `source = (input - offset) / scale + origin`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Placement {
-    /// The region's top left corner in the picture.
+pub struct ImagePlacement {
+    /// The region's top left corner in source pixels.
     pub origin: Point,
-    /// Where that corner lies in the input.
+    /// Position of that corner in the input.
     pub offset: Point,
-    /// Input pixels to one pixel of the picture; never zero.
+    /// Input pixels per source pixel; never zero.
     pub scale: Point,
 }
 
-impl Placement {
-    /// The point of the picture that lies at `input`.
+impl ImagePlacement {
+    /// The source point at `input`.
     #[must_use]
     pub fn point(&self, input: Point) -> Point {
         Point::new(
@@ -104,7 +103,7 @@ impl Placement {
         )
     }
 
-    /// The box of the picture that lies at `input`.
+    /// The source box at `input`.
     #[must_use]
     pub fn rect(&self, input: &Rect) -> Rect {
         let (a, b) = (

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use weir_flow::{ColorMatrix, Image, Layout, OwnedPlanes, Point, Rect};
+use weir_flow::{ColorMatrix, Image, OwnedPlanes, PixelFormat, Point, Rect};
 
 use super::*;
 
-const LAYOUTS: [Layout; 6] = [
-    Layout::Yuv420,
-    Layout::Yuv422,
-    Layout::Yuv444,
-    Layout::Nv12,
-    Layout::Rgb24,
-    Layout::Gray8,
+const FORMATS: [PixelFormat; 6] = [
+    PixelFormat::Yuv420,
+    PixelFormat::Yuv422,
+    PixelFormat::Yuv444,
+    PixelFormat::Nv12,
+    PixelFormat::Rgb24,
+    PixelFormat::Gray8,
 ];
 
 /// A small generator, so that a failing case is named by its seed.
@@ -36,15 +36,15 @@ impl Seeded {
     }
 }
 
-fn picture(random: &mut Seeded, width: u32, height: u32, layout: Layout) -> Image {
+fn picture(random: &mut Seeded, width: u32, height: u32, format: PixelFormat) -> Image {
     let (half_w, half_h) = (width.div_ceil(2), height.div_ceil(2));
-    let sizes: Vec<(u32, u32)> = match layout {
-        Layout::Yuv420 => vec![(width, height), (half_w, half_h), (half_w, half_h)],
-        Layout::Yuv422 => vec![(width, height), (half_w, height), (half_w, height)],
-        Layout::Yuv444 => vec![(width, height); 3],
-        Layout::Nv12 => vec![(width, height), (half_w * 2, half_h)],
-        Layout::Rgb24 => vec![(width * 3, height)],
-        Layout::Gray8 => vec![(width, height)],
+    let sizes: Vec<(u32, u32)> = match format {
+        PixelFormat::Yuv420 => vec![(width, height), (half_w, half_h), (half_w, half_h)],
+        PixelFormat::Yuv422 => vec![(width, height), (half_w, height), (half_w, height)],
+        PixelFormat::Yuv444 => vec![(width, height); 3],
+        PixelFormat::Nv12 => vec![(width, height), (half_w * 2, half_h)],
+        PixelFormat::Rgb24 => vec![(width * 3, height)],
+        PixelFormat::Gray8 => vec![(width, height)],
     };
     let planes = sizes
         .into_iter()
@@ -61,7 +61,7 @@ fn picture(random: &mut Seeded, width: u32, height: u32, layout: Layout) -> Imag
     Image {
         width,
         height,
-        layout,
+        format,
         matrix,
         full_range,
         planes: Arc::new(OwnedPlanes { planes }),
@@ -110,10 +110,10 @@ impl Naive<'_> {
     }
 }
 
-fn divided(layout: Layout) -> (usize, usize) {
-    match layout {
-        Layout::Yuv420 | Layout::Nv12 => (2, 2),
-        Layout::Yuv422 => (2, 1),
+fn subsampling(format: PixelFormat) -> (usize, usize) {
+    match format {
+        PixelFormat::Yuv420 | PixelFormat::Nv12 => (2, 2),
+        PixelFormat::Yuv422 => (2, 1),
         _ => (1, 1),
     }
 }
@@ -124,7 +124,7 @@ fn naive(
     from: &Rect,
     to: (usize, usize),
     at: (usize, usize),
-    scaler: Scaler,
+    interpolation: Interpolation,
 ) -> Option<[f64; 3]> {
     let step = (
         (f64::from(from.x1) - f64::from(from.x0)),
@@ -142,7 +142,7 @@ fn naive(
             (image.height as usize).div_ceil(by.1),
         );
         let factor = |step: f64| {
-            if scaler == Scaler::Auto {
+            if interpolation == Interpolation::Auto {
                 (step.floor() as usize).max(1)
             } else {
                 1
@@ -171,14 +171,14 @@ fn naive(
         };
         naive.at(x / by.0 as f64, y / by.1 as f64)
     };
-    if image.layout == Layout::Rgb24 {
+    if image.format == PixelFormat::Rgb24 {
         return Some([0, 1, 2].map(|channel| read(0, 3, channel, (1, 1))));
     }
     let luma = read(0, 1, 0, (1, 1));
-    let by = divided(image.layout);
-    let (u, v) = match image.layout {
-        Layout::Gray8 => (128.0, 128.0),
-        Layout::Nv12 => (read(1, 2, 0, by), read(1, 2, 1, by)),
+    let by = subsampling(image.format);
+    let (u, v) = match image.format {
+        PixelFormat::Gray8 => (128.0, 128.0),
+        PixelFormat::Nv12 => (read(1, 2, 0, by), read(1, 2, 1, by)),
         _ => (read(1, 1, 0, by), read(2, 1, 0, by)),
     };
     Some(rgb(image, luma, u, v))
@@ -217,9 +217,9 @@ fn spec(width: u32, height: u32) -> InputSpec {
 fn stretching_agrees_with_the_definition() {
     for seed in 0..120 {
         let mut random = Seeded(seed);
-        let layout = LAYOUTS[seed as usize % LAYOUTS.len()];
+        let format = FORMATS[seed as usize % FORMATS.len()];
         let (width, height) = (1 + random.below(60) as u32, 1 + random.below(60) as u32);
-        let image = picture(&mut random, width, height, layout);
+        let image = picture(&mut random, width, height, format);
         let (w, h) = (width as f32, height as f32);
         let (x0, y0) = (
             random.between(-0.3 * w, 0.7 * w),
@@ -235,9 +235,9 @@ fn stretching_agrees_with_the_definition() {
         spec.channels = [Channels::Rgb, Channels::Bgr][random.below(2) as usize];
         spec.mean = [10.0, 20.0, 30.0];
         spec.std = [2.0, 3.0, 4.0];
-        let scaler = [Scaler::Auto, Scaler::Bilinear][random.below(2) as usize];
+        let interpolation = [Interpolation::Auto, Interpolation::Bilinear][random.below(2) as usize];
         let mut out = vec![f32::NAN; spec.len()];
-        Sampler::with_scaler(scaler).stretch(&image, &from, &spec, &mut out);
+        Sampler::with_interpolation(interpolation).stretch(&image, &from, &spec, &mut out);
         let (across, down) = (spec.width as usize, spec.height as usize);
         for (index, value) in out.iter().enumerate() {
             let (channel, line, column) = match spec.arrangement {
@@ -249,12 +249,12 @@ fn stretching_agrees_with_the_definition() {
             } else {
                 channel
             };
-            let expected =
-                naive(&image, &from, (across, down), (column, line), scaler).map_or(114.0, |rgb| rgb[source]);
+            let expected = naive(&image, &from, (across, down), (column, line), interpolation)
+                .map_or(114.0, |rgb| rgb[source]);
             let found = f64::from(value * spec.std[channel] + spec.mean[channel]);
             assert!(
                 (found - expected).abs() < 0.05,
-                "seed {seed}: {layout:?} {scaler:?} {image:?} {from:?} to {across}x{down}: channel {channel} of \
+                "seed {seed}: {format:?} {interpolation:?} {image:?} {from:?} to {across}x{down}: channel {channel} of \
                  ({column}, {line}) is {found}, not {expected}"
             );
         }
@@ -327,8 +327,8 @@ fn what_lies_outside_or_makes_no_sense_is_fill() {
 
 #[test]
 fn a_quad_of_a_plain_box_is_a_stretch_of_it() {
-    for (seed, layout) in (7..).zip(LAYOUTS) {
-        let image = picture(&mut Seeded(seed), 50, 40, layout);
+    for (seed, format) in (7..).zip(FORMATS) {
+        let image = picture(&mut Seeded(seed), 50, 40, format);
         let box_ = Rect::new(8.0, 4.0, 38.0, 24.0);
         let spec = spec(20, 15);
         let (mut stretched, mut warped) = (vec![0.0; spec.len()], vec![0.0; spec.len()]);
@@ -338,7 +338,7 @@ fn a_quad_of_a_plain_box_is_a_stretch_of_it() {
         let map = Projective::from_quad(corners, 20.0, 15.0).unwrap();
         sampler.warp(&image, &map, &spec, &mut warped);
         for (a, b) in stretched.iter().zip(&warped) {
-            assert!((a - b).abs() < 0.1, "{layout:?}: {a} is not {b}");
+            assert!((a - b).abs() < 0.1, "{format:?}: {a} is not {b}");
         }
     }
 }
@@ -364,7 +364,7 @@ fn a_fine_pattern_averages_to_gray_when_made_small() {
     let whole = Rect::new(0.0, 0.0, 1920.0, 8.0);
     Sampler::new().stretch(&image, &whole, &spec, &mut out);
     assert!(out.iter().all(|value| (value - 127.5).abs() < 1.0));
-    Sampler::with_scaler(Scaler::Bilinear).stretch(&image, &whole, &spec, &mut out);
+    Sampler::with_interpolation(Interpolation::Bilinear).stretch(&image, &whole, &spec, &mut out);
     assert!(
         out.iter().any(|value| (value - 127.5).abs() > 60.0),
         "bilinear alone aliases"

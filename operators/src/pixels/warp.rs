@@ -1,25 +1,25 @@
-//! Turned or slanted regions of a picture into an input, pixel by pixel: aligned faces, flattened plates.
+//! Rotated or slanted regions of a picture into an input, pixel by pixel: aligned faces, rectified plates.
 
-use weir_flow::{Image, Layout};
+use weir_flow::{Image, PixelFormat};
 
 use super::Sampler;
 use super::color::{Conversion, luma_of, source_of};
 use super::projective::Projective;
-use super::sampler::chroma_division;
-use super::spec::{Arrangement, Channels, InputSpec, Scaler};
+use super::sampler::chroma_subsampling;
+use super::spec::{Arrangement, Channels, InputSpec, Interpolation};
 
 impl Sampler {
-    /// Fills the input with what `inverse` (input -> picture) points at: bilinear, `spec.fill` where it points outside
-    /// of the picture. With [`Scaler::Auto`], where an input pixel covers two or more of the picture, a grid of up to
-    /// 4 by 4 points within it is averaged.
+    /// Fills the input with the pixels that `inverse` (input -> picture) maps to: bilinear, `spec.fill` outside the
+    /// picture. With [`Interpolation::Auto`], where an input pixel covers two or more source pixels, a grid of up to 4
+    /// by 4 points within it is averaged.
     ///
     /// # Panics
-    /// Where `out` is not `spec.len()` long.
+    /// If `out` is not `spec.len()` long.
     pub fn warp(&mut self, image: &Image, inverse: &Projective, spec: &InputSpec, out: &mut [f32]) {
         assert_eq!(out.len(), spec.len(), "the input's size");
         let (width, height) = (spec.width as usize, spec.height as usize);
         let count = spec.channels.count();
-        let grid = if self.scaler() == Scaler::Auto {
+        let grid = if self.interpolation() == Interpolation::Auto {
             points_a_side(inverse, spec)
         } else {
             1
@@ -42,12 +42,12 @@ impl Sampler {
     }
 }
 
-/// How many points along each side of an input pixel to average, by the ratio in the middle of the input.
+/// Points to average along each side of an input pixel, by the ratio in the middle of the input.
 fn points_a_side(inverse: &Projective, spec: &InputSpec) -> usize {
     let (x, y) = (f64::from(spec.width) / 2.0, f64::from(spec.height) / 2.0);
     let (here, right, below) = (inverse.at(x, y), inverse.at(x + 1.0, y), inverse.at(x, y + 1.0));
     let length = |to: (f64, f64)| (to.0 - here.0).hypot(to.1 - here.1);
-    // The smaller of both: a plate seen at a slant is stretched in one direction only.
+    // The smaller ratio of both directions: a slanted plate is stretched in one direction only.
     let ratio = length(right).min(length(below));
     if ratio.is_finite() {
         (ratio as usize).clamp(1, 4)
@@ -68,12 +68,12 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(image: &'a Image, color: bool) -> Self {
         let plane = |index| image.planes.plane(index);
-        let planes = match image.layout {
-            Layout::Yuv420 | Layout::Yuv422 | Layout::Yuv444 => [plane(0), plane(1), plane(2)],
-            Layout::Nv12 => [plane(0), plane(1), plane(1)],
-            Layout::Rgb24 | Layout::Gray8 => [plane(0); 3],
+        let planes = match image.format {
+            PixelFormat::Yuv420 | PixelFormat::Yuv422 | PixelFormat::Yuv444 => [plane(0), plane(1), plane(2)],
+            PixelFormat::Nv12 => [plane(0), plane(1), plane(1)],
+            PixelFormat::Rgb24 | PixelFormat::Gray8 => [plane(0); 3],
         };
-        let (by_x, by_y) = chroma_division(image.layout);
+        let (by_x, by_y) = chroma_subsampling(image.format);
         let division = (1.0 / by_x as f32, 1.0 / by_y as f32);
         Self {
             image,
@@ -104,10 +104,10 @@ impl<'a> Reader<'a> {
         total.map(|value| value / (grid * grid) as f32)
     }
 
-    /// Red, green, blue, or luma three times, at a point inside of the picture.
+    /// Red, green, blue, or luma three times, at a point within the picture.
     fn point(&self, x: f32, y: f32) -> [f32; 3] {
         let (width, height) = (self.image.width as usize, self.image.height as usize);
-        if self.image.layout == Layout::Rgb24 {
+        if self.image.format == PixelFormat::Rgb24 {
             let corners = Corners::at(x, y, width, height);
             let [red, green, blue] = [0, 1, 2].map(|channel| corners.read(self.planes[0], 3, channel));
             return if self.color {
@@ -117,13 +117,13 @@ impl<'a> Reader<'a> {
             };
         }
         let luma = Corners::at(x, y, width, height).read(self.planes[0], 1, 0);
-        if !self.color || self.image.layout == Layout::Gray8 {
+        if !self.color || self.image.format == PixelFormat::Gray8 {
             return [self.conversion.luma(luma); 3];
         }
-        let (by_x, by_y) = chroma_division(self.image.layout);
+        let (by_x, by_y) = chroma_subsampling(self.image.format);
         let (wide, high) = (width.div_ceil(by_x as usize), height.div_ceil(by_y as usize));
         let corners = Corners::at(x * self.division.0, y * self.division.1, wide, high);
-        let (step, second) = if self.image.layout == Layout::Nv12 {
+        let (step, second) = if self.image.format == PixelFormat::Nv12 {
             (2, 1)
         } else {
             (1, 0)

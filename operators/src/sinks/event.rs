@@ -1,28 +1,28 @@
-//! Lines of event files: what a run is, what one delivery says, and what happened beside deliveries, as JSON, with
-//! numbers rounded to what they mean. `docs/events.md` promises their shape.
+//! Lines of event files as JSON: the header of a run, deliveries, drops and states of streams, with numbers rounded to
+//! their precision. `docs/events.md` specifies them.
 
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use weir_flow::{Attribute, Delivery, KeyPoint, Labelled, Notice, Point, RunHeader, StreamState};
+use weir_flow::{Attribute, DeliveredObject, Delivery, KeyPoint, Notice, Point, RunHeader, StreamState};
 
-/// What the lines are; another number where a key changes its meaning or goes.
+/// Version of the format; incremented if a key changes its meaning or is removed.
 pub const SCHEMA: &str = "weir.events/1";
 
-/// A line, told by its `type`.
+/// A line, distinguished by its `type`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line<'a> {
-    Header(Header<'a>),
-    Frame(Event<'a>),
-    Dropped(Dropped<'a>),
-    State(State<'a>),
+    Header(HeaderLine<'a>),
+    Frame(FrameLine<'a>),
+    Dropped(DroppedLine<'a>),
+    State(StateLine<'a>),
 }
 
 #[derive(Serialize)]
-struct Header<'a> {
+struct HeaderLine<'a> {
     schema: &'static str,
     run: &'a str,
     graph: &'a str,
@@ -39,7 +39,7 @@ struct Stream<'a> {
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct FrameLine<'a> {
     stream: &'a str,
     frame: u64,
     time: String,
@@ -53,11 +53,11 @@ struct Event<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     concealed: bool,
-    objects: Vec<Seen<'a>>,
+    objects: Vec<ObjectLine<'a>>,
 }
 
 #[derive(Serialize)]
-struct Dropped<'a> {
+struct DroppedLine<'a> {
     stream: &'a str,
     frame: u64,
     time: String,
@@ -68,7 +68,7 @@ struct Dropped<'a> {
 }
 
 #[derive(Serialize)]
-struct State<'a> {
+struct StateLine<'a> {
     stream: &'a str,
     time: String,
     state: &'static str,
@@ -77,7 +77,7 @@ struct State<'a> {
 }
 
 #[derive(Serialize)]
-struct Seen<'a> {
+struct ObjectLine<'a> {
     id: u32,
     class: &'a str,
     score: f32,
@@ -86,7 +86,7 @@ struct Seen<'a> {
     attributes: Attributes<'a>,
 }
 
-struct Attributes<'a>(&'a Labelled);
+struct Attributes<'a>(&'a DeliveredObject);
 
 impl Serialize for Attributes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -101,10 +101,10 @@ impl Serialize for Attributes<'_> {
 /// Writes the event line of `delivery`, with its line break.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
     let frame = &delivery.frame;
-    let event = Event {
+    let event = FrameLine {
         stream: &delivery.stream,
         frame: frame.index,
         time: utc(delivery.time_ms),
@@ -115,21 +115,21 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         height: frame.image.height,
         file: frame.file.as_deref(),
         concealed: frame.concealed,
-        objects: delivery.objects.iter().map(seen).collect(),
+        objects: delivery.objects.iter().map(object_line).collect(),
     };
     write_line(&Line::Frame(event), &mut out)
 }
 
-/// Writes the header line of a file of `stream`, or of all streams of the run.
+/// Writes the header line of the file of `stream`, or of all streams of the run.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl Write) -> io::Result<()> {
     let of_file = run
         .streams
         .iter()
         .filter(|known| stream.is_none_or(|name| name == known.name));
-    let header = Header {
+    let header = HeaderLine {
         schema: SCHEMA,
         run: &run.id,
         graph: &run.graph,
@@ -149,7 +149,7 @@ pub(super) fn write_header(run: &RunHeader, stream: Option<&str>, mut out: impl 
 /// Writes the line of `notice`, with its line break.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<()> {
     let line = match notice {
         Notice::Dropped {
@@ -159,7 +159,7 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             time_ms,
             module,
             reason,
-        } => Line::Dropped(Dropped {
+        } => Line::Dropped(DroppedLine {
             stream,
             frame: *frame,
             time: utc(*time_ms),
@@ -178,7 +178,7 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
                 StreamState::Ended { error } => ("ended", error.as_deref()),
             };
             let time = utc(*time_ms);
-            Line::State(State {
+            Line::State(StateLine {
                 stream,
                 time,
                 state,
@@ -194,7 +194,7 @@ fn write_line(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The last moment that has four digits for its year.
+/// The last millisecond of the year 9999.
 const MAX_TIME_MS: u64 = 253_402_300_799_999;
 
 /// Milliseconds since 1970 as `2025-11-23T01:02:03.456Z`.
@@ -212,16 +212,16 @@ pub fn event_line(delivery: &Delivery) -> String {
     String::from_utf8_lossy(&line).trim_end().to_owned()
 }
 
-fn seen(labelled: &Labelled) -> Seen<'_> {
-    let object = &labelled.object;
+fn object_line(delivered: &DeliveredObject) -> ObjectLine<'_> {
+    let object = &delivered.object;
     let rect = object.rect;
-    Seen {
-        id: labelled.id,
+    ObjectLine {
+        id: delivered.id,
         class: &object.class,
         score: digits(object.score),
         r#box: [rect.x0, rect.y0, rect.x1, rect.y1].map(pixel),
-        parent: labelled.parent,
-        attributes: Attributes(labelled),
+        parent: delivered.parent,
+        attributes: Attributes(delivered),
     }
 }
 
@@ -266,17 +266,17 @@ fn rounded(attribute: &Attribute) -> Attribute {
     }
 }
 
-/// Milliseconds to a tenth.
+/// Rounds milliseconds to a tenth.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Pixels, degrees and values to a tenth; adding nought turns -0.0 into 0.0.
+/// Rounds pixels, degrees and values to a tenth; adding zero turns -0.0 into 0.0.
 fn pixel(value: f32) -> f32 {
     (value * 10.0).round() / 10.0 + 0.0
 }
 
-/// Scores to four digits.
+/// Rounds scores to four digits.
 fn digits(value: f32) -> f32 {
     (value * 1e4).round() / 1e4
 }

@@ -1,4 +1,4 @@
-//! Event lines into files, or onto standard output.
+//! Event lines into files, or to standard output.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,18 +11,18 @@ use super::event::{write_event, write_header, write_notice};
 use super::line_file::{LineFile, Rotation};
 use super::target::{StreamFiles, Target, failed, io_failed};
 
-/// Files open at once: more streams than that want one file for all.
+/// Open files; more streams must share one file.
 const MAX_FILES: usize = 256;
 
 /// Opens a [`Jsonl`].
-pub(super) struct Lines {
+pub(super) struct JsonlFactory {
     target: Target,
     files: StreamFiles,
     rotation: Rotation,
     drops: bool,
 }
 
-impl Lines {
+impl JsonlFactory {
     pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
         let target = Target::new(path);
         let some = |key: &str| Some(settings.number(key, 0.0)).filter(|number| *number > 0.0);
@@ -39,7 +39,7 @@ impl Lines {
     }
 }
 
-impl SinkFactory for Lines {
+impl SinkFactory for JsonlFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let mut sink = Jsonl {
             shared: !self.target.is_template(),
@@ -50,13 +50,17 @@ impl SinkFactory for Lines {
             header: None,
             outputs: BTreeMap::new(),
             line: Vec::new(),
-            reader_is_gone: false,
+            reader_gone: false,
         };
-        // Opened now, so that a bad path is known before the run, and all are locked.
+        // Opened now, so that a bad path is found before the run, and all files are locked.
         if sink.shared {
             sink.output("")?;
         } else {
-            let streams: Vec<String> = self.files.given().map(|(stream, _)| stream.to_owned()).collect();
+            let streams: Vec<String> = self
+                .files
+                .assigned()
+                .map(|(stream, _)| stream.to_owned())
+                .collect();
             for stream in streams {
                 sink.output(&stream)?;
             }
@@ -68,7 +72,7 @@ impl SinkFactory for Lines {
         if self.target.is_standard_output() {
             Vec::new()
         } else if self.target.is_template() {
-            self.files.given().map(|(_, path)| path.to_owned()).collect()
+            self.files.assigned().map(|(_, path)| path.to_owned()).collect()
         } else {
             vec![self.target.path()]
         }
@@ -81,24 +85,24 @@ struct Jsonl {
     to_output: bool,
     files: StreamFiles,
     rotation: Rotation,
-    /// Whether drops and states of streams have lines.
+    /// Whether drops and states of streams are written.
     drops: bool,
-    /// What files begin with.
+    /// Header of the files.
     header: Option<Arc<RunHeader>>,
-    /// By stream, or under the empty name where all share one. Lines are not gathered: each that was taken is in the file,
-    /// and each that a full disk did not take is known.
+    /// By stream, or under the empty name if all share one. Lines are not buffered: each accepted line is in the file,
+    /// and each that a full disk refused is known.
     outputs: BTreeMap<String, LineFile>,
-    /// The line that is being written, to use its memory again.
+    /// Buffer of the line that is being written, reused.
     line: Vec<u8>,
-    /// Whether standard output is closed at its other end.
-    reader_is_gone: bool,
+    /// Whether the reader of standard output closed it.
+    reader_gone: bool,
 }
 
 impl Jsonl {
     fn output(&mut self, stream: &str) -> Result<&mut LineFile, SinkError> {
         let key = if self.shared { "" } else { stream };
         if !self.outputs.contains_key(key) {
-            let path = self.files.of(stream);
+            let path = self.files.path_of(stream);
             if self.outputs.len() >= MAX_FILES {
                 return Err(failed(
                     &path,
@@ -114,10 +118,10 @@ impl Jsonl {
         }
         self.outputs
             .get_mut(key)
-            .ok_or_else(|| failed(&self.files.of(stream), "it is closed"))
+            .ok_or_else(|| failed(&self.files.path_of(stream), "it is closed"))
     }
 
-    /// Appends the line that `say` writes; in another file where the present one has served.
+    /// Appends the line that `say` writes; rotates the file before if it is full.
     fn append(
         &mut self,
         stream: &str,
@@ -127,7 +131,7 @@ impl Jsonl {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
         let header = self.header.clone();
-        let header = header.as_deref().map(|header| (header, self.of_one(stream)));
+        let header = header.as_deref().map(|header| (header, self.own_stream(stream)));
         let output = self.output(stream)?;
         let written = say(&mut line).and_then(|()| {
             if output.is_full(line.len(), time_ms) {
@@ -143,19 +147,19 @@ impl Jsonl {
         written.map_err(|(error, kind)| self.failed(error, kind))
     }
 
-    /// The stream whose file it is; none where all share one.
-    fn of_one<'a>(&self, stream: &'a str) -> Option<&'a str> {
+    /// The stream whose file it is; `None` if all share one.
+    fn own_stream<'a>(&self, stream: &'a str) -> Option<&'a str> {
         (!self.shared).then_some(stream)
     }
 
-    /// Looks what an error means before it is handed on.
+    /// Notes a closed reader before the error is returned.
     fn failed(&mut self, error: SinkError, kind: io::ErrorKind) -> SinkError {
-        self.reader_is_gone |= self.to_output && kind == io::ErrorKind::BrokenPipe;
+        self.reader_gone |= self.to_output && kind == io::ErrorKind::BrokenPipe;
         error
     }
 }
 
-/// Puts the file aside and begins the next one. Where that does not work, all goes on into the one that is there.
+/// Rotates the file. If that fails, lines are appended to the present one.
 fn rotate(output: &mut LineFile) {
     if let Err(error) = output.rotate() {
         output.stop_rotating();
@@ -166,7 +170,7 @@ fn rotate(output: &mut LineFile) {
     }
 }
 
-/// Writes the header line of the file of a stream, or of all, where it has none of this run yet.
+/// Writes the header line of this run, unless the file has it.
 fn head(output: &mut LineFile, header: &RunHeader, stream: Option<&str>) -> io::Result<()> {
     if output.is_headed() {
         return Ok(());
@@ -195,7 +199,7 @@ impl Sink for Jsonl {
         })
     }
 
-    fn notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
         let (Notice::Dropped { stream, time_ms, .. } | Notice::State { stream, time_ms, .. }) = notice;
         self.append(stream, *time_ms, |line| write_notice(notice, line))
     }
@@ -205,7 +209,7 @@ impl Sink for Jsonl {
     }
 
     fn is_reader_gone(&self) -> bool {
-        self.reader_is_gone
+        self.reader_gone
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

@@ -1,7 +1,7 @@
-//! A file that lines are appended to: what was there stays, half a line that a dead run left is completed, and where it
-//! is asked for, what has grown too large or too old gets a number of its own.
+//! A file that lines are appended to: existing content stays, an incomplete line of an interrupted run is terminated,
+//! and a file that is too large or too old is rotated if configured.
 //!
-//! It decides nothing about what lines say. It reads no clock: how old it is follows from the times of its lines.
+//! It does not interpret lines and reads no clock: the age of a file follows from the times of its lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,40 +16,40 @@ use weir_flow::SinkError;
 use super::target::{failed, io_failed, make_folder};
 use crate::files::{IN_USE, is_still, lock};
 
-/// When a file has served, and how many that have are kept.
+/// When files are rotated, and how many rotated ones are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Rotation {
-    /// Bytes that a file holds at most, but for a single line that is longer.
+    /// Largest size of a file in bytes, except for a single longer line.
     pub(super) bytes: Option<u64>,
     /// Milliseconds from its first line to its last.
     pub(super) age_ms: Option<u64>,
-    /// Older files that stay; all where it is not said.
+    /// Rotated files that are kept; all if unset.
     pub(super) keep: Option<usize>,
 }
 
-/// How often a pipe is tried that nobody reads yet, and how long to wait in between: ten seconds in all.
-const READER_TRIES: u32 = 500;
-const READER_WAIT: Duration = Duration::from_millis(20);
+/// Attempts to open a pipe without a reader, and the interval between them: ten seconds in all.
+const MAX_READER_TRIES: u32 = 500;
+const READER_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bytes at the beginning of a file that are looked at for the time of its first line.
+/// Bytes at the beginning of a file that are searched for the time of its first line.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// Where lines go.
+/// A file, device, pipe or standard output with complete lines.
 pub(super) struct LineFile {
     path: PathBuf,
     target: Target,
     rotation: Rotation,
-    /// Bytes in it.
+    /// Size of the file in bytes.
     bytes: u64,
-    /// Time of its first line but for headers, whose time is that of the run.
+    /// Time of its first line, except headers, whose time is that of the run.
     since_ms: Option<u64>,
-    /// Whether it holds more than a header, so that there is something to put aside.
+    /// Whether it has lines besides a header, so that it can be rotated.
     has_lines: bool,
-    /// Whether the last line got there in part only.
+    /// Whether the last line is incomplete.
     torn: bool,
-    /// Whether nothing was there before and nothing has been written.
+    /// Whether the file is new and nothing has been written.
     untouched: bool,
-    /// Whether the header of this run is in it.
+    /// Whether it has the header of this run.
     headed: bool,
 }
 
@@ -63,10 +63,10 @@ enum Target {
 
 impl LineFile {
     pub(super) fn standard_output() -> Self {
-        Self::of(PathBuf::from("-"), Target::StandardOutput, Rotation::default())
+        Self::new(PathBuf::from("-"), Target::StandardOutput, Rotation::default())
     }
 
-    /// Opens `path` to append to it. What is there is not changed.
+    /// Opens `path` to append to it. Existing content is not changed.
     pub(super) fn open(path: &Path, rotation: Rotation) -> Result<Self, SinkError> {
         make_folder(path)?;
         let opened = match std::fs::metadata(path) {
@@ -81,10 +81,10 @@ impl LineFile {
             }
             _ => io_failed(path, &error),
         })?;
-        Ok(Self::of(path.to_owned(), target, Rotation::default()))
+        Ok(Self::new(path.to_owned(), target, Rotation::default()))
     }
 
-    fn of(path: PathBuf, target: Target, rotation: Rotation) -> Self {
+    fn new(path: PathBuf, target: Target, rotation: Rotation) -> Self {
         Self {
             path,
             target,
@@ -103,13 +103,13 @@ impl LineFile {
         let Some(mut file) = file else {
             return Err(failed(path, IN_USE));
         };
-        let before = Before::of(&mut file).map_err(|error| io_failed(path, &error))?;
-        let mut opened = Self::of(path.to_owned(), Target::File(file), rotation);
-        opened.bytes = before.bytes;
-        opened.since_ms = before.since_ms;
-        opened.has_lines = before.bytes > 0;
-        opened.torn = before.torn;
-        opened.untouched = before.bytes == 0;
+        let existing = ExistingContent::read(&mut file).map_err(|error| io_failed(path, &error))?;
+        let mut opened = Self::new(path.to_owned(), Target::File(file), rotation);
+        opened.bytes = existing.bytes;
+        opened.since_ms = existing.since_ms;
+        opened.has_lines = existing.bytes > 0;
+        opened.torn = existing.torn;
+        opened.untouched = existing.bytes == 0;
         Ok(opened)
     }
 
@@ -117,7 +117,7 @@ impl LineFile {
         &self.path
     }
 
-    /// Whether a line of so many bytes and that time belongs into another file.
+    /// Whether a line of so many bytes and that time belongs into the next file.
     pub(super) fn is_full(&self, bytes: usize, time_ms: u64) -> bool {
         let Rotation {
             bytes: most, age_ms, ..
@@ -130,12 +130,12 @@ impl LineFile {
         self.has_lines && matches!(self.target, Target::File(_)) && (large || old)
     }
 
-    /// Puts what is there aside under the next number, and begins anew.
+    /// Renames the file to the next number, and starts a new one.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
-        let older = Older::of(&self.path)?;
-        let number = older.numbers.last().map_or(1, |last| last + 1);
-        // The name is taken first, so that no older file is ever replaced.
-        let aside = older.path(number);
+        let rotated = RotatedFiles::list(&self.path)?;
+        let number = rotated.numbers.last().map_or(1, |last| last + 1);
+        // The name is reserved first, so that no older file is ever replaced.
+        let aside = rotated.path(number);
         OpenOptions::new().write(true).create_new(true).open(&aside)?;
         if let Err(error) = std::fs::rename(&self.path, &aside) {
             let _ = std::fs::remove_file(&aside);
@@ -146,12 +146,12 @@ impl LineFile {
         (self.bytes, self.since_ms) = (0, None);
         (self.has_lines, self.torn, self.headed) = (false, false, false);
         if let Some(keep) = self.rotation.keep {
-            older.shed((keep as u64).max(1), number);
+            rotated.remove_oldest((keep as u64).max(1), number);
         }
         Ok(())
     }
 
-    /// Rotates no more: it did not work, and what is said must go somewhere.
+    /// Stops rotating after a failure, so that lines are not lost.
     pub(super) fn stop_rotating(&mut self) {
         self.rotation = Rotation::default();
     }
@@ -178,7 +178,7 @@ impl LineFile {
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.torn {
-            // What comes now must not continue half a line.
+            // The next line must not continue the incomplete one.
             self.put(b"\n")?;
         }
         self.put(line)
@@ -205,7 +205,7 @@ impl LineFile {
         writer.flush()
     }
 
-    /// The run is over: also a file that has nothing in it stays.
+    /// Ends the run: an empty file stays too.
     pub(super) fn finish(&mut self) {
         self.untouched = false;
     }
@@ -213,14 +213,14 @@ impl LineFile {
 
 impl Drop for LineFile {
     fn drop(&mut self) {
-        // The run did not begin, and the file was made for it.
+        // The run did not start, and the file was created for it.
         if self.untouched {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Opens a file to append to, and locks it; none where another run has it.
+/// Opens a file to append to, and locks it; `None` if another run has it.
 fn locked(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = OpenOptions::new()
@@ -231,14 +231,14 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
         if !lock(&file)? {
             return Ok(None);
         }
-        // Who had it may have put it aside between the opening and the lock.
+        // The previous lock holder may have rotated it between the opening and the lock.
         if is_still(path, &file)? {
             return Ok(Some(file));
         }
     }
 }
 
-/// Opens a pipe that somebody reads, or soon does.
+/// Opens a pipe, waiting for its reader.
 fn pipe(path: &Path) -> io::Result<File> {
     let mut tries = 0;
     let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -246,35 +246,35 @@ fn pipe(path: &Path) -> io::Result<File> {
         match OpenOptions::new().write(true).custom_flags(flags).open(path) {
             Err(error)
                 if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
-                    && tries < READER_TRIES =>
+                    && tries < MAX_READER_TRIES =>
             {
                 tries += 1;
-                std::thread::sleep(READER_WAIT);
+                std::thread::sleep(READER_RETRY_INTERVAL);
             }
             opened => break opened?,
         }
     };
-    // Only the opening must not wait.
+    // Only the opening must not block.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// What was in a file.
-struct Before {
+/// Existing content of a file.
+struct ExistingContent {
     bytes: u64,
     since_ms: Option<u64>,
     torn: bool,
 }
 
-/// The time of a line.
+/// Type and time of a line.
 #[derive(Deserialize)]
-struct Timed {
+struct LineTime {
     r#type: String,
     time: String,
 }
 
-impl Timed {
-    /// Of a line that is no header.
+impl LineTime {
+    /// Milliseconds since 1970 of a line that is no header.
     fn ms(line: &[u8]) -> Option<u64> {
         let timed: Self = serde_json::from_slice(line).ok()?;
         let time = humantime::parse_rfc3339(&timed.time)
@@ -284,8 +284,8 @@ impl Timed {
     }
 }
 
-impl Before {
-    fn of(file: &mut File) -> io::Result<Self> {
+impl ExistingContent {
+    fn read(file: &mut File) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         if bytes == 0 {
             return Ok(Self {
@@ -296,7 +296,7 @@ impl Before {
         }
         let mut head = Vec::new();
         (&mut *file).take(HEAD_BYTES).read_to_end(&mut head)?;
-        let since_ms = head.split(|byte| *byte == b'\n').find_map(Timed::ms);
+        let since_ms = head.split(|byte| *byte == b'\n').find_map(LineTime::ms);
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
@@ -308,33 +308,33 @@ impl Before {
     }
 }
 
-/// Files that were put aside: `events.000001.jsonl`, `events.000002.jsonl` and so on beside `events.jsonl`, the newest
-/// with the highest number.
-struct Older {
+/// Rotated files: `events.000001.jsonl`, `events.000002.jsonl` and so on beside `events.jsonl`, the newest with the
+/// highest number.
+struct RotatedFiles {
     path: PathBuf,
     /// Ascending.
     numbers: Vec<u64>,
 }
 
-impl Older {
-    fn of(path: &Path) -> io::Result<Self> {
-        let mut older = Self {
+impl RotatedFiles {
+    fn list(path: &Path) -> io::Result<Self> {
+        let mut rotated = Self {
             path: path.to_owned(),
             numbers: Vec::new(),
         };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         for entry in std::fs::read_dir(folder.unwrap_or(Path::new(".")))? {
             let name = entry?.file_name();
-            older
+            rotated
                 .numbers
-                .extend(name.to_str().and_then(|name| older.number(name)));
+                .extend(name.to_str().and_then(|name| rotated.number(name)));
         }
-        older.numbers.sort_unstable();
-        Ok(older)
+        rotated.numbers.sort_unstable();
+        Ok(rotated)
     }
 
     /// Stem and extension.
-    fn ends(&self) -> (String, String) {
+    fn stem_and_extension(&self) -> (String, String) {
         let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let extension = text(self.path.extension());
         let extension = if extension.is_empty() {
@@ -346,12 +346,12 @@ impl Older {
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        let (stem, extension) = self.ends();
+        let (stem, extension) = self.stem_and_extension();
         self.path.with_file_name(format!("{stem}.{number:06}{extension}"))
     }
 
     fn number(&self, name: &str) -> Option<u64> {
-        let (stem, extension) = self.ends();
+        let (stem, extension) = self.stem_and_extension();
         let middle = name
             .strip_prefix(&stem)?
             .strip_prefix('.')?
@@ -361,8 +361,8 @@ impl Older {
             .flatten()
     }
 
-    /// Takes the oldest away, so that `keep` stay with the one that was just put aside as `newest`.
-    fn shed(&self, keep: u64, newest: u64) {
+    /// Removes the oldest, so that `keep` files stay including `newest`.
+    fn remove_oldest(&self, keep: u64, newest: u64) {
         let numbers: Vec<u64> = self.numbers.iter().copied().chain([newest]).collect();
         let surplus = numbers
             .len()

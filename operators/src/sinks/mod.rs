@@ -1,21 +1,21 @@
-//! Where deliveries go: event lines, annotated videos, nowhere.
+//! Sinks: event lines, annotated videos, none.
 //!
-//! A sink is used by one thread and holds little: a line buffer, an encoder a stream. How many deliveries may wait
-//! before it, and what happens when it is slow, is the runtime's matter.
+//! A sink is used by one thread and buffers little: a line, or an encoder for each stream. The runtime bounds the
+//! deliveries that wait for it, and handles a slow sink.
 
+mod check_writable;
 mod event;
 mod jsonl;
 mod line_file;
 mod mp4;
 mod null;
-mod probe;
 pub(crate) mod target;
 
 use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
+pub use check_writable::check_writable;
 pub use event::{SCHEMA, event_line, write_event};
-pub use null::Counted;
-pub use probe::probe;
+pub use null::CountingSink;
 
 /// The sinks that a graph may name, with their keys.
 #[must_use]
@@ -43,7 +43,7 @@ pub fn catalog() -> Vec<SinkSpec> {
         },
         KeySpec {
             name: "keep",
-            kind: KeyKind::Whole { min: 1, max: 100_000 },
+            kind: KeyKind::Integer { min: 1, max: 100_000 },
             about: "how many files that were put aside stay, the oldest go first; default all",
         },
     ];
@@ -88,7 +88,7 @@ pub fn catalog() -> Vec<SinkSpec> {
     ]
 }
 
-/// A factory for a sink of `kind` with checked `settings`, for streams that it learns of as their frames come.
+/// A factory for a sink of `kind` with validated `settings`; streams are added with their first frame.
 ///
 /// # Errors
 /// [`SinkError`] for an unknown kind or a missing `path`.
@@ -96,7 +96,7 @@ pub fn sink(kind: &str, settings: &Settings) -> Result<Box<dyn SinkFactory>, Sin
     sink_for(kind, settings, &[])
 }
 
-/// The same for `streams`, whose files are known, and opened and locked, before the run begins.
+/// The same for known `streams`, whose files are opened and locked before the run starts.
 ///
 /// # Errors
 /// As [`sink`].
@@ -115,9 +115,9 @@ pub fn sink_for(
             })
     };
     Ok(match kind {
-        "jsonl" => Box::new(jsonl::Lines::new(path()?, settings, streams)),
-        "mp4" => Box::new(mp4::Videos::new(path()?, settings, streams)),
-        "null" => Box::new(null::Null),
+        "jsonl" => Box::new(jsonl::JsonlFactory::new(path()?, settings, streams)),
+        "mp4" => Box::new(mp4::Mp4Factory::new(path()?, settings, streams)),
+        "null" => Box::new(null::NullFactory),
         _ => {
             return Err(SinkError {
                 target: format!("a sink of type {kind}"),

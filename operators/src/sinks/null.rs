@@ -1,26 +1,26 @@
-//! A sink that counts and forgets.
+//! A sink that only counts.
 
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
-/// Opens [`Counted`].
-pub(super) struct Null;
+/// Opens a [`CountingSink`].
+pub(super) struct NullFactory;
 
-impl SinkFactory for Null {
+impl SinkFactory for NullFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(Counted::default()))
+        Ok(Box::new(CountingSink::default()))
     }
 }
 
-/// How many deliveries came, and how many objects were in them; logged when finished.
+/// Counts deliveries and their objects; logs the counts when finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counted {
-    /// Deliveries.
+pub struct CountingSink {
+    /// Deliveries received.
     pub deliveries: u64,
     /// Objects in them.
     pub objects: u64,
 }
 
-impl Sink for Counted {
+impl Sink for CountingSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         self.deliveries += 1;
         self.objects += delivery.objects.len() as u64;

@@ -1,4 +1,4 @@
-//! Names of files to write, and errors about them.
+//! Names of output files, and errors about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -13,7 +13,7 @@ const STANDARD_OUTPUT: &str = "-";
 
 const STREAM: &str = "{stream}";
 
-/// A path that may hold `{stream}`.
+/// A path that may contain `{stream}`.
 #[derive(Debug, Clone)]
 pub(super) struct Target(String);
 
@@ -22,7 +22,7 @@ impl Target {
         Self(path.to_owned())
     }
 
-    /// Whether it names another file for each stream.
+    /// Whether it names a file for each stream.
     pub(super) fn is_template(&self) -> bool {
         self.0.contains(STREAM)
     }
@@ -32,17 +32,17 @@ impl Target {
         self.0 == STANDARD_OUTPUT
     }
 
-    /// The path itself; only where it is no template.
+    /// The path itself; only if it is no template.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(&self.0)
     }
 
     /// The file of `stream`, by its name alone.
-    fn of(&self, stream: &str) -> PathBuf {
+    fn path_of(&self, stream: &str) -> PathBuf {
         PathBuf::from(self.0.replace(STREAM, &plain(stream)))
     }
 
-    /// The file of `stream` where the path itself is taken by another one: `-stream` before the extension.
+    /// The file of `stream` if the path itself is taken: `-stream` before the extension.
     fn beside(&self, stream: &str) -> PathBuf {
         let path = self.path();
         let stem = path
@@ -57,62 +57,62 @@ impl Target {
     }
 }
 
-/// Which file each stream has. No two streams share one by accident, though their names may look alike in a file's name:
-/// who comes second gets a number.
+/// Assigns a file to each stream. No two streams share one by accident, though their names may look alike in a file
+/// name: the second gets a number.
 #[derive(Debug, Clone)]
 pub(super) struct StreamFiles {
     target: Target,
-    /// Whether all streams share the path where it is no template.
+    /// Whether all streams share the path if it is no template.
     shared: bool,
-    given: BTreeMap<String, PathBuf>,
+    assigned: BTreeMap<String, PathBuf>,
     taken: BTreeSet<PathBuf>,
 }
 
 impl StreamFiles {
-    /// Streams that are known get their files in this order, others as they come. The files of a sink that writes all
-    /// streams into one are `shared`.
+    /// Known streams get their files in this order, others on arrival. If `shared`, all streams of a path without
+    /// template are written into one file.
     pub(super) fn new(target: Target, shared: bool, streams: &[String]) -> Self {
         let mut files = Self {
             target,
             shared,
-            given: BTreeMap::new(),
+            assigned: BTreeMap::new(),
             taken: BTreeSet::new(),
         };
         for stream in streams {
-            files.of(stream);
+            files.path_of(stream);
         }
         files
     }
 
     /// The file of `stream`.
-    pub(super) fn of(&mut self, stream: &str) -> PathBuf {
-        if let Some(known) = self.given.get(stream) {
+    pub(super) fn path_of(&mut self, stream: &str) -> PathBuf {
+        if let Some(known) = self.assigned.get(stream) {
             return known.clone();
         }
         if self.shared && !self.target.is_template() {
             return self.target.path();
         }
-        let wanted = if self.target.is_template() || self.given.is_empty() {
-            self.target.of(stream)
+        let wanted = if self.target.is_template() || self.assigned.is_empty() {
+            self.target.path_of(stream)
         } else {
             self.target.beside(stream)
         };
         let free = numbered(&wanted).find(|path| !self.taken.contains(path));
         let path = free.unwrap_or(wanted);
         self.taken.insert(path.clone());
-        self.given.insert(stream.to_owned(), path.clone());
+        self.assigned.insert(stream.to_owned(), path.clone());
         path
     }
 
-    /// All files that are given, by stream, in the order of names.
-    pub(super) fn given(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.given
+    /// All assigned files by stream, sorted by name.
+    pub(super) fn assigned(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.assigned
             .iter()
             .map(|(stream, path)| (stream.as_str(), path.as_path()))
     }
 }
 
-/// A stream's name as part of a file's name: no separators, no leading dots.
+/// A stream's name as used in file names: no separators, no leading dots.
 fn plain(stream: &str) -> String {
     let plain: String = stream
         .chars()
@@ -130,7 +130,7 @@ fn plain(stream: &str) -> String {
     }
 }
 
-/// Makes the folder that `path` lies in.
+/// Creates the folder of `path`.
 pub(crate) fn make_folder(path: &Path) -> Result<(), SinkError> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => {
@@ -152,7 +152,7 @@ pub(crate) fn failed(path: &Path, reason: impl Display) -> SinkError {
     }
 }
 
-/// The same for what the system said.
+/// The same for an error of the system.
 pub(crate) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -169,8 +169,9 @@ mod tests {
 
     #[test]
     fn a_stream_has_a_file_of_its_own() {
-        let check =
-            |target: &str, stream: &str, of: &str| assert_eq!(Target::new(target).of(stream), Path::new(of));
+        let check = |target: &str, stream: &str, of: &str| {
+            assert_eq!(Target::new(target).path_of(stream), Path::new(of))
+        };
         check("out/{stream}.mp4", "north", "out/north.mp4");
         check("out/{stream}/{stream}.jsonl", "a/../b", "out/a_.._b/a_.._b.jsonl");
         check("out/x{stream}", "../etc", "out/x_etc");
@@ -184,7 +185,7 @@ mod tests {
         let files = |target: &str, shared: bool, streams: &[&str]| {
             let streams: Vec<String> = streams.iter().map(|stream| (*stream).to_owned()).collect();
             let mut files = StreamFiles::new(Target::new(target), shared, &streams);
-            let files: Vec<PathBuf> = streams.iter().map(|stream| files.of(stream)).collect();
+            let files: Vec<PathBuf> = streams.iter().map(|stream| files.path_of(stream)).collect();
             files
                 .iter()
                 .map(|path| path.display().to_string())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Delivery, Frame, Image, Labelled, Object, Points, Rect, Settings, Value};
+use weir_flow::{Attribute, DeliveredObject, Delivery, Frame, Image, Object, Points, Rect, Settings, Value};
 
 /// A picture that moves a little from frame to frame.
 pub(crate) fn picture(index: u64, width: u32, height: u32) -> Image {
@@ -23,7 +23,7 @@ pub(crate) fn delivery(
     index: u64,
     pts_ms: f64,
     image: Image,
-    objects: Vec<Labelled>,
+    objects: Vec<DeliveredObject>,
 ) -> Delivery {
     let frame = Arc::new(Frame::new(index, pts_ms, image));
     Delivery {
@@ -36,7 +36,12 @@ pub(crate) fn delivery(
     }
 }
 
-pub(crate) fn object(id: u32, class: &str, rect: Rect, attributes: Vec<(&str, Attribute)>) -> Labelled {
+pub(crate) fn object(
+    id: u32,
+    class: &str,
+    rect: Rect,
+    attributes: Vec<(&str, Attribute)>,
+) -> DeliveredObject {
     let object = Object {
         class: class.into(),
         score: 0.831_26,
@@ -48,7 +53,7 @@ pub(crate) fn object(id: u32, class: &str, rect: Rect, attributes: Vec<(&str, At
         .into_iter()
         .map(|(name, attribute)| (name.into(), attribute))
         .collect();
-    Labelled {
+    DeliveredObject {
         id,
         object,
         parent: (id > 0).then_some(0),

@@ -4,8 +4,8 @@
 //! over the largest magnitude of the same output: outputs mix logits, sizes and scores, whose small values carry the
 //! rounding error of large ones.
 
-use weir_flow::{Divided, Element, Inference, PartLoader, Tensor};
-use weir_operators::{Blocked, Layered, OnnxModel, OnnxParts};
+use weir_flow::{Element, Inference, PartitionLoader, PartitionedModel, Tensor};
+use weir_operators::{LayerChain, OnnxModel, OnnxPartitionLoader, PartitionedOnnx};
 use weir_planner::group_layers;
 
 use super::*;
@@ -46,26 +46,26 @@ fn model(assets: &Path, name: &str, head: &str) -> OnnxModel {
 /// How large sides are that a model without a head leaves free.
 const SIDE: usize = 640;
 
-fn open(assets: &Path, (name, head, _): (&str, Option<&str>, &str)) -> Layered {
+fn open(assets: &Path, (name, head, _): (&str, Option<&str>, &str)) -> LayerChain {
     match head {
-        Some(head) => model(assets, name, head).layered().expect("layers"),
+        Some(head) => model(assets, name, head).layer_chain().expect("layers"),
         None => {
             let bytes = std::fs::read(assets.join(format!("models/{name}.onnx"))).expect("readable");
-            Layered::open(name, &bytes, Some(SIDE), 2).expect("opens")
+            LayerChain::open(name, &bytes, Some(SIDE), 2).expect("opens")
         }
     }
 }
 
 /// The model in ten blocks, and its inputs for the picture.
-fn case(assets: &Path, named: (&str, Option<&str>, &str)) -> (Blocked, Vec<Tensor>) {
+fn case(assets: &Path, named: (&str, Option<&str>, &str)) -> (PartitionedOnnx, Vec<Tensor>) {
     let (_, head, picture) = named;
     let blocked = divided(open(assets, named), 10);
     if head.is_some() {
-        let mut ends = blocked.ends().expect("ends");
-        let inputs = ends.prepare(&[item(assets, picture)]).expect("prepares");
+        let mut ends = blocked.pre_post().expect("ends");
+        let inputs = ends.preprocess(&[item(assets, picture)]).expect("prepares");
         return (blocked, inputs);
     }
-    let mut inputs = blocked.layered().sample(1);
+    let mut inputs = blocked.layer_chain().blank_inputs(1);
     let picture = image::open(assets.join("images").join(picture)).expect("picture");
     let picture = picture
         .resize_exact(SIDE as u32, SIDE as u32, image::imageops::FilterType::Triangle)
@@ -81,10 +81,10 @@ fn case(assets: &Path, named: (&str, Option<&str>, &str)) -> (Blocked, Vec<Tenso
 }
 
 /// Blocks of the model, by its own times.
-fn divided(layered: Layered, blocks: usize) -> Blocked {
-    let times = layered.times(1, 3).expect("times");
-    let bytes = layered.boundary_bytes(true).expect("bytes");
-    let boundaries = layered.boundaries().expect("boundaries");
+fn divided(chain: LayerChain, blocks: usize) -> PartitionedOnnx {
+    let times = chain.layer_times_us(1, 3).expect("times");
+    let bytes = chain.boundary_bytes(true).expect("bytes");
+    let boundaries = chain.boundaries().expect("boundaries");
     let choose = |boundaries: &[bool]| {
         let allowed: Vec<Option<u64>> = bytes
             .iter()
@@ -93,8 +93,8 @@ fn divided(layered: Layered, blocks: usize) -> Blocked {
             .collect();
         group_layers(&times, &allowed, blocks)
     };
-    let settled = layered.settle(boundaries, choose).expect("settles");
-    for over in &settled.passed_over {
+    let settled = chain.validate_cut(boundaries, choose).expect("settles");
+    for over in &settled.rejected {
         println!("not cut before layer {}: parts {}", over.layer, over.reason);
     }
     let starts = &settled.starts;
@@ -109,16 +109,16 @@ fn divided(layered: Layered, blocks: usize) -> Blocked {
             .map(|start| bytes[start - 1] / 1024)
             .collect::<Vec<_>>()
     );
-    layered.divide(starts).expect("divides")
+    chain.partition(starts).expect("divides")
 }
 
 /// Runs the model in parts that end at `ends`.
-fn chain(blocked: &Blocked, ends: &[usize], half: bool, inputs: &[Tensor]) -> Vec<Tensor> {
+fn run_chain(blocked: &PartitionedOnnx, ends: &[usize], half: bool, inputs: &[Tensor]) -> Vec<Tensor> {
     let mut tensors = inputs.to_vec();
     let mut from = 0;
     for end in ends {
-        let part = blocked.part(from..*end).expect("part");
-        let mut part = OnnxParts::default()
+        let part = blocked.partition(from..*end).expect("part");
+        let mut part = OnnxPartitionLoader::default()
             .load(&part, DeviceKind::Cpu, half)
             .expect("loads");
         tensors = part.run(tensors).expect("runs");
@@ -172,7 +172,7 @@ fn parts_give_what_the_whole_model_gives() {
     let Some(assets) = assets() else { return };
     for named in MODELS {
         let (blocked, inputs) = case(&assets, *named);
-        let whole = chain(&blocked, &[10], false, &inputs);
+        let whole = run_chain(&blocked, &[10], false, &inputs);
         let is_seen = whole.iter().all(|output| largest(&floats(output)) > 0.01);
         assert!(is_seen, "a picture without anything in it shows nothing");
         let all: Vec<usize> = (1..=10).collect();
@@ -181,7 +181,7 @@ fn parts_give_what_the_whole_model_gives() {
         for half in [false, true] {
             let (mut absolute, mut relative) = (0.0_f32, 0.0_f32);
             for cuts in &cuts {
-                let off = difference(&whole, &chain(&blocked, cuts, half, &inputs));
+                let off = difference(&whole, &run_chain(&blocked, cuts, half, &inputs));
                 (absolute, relative) = (absolute.max(off.0), relative.max(off.1));
             }
             println!(
@@ -199,18 +199,18 @@ fn parts_of_any_two_layers_give_what_the_whole_model_gives() {
     let Some(assets) = assets() else { return };
     for named in MODELS {
         let (blocked, inputs) = case(&assets, *named);
-        let whole = chain(&blocked, &[10], false, &inputs);
+        let whole = run_chain(&blocked, &[10], false, &inputs);
         drop(blocked);
-        let layered = open(&assets, *named);
-        let boundaries = layered.boundaries().expect("boundaries");
-        let legal: Vec<usize> = (1..layered.layers())
+        let chain = open(&assets, *named);
+        let boundaries = chain.boundaries().expect("boundaries");
+        let legal: Vec<usize> = (1..chain.layer_count())
             .filter(|layer| boundaries[layer - 1])
             .collect();
-        let found = layered.unfaithful(&legal).expect("the whole model runs");
+        let found = chain.rejected_boundaries(&legal).expect("the whole model runs");
         let (mut most, mut out, mut wrong) = (0.0_f32, 0.0_f32, Vec::new());
         for layer in &legal {
-            let halves = open(&assets, *named).divide(&[0, *layer]).expect("divides");
-            let (_, off) = difference(&whole, &chain(&halves, &[1, 2], false, &inputs));
+            let halves = open(&assets, *named).partition(&[0, *layer]).expect("divides");
+            let (_, off) = difference(&whole, &run_chain(&halves, &[1, 2], false, &inputs));
             let passed_over = found.iter().any(|over| over.layer == *layer);
             let kind = if passed_over { &mut out } else { &mut most };
             *kind = kind.max(off);
@@ -241,8 +241,8 @@ const OTHERS: &[(&str, usize, &str, (f32, f32))] = &[
 ];
 
 /// A picture in the model's layout.
-fn pictured(assets: &Path, layered: &Layered, picture: &str, (black, white): (f32, f32)) -> Vec<Tensor> {
-    let mut inputs = layered.sample(1);
+fn pictured(assets: &Path, chain: &LayerChain, picture: &str, (black, white): (f32, f32)) -> Vec<Tensor> {
+    let mut inputs = chain.blank_inputs(1);
     let (height, width, last) = match inputs[0].shape.as_slice() {
         [_, 3, height, width] => (*height, *width, false),
         [_, height, width, 3] => (*height, *width, true),
@@ -270,16 +270,16 @@ fn other_models_in_five_blocks_give_what_they_give_whole() {
     let Some(assets) = assets() else { return };
     for (name, side, picture, range) in OTHERS {
         let bytes = std::fs::read(assets.join(format!("models/{name}.onnx"))).expect("readable");
-        let blocked = divided(Layered::open(name, &bytes, Some(*side), 1).expect("opens"), 5);
-        let inputs = pictured(&assets, blocked.layered(), picture, *range);
-        let whole = chain(&blocked, &[5], false, &inputs);
+        let blocked = divided(LayerChain::open(name, &bytes, Some(*side), 1).expect("opens"), 5);
+        let inputs = pictured(&assets, blocked.layer_chain(), picture, *range);
+        let whole = run_chain(&blocked, &[5], false, &inputs);
         let is_seen = whole.iter().any(|output| largest(&floats(output)) > 0.01);
         assert!(is_seen, "a picture without anything in it shows nothing");
         let mut cuts: Vec<Vec<usize>> = (1..5).map(|cut| vec![cut, 5]).collect();
         cuts.push((1..=5).collect());
         let off = cuts
             .iter()
-            .map(|cuts| difference(&whole, &chain(&blocked, cuts, false, &inputs)).1);
+            .map(|cuts| difference(&whole, &run_chain(&blocked, cuts, false, &inputs)).1);
         let off = off.fold(0.0, f32::max);
         println!("{name}: relative {off:e}");
         assert!(off <= LIMIT, "{name}: {off}");
@@ -287,18 +287,18 @@ fn other_models_in_five_blocks_give_what_they_give_whole() {
 }
 
 /// What the head makes of a batch that went through the model in parts.
-fn decoded(blocked: &Blocked, ends: &[usize], half: bool, items: &[Item]) -> Vec<Inference> {
-    let mut head = blocked.ends().expect("ends");
-    let inputs = head.prepare(items).expect("prepares");
-    let outputs = chain(blocked, ends, half, &inputs);
-    head.decode(items, &outputs).expect("decodes")
+fn decoded(blocked: &PartitionedOnnx, ends: &[usize], half: bool, items: &[Item]) -> Vec<Inference> {
+    let mut head = blocked.pre_post().expect("ends");
+    let inputs = head.preprocess(items).expect("prepares");
+    let outputs = run_chain(blocked, ends, half, &inputs);
+    head.postprocess(items, &outputs).expect("decodes")
 }
 
 #[test]
 fn detections_through_parts_are_those_of_the_session() {
     let Some(assets) = assets() else { return };
     let model = model(&assets, "yolox_nano_416", "yolox");
-    let blocked = divided(model.layered().expect("layers"), 10);
+    let blocked = divided(model.layer_chain().expect("layers"), 10);
     let items = ["darknet_dog.jpg", "darknet_horses.jpg"].map(|picture| item(&assets, picture));
     let mut session = model.open(DeviceKind::Cpu).expect("session");
     let whole = session.run(&items, &mut |_| ()).expect("runs");
@@ -329,22 +329,22 @@ fn parts_refuse_what_is_not_theirs() {
     let Some(assets) = assets() else { return };
     let blocked = divided(
         model(&assets, "mobilefacenet_112", "embed")
-            .layered()
+            .layer_chain()
             .expect("layers"),
         10,
     );
-    let load = |part: &[u8]| OnnxParts::default().load(part, DeviceKind::Cpu, true);
+    let load = |part: &[u8]| OnnxPartitionLoader::default().load(part, DeviceKind::Cpu, true);
     let refused = |part: &[u8]| load(part).map(|_| ()).expect_err("refused").to_string();
     assert!(refused(b"half a message").contains("no ONNX file"));
-    let second = blocked.part(1..10).expect("part");
+    let second = blocked.partition(1..10).expect("part");
     assert!(refused(&second[..second.len() / 2]).contains("no ONNX file"));
     for none in [3..3, 9..11, 12..13] {
-        assert!(blocked.part(none).is_err());
+        assert!(blocked.partition(none).is_err());
     }
     let items = [item(&assets, "face_obama1.jpg")];
-    let mut ends = blocked.ends().expect("ends");
-    let inputs = ends.prepare(&items).expect("prepares");
-    let sent = chain(&blocked, &[1], true, &inputs);
+    let mut ends = blocked.pre_post().expect("ends");
+    let inputs = ends.preprocess(&items).expect("prepares");
+    let sent = run_chain(&blocked, &[1], true, &inputs);
     let mut part = load(&second).expect("loads");
     let lost = part.run(Vec::new()).map(|_| ()).expect_err("refused").to_string();
     assert!(lost.contains("is missing"), "{lost}");
@@ -359,7 +359,7 @@ fn parts_refuse_what_is_not_theirs() {
     let other = part.run(other).map(|_| ()).expect_err("refused").to_string();
     assert!(other.contains("wants F32"), "{other}");
     let outputs = part.run(sent).expect("a part works after an error");
-    assert_eq!(ends.decode(&items, &outputs).expect("decodes").len(), 1);
-    assert!(ends.decode(&items, &[]).is_err());
-    assert!(ends.decode(&items, &inputs).is_err());
+    assert_eq!(ends.postprocess(&items, &outputs).expect("decodes").len(), 1);
+    assert!(ends.postprocess(&items, &[]).is_err());
+    assert!(ends.postprocess(&items, &inputs).is_err());
 }

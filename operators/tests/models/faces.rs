@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn faces(assets: &Path, frame: &Arc<Frame>, evidence: &mut Evidence) -> Vec<Object> {
+fn faces(assets: &Path, frame: &Arc<Frame>, results: &mut RequestResults) -> Vec<Object> {
     module(
         assets,
         "detect",
@@ -10,7 +10,7 @@ fn faces(assets: &Path, frame: &Arc<Frame>, evidence: &mut Evidence) -> Vec<Obje
         "yunet",
         &Settings::default(),
     )
-    .run(0, frame, evidence)
+    .run(0, frame, results)
     .objects
 }
 
@@ -23,9 +23,9 @@ fn portraits_match_by_person_and_not_across() {
         .iter()
         .map(|name| {
             let frame = frame(&assets.join(format!("images/face_{name}.jpg")));
-            let mut evidence = Evidence::default();
-            assert_eq!(faces(&assets, &frame, &mut evidence).len(), 1, "{name}");
-            match embed.run(1, &frame, &mut evidence).notes.remove(0).attribute {
+            let mut results = RequestResults::default();
+            assert_eq!(faces(&assets, &frame, &mut results).len(), 1, "{name}");
+            match embed.run(1, &frame, &mut results).attributes.remove(0).attribute {
                 Attribute::Match {
                     vector: Some(vector), ..
                 } => vector,
@@ -65,11 +65,11 @@ fn a_gallery_of_photos_names_whom_it_knows() {
     let embed = module(&assets, "embed", "mobilefacenet_112.onnx", "embed", &settings);
     for name in ["obama", "biden"] {
         let frame = frame(&assets.join(format!("images/face_{name}2.jpg")));
-        let mut evidence = Evidence::default();
-        faces(&assets, &frame, &mut evidence);
-        let finding = embed.run(1, &frame, &mut evidence);
-        println!("{name}: {:?}", finding.notes[0].attribute);
-        let Attribute::Match { r#match, vector, .. } = &finding.notes[0].attribute else {
+        let mut results = RequestResults::default();
+        faces(&assets, &frame, &mut results);
+        let output = embed.run(1, &frame, &mut results);
+        println!("{name}: {:?}", output.attributes[0].attribute);
+        let Attribute::Match { r#match, vector, .. } = &output.attributes[0].attribute else {
             panic!("no match")
         };
         assert_eq!((r#match.as_deref(), vector), (Some(name), &None));
@@ -112,8 +112,8 @@ fn faces_have_expressions_poses_and_irises() {
     );
     for name in ["obama1", "obama2", "biden1", "biden2"] {
         let frame = frame(&assets.join(format!("images/face_{name}.jpg")));
-        let mut evidence = Evidence::default();
-        let face = faces(&assets, &frame, &mut evidence).remove(0);
+        let mut results = RequestResults::default();
+        let face = faces(&assets, &frame, &mut results).remove(0);
         let Points::Face(points) = &face.points else {
             panic!("no points")
         };
@@ -122,8 +122,8 @@ fn faces_have_expressions_poses_and_irises() {
             .zip(1..)
             .map(|(module, number)| {
                 module
-                    .run(number, &frame, &mut evidence)
-                    .notes
+                    .run(number, &frame, &mut results)
+                    .attributes
                     .remove(0)
                     .attribute
             })

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, DeviceKind, Evidence, Finding, Frame, Image, Item, Model, Object, Points, Region,
+    Attribute, DeviceKind, Frame, Image, Item, Model, ModuleOutput, Object, Points, Region, RequestResults,
     SessionError, Settings, Value,
 };
 use weir_operators::{LoadRequest, ModelFile, OperatorRequest, load, operator};
@@ -75,14 +75,14 @@ impl Module {
         }
     }
 
-    fn run(&self, number: u32, frame: &Arc<Frame>, evidence: &mut Evidence) -> Finding {
-        let items = self.operator.items(frame, evidence);
+    fn run(&self, number: u32, frame: &Arc<Frame>, results: &mut RequestResults) -> ModuleOutput {
+        let items = self.operator.items(frame, results);
         let mut session = self.model.open(DeviceKind::Cpu).expect("session");
         let inferences = session.run(&items, &mut |_| ()).expect("runs");
         assert_eq!(inferences.len(), items.len());
-        let finding = self.operator.finding(number, &items, inferences);
-        evidence.add(number, finding.clone());
-        finding
+        let output = self.operator.output(number, &items, inferences);
+        results.add(number, output.clone());
+        output
     }
 }
 
@@ -93,18 +93,18 @@ fn module(assets: &Path, operator: &str, model: &str, head: &str, settings: &Set
 
 fn detect(assets: &Path, model: &str, head: &str, picture: &str) -> Vec<Object> {
     let module = module(assets, "detect", model, head, &Settings::default());
-    let finding = module.run(
+    let output = module.run(
         0,
         &frame(&assets.join("images").join(picture)),
-        &mut Evidence::default(),
+        &mut RequestResults::default(),
     );
-    for object in &finding.objects {
+    for object in &output.objects {
         println!(
             "{model} {picture}: {} {:.3} {:?}",
             object.class, object.score, object.rect
         );
     }
-    finding.objects
+    output.objects
 }
 
 fn classes(objects: &[Object]) -> Vec<&str> {

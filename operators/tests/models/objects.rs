@@ -79,10 +79,15 @@ fn a_skier_has_key_points() {
         "keypoints",
         &Settings::default(),
     );
-    let mut evidence = Evidence::default();
-    let person = detect.run(0, &frame, &mut evidence).objects.remove(0);
+    let mut results = RequestResults::default();
+    let person = detect.run(0, &frame, &mut results).objects.remove(0);
     assert_eq!(&*person.class, "person");
-    let Attribute::Points(points) = keypoints.run(1, &frame, &mut evidence).notes.remove(0).attribute else {
+    let Attribute::Points(points) = keypoints
+        .run(1, &frame, &mut results)
+        .attributes
+        .remove(0)
+        .attribute
+    else {
         panic!("no points")
     };
     println!("{:?} {points:?}", person.rect);
@@ -101,13 +106,13 @@ fn pictures_are_classified() {
         "classify",
         &Settings::default(),
     );
-    let finding = classify.run(
+    let output = classify.run(
         0,
         &frame(&assets.join("images/darknet_dog.jpg")),
-        &mut Evidence::default(),
+        &mut RequestResults::default(),
     );
-    println!("{:?}", finding.objects);
+    println!("{:?}", output.objects);
     // ImageNet has its dogs from 151 to 268, and this one among sledge dogs.
-    let class: usize = finding.objects[0].class.parse().expect("a number");
+    let class: usize = output.objects[0].class.parse().expect("a number");
     assert!((151..=268).contains(&class), "{class}");
 }

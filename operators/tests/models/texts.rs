@@ -38,13 +38,13 @@ fn a_line_of_text_is_read() {
         &keys(&[("items", Value::Text("frame".to_owned()))]),
     );
     for picture in ["ocr_en_rec.jpg", "ocr_scenetext_word04.jpg"] {
-        let finding = module.run(
+        let output = module.run(
             0,
             &frame(&assets.join("images").join(picture)),
-            &mut Evidence::default(),
+            &mut RequestResults::default(),
         );
-        println!("{picture}: {:?}", finding.notes);
-        let Attribute::Text { text, score } = &finding.notes[0].attribute else {
+        println!("{picture}: {:?}", output.attributes);
+        let Attribute::Text { text, score } = &output.attributes[0].attribute else {
             panic!("no text")
         };
         assert!(text.len() >= 4 && *score > 0.7, "{text} {score}");
@@ -69,15 +69,18 @@ fn plates_are_found_with_corners_and_read() {
         "ctc",
         &keys(&[("attribute", Value::Text("plate".to_owned()))]),
     );
-    let mut evidence = Evidence::default();
-    for object in find.run(0, &frame, &mut evidence).objects {
+    let mut results = RequestResults::default();
+    for object in find.run(0, &frame, &mut results).objects {
         println!(
             "{} {:.3} {:?} {:?}",
             object.class, object.score, object.rect, object.points
         );
         assert!(matches!(object.points, Points::Corners(_)));
     }
-    let notes = read.run(1, &frame, &mut evidence).notes;
-    println!("{notes:?}");
-    assert!(notes.iter().any(|note| &*note.name == "plate"), "nothing is read");
+    let attributes = read.run(1, &frame, &mut results).attributes;
+    println!("{attributes:?}");
+    assert!(
+        attributes.iter().any(|note| &*note.name == "plate"),
+        "nothing is read"
+    );
 }

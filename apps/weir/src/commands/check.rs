@@ -6,7 +6,7 @@ use std::path::Path;
 use weir_flow::{DeviceKind, SourceError, StopFlag};
 use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources};
 use weir_operators::media::{SourceOptions, source};
-use weir_operators::sinks::probe;
+use weir_operators::sinks::check_writable;
 
 use super::replay::on_videos;
 use crate::args::{Check, Course};
@@ -84,7 +84,7 @@ fn opened(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<St
     }
     for (index, node) in graph.sinks().iter().enumerate() {
         let streams = assemble::streams_of_sink(&graph, index);
-        let probed = probe(&node.kind, &node.settings, &streams);
+        let probed = check_writable(&node.kind, &node.settings, &streams);
         errors.take(probed.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into()));
     }
     // What is missing of the zoo is said together, with one command that brings it; the other models are opened all the same.

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::zoo::Zoo;
 
 /// One thing that was looked at.
-struct Finding {
+struct ModuleOutput {
     what: &'static str,
     state: Result<String, String>,
     /// Whether nothing runs without it.
@@ -21,32 +21,32 @@ struct Finding {
 /// A [`crate::error::UserError`] where something is missing without which nothing runs.
 pub(crate) fn doctor(settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let findings = [
-        Finding {
+        ModuleOutput {
             what: "FFmpeg",
             state: Ok(weir_operators::ffmpeg_versions()),
             needed: true,
         },
-        Finding {
+        ModuleOutput {
             what: "H.264 encoder",
             state: encoder(),
             needed: false,
         },
-        Finding {
+        ModuleOutput {
             what: "ONNX Runtime",
             state: onnxruntime(),
             needed: true,
         },
-        Finding {
+        ModuleOutput {
             what: "CPU",
             state: Ok(cpu(settings)),
             needed: true,
         },
-        Finding {
+        ModuleOutput {
             what: "CUDA",
             state: cuda(),
             needed: false,
         },
-        Finding {
+        ModuleOutput {
             what: "models",
             state: Ok(models(zoo)),
             needed: false,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use weir_flow::{Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Taking};
+use weir_flow::{Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, OperatorInput, OperatorSpec};
 
 use crate::output;
 use crate::zoo::Zoo;
@@ -77,7 +77,7 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
             "\n### `{}`\n\n{}. Takes {}; runs models with the heads {}.\n",
             operator.name,
             operator.about,
-            taking(operator.takes),
+            operator_input(operator.input),
             listed(operator.heads)
         );
         own_keys(page, operator.keys, &shared);
@@ -90,7 +90,7 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
               a head has beside them stands with it.\n";
     shared_head(page);
     let keys: Vec<_> = heads.iter().map(|spec| (spec.name, spec.keys)).collect();
-    let finders = heads.iter().filter(|head| head.gives != Bearing::Attribute);
+    let finders = heads.iter().filter(|head| head.output != HeadOutput::Attribute);
     let finders: Vec<&str> = finders.map(|head| head.name).collect();
     let shared = shared(&keys);
     shared_rows(page, &shared, &keys, &finders);
@@ -100,7 +100,7 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
             "\n### `{}`\n\n{}. Gives {}.\n",
             head.name,
             head.about,
-            bearing(head.gives)
+            head_output(head.output)
         );
         own_keys(page, head.keys, &shared);
     }
@@ -164,30 +164,30 @@ fn listed(names: &[&str]) -> String {
     quoted.join(", ")
 }
 
-fn taking(takes: Taking) -> &'static str {
-    match takes {
-        Taking::FrameOrBoxes => "whole frames, or crops of the objects in `regions`",
-        Taking::Boxes => "crops of the objects in `regions`",
-        Taking::Faces => "faces with their five points",
-        Taking::Flats => "flat things by their four corners, or crops of the objects in `regions`",
+fn operator_input(input: OperatorInput) -> &'static str {
+    match input {
+        OperatorInput::FrameOrBoxes => "whole frames, or crops of the objects in `regions`",
+        OperatorInput::Boxes => "crops of the objects in `regions`",
+        OperatorInput::Faces => "faces with their five points",
+        OperatorInput::Quads => "flat things by their four corners, or crops of the objects in `regions`",
     }
 }
 
-fn bearing(gives: Bearing) -> &'static str {
-    match gives {
-        Bearing::Boxes => "objects",
-        Bearing::Faces => "objects with the five points of a face",
-        Bearing::Flats => "objects with four corners",
-        Bearing::Attribute => "an attribute of the object",
+fn head_output(output: HeadOutput) -> &'static str {
+    match output {
+        HeadOutput::Boxes => "objects",
+        HeadOutput::Faces => "objects with the five points of a face",
+        HeadOutput::Quads => "objects with four corners",
+        HeadOutput::Attribute => "an attribute of the object",
     }
 }
 
 fn holds(kind: KeyKind) -> String {
     match kind {
         KeyKind::Number { min, max } => format!("a number, {min} to {max}"),
-        KeyKind::Whole { min, max } => format!("a whole number, {min} to {max}"),
+        KeyKind::Integer { min, max } => format!("a whole number, {min} to {max}"),
         KeyKind::Text => "text".to_owned(),
-        KeyKind::Word(words) => listed(words),
+        KeyKind::OneOf(words) => listed(words),
         KeyKind::Texts => "a list of texts".to_owned(),
         KeyKind::File => "a file".to_owned(),
         KeyKind::Folder => "a folder".to_owned(),
@@ -267,7 +267,7 @@ mod tests {
             }
         }
         for head in &catalog.heads {
-            let finds = head.gives != Bearing::Attribute;
+            let finds = head.output != HeadOutput::Attribute;
             for key in head.keys {
                 let times = said(chapter("## Heads"), head.name, key.name, finds);
                 assert_eq!(times, 1, "{}: {}", head.name, key.name);

@@ -46,7 +46,7 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
         "stopping: runs that have begun are finished; once more to leave at once",
     )?;
     let shown = |done| bar.set_position(done as u64);
-    let reports = experiment::run_while(runs, threads, &reduce, &shown, &|| !stop.raised());
+    let reports = experiment::run_while(runs, threads, &reduce, &shown, &|| !stop.is_raised());
     bar.finish_and_clear();
     if reports.len() < runs.len() {
         output::remark(&format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_flow::StopFlag;
-use weir_operators::OnnxParts;
+use weir_operators::OnnxPartitionLoader;
 use weir_partition::wire::Address;
 use weir_partition::{AllowedHop, ConnectionQuota, Emulation, Hops, Now, WorkerOptions, pin_to_core};
 use weir_runtime::Clock;
@@ -57,7 +57,7 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         ));
     }
     output::say(&format!("listening on {}", worker.address()))?;
-    while !stop.raised() {
+    while !stop.is_raised() {
         std::thread::sleep(LOOK_UP);
     }
     let tally = worker.tally();
@@ -76,7 +76,7 @@ fn listen(
     now: &Now,
 ) -> Result<weir_partition::Worker, weir_partition::WorkerError> {
     let listen = |at: &SocketAddr| {
-        let loader = Arc::new(OnnxParts::default());
+        let loader = Arc::new(OnnxPartitionLoader::default());
         weir_partition::Worker::listen(*at, options.clone(), loader, Arc::clone(now))
     };
     let mut last = weir_partition::WorkerError::Options("a worker needs an address to listen on");

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
-use weir_flow::{Settings as Keys, Value, ZooHint};
+use weir_flow::{ModelDefaults, Settings as Keys, Value};
 use weir_graph::{Graph, ModelNode, ModelOrigin};
 
 use crate::error::UserError;
@@ -70,9 +70,9 @@ impl Zoo {
     }
 
     /// What a graph need not say of each model that some head reads.
-    pub(crate) fn hints(&self) -> BTreeMap<String, ZooHint> {
+    pub(crate) fn hints(&self) -> BTreeMap<String, ModelDefaults> {
         let hint = |entry: &Entry| {
-            Some(ZooHint {
+            Some(ModelDefaults {
                 head: entry.head.clone()?,
                 settings: entry.settings.clone(),
             })

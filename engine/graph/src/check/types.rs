@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_config::{Diagnostics, spelling};
-use weir_flow::{Bearing, Catalog, OperatorSpec, Taking};
+use weir_flow::{Catalog, HeadOutput, OperatorInput, OperatorSpec};
 
 use super::wiring::Wiring;
 use crate::graph::EMULATE;
@@ -29,11 +29,11 @@ pub(super) fn check(
         } else if wiring.sound[index] {
             let found = Upstream::of(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
-            let takes = match spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes) {
-                Taking::Faces if !aligns => Taking::Boxes,
-                takes => takes,
+            let input = match spec.map_or(OperatorInput::FrameOrBoxes, |spec| spec.input) {
+                OperatorInput::Faces if !aligns => OperatorInput::Boxes,
+                input => input,
             };
-            check_items(module, takes, &found, diagnostics);
+            check_items(module, input, &found, diagnostics);
         }
     }
 }
@@ -182,12 +182,12 @@ impl Upstream {
                 found.unknown = true;
                 continue;
             };
-            if spec.gives == Bearing::Attribute {
+            if spec.output == HeadOutput::Attribute {
                 continue;
             }
             found.objects = true;
-            found.faces |= spec.gives == Bearing::Faces;
-            found.flats |= spec.gives == Bearing::Flats;
+            found.faces |= spec.output == HeadOutput::Faces;
+            found.flats |= spec.output == HeadOutput::Quads;
             found.classes = match (found.classes, kept.or(model.classes.as_deref())) {
                 (Some(mut classes), Some(more)) => {
                     classes.extend(more.iter().cloned());
@@ -201,7 +201,7 @@ impl Upstream {
 }
 
 /// Whether what is upstream gives the module its items.
-fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics: &mut Diagnostics) {
+fn check_items(module: &RawModule, input: OperatorInput, found: &Upstream, diagnostics: &mut Diagnostics) {
     let Some(operator) = module.operator.given() else {
         return;
     };
@@ -216,18 +216,18 @@ fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics:
     };
     let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
     if !found.unknown {
-        match takes {
-            Taking::Boxes if !found.objects => {
+        match input {
+            OperatorInput::Boxes if !found.objects => {
                 return lacks("boxes of objects", "put a module with a detector before it");
             }
-            Taking::Faces if !found.faces => {
+            OperatorInput::Faces if !found.faces => {
                 return lacks(
                     "faces with five points",
                     "put a module with a face detector before it",
                 );
             }
             // Boxes of plates are as good as corners to a model that reads boxes.
-            Taking::Flats if !(found.flats || found.objects && regions.is_some()) => {
+            OperatorInput::Quads if !(found.flats || found.objects && regions.is_some()) => {
                 let hint = "put a module that finds corners before it, or name classes of boxes in `regions`";
                 return lacks("flat things with four corners", hint);
             }
@@ -236,7 +236,7 @@ fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics:
     }
     let classes = || found.classes.iter().flatten().map(String::as_str);
     let Some(regions) = regions else {
-        if takes == Taking::Boxes && !matches!(module.regions, weir_config::Field::Broken) {
+        if input == OperatorInput::Boxes && !matches!(module.regions, weir_config::Field::Broken) {
             let message = format!(
                 "operator \"{}\" needs `regions`: the classes whose crops it takes",
                 operator.value

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, report_missing, spelling};
-use weir_flow::{HeadSpec, Settings, Value, ZooHint};
+use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
 use super::Context;
@@ -132,7 +132,7 @@ fn plan(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spanned<PathBu
     Some(Spanned::new(path, spanned.at))
 }
 
-fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ZooHint> {
+fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ModelDefaults> {
     let catalog = context.catalog;
     let (hints, name) = if let Some(name) = model.strip_prefix("zoo:") {
         (&catalog.zoo, name)

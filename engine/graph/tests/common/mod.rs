@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use weir_config::ConfigError;
 use weir_flow::{
-    Bearing, Catalog, HeadSpec, KeyKind, KeySpec, OperatorSpec, Settings, SinkSpec, Taking, Value, ZooHint,
+    Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
+    SinkSpec, Value,
 };
 use weir_graph::{Graph, parse, planning};
 use weir_planner::{BlockTimes, Blocks, Class, Objective, Plan, Problem, Scheme, ServedModel, solve};
@@ -66,22 +67,22 @@ const THRESHOLD: KeySpec = KeySpec {
 };
 const ALIGN: KeySpec = KeySpec {
     name: "align",
-    kind: KeyKind::Word(&["face", "none"]),
+    kind: KeyKind::OneOf(&["face", "none"]),
     about: "whether items are turned upright",
 };
 const LIMIT: KeySpec = KeySpec {
     name: "limit",
-    kind: KeyKind::Whole { min: 1, max: 100 },
+    kind: KeyKind::Integer { min: 1, max: 100 },
     about: "most items",
 };
 const ITEMS: KeySpec = KeySpec {
     name: "items",
-    kind: KeyKind::Word(&["frame"]),
+    kind: KeyKind::OneOf(&["frame"]),
     about: "what its items are",
 };
 const CUT: KeySpec = KeySpec {
     name: "cut",
-    kind: KeyKind::Word(&["box", "square"]),
+    kind: KeyKind::OneOf(&["box", "square"]),
     about: "how objects are cut",
 };
 const DETECTOR_KEYS: &[KeySpec] = &[
@@ -98,12 +99,12 @@ const DETECTOR_KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "size",
-        kind: KeyKind::Whole { min: 32, max: 4096 },
+        kind: KeyKind::Integer { min: 32, max: 4096 },
         about: "pixels",
     },
     KeySpec {
         name: "fit",
-        kind: KeyKind::Word(&["letterbox", "stretch"]),
+        kind: KeyKind::OneOf(&["letterbox", "stretch"]),
         about: "how",
     },
     KeySpec {
@@ -113,22 +114,22 @@ const DETECTOR_KEYS: &[KeySpec] = &[
     },
 ];
 
-fn head(name: &'static str, gives: Bearing, classes: &'static [&'static str]) -> HeadSpec {
-    let keys = match (name, gives) {
-        (_, Bearing::Boxes) => DETECTOR_KEYS,
+fn head(name: &'static str, output: HeadOutput, classes: &'static [&'static str]) -> HeadSpec {
+    let keys = match (name, output) {
+        (_, HeadOutput::Boxes) => DETECTOR_KEYS,
         ("embed", _) => &[ALIGN],
         _ => &[THRESHOLD],
     };
     HeadSpec {
         name,
         about: "",
-        gives,
+        output,
         classes,
         keys,
     }
 }
 
-fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -> OperatorSpec {
+fn operator(name: &'static str, input: OperatorInput, heads: &'static [&'static str]) -> OperatorSpec {
     let keys: &[KeySpec] = match name {
         "match" => &[
             KeySpec {
@@ -151,14 +152,14 @@ fn operator(name: &'static str, takes: Taking, heads: &'static [&'static str]) -
     OperatorSpec {
         name,
         about: "",
-        takes,
+        input,
         heads,
         keys,
     }
 }
 
 pub(crate) fn catalog() -> Catalog {
-    let street = ZooHint {
+    let street = ModelDefaults {
         head: "yolox".to_owned(),
         settings: Settings(BTreeMap::from([
             (
@@ -168,7 +169,7 @@ pub(crate) fn catalog() -> Catalog {
             ("threshold".to_owned(), Value::Number(0.4)),
         ])),
     };
-    let yolox = ZooHint {
+    let yolox = ModelDefaults {
         head: "yolox".to_owned(),
         settings: Settings::default(),
     };
@@ -179,18 +180,22 @@ pub(crate) fn catalog() -> Catalog {
     }];
     Catalog {
         operators: vec![
-            operator("detect", Taking::FrameOrBoxes, &["yolox", "yunet", "corners"]),
-            operator("classify", Taking::Boxes, &["classify"]),
-            operator("match", Taking::Faces, &["embed"]),
-            operator("read-text", Taking::Flats, &["ctc"]),
+            operator(
+                "detect",
+                OperatorInput::FrameOrBoxes,
+                &["yolox", "yunet", "corners"],
+            ),
+            operator("classify", OperatorInput::Boxes, &["classify"]),
+            operator("match", OperatorInput::Faces, &["embed"]),
+            operator("read-text", OperatorInput::Quads, &["ctc"]),
         ],
         heads: vec![
-            head("yolox", Bearing::Boxes, &["person", "car", "bicycle"]),
-            head("yunet", Bearing::Faces, &["face"]),
-            head("corners", Bearing::Flats, &["plate"]),
-            head("classify", Bearing::Attribute, &[]),
-            head("embed", Bearing::Attribute, &[]),
-            head("ctc", Bearing::Attribute, &[]),
+            head("yolox", HeadOutput::Boxes, &["person", "car", "bicycle"]),
+            head("yunet", HeadOutput::Faces, &["face"]),
+            head("corners", HeadOutput::Quads, &["plate"]),
+            head("classify", HeadOutput::Attribute, &[]),
+            head("embed", HeadOutput::Attribute, &[]),
+            head("ctc", HeadOutput::Attribute, &[]),
         ],
         sinks: vec![
             SinkSpec {

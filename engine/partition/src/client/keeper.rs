@@ -20,12 +20,12 @@ pub(super) fn keep(shared: &Shared, worker: WorkerId, address: Address) {
     let options = &shared.options;
     let mut pause = options.pause_first;
     let mut said = String::new();
-    while !shared.stop.raised() {
+    while !shared.stop.is_raised() {
         let mut rose = false;
         let ended = connect(shared, address)
             .and_then(|connection| Keeper::new(shared, worker).serve(connection, &mut rose));
         let reason = match ended {
-            _ if shared.stop.raised() => "the client stops".to_owned(),
+            _ if shared.stop.is_raised() => "the client stops".to_owned(),
             Ok(()) => "the client stops".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -45,7 +45,7 @@ pub(super) fn keep(shared: &Shared, worker: WorkerId, address: Address) {
 /// Pauses, unless the client stops.
 fn rest(shared: &Shared, pause: Duration) {
     let began = (shared.now)();
-    while !shared.stop.raised() && (shared.now)().since(began) < span(pause) {
+    while !shared.stop.is_raised() && (shared.now)().since(began) < span(pause) {
         std::thread::sleep(pause.min(shared.options.patience.look_up));
     }
 }
@@ -54,7 +54,7 @@ fn rest(shared: &Shared, pause: Duration) {
 fn fall(shared: &Shared, worker: WorkerId, reason: &str) {
     let (was_up, struck) = shared.state().disconnected(worker);
     if was_up {
-        if shared.stop.raised() {
+        if shared.stop.is_raised() {
             tracing::debug!(worker = worker.0, "let go of");
         } else {
             tracing::debug!(worker = worker.0, batches = struck.len(), "worker down: {reason}");
@@ -171,7 +171,7 @@ impl<'a> Keeper<'a> {
     fn listen(&self, inbound: &mut Inbound, welcome: &Welcome, rose: &mut bool) -> Result<(), WireError> {
         let options = &self.shared.options;
         let mut silence = Silence::new(&options.patience, (self.shared.now)());
-        while !self.shared.stop.raised() {
+        while !self.shared.stop.is_raised() {
             let message = inbound.next()?;
             let now = (self.shared.now)();
             if let Some(message) = message {

@@ -237,7 +237,7 @@ impl Drop for Client {
 
 /// Ends batches of which nothing was heard for too long.
 fn watch(shared: &Shared) {
-    while !shared.stop.raised() {
+    while !shared.stop.is_raised() {
         std::thread::sleep(shared.options.patience.look_up);
         let most = crate::line::span(shared.options.batch_most);
         let lost = shared.state().book.overdue((shared.now)(), most);

@@ -124,7 +124,7 @@ pub struct Load {
     /// Declared durations by batch size: the share is kept that long at least, whatever the run itself took. Empty where
     /// it is not emulated.
     pub declared: Vec<(u32, Span)>,
-    /// The model, for a [`weir_flow::PartLoader`].
+    /// The model, for a [`weir_flow::PartitionLoader`].
     pub model: Arc<Vec<u8>>,
 }
 

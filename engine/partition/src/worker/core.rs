@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use weir_flow::PartLoader;
+use weir_flow::PartitionLoader;
 
 use super::control::{self, Kept, Wanted};
 use super::desk::{Desk, count};
@@ -34,7 +34,7 @@ pub(crate) struct Served {
 impl Core {
     pub(super) fn start(
         options: WorkerOptions,
-        loader: Arc<dyn PartLoader>,
+        loader: Arc<dyn PartitionLoader>,
         now: Now,
     ) -> Result<Arc<Self>, WorkerError> {
         if options.shares == 0 || options.shares > 1 << 10 {
@@ -104,7 +104,7 @@ impl Core {
 
     /// Begins to serve an engine; an error says why not.
     pub(crate) fn open(&self, engine: u64) -> Result<Served, WireError> {
-        if self.desk.stop.raised() {
+        if self.desk.stop.is_raised() {
             return Err(WireError::Closed);
         }
         let Some(opened) = self.desk.open(engine) else {

@@ -151,7 +151,7 @@ impl Desk {
     /// Whether batches of that service still matter to anybody.
     pub(super) fn serves(&self, generation: u64) -> bool {
         let service = self.service();
-        service.generation == generation && service.reports.is_some() && !self.stop.raised()
+        service.generation == generation && service.reports.is_some() && !self.stop.is_raised()
     }
 
     /// The present service of that engine.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use weir_flow::{DeviceKind, PartLoader};
+use weir_flow::{DeviceKind, PartitionLoader};
 
 use crate::line::Patience;
 use crate::local::Locals;
@@ -155,7 +155,7 @@ impl Worker {
     pub fn listen(
         at: SocketAddr,
         options: WorkerOptions,
-        loader: Arc<dyn PartLoader>,
+        loader: Arc<dyn PartitionLoader>,
         now: Now,
     ) -> Result<Self, WorkerError> {
         let core = Core::start(options, loader, now)?;
@@ -172,7 +172,11 @@ impl Worker {
     ///
     /// # Errors
     /// [`WorkerError`].
-    pub fn local(options: WorkerOptions, loader: Arc<dyn PartLoader>, now: Now) -> Result<Self, WorkerError> {
+    pub fn local(
+        options: WorkerOptions,
+        loader: Arc<dyn PartitionLoader>,
+        now: Now,
+    ) -> Result<Self, WorkerError> {
         let core = Core::start(options, loader, now)?;
         let number = core.options().locals.enter(&core);
         Ok(Self {

@@ -97,7 +97,7 @@ fn accept(listener: &TcpListener, core: &Arc<Core>) {
     let open = Arc::new(Open::default());
     let mut accepts = true;
     for stream in listener.incoming() {
-        if core.desk().stop.raised() {
+        if core.desk().stop.is_raised() {
             return;
         }
         let stream = match stream {
@@ -159,7 +159,7 @@ fn connection(core: &Arc<Core>, stream: TcpStream, open: &Open, place: Place) {
         let crowded = matches!(ended, Err(WireError::Crowded { .. }));
         if let Err(error) = &ended
             && (error.is_foul() || crowded)
-            && !desk.stop.raised()
+            && !desk.stop.is_raised()
         {
             if crowded {
                 count(&desk.counts.refused);
@@ -305,7 +305,7 @@ fn listen(core: &Core, generation: u64, inlet: &mut Inlet) -> Result<(), WireErr
 fn features(core: &Core, inlet: &mut Inlet) -> Result<(), WireError> {
     let (desk, options) = (core.desk(), core.options());
     let mut silence = Silence::of(&options.patience, options.peer_silence, desk.own_now());
-    while !desk.stop.raised() {
+    while !desk.stop.is_raised() {
         match inlet.next()? {
             Some(Message::Feature(leg)) => {
                 core.feature(leg);

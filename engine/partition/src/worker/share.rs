@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
-use weir_flow::{DeviceKind, Part, PartLoader, Tensor};
+use weir_flow::{DeviceKind, PartitionLoader, PartitionSession, Tensor};
 use weir_types::{Profile, SleepCompensator};
 
 use super::desk::{Desk, count};
@@ -41,7 +41,7 @@ pub(super) struct Recipe {
 /// What the control thread wants of a share.
 pub(super) enum Order {
     /// Hold that partition.
-    Place(PartId, Recipe, Box<dyn Part>),
+    Place(PartId, Recipe, Box<dyn PartitionSession>),
     /// Let go of it.
     Remove(PartId),
     /// Let go of those of other plans, and say so.
@@ -61,14 +61,14 @@ pub(super) struct ShareHandle {
 pub(super) struct Means {
     pub(super) desk: Arc<Desk>,
     pub(super) uplink: Arc<Uplink>,
-    pub(super) loader: Arc<dyn PartLoader>,
+    pub(super) loader: Arc<dyn PartitionLoader>,
     pub(super) device: DeviceKind,
     pub(super) emulation: Emulation,
 }
 
 struct Share {
     means: Means,
-    parts: BTreeMap<PartId, (Recipe, Option<Box<dyn Part>>)>,
+    parts: BTreeMap<PartId, (Recipe, Option<Box<dyn PartitionSession>>)>,
     owed: SleepCompensator,
 }
 
@@ -210,7 +210,7 @@ impl Share {
     }
 
     /// The session of a partition, built anew where the last batch cost it.
-    fn session(&mut self, part: PartId) -> Result<&mut Box<dyn Part>, Failure> {
+    fn session(&mut self, part: PartId) -> Result<&mut Box<dyn PartitionSession>, Failure> {
         let (recipe, session) = self.parts.get_mut(&part).ok_or(Failure::NotHeld)?;
         if session.is_none() {
             let fresh = open(&self.means, recipe).map_err(Failure::Part)?;
@@ -222,7 +222,7 @@ impl Share {
 }
 
 /// Opens a partition, whatever its loader does.
-pub(super) fn open(means: &Means, recipe: &Recipe) -> Result<Box<dyn Part>, String> {
+pub(super) fn open(means: &Means, recipe: &Recipe) -> Result<Box<dyn PartitionSession>, String> {
     let load = || means.loader.load(&recipe.model, means.device, recipe.half);
     let opened = catch_unwind(AssertUnwindSafe(load));
     opened

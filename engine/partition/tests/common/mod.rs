@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, unbounded};
-use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 use weir_partition::wire::{Address, BatchKey, Failure, Load, PartId};
 use weir_partition::{
     Client, ClientOptions, Emulation, Event, Locals, Now, Patience, RunError, Stage, Worker, WorkerId,
@@ -81,8 +81,13 @@ struct Sums {
     gate: Gate,
 }
 
-impl PartLoader for Loader {
-    fn load(&self, part: &[u8], _device: DeviceKind, _half: bool) -> Result<Box<dyn Part>, SessionError> {
+impl PartitionLoader for Loader {
+    fn load(
+        &self,
+        part: &[u8],
+        _device: DeviceKind,
+        _half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError> {
         let text = String::from_utf8_lossy(part).into_owned();
         let (word, by) = text.split_once(' ').unwrap_or((&text, "0"));
         if !["mul", "add", "gate", "fail", "panic"].contains(&word) {
@@ -99,7 +104,7 @@ impl PartLoader for Loader {
     }
 }
 
-impl Part for Sums {
+impl PartitionSession for Sums {
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
         match self.word.as_str() {
             "gate" => self.gate.pass(),

@@ -158,7 +158,7 @@ impl Egress {
         self.signal_if_idle();
     }
 
-    fn deliver(&mut self, RequestBranch { request, evidence }: RequestBranch) {
+    fn deliver(&mut self, RequestBranch { request, results }: RequestBranch) {
         let latency = self.clock.now().since(request.sent_at);
         let mut deliveries: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
         let of_stream = |sink: &&mut SinkRoute| sink.view.streams.contains(&request.stream.0);
@@ -174,7 +174,7 @@ impl Egress {
                     time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
                     late: latency > self.slo,
-                    objects: assemble_objects(&evidence, &sink.view.modules),
+                    objects: assemble_objects(&results, &sink.view.modules),
                 });
                 deliveries.push((sink.view.modules.clone(), Arc::clone(&delivery)));
                 delivery
@@ -302,7 +302,7 @@ impl Handler<Completed> for Egress {
             .unwrap_or(1);
         let request = branch.request.id;
         let joined = self.join.on_branch(request, exits, branch, |joined, branch| {
-            joined.evidence.merge(&branch.evidence)
+            joined.results.merge(&branch.results)
         });
         if let Some(branch) = joined {
             self.on_completed(branch);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_flow::Divided;
+use weir_flow::PartitionedModel;
 use weir_graph::Graph;
 use weir_partition::{WorkerId, WorkerInfo};
 use weir_planner::{ModelPlan, Plan};
@@ -22,7 +22,7 @@ pub(crate) struct ActivePlan {
     pub(crate) plan: Plan,
     /// Modules whose model the plan partitions, each with the name of the model.
     pub(crate) modules: Vec<(ModuleId, String)>,
-    pub(crate) models: BTreeMap<ModuleId, Arc<dyn Divided>>,
+    pub(crate) models: BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
     pub(crate) assignment: ShareAssignment,
     pub(crate) partitions: PlanPartitions,
 }
@@ -36,7 +36,7 @@ impl ActivePlan {
         graph: &Graph,
         plan: Plan,
         modules: Vec<(ModuleId, String)>,
-        models: BTreeMap<ModuleId, Arc<dyn Divided>>,
+        models: BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
         (number, first): (u64, u32),
     ) -> Result<Self, String> {
         let assignment = ShareAssignment::new(graph, &plan, &modules)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_flow::{Divided, SessionError};
+use weir_flow::{PartitionedModel, SessionError};
 use weir_partition::wire::{Load, PartId};
 use weir_partition::{Stage, WorkerId};
 use weir_types::{ModuleId, PipelineId, ShareId};
@@ -24,7 +24,7 @@ impl PlanPartitions {
     /// Cuts what `assignment` needs out of the models, numbered from `first` on, as plan `number`.
     pub(crate) fn cut(
         assignment: &ShareAssignment,
-        models: &BTreeMap<ModuleId, Arc<dyn Divided>>,
+        models: &BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
         emulated: &[bool],
         (number, first): (u64, u32),
     ) -> Result<Self, SessionError> {
@@ -43,7 +43,7 @@ impl PlanPartitions {
                     continue;
                 };
                 let blocks = stage.blocks.0 as usize..stage.blocks.1 as usize;
-                let model = Arc::new(model.part(blocks)?);
+                let model = Arc::new(model.partition(blocks)?);
                 let mut by_worker: BTreeMap<WorkerId, Vec<u32>> = BTreeMap::new();
                 for share in &stage.shares {
                     let (worker, share) = assignment.owners[share.index()];

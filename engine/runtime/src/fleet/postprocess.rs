@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use weir_flow::{Ends, Inference, Item, Tensor};
+use weir_flow::{Inference, Item, PrePost, Tensor};
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
@@ -32,7 +32,7 @@ pub(crate) struct Postprocessor {
 impl Postprocessor {
     pub(crate) fn start(
         name: &str,
-        mut prepost: Box<dyn Ends>,
+        mut prepost: Box<dyn PrePost>,
         clock: Clock,
         on_done: BatchDoneSender,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
@@ -76,9 +76,9 @@ impl Postprocessor {
     }
 }
 
-fn decode(prepost: &mut dyn Ends, finished: &FinishedBatch) -> Result<Vec<Inference>, String> {
+fn decode(prepost: &mut dyn PrePost, finished: &FinishedBatch) -> Result<Vec<Inference>, String> {
     let decoded = catch_unwind(AssertUnwindSafe(|| {
-        prepost.decode(&finished.items, &finished.outputs)
+        prepost.postprocess(&finished.items, &finished.outputs)
     }));
     match decoded {
         Ok(Ok(inferences)) if inferences.len() == finished.items.len() => Ok(inferences),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use weir_flow::{Ends, Item};
+use weir_flow::{Item, PrePost};
 use weir_partition::wire::{BatchKey, Failure};
 use weir_partition::{Client, Event, Stage};
 
@@ -31,7 +31,7 @@ pub(crate) struct Preprocessor {
 impl Preprocessor {
     pub(crate) fn start(
         name: &str,
-        mut prepost: Box<dyn Ends>,
+        mut prepost: Box<dyn PrePost>,
         client: Arc<Client>,
         relay: EventRelay,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
@@ -63,13 +63,13 @@ impl Preprocessor {
 }
 
 fn send(
-    prepost: &mut dyn Ends,
+    prepost: &mut dyn PrePost,
     client: &Client,
     key: BatchKey,
     items: &[Item],
     path: &[Stage],
 ) -> Result<(), Failure> {
-    let prepared = catch_unwind(AssertUnwindSafe(|| prepost.prepare(items)));
+    let prepared = catch_unwind(AssertUnwindSafe(|| prepost.preprocess(items)));
     let tensors = match prepared {
         Ok(Ok(tensors)) => tensors,
         Ok(Err(error)) => return Err(Failure::Part(error.to_string())),

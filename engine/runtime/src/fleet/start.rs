@@ -6,7 +6,7 @@ use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_flow::{DeviceKind, PartLoader, StopFlag};
+use weir_flow::{DeviceKind, PartitionLoader, StopFlag};
 use weir_graph::{Graph, WorkerNode};
 use weir_partition::wire::{Address, PartId};
 use weir_partition::{
@@ -43,7 +43,7 @@ impl Fleet {
     pub(crate) fn start(
         graph: &Graph,
         active: &ActivePlan,
-        loader: Option<&Arc<dyn PartLoader>>,
+        loader: Option<&Arc<dyn PartitionLoader>>,
         clock: Clock,
         relay: &EventRelay,
         stop: &StopFlag,
@@ -107,7 +107,7 @@ fn resolve(node: &WorkerNode, address: &str) -> Result<std::net::SocketAddr, Run
 fn start_local(
     node: &WorkerNode,
     shares: u32,
-    loader: Option<&Arc<dyn PartLoader>>,
+    loader: Option<&Arc<dyn PartitionLoader>>,
     locals: &Locals,
     now: &Now,
 ) -> Result<Worker, RunError> {
@@ -198,7 +198,7 @@ fn wait_until_ready(
                 });
             }
         }
-        if clock.now().since(began) >= START_TIMEOUT || stop.raised() {
+        if clock.now().since(began) >= START_TIMEOUT || stop.is_raised() {
             let seconds = duration(START_TIMEOUT).as_secs();
             return Err(RunError::Workers(format!(
                 "the workers were not ready within {seconds} s"

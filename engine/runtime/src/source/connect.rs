@@ -20,7 +20,7 @@ impl SourceThread {
         loop {
             let before = playback.frames;
             let ended = self.open_and_play(playback);
-            if self.stop.raised() {
+            if self.stop.is_raised() {
                 return Ok(());
             }
             if self.is_camera(playback) {

@@ -115,7 +115,7 @@ impl SourceThread {
             not_sampled: 0,
             rebased: 0,
             stale: 0,
-            endless: self.factory.endless(),
+            endless: self.factory.is_endless(),
             last_frame: self.clock.now(),
             running: false,
             silence: None,
@@ -125,8 +125,8 @@ impl SourceThread {
         // The end of a stream must be reported whatever happens, or the run would wait for it.
         let error = match catch_unwind(AssertUnwindSafe(|| self.connect(&mut playback))) {
             // A source that is stopped while it opens returns an error.
-            Ok(Err(_)) if self.stop.raised() => None,
-            Ok(Ok(())) if playback.frames == 0 && !self.stop.raised() => Some(format!(
+            Ok(Err(_)) if self.stop.is_raised() => None,
+            Ok(Ok(())) if playback.frames == 0 && !self.stop.is_raised() => Some(format!(
                 "stream {} gave no frame: check what its source names",
                 self.name
             )),
@@ -143,7 +143,7 @@ impl SourceThread {
             tracing::debug!(stream = %self.name, "{error}");
         }
         self.decoding.on_ended(self.stream);
-        let stopped = self.stop.raised();
+        let stopped = self.stop.is_raised();
         if !stopped {
             self.report(&mut playback, StreamState::Ended { error: error.clone() }, false);
         }
@@ -173,7 +173,7 @@ impl SourceThread {
     }
 
     fn sleep_until(&self, due: Timestamp) {
-        while !self.stop.raised() {
+        while !self.stop.is_raised() {
             let left = self.clock.duration_until(due);
             if left.is_zero() {
                 return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_flow::{Evidence, Frame, Source, SourceError, StreamState};
+use weir_flow::{Frame, RequestResults, Source, SourceError, StreamState};
 use weir_policy::{FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
@@ -36,7 +36,7 @@ impl SourceThread {
         on_source_info(source, playback);
         let silence_watch = playback.silence_watch.clone();
         let mut first = true;
-        while !self.stop.raised() {
+        while !self.stop.is_raised() {
             let wait = if first {
                 WaitFor::FirstFrame
             } else {
@@ -63,7 +63,7 @@ impl SourceThread {
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.
-                if self.stop.raised() && self.clock.now() < due {
+                if self.stop.is_raised() && self.clock.now() < due {
                     break;
                 }
             }
@@ -162,12 +162,12 @@ impl SourceThread {
             return true;
         };
         telemetry::record_frame_bytes(&self.name, self.admission.used_bytes());
-        frame.reservation = Some(Box::new(memory));
+        frame.memory_guard = Some(Box::new(memory));
         let permit: Arc<StreamPermit> = Arc::new(permit);
         let request = Request::new(id, self.stream, Arc::new(frame), sent_at, self.droppable, permit);
         let branch = RequestBranch {
             request: Arc::new(request),
-            evidence: Evidence::default(),
+            results: RequestResults::default(),
         };
         if self.entries.is_empty() {
             // These frames enter no module: they are complete at once.

@@ -26,7 +26,7 @@ impl RejectionLimit {
     /// Waits while there are too many; `None` when the run stops meanwhile.
     pub(crate) fn acquire(&self, stop: &StopFlag) -> Option<RejectionPermit> {
         while self.0.load(Ordering::Relaxed) >= MAX_WAITING {
-            if stop.raised() {
+            if stop.is_raised() {
                 return None;
             }
             std::thread::sleep(POLL_INTERVAL);

@@ -1,4 +1,4 @@
-//! Numbers of fields in ONNX's messages, as far as cutting reads or writes them.
+//! Field numbers of ONNX's messages that cutting reads or writes.
 
 pub(super) const MODEL_GRAPH: u32 = 7;
 pub(super) const MODEL_METADATA: u32 = 14;

@@ -1,15 +1,17 @@
-//! An ONNX file as layers: nodes in an order in which they can run, without what never depends on an input.
+//! An ONNX file as layers: nodes in topological order that depend on an input.
 //!
-//! Weights, and nodes that compute with weights alone, belong to no layer: each part takes along those that it uses.
-//! Nodes that no output depends on are left out.
+//! Weights, and nodes computed from weights alone, belong to no layer: each partition includes those that it uses.
+//! Nodes that no output depends on are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::error::CutError;
 use super::fields as field;
-use super::{CutError, order};
-use crate::model::wire::{Field, Message};
+use super::node::Node;
+use super::topological;
+use crate::model::protobuf::{Field, Message};
 
-/// Operators that give something else on each run though no input changes.
+/// Operators whose output differs from run to run with equal inputs.
 const RANDOM: [&str; 6] = [
     "RandomNormal",
     "RandomNormalLike",
@@ -19,38 +21,25 @@ const RANDOM: [&str; 6] = [
     "Bernoulli",
 ];
 
-/// A node.
-#[derive(Debug, Clone)]
-pub(crate) struct Node<'a> {
-    /// Its name; made of its operator and first output where it has none.
-    pub(crate) name: String,
-    pub(crate) op: &'a str,
-    /// Names of the values that it reads; those left out are left out here.
-    pub(crate) inputs: Vec<&'a str>,
-    pub(crate) outputs: Vec<&'a str>,
-    /// The message.
-    pub(super) bytes: &'a [u8],
-}
-
-/// A model that was read.
+/// A parsed model.
 #[derive(Debug)]
 pub(crate) struct Network<'a> {
     /// Fields of the model besides the graph: versions, operator sets, functions.
     pub(super) head: Vec<Field<'a>>,
-    /// In an order in which they can run.
+    /// Layers in topological order.
     pub(crate) layers: Vec<Node<'a>>,
-    /// Nodes that depend on weights alone, by the values that they give.
+    /// Nodes that depend on weights alone, by the values that they produce.
     pub(super) constants: BTreeMap<&'a str, Node<'a>>,
-    /// Weights by name: number of their field, and the message.
+    /// Weights by name: their field number and message.
     pub(super) weights: BTreeMap<&'a str, (u32, &'a [u8])>,
-    /// What is fed, as it is declared.
+    /// Inputs as they are declared.
     pub(super) inputs: Vec<(&'a str, &'a [u8])>,
-    /// What is wanted, as it is declared.
+    /// Outputs as they are declared.
     pub(super) outputs: Vec<(&'a str, &'a [u8])>,
 }
 
 impl<'a> Network<'a> {
-    /// Reads a file.
+    /// Parses a file.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, CutError> {
         let model = Message::read(bytes).ok_or(CutError::NoModel)?;
         let graph = model
@@ -75,7 +64,7 @@ impl<'a> Network<'a> {
             .iter()
             .map(|(name, _)| *name)
             .chain(weights.keys().copied());
-        let nodes = order::sorted(nodes, known)?;
+        let nodes = topological::topological_order(nodes, known)?;
         let (constants, nodes) = constants(nodes, &weights);
         let layers = wanted(nodes, outputs.iter().map(|(name, _)| *name));
         if layers.is_empty() {
@@ -131,7 +120,7 @@ fn weights<'a>(graph: &Message<'a>) -> Result<BTreeMap<&'a str, (u32, &'a [u8])>
         weights.insert(name, (field::GRAPH_INITIALIZER, bytes));
     }
     for bytes in all(graph, field::GRAPH_SPARSE_INITIALIZER) {
-        // The name of a sparse tensor is that of its values, which come first.
+        // A sparse tensor has the name of its values, which come first.
         let name = Message::read(bytes)
             .and_then(|sparse| Message::read(all(&sparse, 1).next()?))
             .and_then(|values| texts(&values, field::TENSOR_NAME).first().copied())
@@ -170,7 +159,7 @@ fn node(bytes: &[u8]) -> Result<Node<'_>, CutError> {
     })
 }
 
-/// Optional values that are left out have an empty name.
+/// Omitted optional values have an empty name.
 fn present(names: Vec<&str>) -> Vec<&str> {
     names.into_iter().filter(|name| !name.is_empty()).collect()
 }
@@ -195,7 +184,7 @@ fn constants<'a>(
     (constants, rest)
 }
 
-/// Those of sorted nodes that an output depends on.
+/// The sorted nodes that an output depends on.
 fn wanted<'a>(nodes: Vec<Node<'a>>, outputs: impl Iterator<Item = &'a str>) -> Vec<Node<'a>> {
     let mut wanted: BTreeSet<&str> = outputs.collect();
     let mut kept: Vec<Node<'a>> = Vec::new();

@@ -6,12 +6,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use weir_flow::{Element, Tensor};
 
-use super::crossing::Crossing;
 use super::graph::Network;
-use super::kinds::Kind;
-use super::part::part;
+use super::liveness::Liveness;
+use super::partition::partition;
+use super::value_info::ValueInfo;
 use super::{CutError, LAST, SENDS, fields as field, read_metadata};
-use crate::model::wire::{Field, Message};
+use crate::model::protobuf::{Field, Message};
 
 fn message(fields: Vec<Field<'_>>) -> Vec<u8> {
     Message { fields }.write()
@@ -119,10 +119,10 @@ fn a_skip_connection_crosses_every_boundary_that_it_spans_and_weights_cross_none
     let network = Network::read(&bytes).expect("a model");
     let names: Vec<&str> = network.layers.iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "late"]);
-    let crossing = Crossing::of(&network);
-    assert_eq!(crossing.at(1), ["a"]);
-    assert_eq!(crossing.at(2), ["a", "b"]);
-    let middle = part(&network, &crossing, &kinds(&network), 1..2).expect("a part");
+    let liveness = Liveness::of(&network);
+    assert_eq!(liveness.crossing(1), ["a"]);
+    assert_eq!(liveness.crossing(2), ["a", "b"]);
+    let middle = partition(&network, &liveness, &value_infos(&network), 1..2).expect("a part");
     assert_eq!(read_metadata(&middle, SENDS).as_deref(), Some("a\nb"));
     assert_eq!(read_metadata(&middle, LAST), None);
     let middle = Network::read(&middle).expect("a model");
@@ -138,16 +138,16 @@ fn a_skip_connection_crosses_every_boundary_that_it_spans_and_weights_cross_none
     );
 }
 
-fn kinds(network: &Network<'_>) -> BTreeMap<String, Kind> {
+fn value_infos(network: &Network<'_>) -> BTreeMap<String, ValueInfo> {
     let sample = |name: &str| Tensor {
         name: name.into(),
         element: Element::F32,
         shape: vec![1],
         data: vec![0; 4],
     };
-    let crossing = Crossing::of(network);
-    let kind = |name: &str| (name.to_owned(), Kind::of_input(&sample(name), 1));
-    crossing.all().map(kind).collect()
+    let liveness = Liveness::of(network);
+    let info = |name: &str| (name.to_owned(), ValueInfo::of_input(&sample(name), 1));
+    liveness.all().map(info).collect()
 }
 
 /// Layers that read some of the values before them: numbers modulo how many there are.
@@ -190,14 +190,14 @@ proptest! {
     ) {
         let bytes = build(&layers, &wanted);
         let network = Network::read(&bytes).expect("a model");
-        let (crossing, kinds) = (Crossing::of(&network), kinds(&network));
+        let (liveness, value_infos) = (Liveness::of(&network), value_infos(&network));
         let count = network.layers.len();
         let mut ends: BTreeSet<usize> = cuts.iter().map(|cut| 1 + cut % count).collect();
         ends.insert(count);
         let mut there: BTreeSet<String> = ["x".to_owned(), "x2".to_owned()].into();
         let (mut from, mut ran) = (0, Vec::new());
         for end in ends {
-            let bytes = part(&network, &crossing, &kinds, from..end).expect("a part");
+            let bytes = partition(&network, &liveness, &value_infos, from..end).expect("a part");
             let piece = Network::read(&bytes).expect("a part is a model");
             for (input, _) in &piece.inputs {
                 prop_assert!(there.contains(*input), "{input} was not sent");

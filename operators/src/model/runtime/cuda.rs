@@ -1,8 +1,8 @@
 //! Sessions on a CUDA device.
 //!
 //! The input is written into pinned host memory and bound, which copies it to device memory on the session's own
-//! stream; outputs are bound to pinned host memory, so the same stream brings them back and heads read them in place.
-//! A provider that does not register is an error: there is no silent run on the CPU.
+//! stream; outputs are bound to pinned host memory, so the same stream copies them back and heads read them in place. A
+//! provider that does not register is an error, without a fallback to the CPU.
 
 use ort::ep;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
@@ -26,13 +26,13 @@ pub(super) fn register(builder: SessionBuilder, ordinal: u32) -> Result<SessionB
     })
 }
 
-/// What is bound of one session.
-pub(super) struct Bound {
+/// Bindings of one session.
+pub(super) struct DeviceIo {
     device: i32,
     binding: IoBinding,
 }
 
-impl Bound {
+impl DeviceIo {
     pub(super) fn new(session: &Session, ordinal: u32) -> Result<Self, String> {
         Ok(Self {
             device: device_id(ordinal)?,
@@ -54,7 +54,8 @@ impl Bound {
         pinned: &Pinned,
     ) -> Result<SessionOutputs<'a>, String> {
         let input = inputs.first().ok_or("the graph has no input")?;
-        // Binding copies: it is done anew for each batch. Outputs are bound anew too, since their sizes follow the batch.
+        // Binding copies, so it is repeated for each batch. Outputs are bound again too, since their sizes follow the
+        // batch.
         self.binding
             .bind_input(input.name.as_str(), &pinned.tensor)
             .map_err(text)?;

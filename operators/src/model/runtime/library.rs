@@ -1,18 +1,18 @@
-//! Where `libonnxruntime.so` is, and the one environment that it gives to the process.
+//! The location of `libonnxruntime.so`, and the environment of the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ort::environment::Environment;
 
-/// The variable that names the library.
+/// The variable with the path of the library.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// Kept for as long as the process lives: only one environment may ever be built.
+/// Kept until the process exits: only one environment may ever be built.
 static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
-/// The environment, loaded on first use. A failure is not remembered, so that a library that is put in place later
-/// is found by the next call.
+/// The environment, loaded on first use. A failure is not cached, so that a library installed later is found by the
+/// next call.
 pub(super) fn environment() -> Result<Environment, String> {
     let mut slot = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = slot.as_ref() {
@@ -40,7 +40,7 @@ pub(super) fn environment() -> Result<Environment, String> {
                 path.display()
             )
         })?;
-    // What goes wrong comes back as an error to whoever asked; the library need not print it as well.
+    // Errors are returned to the caller; the library need not print them too.
     environment.set_log_level(ort::logging::LogLevel::Fatal);
     tracing::debug!(library = %path.display(), "ONNX Runtime is loaded");
     *slot = Some(environment.clone());
@@ -51,7 +51,7 @@ pub(super) fn environment() -> Result<Environment, String> {
 /// of the current folder.
 ///
 /// # Errors
-/// A line that says what was looked for and what to do.
+/// One line with the places searched and the remedy.
 pub fn find() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
@@ -77,7 +77,7 @@ pub fn find() -> Result<PathBuf, String> {
         })
 }
 
-/// The path of the library, once it is loaded.
+/// Loads the library and returns its path.
 ///
 /// # Errors
 /// As [`find`], and a file that is no such library.
@@ -85,7 +85,7 @@ pub fn load() -> Result<PathBuf, String> {
     environment().and_then(|_| find())
 }
 
-/// `libonnxruntime.so` itself where there is one, else the newest `libonnxruntime.so.*`.
+/// `libonnxruntime.so` itself if it exists, else the newest `libonnxruntime.so.*`.
 fn library_in(folder: &Path) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
         .ok()?

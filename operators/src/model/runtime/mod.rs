@@ -1,7 +1,7 @@
-//! ONNX Runtime: the only place that names `ort`.
+//! ONNX Runtime: the only module that names `ort`.
 //!
-//! An [`Engine`] is one inference session on one device; a [`Feed`] is the input tensor that it reads, reused from
-//! batch to batch; outputs are read in place through [`View`]s. What tensors mean is the business of the heads.
+//! An [`OrtSession`] is one inference session on one device; a [`Feed`] is the input tensor that it reads, reused from
+//! batch to batch; outputs are read in place through [`OutputView`]s. Heads interpret the tensors.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -16,15 +16,15 @@ use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
 pub use library::{find as find_runtime, load as load_runtime};
-pub(crate) use tensors::{Plug, float_bytes, floats, halved};
+pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
 
 /// An input or output as the graph declares it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Port {
     pub(crate) name: String,
-    /// `None` where the size is free.
+    /// `None` for a free size.
     pub(crate) shape: Vec<Option<usize>>,
-    /// Word for the element type, `f32` where it can be fed or read.
+    /// Name of the element type; `f32` can be filled and read.
     pub(crate) element: String,
 }
 
@@ -54,7 +54,7 @@ impl Port {
         }
     }
 
-    /// The shape as a person writes it: `[1, 3, ?, ?]`.
+    /// The shape as text: `[1, 3, ?, ?]`.
     pub(crate) fn shape_text(&self) -> String {
         let sizes: Vec<String> = self
             .shape
@@ -67,14 +67,14 @@ impl Port {
 
 /// An output of one run, read in place.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct OutputView<'a> {
     pub(crate) name: &'a str,
     pub(crate) shape: &'a [i64],
-    /// Empty where elements are not `f32`.
+    /// Empty if elements are not `f32`.
     pub(crate) data: &'a [f32],
 }
 
-/// The input tensor of an engine, in the memory that its device copies from fastest.
+/// The input tensor of a session, in the memory that its device copies from fastest.
 pub(crate) enum Feed {
     Host {
         shape: Vec<i64>,
@@ -94,10 +94,10 @@ impl Feed {
         }
     }
 
-    /// Gives the tensor another shape; elements are then unspecified.
+    /// Changes the shape of the tensor; its elements are then unspecified.
     ///
     /// # Errors
-    /// Where the device has no memory left.
+    /// The device is out of memory.
     pub(crate) fn reshape(&mut self, wanted: &[usize]) -> Result<(), String> {
         let wanted: Vec<i64> = wanted.iter().map(|size| size.cast_signed() as i64).collect();
         match self {
@@ -112,65 +112,69 @@ impl Feed {
     }
 }
 
-/// How a session is opened, besides where.
+/// Options of a session besides its device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup<'a> {
-    /// Threads that share the work of one layer.
+pub(crate) struct SessionOptions<'a> {
+    /// Threads for one layer.
     pub(crate) threads: usize,
-    /// How far the runtime edits the graph.
-    pub(crate) editing: Editing,
-    /// Beginning of the name of a file that takes the times of all layers, written by [`Engine::end_profile`].
+    /// How far the runtime optimises the graph.
+    pub(crate) optimization: Optimization,
+    /// Path prefix of the profile with the times of all layers, written by [`OrtSession::end_profile`].
     pub(crate) profile: Option<&'a Path>,
-    /// File that takes the graph as the runtime edited it.
-    pub(crate) edited: Option<&'a Path>,
+    /// File for the optimised graph.
+    pub(crate) optimized_path: Option<&'a Path>,
 }
 
-/// How far the runtime edits a graph before it runs it.
+/// How far the runtime optimises a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Editing {
+pub(crate) enum Optimization {
     /// Not at all.
     No,
     /// Layers are fused, layouts stay.
     Fused,
-    /// All that this machine allows.
+    /// All optimisations for this machine.
     All,
 }
 
-impl Default for Setup<'_> {
+impl Default for SessionOptions<'_> {
     fn default() -> Self {
         Self {
             threads: 1,
-            editing: Editing::All,
+            optimization: Optimization::All,
             profile: None,
-            edited: None,
+            optimized_path: None,
         }
     }
 }
 
-/// One session on one device, with one thread unless it is told otherwise.
-pub(crate) struct Engine {
+/// One session on one device, with one thread by default.
+pub(crate) struct OrtSession {
     session: Session,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     #[cfg(feature = "cuda")]
-    bound: Option<cuda::Bound>,
+    bound: Option<cuda::DeviceIo>,
 }
 
-impl Engine {
+impl OrtSession {
     /// Opens the graph in `bytes` on `device`.
     ///
     /// # Errors
-    /// A line that says what is wrong with the graph, the library or the device.
+    /// One line with the problem of the graph, the library or the device.
     pub(crate) fn open(bytes: &[u8], device: DeviceKind) -> Result<Self, String> {
-        Self::open_as(bytes, device, &Setup::default())
+        Self::open_with(bytes, device, &SessionOptions::default())
     }
 
-    /// Opens the graph in `bytes` on `device`, set up in another way than sessions of slots are.
+    /// Opens the graph in `bytes` on `device` with other options than those of slots.
     ///
     /// # Errors
-    /// As [`Engine::open`].
-    pub(crate) fn open_as(bytes: &[u8], device: DeviceKind, setup: &Setup<'_>) -> Result<Self, String> {
-        let builder = builder(setup)?;
+    /// As [`OrtSession::open`].
+    pub(crate) fn open_with(
+        bytes: &[u8],
+        device: DeviceKind,
+        options: &SessionOptions<'_>,
+    ) -> Result<Self, String> {
+        let builder = builder(options)?;
         let builder = match device {
             DeviceKind::Cpu => builder,
             DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal)?,
@@ -187,7 +191,7 @@ impl Engine {
         #[cfg(feature = "cuda")]
         let bound = match device {
             DeviceKind::Cpu => None,
-            DeviceKind::Cuda(ordinal) => Some(cuda::Bound::new(&session, ordinal)?),
+            DeviceKind::Cuda(ordinal) => Some(cuda::DeviceIo::new(&session, ordinal)?),
         };
         Ok(Self {
             inputs: session.inputs().iter().map(Port::of).collect(),
@@ -198,10 +202,10 @@ impl Engine {
         })
     }
 
-    /// Writes the times of all layers of all runs so far and gives the file's name.
+    /// Writes the times of all layers in all runs so far and returns the file's path.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub(crate) fn end_profile(&mut self) -> Result<PathBuf, String> {
         self.session.end_profiling().map(PathBuf::from).map_err(text)
     }
@@ -217,7 +221,7 @@ impl Engine {
     /// An empty input tensor.
     ///
     /// # Errors
-    /// Where the device has no memory left.
+    /// The device is out of memory.
     pub(crate) fn feed(&self) -> Result<Feed, String> {
         #[cfg(feature = "cuda")]
         if let Some(bound) = &self.bound {
@@ -232,8 +236,12 @@ impl Engine {
     /// Runs the graph on `feed` and hands its outputs to `read`.
     ///
     /// # Errors
-    /// What the runtime says.
-    pub(crate) fn run<R>(&mut self, feed: &Feed, read: impl FnOnce(&[View<'_>]) -> R) -> Result<R, String> {
+    /// The runtime's error.
+    pub(crate) fn run<R>(
+        &mut self,
+        feed: &Feed,
+        read: impl FnOnce(&[OutputView<'_>]) -> R,
+    ) -> Result<R, String> {
         let outputs = match feed {
             Feed::Host { shape, data } => {
                 let input = TensorRef::from_array_view((shape.clone(), data.as_slice())).map_err(text)?;
@@ -249,14 +257,14 @@ impl Engine {
             }
         };
         let ports = self.outputs.iter().take(outputs.len()).enumerate();
-        let views: Vec<View<'_>> = ports
+        let views: Vec<OutputView<'_>> = ports
             .map(|(index, port)| match outputs[index].try_extract_tensor::<f32>() {
-                Ok((shape, data)) => View {
+                Ok((shape, data)) => OutputView {
                     name: &port.name,
                     shape,
                     data,
                 },
-                Err(_) => View {
+                Err(_) => OutputView {
                     name: &port.name,
                     shape: &[],
                     data: &[],
@@ -267,25 +275,25 @@ impl Engine {
     }
 }
 
-/// Options of every session: a slot runs one batch at a time on one thread, so there is nothing to share work with
-/// and nothing to spin for. The memory arena stays as it is by default, on: with and without it detectors take the same
-/// time, and with it outputs of each run need no fresh memory.
-fn builder(setup: &Setup<'_>) -> Result<SessionBuilder, String> {
+/// Options of every session: a slot runs one batch at a time on one thread, so there is no work to share and nothing to
+/// spin for. The memory arena stays at its default, on: detectors take the same time with and without it, and with it
+/// outputs of each run need no new memory.
+fn builder(options: &SessionOptions<'_>) -> Result<SessionBuilder, String> {
     let environment = library::environment()?;
     let builder = Session::builder(&environment).map_err(text)?;
-    let level = match setup.editing {
-        Editing::No => GraphOptimizationLevel::Disable,
-        Editing::Fused => GraphOptimizationLevel::Level2,
-        Editing::All => GraphOptimizationLevel::All,
+    let level = match options.optimization {
+        Optimization::No => GraphOptimizationLevel::Disable,
+        Optimization::Fused => GraphOptimizationLevel::Level2,
+        Optimization::All => GraphOptimizationLevel::All,
     };
     let mut builder = builder.with_optimization_level(level).map_err(text)?;
-    if let Some(path) = setup.profile {
+    if let Some(path) = options.profile {
         builder = builder.with_profiling(path).map_err(text)?;
     }
-    if let Some(path) = setup.edited {
+    if let Some(path) = options.optimized_path {
         builder = builder.with_optimized_model_path(path).map_err(text)?;
     }
-    let builder = builder.with_intra_threads(setup.threads).map_err(text)?;
+    let builder = builder.with_intra_threads(options.threads).map_err(text)?;
     let builder = builder.with_inter_threads(1).map_err(text)?;
     let builder = builder.with_parallel_execution(false).map_err(text)?;
     let builder = builder.with_intra_op_spinning(false).map_err(text)?;
@@ -304,7 +312,7 @@ fn on_cuda(_: SessionBuilder, ordinal: u32) -> Result<SessionBuilder, String> {
     ))
 }
 
-/// First line of what the runtime says: the rest is its own source lines.
+/// First line of the runtime's error: the rest is its own source lines.
 fn text(error: impl std::fmt::Display) -> String {
     error
         .to_string()

@@ -1,5 +1,5 @@
-//! Runs of a graph on whole tensors, as parts of a model that is cut exchange them: any number of inputs, any type of
-//! element that may cross.
+//! Runs of a graph on named tensors, as partitions exchange them: any number of inputs, any element type that can be
+//! sent.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -7,20 +7,20 @@ use ort::session::SessionInputValue;
 use ort::value::{DynValue, Outlet, PrimitiveTensorElementType, TensorElementType, TensorRef, ValueType};
 use weir_flow::{Element, Tensor};
 
-use super::{Engine, text};
+use super::{OrtSession, text};
 
-/// An input or output with what it holds.
+/// An input or output with its element type and shape.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plug {
+pub(crate) struct TensorPort {
     pub(crate) name: String,
-    /// `None` where it holds what cannot cross, such as text.
+    /// `None` for types that cannot be sent, such as text.
     pub(crate) element: Option<Element>,
-    /// By dimension: its size where it is fixed, and its symbol, which may be empty. None at all as well where the
-    /// runtime does not know how many there are.
+    /// By dimension: its size if fixed, and its symbol, which may be empty. Empty if the runtime does not know the
+    /// number of dimensions.
     pub(crate) dims: Vec<(Option<usize>, String)>,
 }
 
-impl Plug {
+impl TensorPort {
     fn of(outlet: &Outlet) -> Self {
         let (element, dims) = match outlet.dtype() {
             ValueType::Tensor {
@@ -58,32 +58,32 @@ fn element(kind: TensorElementType) -> Option<Element> {
     })
 }
 
-impl Engine {
-    pub(crate) fn plugs_in(&self) -> Vec<Plug> {
-        self.session.inputs().iter().map(Plug::of).collect()
+impl OrtSession {
+    pub(crate) fn input_ports(&self) -> Vec<TensorPort> {
+        self.session.inputs().iter().map(TensorPort::of).collect()
     }
 
-    pub(crate) fn plugs_out(&self) -> Vec<Plug> {
-        self.session.outputs().iter().map(Plug::of).collect()
+    pub(crate) fn output_ports(&self) -> Vec<TensorPort> {
+        self.session.outputs().iter().map(TensorPort::of).collect()
     }
 
-    /// Runs the graph on named tensors and gives its outputs, as they are or with `half` in half precision where they
-    /// are `F32`. An input in half precision is taken for `wanted` of `F32`.
+    /// Runs the graph on named tensors and returns its outputs; with `half`, those of type `F32` are converted to half
+    /// precision. An input in half precision is converted if `F32` is expected.
     ///
     /// # Errors
-    /// What the runtime says, or what is wrong with a tensor.
-    pub(crate) fn exchange(
+    /// The runtime's error, or the problem of a tensor.
+    pub(crate) fn run_tensors(
         &mut self,
         inputs: &[(&Tensor, Element)],
         half: bool,
     ) -> Result<Vec<Tensor>, String> {
-        let held: Vec<Held> = inputs
+        let input_data: Vec<InputData> = inputs
             .iter()
-            .map(|(tensor, wanted)| held(tensor, *wanted))
+            .map(|(tensor, wanted)| input_data(tensor, *wanted))
             .collect::<Result<_, _>>()?;
-        let mut fed: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(held.len());
-        for ((tensor, _), held) in inputs.iter().zip(&held) {
-            fed.push((&tensor.name, held.value(&tensor.shape)?));
+        let mut fed: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(input_data.len());
+        for ((tensor, _), input_data) in inputs.iter().zip(&input_data) {
+            fed.push((&tensor.name, input_data.value(&tensor.shape)?));
         }
         let names: Vec<String> = self
             .session
@@ -95,13 +95,13 @@ impl Engine {
         names
             .into_iter()
             .enumerate()
-            .map(|(index, name)| taken(name, &outputs[index], half))
+            .map(|(index, name)| output_tensor(name, &outputs[index], half))
             .collect()
     }
 }
 
-/// Elements of an input, where the runtime reads them.
-enum Held {
+/// Elements of an input, aligned for the runtime.
+enum InputData {
     F32(Vec<f32>),
     F16(Vec<f16>),
     F64(Vec<f64>),
@@ -112,7 +112,7 @@ enum Held {
     Bool(Vec<bool>),
 }
 
-impl Held {
+impl InputData {
     fn value(&self, shape: &[usize]) -> Result<SessionInputValue<'_>, String> {
         Ok(match self {
             Self::F32(data) => view(shape, data)?,
@@ -135,7 +135,7 @@ fn view<'a, T: PrimitiveTensorElementType + Clone + std::fmt::Debug + 'static>(
     Ok(view.into())
 }
 
-fn held(tensor: &Tensor, wanted: Element) -> Result<Held, String> {
+fn input_data(tensor: &Tensor, wanted: Element) -> Result<InputData, String> {
     let Tensor {
         name,
         element,
@@ -155,14 +155,14 @@ fn held(tensor: &Tensor, wanted: Element) -> Result<Held, String> {
         ));
     }
     Ok(match wanted {
-        Element::F32 => Held::F32(floats(tensor)),
-        Element::F16 => Held::F16(numbers(data, |bytes| f16::from_le_bytes(*bytes))),
-        Element::F64 => Held::F64(numbers(data, |bytes| f64::from_le_bytes(*bytes))),
-        Element::U8 => Held::U8(data.clone()),
-        Element::I8 => Held::I8(data.iter().map(|byte| byte.cast_signed()).collect()),
-        Element::I32 => Held::I32(numbers(data, |bytes| i32::from_le_bytes(*bytes))),
-        Element::I64 => Held::I64(numbers(data, |bytes| i64::from_le_bytes(*bytes))),
-        Element::Bool => Held::Bool(data.iter().map(|byte| *byte != 0).collect()),
+        Element::F32 => InputData::F32(floats(tensor)),
+        Element::F16 => InputData::F16(numbers(data, |bytes| f16::from_le_bytes(*bytes))),
+        Element::F64 => InputData::F64(numbers(data, |bytes| f64::from_le_bytes(*bytes))),
+        Element::U8 => InputData::U8(data.clone()),
+        Element::I8 => InputData::I8(data.iter().map(|byte| byte.cast_signed()).collect()),
+        Element::I32 => InputData::I32(numbers(data, |bytes| i32::from_le_bytes(*bytes))),
+        Element::I64 => InputData::I64(numbers(data, |bytes| i64::from_le_bytes(*bytes))),
+        Element::Bool => InputData::Bool(data.iter().map(|byte| *byte != 0).collect()),
         _ => return Err(format!("tensor {name} holds {element:?}, which no part takes")),
     })
 }
@@ -171,7 +171,7 @@ fn numbers<const N: usize, T>(data: &[u8], read: impl Fn(&[u8; N]) -> T) -> Vec<
     data.as_chunks::<N>().0.iter().map(read).collect()
 }
 
-/// Elements of a tensor of floats in single or half precision; none of any other.
+/// Elements of a tensor of floats in single or half precision; empty for other types.
 pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     match tensor.element {
         Element::F32 => numbers(&tensor.data, |bytes| f32::from_le_bytes(*bytes)),
@@ -185,7 +185,7 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     }
 }
 
-/// The tensor in half precision where it holds `F32`, else as it is.
+/// The tensor in half precision if it is `F32`, else unchanged.
 pub(crate) fn halved(tensor: Tensor) -> Tensor {
     if tensor.element != Element::F32 {
         return tensor;
@@ -217,7 +217,7 @@ fn bytes<const N: usize, T>(numbers: &[T], write: impl Fn(&T) -> [u8; N]) -> Vec
     out
 }
 
-fn taken(name: String, value: &DynValue, half: bool) -> Result<Tensor, String> {
+fn output_tensor(name: String, value: &DynValue, half: bool) -> Result<Tensor, String> {
     let ValueType::Tensor { ty, .. } = value.dtype() else {
         return Err(format!("output {name} is no tensor"));
     };

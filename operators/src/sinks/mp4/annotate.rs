@@ -1,15 +1,15 @@
-//! What is drawn for what was found, and where its label goes.
+//! Drawing of objects and attributes, and placement of labels.
 
-use weir_flow::{Attribute, KeyPoint, Labelled, Point, Points, Rect};
+use weir_flow::{Attribute, DeliveredObject, KeyPoint, Point, Points, Rect};
 
 use super::canvas::{Area, Canvas};
 use super::font::{Font, drawable};
 use super::palette::{BLACK, Color, WHITE, color_of};
 
-/// Key points below this confidence are guesses and are not drawn.
-const LEAST_SCORE: f32 = 0.4;
+/// Keypoints below this confidence are not drawn.
+const MIN_SCORE: f32 = 0.4;
 
-/// Which of the 17 COCO points are joined: face, shoulders, arms, trunk, legs.
+/// Edges between the 17 COCO keypoints: face, shoulders, arms, trunk, legs.
 const BONES: [(usize, usize); 18] = [
     (0, 1),
     (0, 2),
@@ -36,7 +36,7 @@ const GREEN: Color = [80, 230, 90];
 const BLUE: Color = [80, 140, 255];
 const YELLOW: Color = [255, 220, 60];
 
-/// Sizes that follow the picture's.
+/// Sizes relative to the picture's.
 struct Style {
     font: Font,
     line: f32,
@@ -44,9 +44,9 @@ struct Style {
 }
 
 /// Draws all objects of at least that score: shapes first, labels over them.
-pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled], score_threshold: f32) {
-    let shown = |labelled: &&Labelled| labelled.object.score >= score_threshold;
-    let objects: Vec<&Labelled> = objects.iter().filter(shown).collect();
+pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_threshold: f32) {
+    let shown = |delivered: &&DeliveredObject| delivered.object.score >= score_threshold;
+    let objects: Vec<&DeliveredObject> = objects.iter().filter(shown).collect();
     let line = (canvas.height().min(canvas.width()) as f32 / 300.0).clamp(1.5, 8.0);
     let style = Style {
         font: Font::for_lines(canvas.height()),
@@ -56,37 +56,40 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[Labelled], score_threshold: f
     for object in &objects {
         shapes(canvas, object, &style);
     }
-    // What was found inside of something else is small and what one looks for: labels should not hide it. Its own labels
-    // go first, since they are the longer ones.
-    let (inner, outer): (Vec<&Labelled>, Vec<&Labelled>) =
+    // Objects within others are small and of most interest: labels should not hide them. Their own labels are placed
+    // first, since they are longer.
+    let (inner, outer): (Vec<&DeliveredObject>, Vec<&DeliveredObject>) =
         objects.into_iter().partition(|object| object.parent.is_some());
-    let mut hides = Hides {
+    let mut obstacles = LabelObstacles {
         labels: Vec::new(),
-        parts: inner.iter().map(|labelled| area(&labelled.object.rect)).collect(),
+        parts: inner
+            .iter()
+            .map(|delivered| area(&delivered.object.rect))
+            .collect(),
     };
     for object in inner.into_iter().chain(outer) {
-        label(canvas, object, &style, &mut hides);
+        label(canvas, object, &style, &mut obstacles);
     }
 }
 
-/// What a label should not hide.
-struct Hides {
-    /// Labels that are drawn.
+/// Areas that a label should not hide.
+struct LabelObstacles {
+    /// Labels already drawn.
     labels: Vec<Area>,
     /// Objects found in crops of others.
     parts: Vec<Area>,
 }
 
-impl Hides {
-    /// How much a label at `place` would hide: pixels, those of other labels four times.
+impl LabelObstacles {
+    /// Pixels that a label at `place` would hide; those of other labels count four times.
     fn cost(&self, place: &Area) -> i64 {
         let sum = |areas: &[Area]| areas.iter().map(|other| place.shared(other)).sum::<i64>();
         4 * sum(&self.labels) + sum(&self.parts)
     }
 }
 
-fn shapes(canvas: &mut Canvas, labelled: &Labelled, style: &Style) {
-    let object = &labelled.object;
+fn shapes(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style) {
+    let object = &delivered.object;
     let color = color_of(&object.class);
     match &object.points {
         Points::Corners(corners) => {
@@ -107,7 +110,7 @@ fn shapes(canvas: &mut Canvas, labelled: &Labelled, style: &Style) {
         }
         Points::None => frame(canvas, &object.rect, style, color),
     }
-    for (_, attribute) in &labelled.attributes {
+    for (_, attribute) in &delivered.attributes {
         match attribute {
             Attribute::Points(points) => skeleton(canvas, points, style),
             Attribute::Angles { yaw, pitch, roll } => {
@@ -146,20 +149,20 @@ fn frame(canvas: &mut Canvas, rect: &Rect, style: &Style, color: Color) {
 }
 
 fn skeleton(canvas: &mut Canvas, points: &[KeyPoint], style: &Style) {
-    let sure = |index: usize| points.get(index).filter(|point| point.score >= LEAST_SCORE);
+    let confident = |index: usize| points.get(index).filter(|point| point.score >= MIN_SCORE);
     if points.len() == 17 {
         for (from, to) in BONES {
-            if let (Some(from), Some(to)) = (sure(from), sure(to)) {
+            if let (Some(from), Some(to)) = (confident(from), confident(to)) {
                 canvas.line(at(from.at), at(to.at), style.line, GREEN);
             }
         }
     }
-    for point in (0..points.len()).filter_map(sure) {
+    for point in (0..points.len()).filter_map(confident) {
         canvas.disc(at(point.at), style.dot, YELLOW);
     }
 }
 
-/// The head's own axes, from the middle of its box: red to its left in the picture's right, green down, blue forwards.
+/// The axes of a head pose, from the middle of its box: red to the head's left, green down, blue forwards.
 fn axes(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 3], style: &Style) {
     let [yaw, pitch, roll] = degrees.map(f32::to_radians);
     let yaw = -yaw;
@@ -183,7 +186,7 @@ fn axes(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 3], style: &Style) {
     }
 }
 
-/// Where somebody looks, from the middle of the face: as long as the face is wide where it is to the side.
+/// A gaze direction, from the middle of the face; as long as the face is wide if it points sideways.
 fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
     let [yaw, pitch] = degrees.map(f32::to_radians);
     let (x, y) = (yaw.sin() * pitch.cos(), -pitch.sin());
@@ -191,7 +194,7 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
     let to = (from.0 + length * x, from.1 + length * y);
     canvas.disc(from, style.dot, YELLOW);
     canvas.line(from, to, style.line * 1.3, YELLOW);
-    // Who looks at the camera has no arrow to put a head on.
+    // A gaze towards the camera is too short for an arrow head.
     let drawn = length * x.hypot(y);
     if drawn < style.line * 3.0 {
         return;
@@ -211,11 +214,11 @@ fn arrow(canvas: &mut Canvas, rect: &Rect, degrees: [f32; 2], style: &Style) {
     }
 }
 
-/// The lines of an object's label: what it is, then what is known of it.
-fn lines(labelled: &Labelled) -> Vec<String> {
-    let object = &labelled.object;
-    let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, labelled.id)];
-    for (name, attribute) in &labelled.attributes {
+/// The lines of an object's label: class, then attributes.
+fn lines(delivered: &DeliveredObject) -> Vec<String> {
+    let object = &delivered.object;
+    let mut lines = vec![format!("{} {:.2} #{}", object.class, object.score, delivered.id)];
+    for (name, attribute) in &delivered.attributes {
         match attribute {
             Attribute::Number { value } => lines.push(format!("{name} {value:.0}")),
             Attribute::Text { text, .. } if !text.is_empty() => lines.push(text.clone()),
@@ -234,14 +237,14 @@ fn lines(labelled: &Labelled) -> Vec<String> {
 }
 
 /// Draws the label where it hides least: above the box, below it, inside of it, or beside it.
-fn label(canvas: &mut Canvas, labelled: &Labelled, style: &Style, hides: &mut Hides) {
-    let color = color_of(&labelled.object.class);
-    let lines = lines(labelled);
+fn label(canvas: &mut Canvas, delivered: &DeliveredObject, style: &Style, obstacles: &mut LabelObstacles) {
+    let color = color_of(&delivered.object.class);
+    let lines = lines(delivered);
     let (font, pad) = (style.font, (style.font.height() / 6) as i64);
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let width = font.width(longest) as i64 + 2 * pad;
     let height = (font.height() * lines.len()) as i64;
-    let object = area(&labelled.object.rect);
+    let object = area(&delivered.object.rect);
     let (most_x, most_y) = (
         i64::from(canvas.width()) - width,
         i64::from(canvas.height()) - height,
@@ -270,12 +273,12 @@ fn label(canvas: &mut Canvas, labelled: &Labelled, style: &Style, hides: &mut Hi
         place(object.x0, above - height),
         place(object.x0, object.y1 + height),
     ];
-    // The first of the best: the order above is that of preference.
+    // The first of equals: places are in order of preference.
     let place = places
         .into_iter()
-        .min_by_key(|place| hides.cost(place))
+        .min_by_key(|place| obstacles.cost(place))
         .unwrap_or(places[0]);
-    hides.labels.push(place);
+    obstacles.labels.push(place);
     canvas.fill(place, color, 225);
     let [red, green, blue] = color.map(u32::from);
     let ink = if 299 * red + 587 * green + 114 * blue > 128_000 {

@@ -1,10 +1,10 @@
-//! A red-green-blue picture to draw on: boxes, lines, discs, letters. All shapes are cut off at the edges.
+//! An RGB picture to draw on: boxes, lines, discs, text. All shapes are clipped at the edges.
 
 use super::font::Font;
 use super::palette::Color;
 use crate::media::Rgb;
 
-/// The picture.
+/// The picture that is drawn on.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     width: u32,
@@ -22,7 +22,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Pixels that both cover.
+    /// Pixels that both areas cover.
     pub(super) fn shared(&self, other: &Self) -> i64 {
         let across = self.x1.min(other.x1) - self.x0.max(other.x0);
         let down = self.y1.min(other.y1) - self.y0.max(other.y0);
@@ -31,7 +31,7 @@ impl Area {
 }
 
 impl Canvas {
-    /// Takes a new picture: `paint` fills `width * height * 3` samples.
+    /// Starts a new picture: `paint` fills `width * height * 3` samples.
     pub(super) fn begin(&mut self, width: u32, height: u32, paint: impl FnOnce(&mut Vec<u8>)) {
         (self.width, self.height) = (width, height);
         paint(&mut self.samples);
@@ -55,7 +55,7 @@ impl Canvas {
         }
     }
 
-    /// Covers one pixel by `opacity` of 255.
+    /// Blends one pixel with `opacity` of 255.
     fn blend(&mut self, x: i64, y: i64, color: Color, opacity: u8) {
         if x < 0 || y < 0 || x >= i64::from(self.width) || y >= i64::from(self.height) {
             return;
@@ -155,7 +155,7 @@ impl Canvas {
         distance: impl Fn(f32, f32) -> f32,
     ) {
         let reach = grow / 2.0 + 1.0;
-        // Casts saturate and turn NaN into 0, so points far outside make an empty range.
+        // Casts saturate and turn NaN into 0, so points far outside give an empty range.
         let range = |low: f32, high: f32, size: u32| {
             ((low - reach).floor().max(0.0) as i64)..((high + reach).ceil().min(size as f32) as i64)
         };
@@ -169,7 +169,7 @@ impl Canvas {
         }
     }
 
-    /// Writes a line of text, its top left corner at `(x, y)`.
+    /// Draws a line of text, its top left corner at `(x, y)`.
     pub(super) fn text(&mut self, (x, y): (i64, i64), text: &str, font: Font, color: Color) {
         for (index, character) in text.chars().enumerate() {
             let left = x + font.width(index) as i64;

@@ -1,10 +1,10 @@
-//! Letters: pre-rendered glyphs in the size that suits the picture.
+//! Pre-rendered glyphs in a size that suits the picture.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
 const WEIGHT: FontWeight = FontWeight::Bold;
 
-/// A size of letters: glyphs of one height, magnified by whole numbers for very large pictures.
+/// A font size: glyphs of one height, magnified by whole numbers for very large pictures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Font {
     raster: RasterHeight,
@@ -12,7 +12,7 @@ pub(super) struct Font {
 }
 
 impl Font {
-    /// Readable in a picture of this many lines: about a thirtieth of it, never less than 16 pixels.
+    /// The size for a picture of this many lines: about a thirtieth of it, never less than 16 pixels.
     pub(super) fn for_lines(lines: u32) -> Self {
         let wanted = lines as usize / 34;
         let (raster, zoom) = match wanted {
@@ -24,12 +24,12 @@ impl Font {
         Self { raster, zoom }
     }
 
-    /// Pixels down of a line.
+    /// Height of a line in pixels.
     pub(super) fn height(self) -> usize {
         self.raster.val() * self.zoom
     }
 
-    /// Pixels across of `count` characters.
+    /// Width of `count` characters in pixels.
     pub(super) fn width(self, count: usize) -> usize {
         get_raster_width(WEIGHT, self.raster) * self.zoom * count
     }
@@ -55,8 +55,8 @@ impl Font {
     }
 }
 
-/// First characters of Chinese number plates, and the letters by which ISO 3166-2:CN names the province. The glyphs
-/// have no Chinese characters, so they are drawn instead; events keep the characters.
+/// First characters of Chinese number plates, and the letters by which ISO 3166-2:CN names the province. The font has
+/// no Chinese characters, so the letters are drawn instead; events keep the characters.
 #[rustfmt::skip]
 const PROVINCES: [(char, &str); 31] = [
     ('京', "BJ"), ('沪', "SH"), ('津', "TJ"), ('渝', "CQ"), ('冀', "HE"), ('晋', "SX"), ('蒙', "NM"), ('辽', "LN"),

@@ -1,4 +1,4 @@
-//! Annotated video: what was found, drawn on the frames and encoded, one file for each stream.
+//! Annotated video: objects and attributes drawn on the frames and encoded, one file for each stream.
 
 mod annotate;
 mod canvas;
@@ -13,14 +13,14 @@ use weir_flow::{Delivery, Settings, Sink, SinkError, SinkFactory};
 
 use self::canvas::Canvas;
 use super::target::{StreamFiles, Target, failed};
-use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_of};
+use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
-/// Encoders at once: each holds some megabytes and takes its share of a core.
+/// Concurrent encoders: each holds some megabytes and uses a share of a core.
 const MAX_STREAMS: usize = 64;
 
 /// Opens an [`Mp4`].
-pub(super) struct Videos {
+pub(super) struct Mp4Factory {
     target: Target,
     files: StreamFiles,
     naming: Naming,
@@ -28,7 +28,7 @@ pub(super) struct Videos {
     score_threshold: f32,
 }
 
-impl Videos {
+impl Mp4Factory {
     pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
         let target = Target::new(path);
         Self {
@@ -45,16 +45,16 @@ impl Videos {
     }
 }
 
-impl SinkFactory for Videos {
+impl SinkFactory for Mp4Factory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let mut videos = BTreeMap::new();
-        // A bad path is known before the run, not at the first frame, and all places are held.
-        for (stream, path) in self.files.given().take(MAX_STREAMS) {
+        // A bad path is found before the run, not at the first frame, and all places are claimed.
+        for (stream, path) in self.files.assigned().take(MAX_STREAMS) {
             let place = VideoPlace::claim(path, self.naming)?;
             videos.insert(stream.into(), Video::Place(place));
         }
         if videos.is_empty() {
-            let some = self.files.clone().of("stream");
+            let some = self.files.clone().path_of("stream");
             if some.parent() == self.target.path().parent() {
                 VideoPlace::claim(&some, self.naming)?;
             }
@@ -71,8 +71,8 @@ impl SinkFactory for Videos {
     }
 
     fn targets(&self) -> Vec<PathBuf> {
-        let each = |(_, path): (&str, &std::path::Path)| [path.to_owned(), part_of(path)];
-        self.files.given().flat_map(each).collect()
+        let each = |(_, path): (&str, &std::path::Path)| [path.to_owned(), part_path(path)];
+        self.files.assigned().flat_map(each).collect()
     }
 }
 
@@ -87,10 +87,10 @@ struct Mp4 {
 }
 
 enum Video {
-    /// No frame came yet.
+    /// No frame arrived yet.
     Place(VideoPlace),
     File(Box<VideoFile>),
-    /// It takes no more frames: why, and what was written, where it could be begun.
+    /// It takes no more frames: the reason, and the file if it was started.
     Broken {
         reason: String,
         file: Option<Box<VideoFile>>,
@@ -98,7 +98,7 @@ enum Video {
 }
 
 impl Mp4 {
-    /// Begins the video of a stream at its first frame. What could not be begun is not tried again at every frame.
+    /// Starts the video of a stream at its first frame. A failed start is not retried at every frame.
     fn begin_video(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let stream = &delivery.stream;
         let place = match self.videos.remove(stream) {
@@ -109,11 +109,11 @@ impl Mp4 {
             }
             None if self.videos.len() >= MAX_STREAMS => {
                 return Err(failed(
-                    &self.files.of(stream),
+                    &self.files.path_of(stream),
                     format!("{MAX_STREAMS} videos are being written: take fewer streams"),
                 ));
             }
-            None => VideoPlace::claim(&self.files.of(stream), self.naming),
+            None => VideoPlace::claim(&self.files.path_of(stream), self.naming),
         };
         let size = (delivery.frame.image.width, delivery.frame.image.height);
         let video = match place.and_then(|place| VideoFile::begin(place, size, Encoding::live(self.crf))) {
@@ -129,7 +129,7 @@ impl Sink for Mp4 {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         self.begin_video(delivery)?;
         if let Some(Video::Broken { reason, .. }) = self.videos.get(&delivery.stream) {
-            return Err(failed(&self.files.of(&delivery.stream), reason));
+            return Err(failed(&self.files.path_of(&delivery.stream), reason));
         }
         let image = &delivery.frame.image;
         self.canvas.begin(image.width, image.height, |samples| {

@@ -1,4 +1,4 @@
-//! Colours by class: the same name always has the same one, in every run.
+//! Colours of classes: a name has the same colour in every run.
 
 /// Red, green, blue.
 pub(super) type Color = [u8; 3];
@@ -6,7 +6,7 @@ pub(super) type Color = [u8; 3];
 pub(super) const WHITE: Color = [255, 255, 255];
 pub(super) const BLACK: Color = [16, 16, 16];
 
-/// Bright enough to be seen on a dark street and dark enough on a pale sky.
+/// Bright enough for a dark street and dark enough for a pale sky.
 const COLORS: [Color; 12] = [
     [255, 92, 87],
     [57, 181, 255],

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use comfy_table::CellAlignment;
-use weir_flow::{DeviceKind, Divided, PartLoader, SessionError, Tensor};
-use weir_operators::{Blocked, Layered, LoadRequest, ModelFile, OnnxModel, OnnxParts};
+use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, SessionError, Tensor};
+use weir_operators::{LayerChain, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, PartitionedOnnx};
 use weir_planner::{BlockTimes, Blocks};
 use weir_runtime::Clock;
 
@@ -37,8 +37,8 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
     let mut batches = sizes(&args.batches, &BATCHES);
     let most = batches.last().copied().unwrap_or(1);
     let name = single.name.clone();
-    let layered = open(single, args, most)?;
-    if let Some(most) = layered.most() {
+    let chain = open(single, args, most)?;
+    if let Some(most) = chain.max_batch() {
         output::remark(&format!("{name} takes no batches other than of {most}"));
         batches = vec![u32::try_from(most).unwrap_or(u32::MAX)];
     }
@@ -46,14 +46,14 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
         Some(path) if path.exists() => Some(read(path, &name, blocks)?),
         _ => None,
     };
-    let mut facts = Facts::of(&layered, asked)?;
+    let mut facts = Facts::of(&chain, asked)?;
     let starts = match &before {
         Some(before) => {
             let starts: Vec<usize> = before.layers.iter().map(|layer| *layer as usize).collect();
-            facts.check(&layered, &starts, &name)?;
+            facts.check(&chain, &starts, &name)?;
             starts
         }
-        None => facts.group_layers(&layered, blocks, &name)?,
+        None => facts.group_layers(&chain, blocks, &name)?,
     };
     if let Some(path) = &asked.layers {
         write(path, &facts.csv())?;
@@ -62,7 +62,7 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
         .iter()
         .filter_map(|start| facts.bytes.get(start - 1).copied())
         .collect();
-    let blocked = layered.divide(&starts).map_err(|error| user(&error))?;
+    let blocked = chain.partition(&starts).map_err(|error| user(&error))?;
     let measured = measure(&blocked, asked, &batches).map_err(|error| user(&error))?;
     let mut profile = before.unwrap_or_else(|| Blocks {
         model: name.clone(),
@@ -110,7 +110,7 @@ fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
     )))
 }
 
-fn open(single: Single, args: &Profile, max_batch: u32) -> Result<Layered, UserError> {
+fn open(single: Single, args: &Profile, max_batch: u32) -> Result<LayerChain, UserError> {
     let bytes: Arc<[u8]> = match single.file {
         ModelFile::Bytes(bytes) => bytes,
         ModelFile::Path(path) => weir_files::read(&path, weir_operators::MAX_MODEL_BYTES)
@@ -118,7 +118,7 @@ fn open(single: Single, args: &Profile, max_batch: u32) -> Result<Layered, UserE
             .into(),
     };
     let name = &single.name;
-    let layered = match single.head {
+    let chain = match single.head {
         Some((head, settings)) => OnnxModel::load(&LoadRequest {
             name,
             file: ModelFile::Bytes(bytes),
@@ -127,13 +127,13 @@ fn open(single: Single, args: &Profile, max_batch: u32) -> Result<Layered, UserE
             max_batch,
             dump: None,
         })
-        .and_then(|model| model.layered()),
+        .and_then(|model| model.layer_chain()),
         None => {
             let side = args.blocked.side.map(|side| side as usize);
-            Layered::open(name, &bytes, side, max_batch)
+            LayerChain::open(name, &bytes, side, max_batch)
         }
     };
-    layered.map_err(|error| user(&error))
+    chain.map_err(|error| user(&error))
 }
 
 /// Microseconds.
@@ -144,17 +144,21 @@ struct Measured {
     whole: Vec<u64>,
 }
 
-fn measure(blocked: &Blocked, asked: &BlockedProfile, batches: &[u32]) -> Result<Measured, SessionError> {
+fn measure(
+    blocked: &PartitionedOnnx,
+    asked: &BlockedProfile,
+    batches: &[u32],
+) -> Result<Measured, SessionError> {
     let clock = Clock::start();
-    let blank = |batch: &u32| blocked.layered().sample(*batch as usize);
+    let blank = |batch: &u32| blocked.layer_chain().blank_inputs(*batch as usize);
     let mut tensors: Vec<Vec<Tensor>> = batches.iter().map(blank).collect();
     let count = blocked.blocks();
     let take =
         |blocks: std::ops::Range<usize>, inputs: &mut [Vec<Tensor>]| -> Result<Vec<u64>, SessionError> {
-            let loader = OnnxParts {
+            let loader = OnnxPartitionLoader {
                 threads: asked.threads as usize,
             };
-            let mut part = loader.load(&blocked.part(blocks)?, asked.device, !asked.full_precision)?;
+            let mut part = loader.load(&blocked.partition(blocks)?, asked.device, !asked.full_precision)?;
             let mut spans = Vec::with_capacity(inputs.len());
             for inputs in inputs {
                 let outputs = part.run(inputs.clone())?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use weir_operators::{Layered, PassedOver};
+use weir_operators::{LayerChain, RejectedBoundary};
 use weir_planner::group_layers;
 
 use super::RUNS;
@@ -23,22 +23,24 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(layered: &Layered, asked: &BlockedProfile) -> Result<Self, UserError> {
+    pub(super) fn of(chain: &LayerChain, asked: &BlockedProfile) -> Result<Self, UserError> {
         let threads = asked.threads as usize;
         Ok(Self {
-            names: layered.names().map_err(|error| user(&error))?,
-            times: layered.times(threads, RUNS).map_err(|error| user(&error))?,
-            bytes: layered
+            names: chain.layer_names().map_err(|error| user(&error))?,
+            times: chain
+                .layer_times_us(threads, RUNS)
+                .map_err(|error| user(&error))?,
+            bytes: chain
                 .boundary_bytes(!asked.full_precision)
                 .map_err(|error| user(&error))?,
-            allowed: layered.boundaries().map_err(|error| user(&error))?,
+            allowed: chain.boundaries().map_err(|error| user(&error))?,
         })
     }
 
     /// The first layer of each block. Boundaries where parts give something else than the model are no longer allowed.
     pub(super) fn group_layers(
         &mut self,
-        layered: &Layered,
+        chain: &LayerChain,
         blocks: usize,
         name: &str,
     ) -> Result<Vec<usize>, UserError> {
@@ -50,9 +52,9 @@ impl Facts {
                 .collect();
             group_layers(&self.times, &boundaries, blocks)
         };
-        let settled = layered.settle(self.allowed.clone(), choose);
+        let settled = chain.validate_cut(self.allowed.clone(), choose);
         let settled = settled.map_err(|error| user(&error))?;
-        for over in &settled.passed_over {
+        for over in &settled.rejected {
             self.tell(name, "is not cut", over);
         }
         self.allowed = settled.boundaries;
@@ -61,17 +63,17 @@ impl Facts {
     }
 
     /// Tries the boundaries of a profile that was made before, perhaps on another machine.
-    pub(super) fn check(&self, layered: &Layered, starts: &[usize], name: &str) -> Result<(), UserError> {
+    pub(super) fn check(&self, chain: &LayerChain, starts: &[usize], name: &str) -> Result<(), UserError> {
         let inside = starts.iter().skip(1).copied();
         let inside: Vec<usize> = inside.filter(|layer| *layer < self.times.len()).collect();
-        let found = layered.unfaithful(&inside).map_err(|error| user(&error))?;
+        let found = chain.rejected_boundaries(&inside).map_err(|error| user(&error))?;
         for over in &found {
             self.tell(name, "should on this machine not be cut", over);
         }
         Ok(())
     }
 
-    fn tell(&self, name: &str, what: &str, over: &PassedOver) {
+    fn tell(&self, name: &str, what: &str, over: &RejectedBoundary) {
         let layer = self.names.get(over.layer).map_or("", |(name, _)| name);
         output::remark(&format!(
             "{name} {what} before layer {} ({layer}): parts {}",

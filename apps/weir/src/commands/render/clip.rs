@@ -85,7 +85,7 @@ fn encoding(args: &Clip) -> Encoding {
         b_frames: args.b_frames,
         fps: args.fps,
         live: false,
-        lose: args.lose,
+        drop_every: args.lose,
     }
 }
 
@@ -137,7 +137,7 @@ impl Making<'_> {
             threads(self.args.threads),
             make,
             |index, (picture, mut seen)| {
-                if self.stop.raised() {
+                if self.stop.is_raised() {
                     return Err(interrupted());
                 }
                 let moment = moments[index as usize];

@@ -23,7 +23,7 @@ pub(super) fn gallery(args: &Gallery, stop: &StopFlag) -> anyhow::Result<()> {
         gallery_face(args.part, number, view).png()
     };
     in_order(args.people * views, threads(None), make, |index, made| {
-        if stop.raised() {
+        if stop.is_raised() {
             return Err(interrupted());
         }
         let picture = made?;

@@ -52,7 +52,7 @@ fn fill(args: &Stills, folder: &Unfinished, stop: &StopFlag, done: &dyn Fn(u64))
         threads(args.threads),
         make,
         |index, (picture, seen)| {
-            if stop.raised() {
+            if stop.is_raised() {
                 return Err(interrupted());
             }
             let name = format!("{:06}.jpg", seen.frame);

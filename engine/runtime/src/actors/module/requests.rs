@@ -22,12 +22,12 @@ impl ModuleActor {
         }
         let request = branch.request.id;
         let joined = self.join.on_branch(request, branches, branch, |joined, branch| {
-            joined.evidence.merge(&branch.evidence)
+            joined.results.merge(&branch.results)
         });
         let Some(branch) = joined else { return };
         let operator = &self.setup.operator;
         let items = catch_unwind(AssertUnwindSafe(|| {
-            operator.items(&branch.request.frame, &branch.evidence)
+            operator.items(&branch.request.frame, &branch.results)
         }));
         let items = match (items, &self.refs) {
             (Ok(items), _) => items,
@@ -67,11 +67,9 @@ impl ModuleActor {
         }
         let module = self.setup.id;
         let operator = &self.setup.operator;
-        let found = catch_unwind(AssertUnwindSafe(|| {
-            operator.finding(module.0, &items, inferences)
-        }));
+        let found = catch_unwind(AssertUnwindSafe(|| operator.output(module.0, &items, inferences)));
         match found {
-            Ok(finding) => branch.evidence.add(module.0, finding),
+            Ok(finding) => branch.results.add(module.0, finding),
             Err(panic) => return self.on_operator_panic(branch.request, panic.as_ref(), refs),
         }
         let branches = &self.setup.branches[branch.request.stream.index()];

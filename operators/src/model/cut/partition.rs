@@ -3,24 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::CutError;
-use super::crossing::Crossing;
+use super::error::CutError;
 use super::fields as field;
-use super::graph::{Network, Node};
-use super::kinds::Kind;
-use crate::model::wire::{Field, Message};
+use super::graph::Network;
+use super::liveness::Liveness;
+use super::node::Node;
+use super::value_info::ValueInfo;
+use crate::model::protobuf::{Field, Message};
 
-/// Key in a part's metadata: names of what it sends on, in order, one a line. What it does not compute itself it has
-/// received.
+/// Metadata key of a partition: names of the values that it sends, in order, one per line. Values that it does not
+/// compute itself are passed through.
 pub(crate) const SENDS: &str = "weir.sends";
-/// Key in a part's metadata that only the last part has: what it sends is what the whole model gives.
+/// Metadata key that only the last partition has: it sends the outputs of the whole model.
 pub(crate) const LAST: &str = "weir.last";
 
-/// The layers of that range as an ONNX file. `kinds` are those of all values that cross.
-pub(crate) fn part(
+/// The layers of that range as an ONNX file. `value_infos` describe all values that cross.
+pub(crate) fn partition(
     network: &Network<'_>,
-    crossing: &Crossing<'_>,
-    kinds: &BTreeMap<String, Kind>,
+    liveness: &Liveness<'_>,
+    value_infos: &BTreeMap<String, ValueInfo>,
     layers: Range<usize>,
 ) -> Result<Vec<u8>, CutError> {
     let count = network.layers.len();
@@ -35,37 +36,37 @@ pub(crate) fn part(
     let sends: Vec<&str> = if last {
         network.outputs.iter().map(|(name, _)| *name).collect()
     } else {
-        crossing.at(layers.end)
+        liveness.crossing(layers.end)
     };
     let mut graph = Message::default();
-    let mut taken = Taken::default();
+    let mut dependencies = Dependencies::default();
     let inside = &network.layers[layers];
     let made: BTreeSet<&str> = inside.iter().flat_map(|layer| &layer.outputs).copied().collect();
     let read = inside.iter().flat_map(|layer| &layer.inputs);
     for name in read.chain(sends.iter().filter(|_| last)) {
         if !made.contains(name) {
-            taken.take(network, name);
+            dependencies.add(network, name);
         }
     }
-    let nodes = taken.nodes.iter().chain(inside);
+    let nodes = dependencies.nodes.iter().chain(inside);
     graph
         .fields
         .extend(nodes.map(|node| Field::bytes(field::GRAPH_NODE, node.bytes)));
     graph.fields.push(Field::bytes(field::GRAPH_NAME, &b"part"[..]));
-    for (number, bytes) in taken.weights.values() {
+    for (number, bytes) in dependencies.weights.values() {
         graph.fields.push(Field::bytes(*number, *bytes));
     }
-    let received = taken.received.iter().filter(|name| {
-        // An output of the model that an earlier part gave is passed on without the runtime.
+    let received = dependencies.received.iter().filter(|name| {
+        // An output of the model that an earlier partition computed is passed through without the runtime.
         inside.iter().any(|layer| layer.inputs.contains(name))
     });
     for name in received {
-        let value = declared(&network.inputs, kinds, name)?;
+        let value = declared(&network.inputs, value_infos, name)?;
         graph.fields.push(Field::bytes(field::GRAPH_INPUT, value));
     }
     let constant = |name: &str| network.constants.contains_key(name) || network.weights.contains_key(name);
     for name in sends.iter().filter(|name| made.contains(*name) || constant(name)) {
-        let value = declared(&network.outputs, kinds, name)?;
+        let value = declared(&network.outputs, value_infos, name)?;
         graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
     }
     let mut model = Message {
@@ -79,20 +80,20 @@ pub(crate) fn part(
     Ok(model.write())
 }
 
-/// What a part takes along and what it receives.
+/// Weights and nodes that a partition includes, and values that it receives.
 #[derive(Default)]
-struct Taken<'a> {
+struct Dependencies<'a> {
     weights: BTreeMap<&'a str, (u32, &'a [u8])>,
     nodes: Vec<Node<'a>>,
     given: BTreeSet<&'a str>,
     received: Vec<&'a str>,
 }
 
-impl<'a> Taken<'a> {
-    /// Takes a value: weights and what is computed of them alone, or else it is to be received.
-    fn take(&mut self, network: &Network<'a>, name: &'a str) {
-        // A list instead of recursion, so that no file can exhaust the stack. A node is put down once all that it
-        // reads is there.
+impl<'a> Dependencies<'a> {
+    /// Adds a value: weights, and what is computed from them alone, are included; anything else is received.
+    fn add(&mut self, network: &Network<'a>, name: &'a str) {
+        // An explicit stack instead of recursion, so that no file can exhaust the thread's stack. A node is added once
+        // all its inputs are present.
         let mut open = vec![(name, false)];
         while let Some((name, ready)) = open.pop() {
             if let Some(node) = network.constants.get(name) {
@@ -112,17 +113,17 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// The value as the model declares it, else by its kind.
+/// The value as the model declares it, else from its measured info.
 fn declared(
     values: &[(&str, &[u8])],
-    kinds: &BTreeMap<String, Kind>,
+    value_infos: &BTreeMap<String, ValueInfo>,
     name: &str,
 ) -> Result<Vec<u8>, CutError> {
     match values.iter().find(|(declared, _)| *declared == name) {
         Some((_, bytes)) => Ok(bytes.to_vec()),
-        None => kinds
+        None => value_infos
             .get(name)
-            .map(|kind| kind.value(name))
+            .map(|info| info.value(name))
             .ok_or_else(|| CutError::Unknown(name.to_owned())),
     }
 }

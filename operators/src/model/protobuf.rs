@@ -1,12 +1,12 @@
-//! The protobuf wire format, as much of it as editing and cutting ONNX files needs.
+//! The protobuf wire format, as far as editing and cutting ONNX files needs it.
 //!
-//! A message is a list of fields that keep their bytes until somebody looks into them, so weights are never decoded.
-//! This is not a schema: numbers of fields are known to whoever reads them. Groups, which ONNX does not use, are
-//! refused. Nothing here recurses, so no file can exhaust the stack.
+//! A message is a list of fields that stay encoded until they are read, so weights are never decoded. There is no
+//! schema: callers know the field numbers. Groups, which ONNX does not use, are refused. Nothing here recurses, so no
+//! file can exhaust the stack.
 
 use std::borrow::Cow;
 
-/// What a field holds.
+/// Content of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Payload<'a> {
     Varint(u64),
@@ -44,7 +44,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Bytes that live as long as what was read; `None` as well where they were replaced.
+    /// Bytes borrowed from the parsed message; `None` if they were replaced.
     pub(crate) fn borrowed(&self) -> Option<&'a [u8]> {
         match self.payload {
             Payload::Bytes(Cow::Borrowed(bytes)) => Some(bytes),
@@ -67,7 +67,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Splits `bytes` into fields; `None` where they are not a message.
+    /// Splits `bytes` into fields; `None` if they are no message.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut rest = bytes;
         let mut fields = Vec::new();
@@ -89,7 +89,7 @@ impl<'a> Message<'a> {
         Some(Self { fields })
     }
 
-    /// The message as bytes.
+    /// Encodes the message.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for Field { number, payload } in &self.fields {
@@ -127,7 +127,7 @@ impl<'a> Message<'a> {
         self.fields.iter().find(|field| field.number == number)
     }
 
-    /// All fields of that number that hold bytes.
+    /// All fields of that number that contain bytes.
     pub(crate) fn all(&self, number: u32) -> impl Iterator<Item = &[u8]> {
         self.fields
             .iter()

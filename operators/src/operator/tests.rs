@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Batching, DeviceKind, Evidence, Finding, Frame, Image, Inference, Item, KeyPoint, Model,
-    Object, ObjectRef, Operator, Point, Points, Rect, Region, Session, SessionError, Settings, Value,
+    Attribute, Batching, DeviceKind, Frame, Image, Inference, Item, KeyPoint, Model, ModuleOutput, Object,
+    ObjectRef, Operator, Point, Points, Rect, Region, RequestResults, Session, SessionError, Settings, Value,
 };
 
 use super::{OperatorRequest, operator};
@@ -43,16 +43,16 @@ fn object(class: &str, rect: Rect, points: Points) -> Object {
     }
 }
 
-fn evidence(objects: Vec<Object>) -> Evidence {
-    let mut evidence = Evidence::default();
-    evidence.add(
+fn results(objects: Vec<Object>) -> RequestResults {
+    let mut results = RequestResults::default();
+    results.add(
         3,
-        Finding {
+        ModuleOutput {
             objects,
-            notes: Vec::new(),
+            attributes: Vec::new(),
         },
     );
-    evidence
+    results
 }
 
 fn face() -> Points {
@@ -78,7 +78,7 @@ fn rect_of(item: &Item) -> Rect {
 #[test]
 fn the_largest_objects_of_the_classes_are_cut() {
     let operator = make("detect", &["car"], &[("max_items", 2.0)]);
-    let seen = evidence(vec![
+    let seen = results(vec![
         object("car", Rect::new(0.0, 0.0, 20.0, 20.0), Points::None),
         object("person", Rect::new(0.0, 0.0, 90.0, 90.0), Points::None),
         object("car", Rect::new(0.0, 0.0, 10.0, 90.0), Points::None),
@@ -99,11 +99,11 @@ fn the_largest_objects_of_the_classes_are_cut() {
 
 #[test]
 fn without_regions_the_frame_is_looked_at() {
-    let items = make("detect", &[], &[]).items(&frame(), &Evidence::default());
+    let items = make("detect", &[], &[]).items(&frame(), &RequestResults::default());
     assert_eq!((items.len(), &items[0].region), (1, &Region::Whole));
     assert!(
         make("embed", &[], &[])
-            .items(&frame(), &Evidence::default())
+            .items(&frame(), &RequestResults::default())
             .is_empty()
     );
 }
@@ -186,14 +186,14 @@ fn what_is_read_off_a_frame_is_an_attribute_of_an_object_as_large_as_it() {
 
 #[test]
 fn heads_are_cut_square_and_wider() {
-    let seen = evidence(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
+    let seen = results(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
     let items = make("head-pose", &[], &[]).items(&frame(), &seen);
     assert_eq!(rect_of(&items[0]), Rect::new(25.0, 15.0, 75.0, 65.0));
 }
 
 #[test]
 fn the_cut_can_be_chosen() {
-    let seen = evidence(vec![object(
+    let seen = results(vec![object(
         "face",
         Rect::new(30.0, 20.0, 70.0, 40.0),
         Points::None,
@@ -225,7 +225,7 @@ fn the_cut_can_be_chosen() {
 #[test]
 fn both_eyes_become_one_attribute() {
     let operator = make("iris", &[], &[]);
-    let seen = evidence(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
+    let seen = results(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
     let items = operator.items(&frame(), &seen);
     assert_eq!(items.len(), 2);
     assert_eq!(rect_of(&items[0]), Rect::new(33.0, 23.0, 47.0, 37.0));
@@ -239,9 +239,9 @@ fn both_eyes_become_one_attribute() {
         }),
         ..Inference::default()
     };
-    let finding = operator.finding(4, &items, vec![iris(61.0), iris(41.0)]);
-    assert_eq!(finding.notes.len(), 1);
-    let Attribute::Iris { eyes, radius } = &finding.notes[0].attribute else {
+    let output = operator.output(4, &items, vec![iris(61.0), iris(41.0)]);
+    assert_eq!(output.attributes.len(), 1);
+    let Attribute::Iris { eyes, radius } = &output.attributes[0].attribute else {
         panic!("no iris")
     };
     assert_eq!((eyes.len(), &radius[..]), (2, &[41.0, 61.0][..]));
@@ -250,7 +250,7 @@ fn both_eyes_become_one_attribute() {
 #[test]
 fn what_two_crops_show_is_found_once_and_names_its_parent() {
     let operator = make("detect", &["car"], &[]);
-    let seen = evidence(vec![
+    let seen = results(vec![
         object("car", Rect::new(0.0, 0.0, 80.0, 80.0), Points::None),
         object("car", Rect::new(20.0, 0.0, 90.0, 80.0), Points::None),
     ]);
@@ -262,10 +262,10 @@ fn what_two_crops_show_is_found_once_and_names_its_parent() {
         }],
         ..Inference::default()
     };
-    let finding = operator.finding(5, &items, vec![plate(0.6), plate(0.8)]);
-    assert_eq!(finding.objects.len(), 1);
+    let output = operator.output(5, &items, vec![plate(0.6), plate(0.8)]);
+    assert_eq!(output.objects.len(), 1);
     assert_eq!(
-        (finding.objects[0].score, finding.objects[0].parent),
+        (output.objects[0].score, output.objects[0].parent),
         (0.8, items[1].object)
     );
 }
@@ -302,7 +302,7 @@ fn only_objects_of_the_kept_classes_are_found() {
         })
     };
     let operator = keeping("person").expect("made");
-    let items = operator.items(&frame(), &Evidence::default());
+    let items = operator.items(&frame(), &RequestResults::default());
     let rect = Rect::new(0.0, 0.0, 20.0, 20.0);
     let objects = ["car", "person"]
         .map(|class| object(class, rect, Points::None))
@@ -311,8 +311,8 @@ fn only_objects_of_the_kept_classes_are_found() {
         objects,
         ..Inference::default()
     };
-    let finding = operator.finding(0, &items, vec![inference]);
-    let classes: Vec<&str> = finding.objects.iter().map(|object| &*object.class).collect();
+    let output = operator.output(0, &items, vec![inference]);
+    let classes: Vec<&str> = output.objects.iter().map(|object| &*object.class).collect();
     assert_eq!(classes, ["person"]);
 
     let refused = keeping("human")
@@ -328,12 +328,12 @@ fn only_objects_of_the_kept_classes_are_found() {
 #[test]
 fn the_class_of_a_frame_is_an_object() {
     let operator = make("classify", &[], &[]);
-    let items = operator.items(&frame(), &Evidence::default());
+    let items = operator.items(&frame(), &RequestResults::default());
     let attribute = Some(Attribute::Class {
         class: "street".into(),
         score: 0.7,
     });
-    let finding = operator.finding(
+    let output = operator.output(
         2,
         &items,
         vec![Inference {
@@ -342,10 +342,10 @@ fn the_class_of_a_frame_is_an_object() {
         }],
     );
     assert_eq!(
-        (&*finding.objects[0].class, finding.objects[0].rect),
+        (&*output.objects[0].class, output.objects[0].rect),
         ("street", Rect::new(0.0, 0.0, 200.0, 100.0))
     );
-    assert!(finding.notes.is_empty());
+    assert!(output.attributes.is_empty());
 }
 
 #[test]

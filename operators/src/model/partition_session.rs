@@ -1,85 +1,90 @@
-//! Parts of a model that was cut, opened and run.
+//! Partitions of a model, opened and run in ONNX Runtime.
 
 use std::collections::BTreeSet;
 
-use weir_flow::{DeviceKind, Element, Part, PartLoader, SessionError, Tensor};
+use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 
 use super::cut::{LAST, SENDS, read_metadata};
-use super::runtime::{Engine, Setup, halved};
+use super::runtime::{OrtSession, SessionOptions, halved};
 
-/// Name of a part in messages.
+/// Name of a partition in error messages.
 const PART: &str = "part";
 
-/// Opens parts in ONNX Runtime.
+/// Opens partitions in ONNX Runtime.
 ///
-/// Conversion to half precision and back is done here, on whole tensors, not by nodes in the graph: the same bytes
-/// serve with it and without, and what is only passed on needs no graph at all.
+/// Conversion to half precision and back is done here on whole tensors, not by nodes in the graph: the same bytes serve
+/// both precisions, and tensors that are only passed through need no graph.
 #[derive(Debug, Clone, Copy)]
-pub struct OnnxParts {
-    /// Threads that share the work of one layer; 1 for a slot that is a core.
+pub struct OnnxPartitionLoader {
+    /// Threads for one layer; 1 for a slot that is a core.
     pub threads: usize,
 }
 
-impl Default for OnnxParts {
+impl Default for OnnxPartitionLoader {
     fn default() -> Self {
         Self { threads: 1 }
     }
 }
 
-impl PartLoader for OnnxParts {
-    fn load(&self, part: &[u8], device: DeviceKind, half: bool) -> Result<Box<dyn Part>, SessionError> {
-        let setup = Setup {
+impl PartitionLoader for OnnxPartitionLoader {
+    fn load(
+        &self,
+        part: &[u8],
+        device: DeviceKind,
+        half: bool,
+    ) -> Result<Box<dyn PartitionSession>, SessionError> {
+        let options = SessionOptions {
             threads: self.threads.max(1),
-            ..Setup::default()
+            ..SessionOptions::default()
         };
         let failed = |reason| SessionError::Load {
             model: PART.to_owned(),
             reason,
         };
-        let engine = Engine::open_as(part, device, &setup).map_err(failed)?;
-        let part = OnnxPart::new(engine, part, half).map_err(failed)?;
+        let session = OrtSession::open_with(part, device, &options).map_err(failed)?;
+        let part = OnnxPartition::new(session, part, half).map_err(failed)?;
         Ok(Box::new(part))
     }
 }
 
-/// A session of one part.
-struct OnnxPart {
-    engine: Engine,
+/// A session of one partition.
+struct OnnxPartition {
+    session: OrtSession,
     wants: Vec<(String, Element)>,
-    /// Names of what it sends, in order.
+    /// Names of the tensors that it sends, in order.
     sends: Vec<String>,
     half: bool,
 }
 
-impl OnnxPart {
-    fn new(engine: Engine, part: &[u8], half: bool) -> Result<Self, String> {
+impl OnnxPartition {
+    fn new(session: OrtSession, part: &[u8], half: bool) -> Result<Self, String> {
         let mut wants = Vec::new();
-        for plug in engine.plugs_in() {
-            let element = plug
+        for port in session.input_ports() {
+            let element = port
                 .element
-                .ok_or_else(|| format!("input {} holds what cannot be sent", plug.name))?;
-            wants.push((plug.name, element));
+                .ok_or_else(|| format!("input {} holds what cannot be sent", port.name))?;
+            wants.push((port.name, element));
         }
-        // A model that was not cut is a part as well: the only one.
+        // A model that was not cut is its only partition.
         let (sends, last) = match read_metadata(part, SENDS) {
             Some(sends) => (
                 sends.lines().map(str::to_owned).collect(),
                 read_metadata(part, LAST).is_some(),
             ),
             None => (
-                engine.plugs_out().into_iter().map(|plug| plug.name).collect(),
+                session.output_ports().into_iter().map(|port| port.name).collect(),
                 true,
             ),
         };
         Ok(Self {
-            engine,
+            session,
             wants,
             sends,
             half: half && !last,
         })
     }
 
-    fn exchange(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
+    fn run_partition(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
         let mut fed = Vec::with_capacity(self.wants.len());
         for (name, element) in &self.wants {
             let tensor = inputs
@@ -88,7 +93,7 @@ impl OnnxPart {
                 .ok_or_else(|| format!("tensor {name} is missing"))?;
             fed.push((tensor, *element));
         }
-        let mut there = self.engine.exchange(&fed, self.half)?;
+        let mut there = self.session.run_tensors(&fed, self.half)?;
         let made: BTreeSet<_> = there.iter().map(|tensor| tensor.name.clone()).collect();
         let half = self.half;
         there.extend(
@@ -106,10 +111,10 @@ impl OnnxPart {
     }
 }
 
-impl Part for OnnxPart {
+impl PartitionSession for OnnxPartition {
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
         let batch = inputs.first().and_then(|tensor| tensor.shape.first().copied());
-        self.exchange(inputs).map_err(|reason| SessionError::Run {
+        self.run_partition(inputs).map_err(|reason| SessionError::Run {
             model: PART.to_owned(),
             batch: batch.unwrap_or_default(),
             reason,

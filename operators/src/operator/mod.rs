@@ -1,93 +1,62 @@
-//! Operators: which items a request brings to a module, and what the module's inferences mean.
+//! Operators: selection of a request's items, and the meaning of their inferences.
 //!
-//! All operators are one shape with different defaults: choose objects, cut items, gather what was said of them.
+//! All operators share one structure with different defaults: select objects, crop items, assemble the output.
 
 mod crops;
+mod error;
 mod gallery;
-mod gather;
+mod output;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use thiserror::Error;
-use weir_flow::{Evidence, Finding, Frame, Inference, Item, KeyKind, KeySpec, Model, Operator, SessionError};
-use weir_flow::{OperatorSpec, Settings, Taking};
+use weir_flow::{Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults};
+use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
 use crate::heads::labels::Labels;
+pub use error::OperatorError;
 use gallery::Gallery;
 
-/// What to make.
+/// The operator to create.
 pub struct OperatorRequest<'a> {
     /// Name of the operator.
     pub operator: &'a str,
     /// Classes whose objects are its items; the operator's own default where empty. Of no effect beside
     /// `items = "frame"`: a graph that says both is refused.
     pub regions: &'a [String],
-    /// Keys of the module, paths absolute and `zoo:` names resolved to paths.
+    /// Keys of the module, with absolute paths and `zoo:` names resolved to paths.
     pub settings: &'a Settings,
-    /// The module's model: an operator with a gallery embeds that with it.
+    /// The module's model, which embeds the gallery.
     pub model: Option<&'a dyn Model>,
 }
 
-/// An operator cannot be made.
-#[derive(Debug, Error)]
-pub enum OperatorError {
-    /// There is none of that name.
-    #[error("there is no operator {name}; there are {known}")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// The gallery cannot be read.
-    #[error("gallery {folder}: {reason}")]
-    Gallery {
-        /// Which.
-        folder: String,
-        /// Why, and what to do.
-        reason: String,
-    },
-    /// A class that is to be kept is none of the model's.
-    #[error("labels: the model has no class \"{label}\"; it has {known}")]
-    Label {
-        /// What was asked for.
-        label: String,
-        /// What there is.
-        known: String,
-    },
-    /// A model that the operator needs cannot be loaded or run.
-    #[error(transparent)]
-    Model(#[from] SessionError),
-}
-
-/// How items are cut.
+/// Shape of the crops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    /// The object's box within the picture, with its points.
+enum CropShape {
+    /// The object's box within the picture, with its landmarks.
     Box,
-    /// A square about the box; what lies outside of the picture is fill.
+    /// A square around the box; pixels outside the picture are filled.
     Square,
-    /// Two squares, one about each eye.
+    /// Two squares, one around each eye.
     Eyes,
 }
 
-/// An operator's defaults.
-struct Kind {
+/// Name and defaults of an operator.
+struct OperatorKind {
     name: &'static str,
     about: &'static str,
-    takes: Taking,
+    input: OperatorInput,
     heads: &'static [&'static str],
     regions: &'static [&'static str],
-    cut: Cut,
+    cut: CropShape,
     widen: f64,
     min_side: f64,
-    /// Name of its attribute in events.
+    /// Default name of its attribute in events.
     attribute: &'static str,
     gallery: bool,
-    /// Whether it finds objects.
+    /// Whether it detects objects.
     detects: bool,
 }
 
@@ -102,13 +71,13 @@ const DETECTORS: &[&str] = &[
     "plate-corners",
 ];
 
-const PLAIN: Kind = Kind {
+const PLAIN: OperatorKind = OperatorKind {
     name: "detect",
     about: "finds objects in frames, or in the boxes of `regions`",
-    takes: Taking::FrameOrBoxes,
+    input: OperatorInput::FrameOrBoxes,
     heads: DETECTORS,
     regions: &[],
-    cut: Cut::Box,
+    cut: CropShape::Box,
     widen: 0.0,
     min_side: 16.0,
     attribute: "class",
@@ -116,83 +85,83 @@ const PLAIN: Kind = Kind {
     detects: false,
 };
 
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[OperatorKind] = &[
+    OperatorKind {
         detects: true,
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "read-text",
         about: "reads text, by default of plates; with four corners they are flattened",
-        takes: Taking::Flats,
+        input: OperatorInput::Quads,
         heads: &["ctc"],
         regions: &["plate"],
         min_side: 8.0,
         attribute: "text",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "classify",
         about: "gives a class to each of `regions`, or to the frame as one object",
         heads: &["classify"],
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "embed",
         about: "embeds faces, aligned by their five points unless the model says `align = \"none\"`, and finds the \
                 nearest of a gallery",
-        takes: Taking::Faces,
+        input: OperatorInput::Faces,
         heads: &["embed"],
         regions: &["face"],
         attribute: "embedding",
         gallery: true,
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "expression",
         about: "tells the expression of faces",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["expression"],
         regions: &["face"],
-        cut: Cut::Square,
+        cut: CropShape::Square,
         attribute: "expression",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "head-pose",
         about: "tells where heads are turned, from faces",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["head-pose"],
         regions: &["face"],
-        cut: Cut::Square,
+        cut: CropShape::Square,
         widen: 0.25,
         attribute: "head_pose",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "gaze",
         about: "tells where the eyes of faces look",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["gaze"],
         regions: &["face"],
         attribute: "gaze",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "iris",
         about: "finds both irises of faces with five points",
-        takes: Taking::Faces,
+        input: OperatorInput::Faces,
         heads: &["iris"],
         regions: &["face"],
-        cut: Cut::Eyes,
+        cut: CropShape::Eyes,
         min_side: 32.0,
         attribute: "iris",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "keypoints",
         about: "finds the key points of persons, one in each box",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["keypoints", "points"],
         regions: &["person"],
         widen: 0.1,
@@ -200,10 +169,10 @@ const KINDS: &[Kind] = &[
         attribute: "keypoints",
         ..PLAIN
     },
-    Kind {
+    OperatorKind {
         name: "measure",
         about: "reads the values of gauges, such as bars of a panel",
-        takes: Taking::Boxes,
+        input: OperatorInput::Boxes,
         heads: &["gauge"],
         min_side: 8.0,
         attribute: "value",
@@ -214,7 +183,7 @@ const KINDS: &[Kind] = &[
 const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "items",
-        kind: KeyKind::Word(&["frame"]),
+        kind: KeyKind::OneOf(&["frame"]),
         about: "frame: each frame as a whole is one item, such as an image of a folder of crops; default: crops, or what \
                 the operator takes by itself. Not beside `regions`",
     },
@@ -229,7 +198,7 @@ const KEYS: &[KeySpec] = &[
     },
     KeySpec {
         name: "max_items",
-        kind: KeyKind::Whole { min: 1, max: 1000 },
+        kind: KeyKind::Integer { min: 1, max: 1000 },
         about: "most objects of a frame that are looked at, the largest first; default 16",
     },
     KeySpec {
@@ -245,15 +214,15 @@ const KEYS: &[KeySpec] = &[
     },
 ];
 
-/// Of operators that cut boxes or squares.
+/// For operators that crop boxes or squares.
 const CUT_KEY: KeySpec = KeySpec {
     name: "cut",
-    kind: KeyKind::Word(&["box", "square"]),
+    kind: KeyKind::OneOf(&["box", "square"]),
     about: "box: objects are cut as they are; square: as the square about them; default box, expression and head-pose \
             square",
 };
 
-/// Of operators that find objects.
+/// For operators that detect objects.
 const LABELS_KEY: KeySpec = KeySpec {
     name: "labels",
     kind: KeyKind::Texts,
@@ -286,55 +255,59 @@ const GALLERY_KEYS: &[KeySpec] = &[
     },
 ];
 
-impl Kind {
+impl OperatorKind {
     fn keys(&self) -> &'static [KeySpec] {
-        let cut: &[KeySpec] = if self.cut == Cut::Eyes { &[] } else { &[CUT_KEY] };
+        let cut: &[KeySpec] = if self.cut == CropShape::Eyes {
+            &[]
+        } else {
+            &[CUT_KEY]
+        };
         let gallery = if self.gallery { GALLERY_KEYS } else { &[] };
         let labels: &[KeySpec] = if self.detects { &[LABELS_KEY] } else { &[] };
         Box::leak([labels, KEYS, cut, gallery].concat().into_boxed_slice())
     }
 
-    fn cut(&self, settings: &Settings) -> Cut {
+    fn cut(&self, settings: &Settings) -> CropShape {
         match settings.text("cut") {
-            Some("box") if self.cut != Cut::Eyes => Cut::Box,
-            Some("square") if self.cut != Cut::Eyes => Cut::Square,
+            Some("box") if self.cut != CropShape::Eyes => CropShape::Box,
+            Some("square") if self.cut != CropShape::Eyes => CropShape::Square,
             _ => self.cut,
         }
     }
 }
 
-/// What graphs may name.
+/// Entries of the catalog.
 pub(crate) fn specs() -> Vec<OperatorSpec> {
     let all = KINDS.iter().map(|kind| OperatorSpec {
         name: kind.name,
         about: kind.about,
-        takes: kind.takes,
+        input: kind.input,
         heads: kind.heads,
         keys: kind.keys(),
     });
     all.collect()
 }
 
-/// An operator, ready to be driven.
-struct Operating {
+/// An operator with its settings.
+struct ConfiguredOperator {
     /// Empty for whole frames.
     regions: Vec<String>,
     /// Whether the class of a frame is that of an object, and not an attribute of one.
     classifies: bool,
-    cut: Cut,
+    cut: CropShape,
     widen: f32,
     min_side: f32,
     max_items: usize,
     attribute: Arc<str>,
     gallery: Gallery,
-    /// Classes of the objects that are kept; all where it is empty.
+    /// Classes of the objects that are kept; all if empty.
     labels: Vec<String>,
 }
 
-/// Makes an operator.
+/// Creates an operator.
 ///
 /// # Errors
-/// [`OperatorError`]: no such operator, a gallery that cannot be read, or labels that the model does not have.
+/// [`OperatorError`]: an unknown operator, an unreadable gallery, or labels that the model does not have.
 pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, OperatorError> {
     let kind = KINDS
         .iter()
@@ -354,9 +327,9 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     } else {
         request.regions.to_vec()
     };
-    Ok(Arc::new(Operating {
+    Ok(Arc::new(ConfiguredOperator {
         regions,
-        classifies: kind.takes == Taking::FrameOrBoxes,
+        classifies: kind.input == OperatorInput::FrameOrBoxes,
         cut: kind.cut(settings),
         widen: settings.number("widen", kind.widen) as f32,
         min_side: settings.number("min_side", kind.min_side) as f32,
@@ -375,7 +348,7 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     }))
 }
 
-/// The classes that are kept. A graph's check knows them where the model is known by name; here the model itself is asked.
+/// The classes that are kept. Validation of the graph checks them for known models; here the loaded model is asked.
 fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>, OperatorError> {
     let labels = settings.texts("labels").unwrap_or_default();
     let known = model.map(Model::classes).unwrap_or_default();
@@ -389,12 +362,12 @@ fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>,
     }
 }
 
-impl Operator for Operating {
-    fn items(&self, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item> {
-        crops::items(self, frame, evidence)
+impl Operator for ConfiguredOperator {
+    fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
+        crops::items(self, frame, results)
     }
 
-    fn finding(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> Finding {
-        gather::finding(self, module, items, inferences)
+    fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput {
+        output::module_output(self, module, items, inferences)
     }
 }

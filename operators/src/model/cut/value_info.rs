@@ -1,31 +1,31 @@
-//! What the values inside a model hold: types of elements and shapes.
+//! Element types and shapes of the values inside a model.
 //!
-//! Few files record them, and what they record need not be so once the batch is symbolic. So the runtime is asked: the
-//! graph is opened with all values as outputs, with its dimensions symbolic, and with all inputs of known size, for a
-//! batch of one and of two. What it cannot tell without running, it is made to run.
+//! Few files record them, and recorded ones may be wrong once the batch is symbolic. So they are measured: the graph is
+//! opened with all values as outputs, with symbolic dimensions and with inputs of known size, for batches of one and of
+//! two. What the runtime cannot infer is found by running it.
 
 use std::collections::BTreeMap;
 
 use weir_flow::{DeviceKind, Element, Tensor};
 
-use super::CutError;
+use super::error::CutError;
 use super::fields as field;
-use crate::model::runtime::{Editing, Engine, Plug, Setup};
-use crate::model::wire::{Field, Message};
+use crate::model::protobuf::{Field, Message};
+use crate::model::runtime::{Optimization, OrtSession, SessionOptions, TensorPort};
 
-/// Name of a batch dimension that is free.
+/// Name of a free batch dimension.
 const BATCH: &str = "weir_batch";
 
-/// What a value holds.
+/// Element type, shape and size of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct ValueInfo {
     pub(crate) element: Element,
     dims: Vec<Dim>,
-    /// Bytes of one item.
+    /// Bytes per item.
     pub(crate) bytes: u64,
 }
 
-/// The size of a dimension.
+/// Size of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Dim {
     Fixed(usize),
@@ -33,9 +33,9 @@ enum Dim {
     Free,
 }
 
-impl Kind {
-    /// Bytes of one item as they are sent.
-    pub(crate) fn sent(&self, half: bool) -> u64 {
+impl ValueInfo {
+    /// Bytes per item when sent.
+    pub(crate) fn sent_bytes(&self, half: bool) -> u64 {
         if half && self.element == Element::F32 {
             self.bytes / 2
         } else {
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// Of an input, whose shape the model declares itself.
+    /// The info of an input, whose shape the model declares.
     pub(crate) fn of_input(sample: &Tensor, items: usize) -> Self {
         Self {
             element: sample.element,
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// An ONNX value of this kind.
+    /// An ONNX value of this type and shape.
     pub(super) fn value(&self, name: &str) -> Vec<u8> {
         let dim = |dim: &Dim| match dim {
             Dim::Fixed(size) => message(vec![Field::varint(field::DIM_VALUE, *size as u64)]),
@@ -74,14 +74,14 @@ fn value(name: &str, element: Element, shape: Vec<u8>) -> Vec<u8> {
         Field::varint(field::TENSOR_TYPE_ELEMENT, number(element)),
         Field::bytes(field::TENSOR_TYPE_SHAPE, shape),
     ]);
-    let kind = message(vec![Field::bytes(field::TYPE_TENSOR, tensor)]);
+    let info = message(vec![Field::bytes(field::TYPE_TENSOR, tensor)]);
     message(vec![
         Field::bytes(field::VALUE_NAME, name.as_bytes()),
-        Field::bytes(field::VALUE_TYPE, kind),
+        Field::bytes(field::VALUE_TYPE, info),
     ])
 }
 
-/// ONNX's number of a type.
+/// ONNX's number of an element type.
 fn number(element: Element) -> u64 {
     match element {
         Element::U8 => 2,
@@ -91,28 +91,28 @@ fn number(element: Element) -> u64 {
         Element::Bool => 9,
         Element::F16 => 10,
         Element::F64 => 11,
-        // `Element` may grow; what this does not know is refused by the runtime.
+        // `Element` may grow; the runtime refuses a type that is unknown here.
         _ => 1,
     }
 }
 
-/// What is fed to find out.
+/// Inputs to measure with.
 #[derive(Debug, Clone)]
-pub(crate) struct Samples {
-    /// Blank inputs of one item (or of as many as the model always takes).
+pub(crate) struct SampleInputs {
+    /// Blank inputs of one item, or of the fixed batch.
     pub(crate) one: Vec<Tensor>,
-    /// Blank inputs of two, where the batch is free.
+    /// Blank inputs of two items, if the batch is free.
     pub(crate) two: Option<Vec<Tensor>>,
     /// Items in `one`.
     pub(crate) items: usize,
 }
 
-/// Kinds of the values `names` of the model in `bytes`.
-pub(crate) fn kinds(
+/// Measures the values `names` of the model in `bytes`.
+pub(crate) fn value_infos(
     bytes: &[u8],
     names: &[&str],
-    samples: &Samples,
-) -> Result<BTreeMap<String, Kind>, CutError> {
+    samples: &SampleInputs,
+) -> Result<BTreeMap<String, ValueInfo>, CutError> {
     let declared = declared(bytes, names)?;
     let one = sizes(bytes, names, &samples.one)?;
     let two = samples
@@ -121,14 +121,14 @@ pub(crate) fn kinds(
         .map(|two| sizes(bytes, names, two))
         .transpose()?;
     let inputs = inputs(bytes)?;
-    // Other dimensions than the batch may be free in the model; then two sizes that are equal prove nothing.
+    // Dimensions other than the batch may be free; then equal sizes for both batches prove nothing.
     let only_batch = inputs
         .iter()
-        .all(|plug| plug.dims.iter().skip(1).all(|(size, _)| size.is_some()));
-    let mut kinds = BTreeMap::new();
-    for (index, plug) in declared.iter().enumerate() {
-        let unknown = || CutError::Unknown(plug.name.clone());
-        let element = plug.element.ok_or_else(unknown)?;
+        .all(|port| port.dims.iter().skip(1).all(|(size, _)| size.is_some()));
+    let mut value_infos = BTreeMap::new();
+    for (index, port) in declared.iter().enumerate() {
+        let unknown = || CutError::Unknown(port.name.clone());
+        let element = port.element.ok_or_else(unknown)?;
         let one = one.get(index).ok_or_else(unknown)?;
         let two = match &two {
             Some(two) => Some(two.get(index).ok_or_else(unknown)?),
@@ -136,9 +136,9 @@ pub(crate) fn kinds(
         };
         let dim = |at: usize, size: usize| {
             let other = two.and_then(|two| two.get(at).copied());
-            let (fixed, symbol) = plug.dims.get(at).cloned().unwrap_or_default();
+            let (fixed, symbol) = port.dims.get(at).cloned().unwrap_or_default();
             if other.is_some_and(|other| other != size) {
-                // The batch itself, or something computed of it.
+                // The batch itself, or a size computed from it.
                 return match symbol {
                     symbol if !symbol.is_empty() => Dim::Symbol(symbol),
                     _ if at == 0 && (size, other) == (1, Some(2)) => Dim::Symbol(BATCH.to_owned()),
@@ -153,66 +153,66 @@ pub(crate) fn kinds(
             }
         };
         let bytes = one.iter().product::<usize>() * element.bytes();
-        let kind = Kind {
+        let info = ValueInfo {
             element,
             dims: one.iter().enumerate().map(|(at, size)| dim(at, *size)).collect(),
             bytes: (bytes / samples.items.max(1)) as u64,
         };
-        kinds.insert(plug.name.clone(), kind);
+        value_infos.insert(port.name.clone(), info);
     }
-    Ok(kinds)
+    Ok(value_infos)
 }
 
-/// What the runtime infers with the inputs as they are declared.
-fn declared(bytes: &[u8], names: &[&str]) -> Result<Vec<Plug>, CutError> {
-    Ok(open(&with_outputs(bytes, names, &[])?)?.plugs_out())
+/// Types and shapes that the runtime infers for the declared inputs.
+fn declared(bytes: &[u8], names: &[&str]) -> Result<Vec<TensorPort>, CutError> {
+    Ok(open(&with_outputs(bytes, names, &[])?)?.output_ports())
 }
 
-fn inputs(bytes: &[u8]) -> Result<Vec<Plug>, CutError> {
-    Ok(open(bytes)?.plugs_in())
+fn inputs(bytes: &[u8]) -> Result<Vec<TensorPort>, CutError> {
+    Ok(open(bytes)?.input_ports())
 }
 
-/// Shapes of the values when the model is fed with `sample`.
+/// Shapes of the values for the inputs `sample`.
 fn sizes(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<Vec<usize>>, CutError> {
-    let plugs = open(&with_outputs(bytes, names, sample)?)?.plugs_out();
-    let inferred = |plug: &Plug| -> Option<Vec<usize>> {
-        let sizes = plug.dims.iter().map(|(size, _)| *size);
+    let ports = open(&with_outputs(bytes, names, sample)?)?.output_ports();
+    let inferred = |port: &TensorPort| -> Option<Vec<usize>> {
+        let sizes = port.dims.iter().map(|(size, _)| *size);
         sizes
             .collect::<Option<Vec<usize>>>()
             .filter(|sizes| !sizes.is_empty())
     };
-    let unknown: Vec<&str> = plugs
+    let unknown: Vec<&str> = ports
         .iter()
-        .filter(|plug| inferred(plug).is_none())
-        .map(|plug| plug.name.as_str())
+        .filter(|port| inferred(port).is_none())
+        .map(|port| port.name.as_str())
         .collect();
     let mut ran: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     if !unknown.is_empty() {
-        let mut engine = open(&with_outputs(bytes, &unknown, sample)?)?;
+        let mut session = open(&with_outputs(bytes, &unknown, sample)?)?;
         let fed: Vec<(&Tensor, Element)> = sample.iter().map(|tensor| (tensor, tensor.element)).collect();
-        let outputs = engine.exchange(&fed, false).map_err(CutError::Runtime)?;
+        let outputs = session.run_tensors(&fed, false).map_err(CutError::Runtime)?;
         ran.extend(
             outputs
                 .into_iter()
                 .map(|tensor| (tensor.name.to_string(), tensor.shape)),
         );
     }
-    plugs
+    ports
         .iter()
-        .map(|plug| inferred(plug).or_else(|| ran.get(&plug.name).cloned()))
+        .map(|port| inferred(port).or_else(|| ran.get(&port.name).cloned()))
         .collect::<Option<_>>()
         .ok_or(CutError::NoModel)
 }
 
-fn open(bytes: &[u8]) -> Result<Engine, CutError> {
-    let setup = Setup {
-        editing: Editing::No,
-        ..Setup::default()
+fn open(bytes: &[u8]) -> Result<OrtSession, CutError> {
+    let options = SessionOptions {
+        optimization: Optimization::No,
+        ..SessionOptions::default()
     };
-    Engine::open_as(bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)
+    OrtSession::open_with(bytes, DeviceKind::Cpu, &options).map_err(CutError::Runtime)
 }
 
-/// The model with `names` as its outputs, and inputs of the sizes of `sample` where they are in it.
+/// The model with `names` as its outputs, and with the sizes of `sample` for its inputs.
 fn with_outputs(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<u8>, CutError> {
     let mut model = Message::read(bytes).ok_or(CutError::NoModel)?;
     let part = model

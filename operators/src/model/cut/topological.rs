@@ -1,13 +1,13 @@
-//! Nodes in an order in which they can run. That of the file is kept as far as it is one.
+//! Topological order of nodes, close to that of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::CutError;
-use super::graph::Node;
+use super::error::CutError;
+use super::node::Node;
 
-/// The nodes so that each comes after those whose outputs it reads; of those that are ready, the first of the file.
-/// `known` are inputs and weights.
-pub(super) fn sorted<'a>(
+/// The nodes such that each follows those whose outputs it reads; among the ready ones, the first of the file. `known`
+/// are inputs and weights.
+pub(super) fn topological_order<'a>(
     nodes: Vec<Node<'a>>,
     known: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Node<'a>>, CutError> {

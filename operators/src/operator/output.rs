@@ -1,61 +1,69 @@
-//! What a module's inferences mean: objects with their parents, and attributes of the objects that were looked at.
+//! The output of a module: objects with their parents, and attributes of the objects that were cropped.
 
-use weir_flow::{Attribute, Finding, Inference, Item, KeyPoint, Note, Object, ObjectRef, Points, Rect};
+use weir_flow::{
+    Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect,
+};
 
-use super::Operating;
+use super::ConfiguredOperator;
 
-/// Two crops may show one thing; boxes of a class that overlap by more are taken for one. Found at different scales they
-/// agree less than boxes of one crop do.
+/// Overlapping crops may show one object: boxes of a class that overlap more (IoU) are merged. The threshold is low,
+/// since boxes found at different scales agree less than those of one crop.
 const SAME: f32 = 0.35;
 
-pub(super) fn finding(
-    operating: &Operating,
+pub(super) fn module_output(
+    operator: &ConfiguredOperator,
     module: u32,
     items: &[Item],
     inferences: Vec<Inference>,
-) -> Finding {
-    let mut finding = Finding::default();
+) -> ModuleOutput {
+    let mut output = ModuleOutput::default();
     for (item, inference) in items.iter().zip(inferences) {
         for mut object in inference.objects {
-            if !keeps(operating, &object) {
+            if !keeps(operator, &object) {
                 continue;
             }
             object.parent = item.object;
-            finding.objects.push(object);
+            output.objects.push(object);
         }
         if let Some(attribute) = inference.attribute {
             note(
-                operating,
+                operator,
                 module,
                 item,
-                operating.gallery.matched(attribute),
-                &mut finding,
+                operator.gallery.match_nearest(attribute),
+                &mut output,
             );
         }
     }
     if items.len() > 1 {
-        finding.objects = distinct(finding.objects);
+        output.objects = distinct(output.objects);
     }
-    finding
+    output
 }
 
-/// Whether the object is of a class that is wanted.
-fn keeps(operating: &Operating, object: &Object) -> bool {
-    operating.labels.is_empty() || operating.labels.iter().any(|label| **label == *object.class)
+/// Whether the object's class is kept.
+fn keeps(operator: &ConfiguredOperator, object: &Object) -> bool {
+    operator.labels.is_empty() || operator.labels.iter().any(|label| **label == *object.class)
 }
 
-fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, finding: &mut Finding) {
-    let name = || std::sync::Arc::clone(&operating.attribute);
+fn note(
+    operator: &ConfiguredOperator,
+    module: u32,
+    item: &Item,
+    attribute: Attribute,
+    output: &mut ModuleOutput,
+) {
+    let name = || std::sync::Arc::clone(&operator.attribute);
     let Some(of) = item.object else {
-        // The frame itself was looked at: it becomes an object, so that there is something to tell this of.
+        // The item is the frame itself, which becomes an object to carry the attribute.
         let (class, score, rest) = match attribute {
-            Attribute::Class { class, score } if operating.classifies => (class, score, None),
+            Attribute::Class { class, score } if operator.classifies => (class, score, None),
             other => ("frame".into(), 1.0, Some(other)),
         };
-        let index = u32::try_from(finding.objects.len()).unwrap_or(u32::MAX);
+        let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
         let image = &item.frame.image;
         let rect = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-        finding.objects.push(Object {
+        output.objects.push(Object {
             class,
             score,
             rect,
@@ -63,7 +71,7 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
             points: Points::None,
         });
         if let Some(attribute) = rest {
-            finding.notes.push(Note {
+            output.attributes.push(ObjectAttribute {
                 object: ObjectRef { module, index },
                 name: name(),
                 attribute,
@@ -71,8 +79,8 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
         }
         return;
     };
-    // Both eyes of a face are items of their own, one after the other.
-    if let (Some(before), Attribute::Iris { eyes, radius }) = (finding.notes.last_mut(), &attribute)
+    // The two eyes of a face are consecutive items.
+    if let (Some(before), Attribute::Iris { eyes, radius }) = (output.attributes.last_mut(), &attribute)
         && before.object == of
         && let Attribute::Iris {
             eyes: before_eyes,
@@ -89,14 +97,14 @@ fn note(operating: &Operating, module: u32, item: &Item, attribute: Attribute, f
         (*before_eyes, *before_radius) = both.into_iter().unzip();
         return;
     }
-    finding.notes.push(Note {
+    output.attributes.push(ObjectAttribute {
         object: of,
         name: name(),
         attribute,
     });
 }
 
-/// Of objects that several crops found, the best; the rest in their order.
+/// The best of the objects that several crops found, in their order.
 fn distinct(objects: Vec<Object>) -> Vec<Object> {
     let mut by_score: Vec<usize> = (0..objects.len()).collect();
     by_score.sort_by(|a, b| objects[*b].score.total_cmp(&objects[*a].score));

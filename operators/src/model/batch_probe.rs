@@ -1,39 +1,39 @@
-//! How many items one run of a model may hold: found out by running it, never believed.
+//! Batch sizes that a model supports, measured rather than taken from its declaration.
 //!
-//! A batch dimension fixed at 1 is made symbolic where the graph allows it; a dimension that is declared free is tried
-//! too, since exporters promise what graphs do not keep. Each batch must give, row by row, what single runs give.
+//! A batch dimension fixed at 1 is made symbolic where the graph allows it; a dimension declared free is probed too,
+//! since exports often declare what their graphs cannot do. Each row of a batch must equal the run of that item alone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_flow::{Batching, DeviceKind};
 
+use super::edit::{Leading, free_batch};
 use super::noise::noise;
-use super::patch::{Leading, free_batch};
-use super::runtime::{Engine, Feed, View};
+use super::runtime::{Feed, OrtSession, OutputView};
 
-/// Largest difference between a row of a batch and its single run, as a part of the row's largest value.
+/// Largest difference between a row of a batch and its single run, relative to the row's largest magnitude.
 const TOLERANCE: f32 = 1e-4;
 
-/// How many rows an input tensor has.
+/// Rows of an input tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// As many as there are items.
+    /// One for each item.
     Free,
-    /// Always this many; those without an item are blank.
+    /// Always this many; rows without an item are blank.
     Fixed(usize),
 }
 
-/// A graph that was tried out.
+/// The result of a probe.
 #[derive(Debug, Clone)]
-pub(crate) struct Tried {
-    /// The file, edited where that helps.
+pub(crate) struct BatchProbe {
+    /// The file, edited where that frees the batch.
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) rows: Rows,
     pub(crate) batching: Batching,
 }
 
-impl Tried {
+impl BatchProbe {
     fn free(bytes: &[u8], remark: Option<&str>) -> Self {
         let batching = Batching {
             max: None,
@@ -59,36 +59,36 @@ impl Tried {
     }
 }
 
-/// Input of a trial.
+/// Input of a probe.
 #[derive(Debug, Clone)]
-pub(crate) struct Trial {
+pub(crate) struct ProbeInput {
     /// Shape of one item.
     pub(crate) item: Vec<usize>,
-    /// Least and largest value of an element.
+    /// Smallest and largest value of an element.
     pub(crate) range: (f32, f32),
-    /// Largest batch that is going to be asked for.
+    /// Largest batch that will be requested, in items.
     pub(crate) max: usize,
 }
 
-/// Finds out how `bytes` can be batched. `engine` is a session of them as they are.
-pub(crate) fn try_out(bytes: &[u8], engine: &mut Engine, trial: &Trial) -> Tried {
-    match engine
+/// Measures the batches that the model in `bytes` supports. `session` has the unedited model open.
+pub(crate) fn probe_batch(bytes: &[u8], session: &mut OrtSession, input: &ProbeInput) -> BatchProbe {
+    match session
         .inputs()
         .first()
         .and_then(|input| input.shape.first().copied())
         .flatten()
     {
-        Some(rows) if rows > 1 => Tried::fixed(
+        Some(rows) if rows > 1 => BatchProbe::fixed(
             bytes,
             rows,
             Some(format!("batch dimension is fixed at {rows}; padded")),
         ),
-        _ if trial.max <= 1 => Tried::fixed(bytes, 1, None),
-        None => match check(bytes, engine, trial) {
-            Ok(()) => Tried::free(bytes, None),
+        _ if input.max <= 1 => BatchProbe::fixed(bytes, 1, None),
+        None => match check(bytes, session, input) {
+            Ok(()) => BatchProbe::free(bytes, None),
             Err(reason) => {
                 let remark = format!("declares a free batch dimension but {reason}; run one by one");
-                Tried::fixed(bytes, 1, Some(remark))
+                BatchProbe::fixed(bytes, 1, Some(remark))
             }
         },
         Some(_) => {
@@ -97,12 +97,12 @@ pub(crate) fn try_out(bytes: &[u8], engine: &mut Engine, trial: &Trial) -> Tried
                 let Some(edited) = free_batch(bytes, leading) else {
                     break;
                 };
-                match check(&edited, engine, trial) {
-                    Ok(()) => return Tried::free(&edited, Some("batch dimension made symbolic")),
+                match check(&edited, session, input) {
+                    Ok(()) => return BatchProbe::free(&edited, Some("batch dimension made symbolic")),
                     Err(why) => reason = Cow::Owned(format!("with a symbolic one it {why}")),
                 }
             }
-            Tried::fixed(
+            BatchProbe::fixed(
                 bytes,
                 1,
                 Some(format!("batch dimension is fixed at 1: {reason}; run one by one")),
@@ -111,16 +111,16 @@ pub(crate) fn try_out(bytes: &[u8], engine: &mut Engine, trial: &Trial) -> Tried
     }
 }
 
-/// Runs batches of `bytes` against single runs of `single`; the error continues "it ...".
-fn check(bytes: &[u8], single: &mut Engine, trial: &Trial) -> Result<(), String> {
-    let mut sizes = vec![2, 3, trial.max];
-    sizes.retain(|size| *size <= trial.max);
+/// Compares batches of `bytes` with single runs of `single`; the error completes a sentence that begins with "it".
+fn check(bytes: &[u8], single: &mut OrtSession, input: &ProbeInput) -> Result<(), String> {
+    let mut sizes = vec![2, 3, input.max];
+    sizes.retain(|size| *size <= input.max);
     sizes.dedup();
-    let mut engine =
-        Engine::open(bytes, DeviceKind::Cpu).map_err(|error| format!("does not load: {error}"))?;
-    let expected: Vec<Vec<Vec<f32>>> = (0..trial.max)
+    let mut session =
+        OrtSession::open(bytes, DeviceKind::Cpu).map_err(|error| format!("does not load: {error}"))?;
+    let expected: Vec<Vec<Vec<f32>>> = (0..input.max)
         .map(|row| {
-            run(single, &[row], trial, |views| {
+            run(single, &[row], input, |views| {
                 views.iter().map(|view| view.data.to_vec()).collect()
             })
         })
@@ -128,7 +128,7 @@ fn check(bytes: &[u8], single: &mut Engine, trial: &Trial) -> Result<(), String>
         .map_err(|error| format!("fails on a single item: {error}"))?;
     for size in sizes {
         let rows: Vec<usize> = (0..size).collect();
-        run(&mut engine, &rows, trial, |views| {
+        run(&mut session, &rows, input, |views| {
             compare(views, &expected[..size])
         })
         .map_err(|error| format!("fails at a batch of {size}: {error}"))?
@@ -137,25 +137,25 @@ fn check(bytes: &[u8], single: &mut Engine, trial: &Trial) -> Result<(), String>
     Ok(())
 }
 
-/// Runs noise: row `n` of a batch is the same noise whatever the batch.
+/// Runs noise: row `n` is the same noise in every batch.
 fn run<R>(
-    engine: &mut Engine,
+    session: &mut OrtSession,
     rows: &[usize],
-    trial: &Trial,
-    read: impl FnOnce(&[View<'_>]) -> R,
+    input: &ProbeInput,
+    read: impl FnOnce(&[OutputView<'_>]) -> R,
 ) -> Result<R, String> {
-    let mut feed = engine.feed()?;
+    let mut feed = session.feed()?;
     let mut shape = vec![rows.len()];
-    shape.extend(&trial.item);
+    shape.extend(&input.item);
     feed.reshape(&shape)?;
-    let each = trial.item.iter().product::<usize>();
+    let each = input.item.iter().product::<usize>();
     for (row, elements) in rows.iter().zip(feed.elements().chunks_exact_mut(each.max(1))) {
-        noise(*row as u64, trial.range, elements);
+        noise(*row as u64, input.range, elements);
     }
-    engine.run(&feed, read)
+    session.run(&feed, read)
 }
 
-fn compare(views: &[View<'_>], expected: &[Vec<Vec<f32>>]) -> Result<(), String> {
+fn compare(views: &[OutputView<'_>], expected: &[Vec<Vec<f32>>]) -> Result<(), String> {
     for (index, view) in views.iter().enumerate() {
         let each = view.data.len() / expected.len();
         if expected.iter().any(|single| single[index].len() != each) {
@@ -182,10 +182,10 @@ fn same(a: f32, b: f32, scale: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * scale
 }
 
-/// A blank input of `rows` items.
+/// Fills an input of `rows` items with zeros.
 ///
 /// # Errors
-/// Where the device has no memory left.
+/// The device is out of memory.
 pub(crate) fn blank(feed: &mut Feed, rows: usize, item: &[usize]) -> Result<(), String> {
     let mut shape = vec![rows];
     shape.extend(item);
@@ -235,24 +235,24 @@ mod tests {
         let Some(assets) = assets() else { return };
         for (name, item, can) in MODELS {
             let bytes = std::fs::read(assets.join(format!("models/{name}.onnx"))).expect("readable");
-            let mut engine = Engine::open(&bytes, DeviceKind::Cpu).expect("opens");
-            let trial = Trial {
+            let mut session = OrtSession::open(&bytes, DeviceKind::Cpu).expect("opens");
+            let input = ProbeInput {
                 item: item.to_vec(),
                 range: (-1.0, 1.0),
                 max: 4,
             };
-            let tried = try_out(&bytes, &mut engine, &trial);
-            println!("{name}: {:?} {:?}", tried.rows, tried.batching.remark);
-            assert_eq!(tried.rows == Rows::Free, *can, "{name}");
+            let probe = probe_batch(&bytes, &mut session, &input);
+            println!("{name}: {:?} {:?}", probe.rows, probe.batching.remark);
+            assert_eq!(probe.rows == Rows::Free, *can, "{name}");
         }
     }
 
-    fn try_model(bytes: &[u8], item: &[usize]) -> Tried {
-        let mut engine = Engine::open(bytes, DeviceKind::Cpu).expect("opens");
-        try_out(
+    fn probe_model(bytes: &[u8], item: &[usize]) -> BatchProbe {
+        let mut session = OrtSession::open(bytes, DeviceKind::Cpu).expect("opens");
+        probe_batch(
             bytes,
-            &mut engine,
-            &Trial {
+            &mut session,
+            &ProbeInput {
                 item: item.to_vec(),
                 range: (-1.0, 1.0),
                 max: 4,
@@ -265,10 +265,10 @@ mod tests {
         let Some(assets) = assets() else { return };
         let honest = std::fs::read(assets.join("models/fastestdet_352.onnx")).expect("readable");
         let lying = free_batch(&honest, Leading::Keep).expect("edited");
-        let tried = try_model(&lying, &[3, 352, 352]);
-        let remark = tried.batching.remark.unwrap_or_default();
+        let probe = probe_model(&lying, &[3, 352, 352]);
+        let remark = probe.batching.remark.unwrap_or_default();
         println!("{remark}");
-        assert_eq!((tried.rows, tried.batching.max), (Rows::Fixed(1), Some(1)));
+        assert_eq!((probe.rows, probe.batching.max), (Rows::Fixed(1), Some(1)));
         assert!(
             remark.starts_with("declares a free batch dimension but fails at a batch of 2"),
             "{remark}"
@@ -279,10 +279,10 @@ mod tests {
     fn a_batch_fixed_at_two_is_padded() {
         let Some(assets) = assets() else { return };
         let free = std::fs::read(assets.join("models/yunet_n_dynamic.onnx")).expect("readable");
-        let tried = try_model(
-            &super::super::patch::fix_batch(&free, 2).expect("edited"),
+        let probe = probe_model(
+            &super::super::edit::fix_batch(&free, 2).expect("edited"),
             &[3, 64, 64],
         );
-        assert_eq!((tried.rows, tried.batching.max), (Rows::Fixed(2), Some(2)));
+        assert_eq!((probe.rows, probe.batching.max), (Rows::Fixed(2), Some(2)));
     }
 }

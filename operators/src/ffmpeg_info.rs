@@ -1,4 +1,4 @@
-//! What this build's codecs are, for whoever looks a machine over. Opens nothing.
+//! Versions and encoders of the FFmpeg in use, for diagnostics. Opens nothing.
 
 use ffmpeg_next::{codec, encoder, format};
 
@@ -13,7 +13,7 @@ pub fn ffmpeg_versions() -> String {
     )
 }
 
-/// Name of the H.264 encoder that annotated videos can be written with: `libx264` where it is there.
+/// Name of the encoder for annotated H.264 videos: `libx264` where available, else any other; `None` without one.
 #[must_use]
 pub fn h264_encoder() -> Option<String> {
     let x264 = encoder::find_by_name("libx264");

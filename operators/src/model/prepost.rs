@@ -1,30 +1,30 @@
-//! Items into an input tensor, and outputs into inferences: the two ends of a run.
+//! Preprocessing of items into an input tensor, and postprocessing of outputs into inferences.
 
 use weir_flow::{Inference, Item, Point, Points, Rect, Region};
 
-use super::Loaded;
-use crate::heads::input::{Align, Fit, Map, Placed, aligned_face};
+use super::loaded::Loaded;
+use crate::heads::input::{Align, Fit, ItemTransform, PixelMap, aligned_face};
 use crate::heads::{Input, Output};
 use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
 
-/// Lays items into an input, and knows how they lie when outputs are decoded.
-pub(super) struct Fill {
+/// Pre- and postprocessing of one batch at a time; keeps the transforms of its items.
+pub(super) struct BatchPrePost {
     sampler: Sampler,
     spec: Option<InputSpec>,
-    placed: Vec<Placed>,
+    transforms: Vec<ItemTransform>,
 }
 
-impl Fill {
+impl BatchPrePost {
     pub(super) fn new() -> Self {
         Self {
             sampler: Sampler::new(),
             spec: None,
-            placed: Vec::new(),
+            transforms: Vec::new(),
         }
     }
 
-    /// Shape of the input for a batch of these items in so many rows.
-    pub(super) fn begin(&mut self, input: &Input, items: &[Item], rows: usize) -> [usize; 4] {
+    /// Starts a batch of these items; returns the shape of its input with that many rows.
+    pub(super) fn start_batch(&mut self, input: &Input, items: &[Item], rows: usize) -> [usize; 4] {
         let spec = InputSpec {
             width: width(input, items),
             ..input.spec
@@ -35,29 +35,29 @@ impl Fill {
             Arrangement::Nhwc => [rows, high, wide, channels],
         };
         self.spec = Some(spec);
-        self.placed.clear();
+        self.transforms.clear();
         shape
     }
 
-    /// How these items lie in their input, for decoding what another filled and ran.
-    pub(super) fn lie(&mut self, model: &Loaded, items: &[Item]) {
+    /// Computes the transforms of items that another instance preprocessed.
+    pub(super) fn locate_items(&mut self, model: &Loaded, items: &[Item]) {
         let input = &model.input;
-        self.begin(input, items, items.len());
+        self.start_batch(input, items, items.len());
         let spec = self.spec.unwrap_or(input.spec);
-        let placed = items.iter().map(|item| {
-            let map = match lay(input, item, &spec) {
-                Lay::Turned(inverse) => Map::Turned(inverse),
-                Lay::Straight { rect, letterbox } => {
-                    Map::Straight(placement(&item.frame.image, &rect, &spec, letterbox))
+        let transform = items.iter().map(|item| {
+            let map = match sampling(input, item, &spec) {
+                Sampling::Warp(inverse) => PixelMap::Warped(inverse),
+                Sampling::Scale { rect, letterbox } => {
+                    PixelMap::Scaled(placement(&item.frame.image, &rect, &spec, letterbox))
                 }
             };
-            placed(item, &spec, map)
+            item_transform(item, &spec, map)
         });
-        self.placed.extend(placed);
+        self.transforms.extend(transform);
     }
 
-    /// Fills the elements of an input of the shape that was said with the items.
-    pub(super) fn items(
+    /// Fills the elements of the batch's input.
+    pub(super) fn preprocess(
         &mut self,
         model: &Loaded,
         items: &[Item],
@@ -71,21 +71,21 @@ impl Fill {
             Arrangement::Nhwc => [high, wide, channels],
         };
         for (item, out) in items.iter().zip(elements.chunks_exact_mut(spec.len().max(1))) {
-            let map = place(&mut self.sampler, input, item, &spec, out);
+            let map = sample_item(&mut self.sampler, input, item, &spec, out);
             if let Some(dump) = &model.dump {
                 dump.write(item, &map, &shape, out)?;
             }
-            self.placed.push(placed(item, &spec, map));
+            self.transforms.push(item_transform(item, &spec, map));
         }
-        // Rows without an item hold what they held; nobody reads what comes of them, but it should not be noise.
+        // Rows without an item keep old values, which nothing reads; they are zeroed to be deterministic.
         if let Some(rest) = elements.get_mut(items.len() * spec.len()..) {
             rest.fill(0.0);
         }
         Ok(())
     }
 
-    /// Decodes the outputs of the batch, by row.
-    pub(super) fn decode(
+    /// Decodes the outputs of the batch, row by row.
+    pub(super) fn postprocess(
         &self,
         model: &Loaded,
         data: &[&[f32]],
@@ -93,17 +93,17 @@ impl Fill {
         inferences: &mut Vec<Inference>,
     ) {
         let mut outputs = Vec::with_capacity(data.len());
-        for (row, placed) in self.placed.iter().enumerate() {
+        for (row, transform) in self.transforms.iter().enumerate() {
             outputs.clear();
             outputs.extend(data.iter().map(|data| output(data, row, rows)));
-            let mut inference = model.head.decode(&outputs, placed);
+            let mut inference = model.head.decode(&outputs, transform);
             inference.not_finite = !outputs.iter().all(|output| is_finite(output.data));
             inferences.push(inference);
         }
     }
 }
 
-/// Whether all numbers are finite; in blocks without a branch, which compilers make into few instructions.
+/// Whether all numbers are finite; in branch-free blocks, which compile to vector instructions.
 fn is_finite(data: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7f80_0000;
     let bad = |value: &f32| u32::from(value.to_bits() & EXPONENT == EXPONENT);
@@ -118,8 +118,8 @@ fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
     }
 }
 
-/// The part of the picture that an item is, and its points.
-fn part(item: &Item) -> (Rect, &Points) {
+/// The region of the picture that an item covers, and its landmarks.
+fn item_region(item: &Item) -> (Rect, &Points) {
     match &item.region {
         Region::Whole => {
             let image = &item.frame.image;
@@ -132,7 +132,7 @@ fn part(item: &Item) -> (Rect, &Points) {
     }
 }
 
-/// How wide the input is for these items: lines of text choose, up to the widest allowed.
+/// Width of the input for these items: batches of text lines choose it, up to the largest allowed.
 fn width(input: &Input, items: &[Item]) -> u32 {
     let Some(widest) = input.widest else {
         return input.spec.width;
@@ -147,9 +147,9 @@ fn width(input: &Input, items: &[Item]) -> u32 {
         .clamp(input.spec.width.min(widest), widest)
 }
 
-/// Width over height of an item as it is read.
+/// Width over height of an item in reading direction.
 fn aspect(item: &Item) -> f32 {
-    let (rect, points) = part(item);
+    let (rect, points) = item_region(item);
     let (width, height) = match points {
         Points::Corners([a, b, c, d]) => {
             let side = |a: &Point, b: &Point| (a.x - b.x).hypot(a.y - b.y);
@@ -160,17 +160,17 @@ fn aspect(item: &Item) -> f32 {
     width / height.max(1e-3)
 }
 
-/// How an item comes to lie in the input.
-enum Lay {
-    /// By a transformation, of which this is the inverse.
-    Turned(Projective),
+/// How an item is sampled into the input.
+enum Sampling {
+    /// By a transform, of which this is the inverse.
+    Warp(Projective),
     /// This rectangle of the picture, scaled.
-    Straight { rect: Rect, letterbox: bool },
+    Scale { rect: Rect, letterbox: bool },
 }
 
-fn placed(item: &Item, spec: &InputSpec, map: Map) -> Placed {
+fn item_transform(item: &Item, spec: &InputSpec, map: PixelMap) -> ItemTransform {
     let image = &item.frame.image;
-    Placed {
+    ItemTransform {
         width: spec.width,
         height: spec.height,
         frame: (image.width as f32, image.height as f32),
@@ -178,46 +178,52 @@ fn placed(item: &Item, spec: &InputSpec, map: Map) -> Placed {
     }
 }
 
-fn lay(input: &Input, item: &Item, spec: &InputSpec) -> Lay {
-    let (rect, points) = part(item);
+fn sampling(input: &Input, item: &Item, spec: &InputSpec) -> Sampling {
+    let (rect, points) = item_region(item);
     let turned = match (input.align, points) {
         (Align::Face, Points::Face(points)) => aligned_face(points, spec),
-        (Align::Flat, Points::Corners(corners)) => flat(input, item, *corners, spec),
+        (Align::Quad, Points::Corners(corners)) => flattening(input, item, *corners, spec),
         _ => None,
     };
     if let Some(inverse) = turned {
-        return Lay::Turned(inverse);
+        return Sampling::Warp(inverse);
     }
-    let rect = input.part(&rect);
+    let rect = input.read_region(&rect);
     let squeezed = match input.fit {
         Fit::Stretch | Fit::Centre => true,
         Fit::Letterbox => false,
         Fit::Line => rect.width() * spec.height as f32 > rect.height() * spec.width as f32,
     };
-    Lay::Straight {
+    Sampling::Scale {
         rect,
         letterbox: !squeezed,
     }
 }
 
 /// Samples an item into its row of the input.
-fn place(sampler: &mut Sampler, input: &Input, item: &Item, spec: &InputSpec, out: &mut [f32]) -> Map {
+fn sample_item(
+    sampler: &mut Sampler,
+    input: &Input,
+    item: &Item,
+    spec: &InputSpec,
+    out: &mut [f32],
+) -> PixelMap {
     let image = &item.frame.image;
-    match lay(input, item, spec) {
-        Lay::Turned(inverse) => {
+    match sampling(input, item, spec) {
+        Sampling::Warp(inverse) => {
             sampler.warp(image, &inverse, spec, out);
-            Map::Turned(inverse)
+            PixelMap::Warped(inverse)
         }
-        Lay::Straight {
+        Sampling::Scale {
             rect,
             letterbox: true,
-        } => Map::Straight(sampler.letterbox(image, &rect, spec, out)),
-        Lay::Straight { rect, .. } => Map::Straight(sampler.stretch(image, &rect, spec, out)),
+        } => PixelMap::Scaled(sampler.letterbox(image, &rect, spec, out)),
+        Sampling::Scale { rect, .. } => PixelMap::Scaled(sampler.stretch(image, &rect, spec, out)),
     }
 }
 
-/// From the input to a flat thing; of a line that keeps its aspect, only the left part of the input is the thing.
-fn flat(input: &Input, item: &Item, corners: [Point; 4], spec: &InputSpec) -> Option<Projective> {
+/// From the input to a quadrilateral; for a line that keeps its aspect, only the left part of the input is covered.
+fn flattening(input: &Input, item: &Item, corners: [Point; 4], spec: &InputSpec) -> Option<Projective> {
     let (width, height) = (spec.width as f32, spec.height as f32);
     let used = if input.fit == Fit::Line {
         (aspect(item) * height).clamp(1.0, width)

@@ -1,51 +1,57 @@
-//! How long each layer takes, and which layers belong together: as the runtime itself tells.
+//! Times of layers, and the layers that the runtime fuses, as the runtime itself reports them.
 //!
-//! Times come from the runtime's own profile, with all of its editing, since fused layers and other layouts are what
-//! will run. For that, nodes are renamed to tell their layer. An event belongs to the layer whose mark its name carries
-//! (a fused node has that of one of its layers, which is charged for all); after a change of layout it has the name of
-//! the value that it gives, so that value's layer is charged; what the runtime put in (a change of layout, say) is
-//! charged to the layer that comes next.
+//! Times are taken from the runtime's profile with all its optimisations, since fused layers and other layouts are what
+//! will run. For that, nodes are renamed after their layer. An event belongs to the layer whose mark its name contains
+//! (a fused node has the mark of one of its layers, which is charged for all); after a change of layout, a node has the
+//! name of its output, so the layer of that value is charged; what the runtime inserted (a change of layout, say) is
+//! charged to the next layer.
 //!
-//! Layers belong together where the value between them is gone once the runtime has fused what it fuses on any
-//! machine: cutting there would undo the fusion, and for quantised models change results.
+//! Layers are fused where the value between them disappears under the optimisations that the runtime makes on any
+//! machine: a cut there would undo the fusion, and change results of quantised models.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use weir_flow::{DeviceKind, Element, Tensor};
 
-use super::crossing::Crossing;
+use super::error::CutError;
 use super::fields as field;
 use super::graph::Network;
-use super::{Chain, CutError};
-use crate::model::runtime::{Editing, Engine, Setup};
-use crate::model::wire::{Field, Message};
+use super::liveness::Liveness;
+use super::onnx_layers::OnnxLayers;
+use crate::model::protobuf::{Field, Message};
+use crate::model::runtime::{Optimization, OrtSession, SessionOptions};
 
-/// Begins a layer's mark in a node's name; a full stop ends it.
+/// Begins a layer's mark in the name of a node; a full stop ends it.
 const MARK: &str = "weir_layer_";
-/// Ends names of events that tell how long a layer took.
+/// Suffix of events that hold the time of a layer.
 const KERNEL: &str = "_kernel_time";
-/// Ends names of nodes after a change of layout.
+/// Suffix of nodes after a change of layout.
 pub(super) const BLOCKED: &str = "_nchwc";
-/// Ends a run in the profile.
+/// Name of the event that ends a run.
 const RUN: &str = "model_run";
 
-impl Chain {
-    /// Microseconds of each layer for a batch `inputs`: the median of `runs` runs, after one that does not count.
-    pub(crate) fn times(&self, inputs: &[Tensor], threads: usize, runs: usize) -> Result<Vec<u64>, CutError> {
+impl OnnxLayers {
+    /// Microseconds of each layer for a batch `inputs`: the median of `runs` runs, after one for warm-up.
+    pub(crate) fn layer_times_us(
+        &self,
+        inputs: &[Tensor],
+        threads: usize,
+        runs: usize,
+    ) -> Result<Vec<u64>, CutError> {
         let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
         let prefix = folder.path().join("profile");
-        let setup = Setup {
+        let options = SessionOptions {
             threads,
             profile: Some(&prefix),
-            ..Setup::default()
+            ..SessionOptions::default()
         };
-        let mut engine =
-            Engine::open_as(&self.marked()?, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
+        let mut session = OrtSession::open_with(&self.with_layer_marks()?, DeviceKind::Cpu, &options)
+            .map_err(CutError::Runtime)?;
         for _ in 0..=runs.max(1) {
-            run(&mut engine, inputs)?;
+            run(&mut session, inputs)?;
         }
-        let file = engine.end_profile().map_err(CutError::Runtime)?;
+        let file = session.end_profile().map_err(CutError::Runtime)?;
         let text = std::fs::read(file).map_err(|error| unwritable(&error))?;
         let events: Vec<Event> = serde_json::from_slice(&text)
             .map_err(|error| CutError::Runtime(format!("the runtime's profile cannot be read: {error}")))?;
@@ -67,33 +73,33 @@ impl Chain {
             .collect())
     }
 
-    /// Whether each boundary can be cut without parting what the runtime fuses: `[i]` between layer `i` and `i + 1`.
-    pub(crate) fn unfused(&self) -> Result<Vec<bool>, CutError> {
-        let left = values(&self.edited(Editing::Fused)?)?;
+    /// Whether each boundary can be cut without undoing a fusion: `[i]` is between layers `i` and `i + 1`.
+    pub(crate) fn unfused_boundaries(&self) -> Result<Vec<bool>, CutError> {
+        let left = values(&self.optimized(Optimization::Fused)?)?;
         let network = Network::read(&self.bytes)?;
-        let crossing = Crossing::of(&network);
+        let liveness = Liveness::of(&network);
         let is_there =
             |name: &&str| left.contains(*name) || network.inputs.iter().any(|(input, _)| input == name);
         Ok((1..self.layers)
-            .map(|boundary| crossing.at(boundary).iter().all(is_there))
+            .map(|boundary| liveness.crossing(boundary).iter().all(is_there))
             .collect())
     }
 
-    /// The model as the runtime edits it.
-    pub(super) fn edited(&self, editing: Editing) -> Result<Vec<u8>, CutError> {
+    /// The model as the runtime optimises it.
+    pub(super) fn optimized(&self, optimization: Optimization) -> Result<Vec<u8>, CutError> {
         let folder = tempfile::tempdir().map_err(|error| unwritable(&error))?;
-        let edited = folder.path().join("edited.onnx");
-        let setup = Setup {
-            editing,
-            edited: Some(&edited),
-            ..Setup::default()
+        let optimized = folder.path().join("edited.onnx");
+        let options = SessionOptions {
+            optimization,
+            optimized_path: Some(&optimized),
+            ..SessionOptions::default()
         };
-        Engine::open_as(&self.bytes, DeviceKind::Cpu, &setup).map_err(CutError::Runtime)?;
-        std::fs::read(&edited).map_err(|error| unwritable(&error))
+        OrtSession::open_with(&self.bytes, DeviceKind::Cpu, &options).map_err(CutError::Runtime)?;
+        std::fs::read(&optimized).map_err(|error| unwritable(&error))
     }
 
     /// The model with the number of its layer in the name of each node.
-    fn marked(&self) -> Result<Vec<u8>, CutError> {
+    fn with_layer_marks(&self) -> Result<Vec<u8>, CutError> {
         let network = Network::read(&self.bytes)?;
         let numbers: BTreeMap<&str, usize> = network
             .layers
@@ -135,9 +141,9 @@ impl Chain {
     }
 }
 
-fn run(engine: &mut Engine, inputs: &[Tensor]) -> Result<(), CutError> {
+fn run(session: &mut OrtSession, inputs: &[Tensor]) -> Result<(), CutError> {
     let fed: Vec<(&Tensor, Element)> = inputs.iter().map(|tensor| (tensor, tensor.element)).collect();
-    engine.exchange(&fed, false).map_err(CutError::Runtime)?;
+    session.run_tensors(&fed, false).map_err(CutError::Runtime)?;
     Ok(())
 }
 
@@ -145,9 +151,9 @@ fn unwritable(error: &std::io::Error) -> CutError {
     CutError::Runtime(format!("a temporary file cannot be written or read: {error}"))
 }
 
-/// All values that nodes of an edited model give.
-fn values(edited: &[u8]) -> Result<BTreeSet<String>, CutError> {
-    let model = Message::read(edited).ok_or(CutError::NoModel)?;
+/// All values that nodes of an optimised model produce.
+fn values(optimized: &[u8]) -> Result<BTreeSet<String>, CutError> {
+    let model = Message::read(optimized).ok_or(CutError::NoModel)?;
     let graph = model.first(field::MODEL_GRAPH).and_then(Field::as_bytes);
     let graph = graph.and_then(Message::read).ok_or(CutError::NoModel)?;
     let mut values = BTreeSet::new();
@@ -158,21 +164,21 @@ fn values(edited: &[u8]) -> Result<BTreeSet<String>, CutError> {
     Ok(values)
 }
 
-/// One line of the runtime's profile.
+/// One event of the runtime's profile.
 #[derive(Debug, Deserialize)]
 struct Event {
     #[serde(default)]
     name: String,
-    /// Microseconds.
+    /// Duration in microseconds.
     #[serde(default)]
     dur: u64,
 }
 
-/// Microseconds by layer, a list a run. `givers` are the layers that give the values of the graph.
+/// Microseconds of each layer, one list per run. `givers` maps values to the layers that produce them.
 fn by_layer(events: &[Event], givers: &BTreeMap<&str, usize>, layers: usize) -> Vec<Vec<u64>> {
     let mut runs = Vec::new();
     let mut times = vec![0; layers];
-    // What the runtime put in waits for the layer that it was put in for.
+    // Time of inserted nodes, until the layer that they were inserted for.
     let (mut waiting, mut latest) = (0, 0);
     for event in events {
         if event.name == RUN {
@@ -189,7 +195,7 @@ fn by_layer(events: &[Event], givers: &BTreeMap<&str, usize>, layers: usize) -> 
     runs
 }
 
-/// The layer that a node of the edited graph stands for.
+/// The layer of a node in the optimised graph.
 fn layer(node: &str, givers: &BTreeMap<&str, usize>) -> Option<usize> {
     if let Some(value) = node.strip_suffix(BLOCKED) {
         return givers.get(value).copied();

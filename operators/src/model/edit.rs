@@ -1,25 +1,25 @@
 //! Makes a batch dimension that an ONNX file fixes at 1 symbolic.
 //!
-//! This edits the file and judges nothing: whether the graph then really takes batches is found out by running it.
+//! This only edits the file: whether the graph then supports batches is measured by the batch probe.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::wire::{Field, Message};
+use super::protobuf::{Field, Message};
 
 /// Name of the symbolic dimension.
 const DIMENSION: &str = "weir_batch";
 
-/// What a leading 1 in the target shape of a `Reshape` becomes. Which one is right depends on the graph.
+/// Replacement of a leading 1 in the target shape of a `Reshape`. Which one is right depends on the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leading {
     /// 0: the size of the reshaped tensor's own first dimension.
     Keep,
-    /// -1: what is left over.
+    /// -1: inferred from the remaining sizes.
     Infer,
 }
 
-/// Numbers of fields in ONNX's messages.
+/// Field numbers of ONNX's messages.
 mod field {
     pub(super) const MODEL_GRAPH: u32 = 7;
     pub(super) const GRAPH_NODE: u32 = 1;
@@ -47,12 +47,12 @@ mod field {
     pub(super) const DIM_PARAM: u32 = 2;
 }
 
-/// Element type number of 64 bit integers.
+/// ONNX's number of the element type of 64 bit integers.
 const INT64: u64 = 7;
 
 /// The file with the first dimension of inputs and outputs made symbolic, leading ones in the target shapes of
-/// `Reshape` replaced, and recorded shapes of inner values left out (the runtime infers them). `None` where the bytes
-/// are not an ONNX model or nothing in them is fixed at 1.
+/// `Reshape` replaced, and recorded shapes of inner values removed (the runtime infers them). `None` if the bytes are
+/// no ONNX model or nothing in them is fixed at 1.
 pub(crate) fn free_batch(model: &[u8], leading: Leading) -> Option<Vec<u8>> {
     let mut model = Message::read(model)?;
     let graph = model
@@ -103,7 +103,7 @@ fn graph_with_free_batch(graph: &Message<'_>, leading: Leading) -> Option<Vec<u8
     freed.then(|| out.write())
 }
 
-/// Initializers and outputs of `Constant` nodes by name; those that are lists of 64 bit integers with their values.
+/// Initializers and outputs of `Constant` nodes by name, with their values if they are lists of 64 bit integers.
 fn constants(graph: &Message<'_>) -> BTreeMap<String, Option<Vec<i64>>> {
     let mut all = BTreeMap::new();
     for tensor in graph.all(field::GRAPH_INITIALIZER).filter_map(Message::read) {
@@ -150,7 +150,7 @@ fn int64_list(tensor: &Message<'_>) -> Option<Vec<i64>> {
     }
 }
 
-/// A `ValueInfoProto` with its first dimension symbolic, where that is fixed at 1.
+/// A `ValueInfoProto` with its first dimension symbolic, if that is fixed at 1.
 fn value_with_free_batch(value: &[u8]) -> Option<Vec<u8>> {
     rewrite(value, field::VALUE_TYPE, |kind| {
         rewrite(kind, field::TYPE_TENSOR, |tensor| {
@@ -166,7 +166,7 @@ fn value_with_free_batch(value: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The message with its first field of that number replaced by what `change` makes of it.
+/// The message with its first field of that number replaced by the result of `change`.
 fn rewrite(message: &[u8], number: u32, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let mut message = Message::read(message)?;
     let part = message.fields.iter_mut().find(|part| part.number == number)?;
@@ -211,7 +211,7 @@ fn reshape_with_free_batch(
     Some((node.write(), initializer.write()))
 }
 
-/// The file with the first dimension of its first input fixed, for trying out such files.
+/// The file with the first dimension of its first input fixed at `size`.
 #[cfg(test)]
 pub(crate) fn fix_batch(model: &[u8], size: u64) -> Option<Vec<u8>> {
     rewrite(model, field::MODEL_GRAPH, |graph| {

@@ -1,40 +1,61 @@
-//! A model with its head, cut into blocks: parts for workers, and the two ends that stay with the frames.
+//! A model with its head, cut into blocks: partitions for workers, and pre- and postprocessing for the engine.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_flow::{Divided, Element, Ends, Inference, Item, SessionError, Tensor};
+use weir_flow::{Element, Inference, Item, PartitionedModel, PrePost, SessionError, Tensor};
 
-use super::batch::Rows;
-use super::fill::Fill;
-use super::layered::{Headed, Layered, failed};
+use super::batch_probe::Rows;
+use super::layer_chain::{HeadIo, LayerChain, failed};
+use super::prepost::BatchPrePost;
 use super::runtime::{float_bytes, floats};
 
-/// A model that is cut into blocks.
-pub struct Blocked {
-    layered: Layered,
+/// A model cut into blocks.
+pub struct PartitionedOnnx {
+    chain: LayerChain,
     starts: Vec<usize>,
 }
 
-impl Blocked {
-    pub(super) fn new(layered: Layered, starts: Vec<usize>) -> Self {
-        Self { layered, starts }
+impl PartitionedOnnx {
+    pub(super) fn new(chain: LayerChain, starts: Vec<usize>) -> Self {
+        Self { chain, starts }
     }
 
-    /// The model that was cut.
+    /// The model as layers.
     #[must_use]
-    pub fn layered(&self) -> &Layered {
-        &self.layered
+    pub fn layer_chain(&self) -> &LayerChain {
+        &self.chain
     }
 }
 
-impl Divided for Blocked {
+impl LayerChain {
+    /// Cuts the model into blocks that begin with the layers `starts`: 0 first, ascending.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`] if there are no such layers.
+    pub fn partition(self, starts: &[usize]) -> Result<PartitionedOnnx, SessionError> {
+        let ascending = starts.first() == Some(&0) && starts.is_sorted_by(|a, b| a < b);
+        if !ascending || starts.last().is_some_and(|last| *last >= self.layer_count()) {
+            let reason = format!(
+                "it has {} layers and cannot be cut into blocks that begin with layers {starts:?}; profile it anew",
+                self.layer_count()
+            );
+            return Err(SessionError::Load {
+                model: self.name,
+                reason,
+            });
+        }
+        Ok(PartitionedOnnx::new(self, starts.to_vec()))
+    }
+}
+
+impl PartitionedModel for PartitionedOnnx {
     fn blocks(&self) -> usize {
         self.starts.len()
     }
 
-    fn part(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
-        let layers = self.layered.layers();
+    fn partition(&self, blocks: Range<usize>) -> Result<Vec<u8>, SessionError> {
+        let layers = self.chain.layer_count();
         let start = |block: usize| {
             self.starts
                 .get(block)
@@ -42,31 +63,31 @@ impl Divided for Blocked {
                 .unwrap_or(layers + usize::from(block > self.starts.len()))
         };
         let layers = start(blocks.start)..start(blocks.end);
-        self.layered
-            .chain
-            .part(layers)
-            .map_err(|error| failed(&self.layered.name, &error))
+        self.chain
+            .onnx
+            .partition(layers)
+            .map_err(|error| failed(&self.chain.name, &error))
     }
 
-    fn ends(&self) -> Result<Box<dyn Ends>, SessionError> {
-        let head = self.layered.head.clone().ok_or_else(|| SessionError::Load {
-            model: self.layered.name.clone(),
+    fn pre_post(&self) -> Result<Box<dyn PrePost>, SessionError> {
+        let head = self.chain.head.clone().ok_or_else(|| SessionError::Load {
+            model: self.chain.name.clone(),
             reason: "it was opened without a head".to_owned(),
         })?;
-        Ok(Box::new(OnnxEnds {
+        Ok(Box::new(OnnxPrePost {
             head,
-            fill: Fill::new(),
+            prepost: BatchPrePost::new(),
         }))
     }
 }
 
-/// Prepares and decodes with the head of a model.
-struct OnnxEnds {
-    head: Headed,
-    fill: Fill,
+/// Pre- and postprocessing with the head of a model.
+struct OnnxPrePost {
+    head: HeadIo,
+    prepost: BatchPrePost,
 }
 
-impl OnnxEnds {
+impl OnnxPrePost {
     fn rows(&self, items: &[Item]) -> Result<usize, String> {
         match self.head.loaded.rows {
             Rows::Free => Ok(items.len()),
@@ -77,9 +98,9 @@ impl OnnxEnds {
 
     fn fill(&mut self, items: &[Item]) -> Result<Tensor, String> {
         let rows = self.rows(items)?;
-        let shape = self.fill.begin(&self.head.loaded.input, items, rows);
+        let shape = self.prepost.start_batch(&self.head.loaded.input, items, rows);
         let mut elements = vec![0.0; shape.iter().product()];
-        self.fill.items(&self.head.loaded, items, &mut elements)?;
+        self.prepost.preprocess(&self.head.loaded, items, &mut elements)?;
         Ok(Tensor {
             name: Arc::clone(&self.head.input),
             element: Element::F32,
@@ -97,7 +118,8 @@ impl OnnxEnds {
                 .find(|tensor| *tensor.name == **name)
                 .ok_or_else(|| format!("output {name} is missing"))?;
             let data_of = floats(tensor);
-            // Of an input that chooses its width, outputs choose theirs; else a wrong size is found here, not in the head.
+            // If the input chooses its width, sizes of outputs vary; else a wrong size is reported here, not by the
+            // head.
             let fits = match wanted {
                 Some(each) => data_of.len() == rows * each,
                 None => data_of.len().is_multiple_of(rows.max(1)),
@@ -110,10 +132,11 @@ impl OnnxEnds {
             }
             data.push(data_of);
         }
-        self.fill.lie(&self.head.loaded, items);
+        self.prepost.locate_items(&self.head.loaded, items);
         let data: Vec<&[f32]> = data.iter().map(Vec::as_slice).collect();
         let mut inferences = Vec::with_capacity(items.len());
-        self.fill.decode(&self.head.loaded, &data, rows, &mut inferences);
+        self.prepost
+            .postprocess(&self.head.loaded, &data, rows, &mut inferences);
         if inferences.len() == items.len() {
             Ok(inferences)
         } else {
@@ -122,21 +145,21 @@ impl OnnxEnds {
     }
 }
 
-impl Ends for OnnxEnds {
-    fn prepare(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
+impl PrePost for OnnxPrePost {
+    fn preprocess(&mut self, items: &[Item]) -> Result<Vec<Tensor>, SessionError> {
         let filled = self.fill(items);
         filled
             .map(|tensor| vec![tensor])
             .map_err(|reason| self.failed(items, reason))
     }
 
-    fn decode(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
+    fn postprocess(&mut self, items: &[Item], outputs: &[Tensor]) -> Result<Vec<Inference>, SessionError> {
         let read = self.read(items, outputs);
         read.map_err(|reason| self.failed(items, reason))
     }
 }
 
-impl OnnxEnds {
+impl OnnxPrePost {
     fn failed(&self, items: &[Item], reason: String) -> SessionError {
         SessionError::Run {
             model: self.head.loaded.name.clone(),

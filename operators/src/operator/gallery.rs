@@ -1,26 +1,27 @@
-//! Known faces: images of a folder, embedded when the operator is made, and the nearest of them.
+//! The gallery of known faces: images of a folder, embedded when the operator is created, and the search for the
+//! nearest.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_flow::{Attribute, DeviceKind, Frame, Image, Item, Model, Object, Region, Session, Settings};
 
-use super::OperatorError;
+use super::error::OperatorError;
 use crate::model::{LoadRequest, ModelFile, load};
 
-/// Most images that a gallery may hold: each query looks at all of them.
-const ENTRIES_MAX: usize = 10_000;
+/// Images in a gallery: each query compares all of them.
+const MAX_ENTRIES: usize = 10_000;
 
-/// No photograph of a face is larger.
+/// Largest image file; photographs of faces are smaller.
 const MAX_IMAGE_BYTES: u64 = 64 << 20;
 
 struct Entry {
     name: Arc<str>,
-    /// Of length one.
+    /// L2-normalised.
     vector: Vec<f32>,
 }
 
-/// The entries, and when one is a match.
+/// Entries, and the threshold of a match.
 #[derive(Default)]
 pub(super) struct Gallery {
     entries: Vec<Entry>,
@@ -29,7 +30,7 @@ pub(super) struct Gallery {
 }
 
 impl Gallery {
-    /// Reads and embeds the folder of the key `gallery`, where there is one.
+    /// Reads and embeds the folder of the key `gallery`, if set.
     pub(super) fn read(settings: &Settings, model: Option<&dyn Model>) -> Result<Self, OperatorError> {
         let mut gallery = Self {
             entries: Vec::new(),
@@ -87,8 +88,8 @@ impl Gallery {
         Ok(gallery)
     }
 
-    /// An embedding with the nearest entry; other attributes as they are.
-    pub(super) fn matched(&self, attribute: Attribute) -> Attribute {
+    /// Replaces an embedding by its nearest entry; other attributes are unchanged.
+    pub(super) fn match_nearest(&self, attribute: Attribute) -> Attribute {
         let Attribute::Match {
             vector: Some(vector), ..
         } = attribute
@@ -124,7 +125,7 @@ fn face_finder(path: &str) -> Result<Box<dyn Session>, OperatorError> {
     Ok(model.open(DeviceKind::Cpu)?)
 }
 
-/// The largest face of a picture.
+/// The largest face in a picture.
 fn face(finder: &mut dyn Session, frame: &Arc<Frame>) -> Result<Option<Object>, OperatorError> {
     let item = Item {
         frame: Arc::clone(frame),
@@ -150,7 +151,7 @@ fn frame(path: &Path) -> Result<Arc<Frame>, String> {
     )))
 }
 
-/// Images of the folder with the names that they are of, in the order of paths.
+/// Images of the folder with the names of their faces, sorted by path.
 fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
         let entries = std::fs::read_dir(folder).map_err(|error| {
@@ -184,7 +185,7 @@ fn images(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     }
     match images.len() {
         0 => Err("there is no .jpg, .jpeg or .png in it".to_owned()),
-        many if many > ENTRIES_MAX => Err(format!("{many} images are more than {ENTRIES_MAX}")),
+        many if many > MAX_ENTRIES => Err(format!("{many} images are more than {MAX_ENTRIES}")),
         _ => Ok(images),
     }
 }

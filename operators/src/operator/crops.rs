@@ -1,29 +1,33 @@
-//! Which parts of a frame a module looks at.
+//! Selection of items: the regions of a frame that a module looks at.
 
 use std::sync::Arc;
 
-use weir_flow::{Evidence, Frame, Item, Object, ObjectRef, Points, Rect, Region};
+use weir_flow::{Frame, Item, Object, ObjectRef, Points, Rect, Region, RequestResults};
 
-use super::{Cut, Operating};
+use super::{ConfiguredOperator, CropShape};
 
-/// Half a side of the square about an eye, in distances between the eyes.
+/// Half the side of the square around an eye, relative to the distance between the eyes.
 const EYE_HALF: f32 = 0.35;
 
-pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, evidence: &Evidence) -> Vec<Item> {
-    if operating.regions.is_empty() {
+pub(super) fn items(
+    operator: &ConfiguredOperator,
+    frame: &Arc<Frame>,
+    results: &RequestResults,
+) -> Vec<Item> {
+    if operator.regions.is_empty() {
         return vec![Item {
             frame: Arc::clone(frame),
             region: Region::Whole,
             object: None,
         }];
     }
-    let mut chosen: Vec<(ObjectRef, &Object)> = evidence
+    let mut chosen: Vec<(ObjectRef, &Object)> = results
         .objects()
-        .filter(|(_, object)| fits(operating, object))
+        .filter(|(_, object)| fits(operator, object))
         .collect();
-    // The sort is stable: of equals the first found comes first.
+    // The sort is stable: of equals, the first found stays first.
     chosen.sort_by(|(_, a), (_, b)| b.rect.area().total_cmp(&a.rect.area()));
-    chosen.truncate(operating.max_items);
+    chosen.truncate(operator.max_items);
     let mut items = Vec::with_capacity(chosen.len());
     for (of, object) in chosen {
         let item = |region| Item {
@@ -35,17 +39,17 @@ pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, evidence: &Eviden
             rect,
             points: Points::None,
         };
-        match (operating.cut, &object.points) {
-            (Cut::Box, points) => {
+        match (operator.cut, &object.points) {
+            (CropShape::Box, points) => {
                 let (width, height) = (frame.image.width as f32, frame.image.height as f32);
-                let rect = object.rect.widen(operating.widen).clamp(width, height);
+                let rect = object.rect.widen(operator.widen).clamp(width, height);
                 items.push(item(Region::Crop {
                     rect,
                     points: points.clone(),
                 }));
             }
-            (Cut::Square, _) => items.push(item(crop(square(&object.rect).widen(operating.widen)))),
-            (Cut::Eyes, Points::Face([left, right, ..])) => {
+            (CropShape::Square, _) => items.push(item(crop(square(&object.rect).widen(operator.widen)))),
+            (CropShape::Eyes, Points::Face([left, right, ..])) => {
                 let half = EYE_HALF * (right.x - left.x).hypot(right.y - left.y);
                 for eye in [left, right] {
                     items.push(item(crop(Rect::new(
@@ -56,19 +60,19 @@ pub(super) fn items(operating: &Operating, frame: &Arc<Frame>, evidence: &Eviden
                     ))));
                 }
             }
-            (Cut::Eyes, _) => {}
+            (CropShape::Eyes, _) => {}
         }
     }
     items
 }
 
-fn fits(operating: &Operating, object: &Object) -> bool {
-    let wanted = operating.regions.iter().any(|class| **class == *object.class);
-    let has_points = operating.cut != Cut::Eyes || matches!(object.points, Points::Face(_));
-    wanted && has_points && object.rect.width().min(object.rect.height()) >= operating.min_side
+fn fits(operator: &ConfiguredOperator, object: &Object) -> bool {
+    let wanted = operator.regions.iter().any(|class| **class == *object.class);
+    let has_points = operator.cut != CropShape::Eyes || matches!(object.points, Points::Face(_));
+    wanted && has_points && object.rect.width().min(object.rect.height()) >= operator.min_side
 }
 
-/// The square about the box's centre that is as large as its longer side.
+/// The square around the box's centre, as large as its longer side.
 fn square(rect: &Rect) -> Rect {
     let (centre, half) = (rect.centre(), rect.width().max(rect.height()) / 2.0);
     Rect::new(centre.x - half, centre.y - half, centre.x + half, centre.y + half)

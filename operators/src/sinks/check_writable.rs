@@ -1,4 +1,4 @@
-//! Whether a sink could write, found out without writing: nothing is made, emptied or touched that stays.
+//! Whether a sink could write, checked without writing: no file is created, emptied or changed.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -8,18 +8,18 @@ use weir_flow::{Settings, SinkError};
 
 use super::target::{failed, io_failed};
 
-/// Looks whether a sink of `kind` with checked `settings` could write the files of `streams`.
+/// Checks whether a sink of `kind` with validated `settings` could write the files of `streams`.
 ///
 /// # Errors
-/// [`SinkError`] as the sink itself would give it.
-pub fn probe(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
+/// [`SinkError`] as the sink itself would return it.
+pub fn check_writable(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
     let targets = super::sink_for(kind, settings, streams)?.targets();
     targets.iter().try_for_each(|path| probe_file(kind, path))
 }
 
 fn probe_file(kind: &str, path: &Path) -> Result<(), SinkError> {
     match std::fs::metadata(path) {
-        // Opened to be appended to, a file stays as it is.
+        // Opening a file to append leaves it unchanged.
         Ok(found) if found.is_file() => {
             let opened = OpenOptions::new().append(true).open(path);
             opened.map_err(|error| io_failed(path, &error))?;
@@ -37,7 +37,7 @@ fn probe_file(kind: &str, path: &Path) -> Result<(), SinkError> {
     }
 }
 
-/// Whether a file can be made beside `path`, or in the nearest folder above it that is there.
+/// Whether a file can be created beside `path`, or in the nearest existing folder above it.
 fn beside(path: &Path) -> Result<(), SinkError> {
     let above = path.ancestors().skip(1).map(|folder| {
         if folder.as_os_str().is_empty() {
@@ -52,7 +52,7 @@ fn beside(path: &Path) -> Result<(), SinkError> {
     if !folder.is_dir() {
         return Err(failed(path, format!("{} is no folder", folder.display())));
     }
-    // A file without a name, where the system has those; it is gone when it is closed in any case.
+    // An unnamed file, where the system supports those; it is removed when closed in any case.
     tempfile::tempfile_in(&folder)
         .map(drop)
         .map_err(|error| io_failed(path, &error))
@@ -67,7 +67,7 @@ mod tests {
     fn look(kind: &str, path: &Path) -> Result<(), String> {
         let path = Value::Text(path.display().to_string());
         let settings = Settings([("path".to_owned(), path)].into());
-        probe(kind, &settings, &["stream".to_owned()]).map_err(|error| error.to_string())
+        check_writable(kind, &settings, &["stream".to_owned()]).map_err(|error| error.to_string())
     }
 
     #[test]

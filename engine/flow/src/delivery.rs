@@ -1,0 +1,108 @@
+//! What sinks receive: the header of a run, deliveries, and notices of streams.
+
+use std::sync::Arc;
+
+use crate::frame::Frame;
+use crate::results::{Attribute, Object};
+
+/// An object of a delivery, with its attributes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeliveredObject {
+    /// Number within the frame, from 0.
+    pub id: u32,
+    /// Class, score, box and landmarks.
+    pub object: Object,
+    /// `id` of the object in whose crop it was found.
+    pub parent: Option<u32>,
+    /// Attributes by name.
+    pub attributes: Vec<(Arc<str>, Attribute)>,
+}
+
+/// A frame that passed through the graph, with the objects found in it.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Name of the stream.
+    pub stream: Arc<str>,
+    /// The decoded frame.
+    pub frame: Arc<Frame>,
+    /// Arrival of the frame, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
+    /// From the frame's send time to its delivery, in milliseconds.
+    pub latency_ms: f64,
+    /// Whether the latency exceeds the SLO.
+    pub late: bool,
+    /// Objects in the order of their `id`.
+    pub objects: Vec<DeliveredObject>,
+}
+
+/// State of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamState {
+    /// Frames arrive.
+    Running,
+    /// No frames arrive: the source is unreachable, broke off, or is silent. It is reconnected.
+    Down {
+        /// Cause, as shown to the user.
+        reason: String,
+    },
+    /// No more frames will arrive.
+    Ended {
+        /// Cause, unless the source ended regularly.
+        error: Option<String>,
+    },
+}
+
+/// An event of a stream other than a delivery.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// A frame was dropped.
+    Dropped {
+        /// Name of the stream.
+        stream: Arc<str>,
+        /// [`Frame::index`].
+        frame: u64,
+        /// [`Frame::pts_ms`].
+        pts_ms: f64,
+        /// Arrival of the frame, in milliseconds since 1970 (UTC).
+        time_ms: u64,
+        /// Name of the module that dropped it; `None` if dropped at the source.
+        module: Option<Arc<str>>,
+        /// The drop reason as reports spell it.
+        reason: &'static str,
+    },
+    /// A stream changed its state.
+    State {
+        /// Name of the stream.
+        stream: Arc<str>,
+        /// The new state.
+        state: StreamState,
+        /// Time of the change, in milliseconds since 1970 (UTC).
+        time_ms: u64,
+    },
+}
+
+/// Identity of a run, which sinks write before anything else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunHeader {
+    /// Unique among runs.
+    pub id: String,
+    /// Name of the graph.
+    pub graph: String,
+    /// Name of the program that runs it.
+    pub program: String,
+    /// Version of the program.
+    pub version: String,
+    /// Start of the run, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
+    /// The streams whose frames the sink receives.
+    pub streams: Vec<StreamHeader>,
+}
+
+/// A stream in a [`RunHeader`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamHeader {
+    /// As the graph names it.
+    pub name: String,
+    /// Address of its source, without credentials.
+    pub source: String,
+}

@@ -1,0 +1,65 @@
+//! A model with its head, and the session that runs it on a slot.
+
+use std::sync::Arc;
+
+use crate::error::SessionError;
+use crate::item::{Inference, Item};
+
+/// Device of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// One CPU core, one intra-op thread.
+    Cpu,
+    /// CUDA GPU with this ordinal.
+    Cuda(u32),
+}
+
+/// How many items a model takes in one batch, measured when it was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batching {
+    /// Largest batch of one run, in items; `None` if unlimited.
+    pub max: Option<u32>,
+    /// Finding for the log: "batch dimension made symbolic", "fails above 1: ...".
+    pub remark: Option<String>,
+}
+
+/// A model with its head, loaded and checked. It opens one session for each slot that it is placed on.
+pub trait Model: Send + Sync {
+    /// The batch sizes that it supports.
+    fn batching(&self) -> Batching;
+    /// Classes of a detector's objects; empty if unknown, or if it is no detector.
+    fn classes(&self) -> &[Arc<str>] {
+        &[]
+    }
+    /// Opens a session for one worker thread.
+    ///
+    /// # Errors
+    /// [`SessionError::Load`]; an execution provider that does not register is an error, without a fallback to the CPU.
+    fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError>;
+}
+
+/// Completed step of a batch, in order; reported for timing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Pixels were scaled and converted into the input tensor.
+    Preprocessed,
+    /// The model ran.
+    Inferred,
+    /// The outputs were decoded.
+    Postprocessed,
+}
+
+/// A model opened on one slot, owned by the slot's worker thread.
+pub trait Session: Send {
+    /// Runs one batch and returns one inference for each item, in order. `on_step` is called when a step ends.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`]; the batch failed, the session may be rebuilt.
+    fn run(&mut self, items: &[Item], on_step: &mut dyn FnMut(Step)) -> Result<Vec<Inference>, SessionError>;
+    /// Runs the model once on a blank batch of `batch` items, without preprocessing and postprocessing, to warm it up or
+    /// to profile it.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    fn warm_up(&mut self, batch: usize) -> Result<(), SessionError>;
+}

@@ -1,0 +1,176 @@
+//! Results of modules: objects, and attributes of objects that this or an earlier module found.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::geometry::{Point, Rect};
+
+/// A named point with its confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KeyPoint {
+    /// Position in source pixels.
+    pub at: Point,
+    /// Confidence, 0 to 1.
+    pub score: f32,
+}
+
+/// Landmarks of an object, by which it can be aligned.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Points {
+    /// The detector gives none.
+    #[default]
+    None,
+    /// Eyes, nose, mouth corners; each pair from left to right in the image.
+    Face([Point; 5]),
+    /// Corners of a quadrilateral such as a plate: top left, top right, bottom right, bottom left in reading direction.
+    Corners([Point; 4]),
+}
+
+/// Identifies an object within a request by the module that found it and its index there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// Index of the module in its graph.
+    pub module: u32,
+    /// Index among the module's objects of this request.
+    pub index: u32,
+}
+
+/// A detected object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// Class name from the model's labels.
+    pub class: Arc<str>,
+    /// Confidence, 0 to 1.
+    pub score: f32,
+    /// Box in source pixels.
+    pub rect: Rect,
+    /// The object in whose crop it was found.
+    pub parent: Option<ObjectRef>,
+    /// Landmarks in source pixels.
+    pub points: Points,
+}
+
+/// A property of an object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Attribute {
+    /// Recognised text.
+    Text {
+        /// The characters.
+        text: String,
+        /// Mean confidence of the characters.
+        score: f32,
+    },
+    /// One class out of several.
+    Class {
+        /// Name of the class.
+        class: Arc<str>,
+        /// Probability, 0 to 1.
+        score: f32,
+    },
+    /// Head pose in degrees.
+    Angles {
+        /// Rotation to the side.
+        yaw: f32,
+        /// Rotation up and down.
+        pitch: f32,
+        /// Rotation in the image plane.
+        roll: f32,
+    },
+    /// Gaze direction in degrees, seen from the camera.
+    Direction {
+        /// Towards the right of the picture.
+        yaw: f32,
+        /// Upwards.
+        pitch: f32,
+    },
+    /// A reading of a gauge.
+    Number {
+        /// In the unit of the gauge.
+        value: f32,
+    },
+    /// Nearest entry of a gallery.
+    Match {
+        /// Name of the entry; `None` if none reaches the threshold or the gallery is empty.
+        r#match: Option<Arc<str>>,
+        /// Cosine similarity to the nearest entry.
+        cosine: Option<f32>,
+        /// The embedding, L2-normalised; in events only where requested.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vector: Option<Vec<f32>>,
+    },
+    /// Key points in the model's order.
+    Points(Vec<KeyPoint>),
+    /// Irises of the eyes that were cropped.
+    Iris {
+        /// Centres, left to right in the image.
+        eyes: Vec<KeyPoint>,
+        /// Radius of each in source pixels.
+        radius: Vec<f32>,
+    },
+}
+
+/// An attribute for an object of this or an earlier module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectAttribute {
+    /// The object that it describes.
+    pub object: ObjectRef,
+    /// Name in events.
+    pub name: Arc<str>,
+    /// Its value.
+    pub attribute: Attribute,
+}
+
+/// Output of one module for one request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ModuleOutput {
+    /// New objects.
+    pub objects: Vec<Object>,
+    /// Attributes of new and earlier objects.
+    pub attributes: Vec<ObjectAttribute>,
+}
+
+/// Outputs of all modules that a request has passed. Parallel branches merge by union.
+#[derive(Debug, Clone, Default)]
+pub struct RequestResults {
+    outputs: BTreeMap<u32, Arc<ModuleOutput>>,
+}
+
+impl RequestResults {
+    /// Adds the output of `module`.
+    pub fn add(&mut self, module: u32, output: ModuleOutput) {
+        self.outputs.insert(module, Arc::new(output));
+    }
+
+    /// Adds the outputs of another branch; those already present stay.
+    pub fn merge(&mut self, other: &Self) {
+        for (module, output) in &other.outputs {
+            self.outputs.entry(*module).or_insert_with(|| Arc::clone(output));
+        }
+    }
+
+    /// Outputs by module index, ascending.
+    pub fn outputs(&self) -> impl Iterator<Item = (u32, &ModuleOutput)> {
+        self.outputs
+            .iter()
+            .map(|(module, output)| (*module, output.as_ref()))
+    }
+
+    /// All objects with their references, by module index and then by index.
+    pub fn objects(&self) -> impl Iterator<Item = (ObjectRef, &Object)> {
+        self.outputs().flat_map(|(module, output)| {
+            (0_u32..)
+                .zip(&output.objects)
+                .map(move |(index, object)| (ObjectRef { module, index }, object))
+        })
+    }
+
+    /// The object that `reference` identifies.
+    #[must_use]
+    pub fn object(&self, reference: ObjectRef) -> Option<&Object> {
+        let output = self.outputs.get(&reference.module)?;
+        output.objects.get(reference.index as usize)
+    }
+}

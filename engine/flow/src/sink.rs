@@ -1,0 +1,56 @@
+//! Where deliveries go: a sink and its factory.
+
+use std::path::PathBuf;
+
+use crate::delivery::{Delivery, Notice, RunHeader};
+use crate::error::SinkError;
+
+/// Writes deliveries; used by one thread. Deliveries of one stream arrive in frame order.
+pub trait Sink: Send {
+    /// Starts a run; called once, when all resources of the run are open and before any delivery.
+    ///
+    /// # Errors
+    /// As [`Sink::accept`].
+    fn begin(&mut self, _run: &RunHeader) -> Result<(), SinkError> {
+        Ok(())
+    }
+    /// Writes one delivery.
+    ///
+    /// # Errors
+    /// [`SinkError`]: the delivery is counted as not written and the run continues.
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError>;
+    /// Receives a drop or a change of a stream's state; only called if [`Sink::wants_notices`].
+    ///
+    /// # Errors
+    /// As [`Sink::accept`].
+    fn on_notice(&mut self, _notice: &Notice) -> Result<(), SinkError> {
+        Ok(())
+    }
+    /// Whether it receives notices.
+    fn wants_notices(&self) -> bool {
+        false
+    }
+    /// Whether the reader of its output closed it (`weir run GRAPH.toml | head`): then the run may end, and unwritten
+    /// deliveries are no failure.
+    fn is_reader_gone(&self) -> bool {
+        false
+    }
+    /// Completes the output; called once, also after errors.
+    ///
+    /// # Errors
+    /// [`SinkError`] where it cannot be completed.
+    fn finish(&mut self) -> Result<(), SinkError>;
+}
+
+/// Opens a sink when a run starts.
+pub trait SinkFactory: Send + Sync {
+    /// Opens the sink.
+    ///
+    /// # Errors
+    /// [`SinkError`] where the target cannot be created. Existing content is not changed.
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError>;
+    /// The files that it may write for its streams; empty if it writes no files.
+    fn targets(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,101 @@
+//! Sources of frames: the source, its factory, and its counts.
+
+use std::sync::Arc;
+
+use crate::error::SourceError;
+use crate::frame::Frame;
+use crate::stop::StopFlag;
+
+/// Properties of an open source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SourceInfo {
+    /// Width of the first picture in pixels; 0 if unknown.
+    pub width: u32,
+    /// Height of the first picture in pixels; 0 if unknown.
+    pub height: u32,
+    /// Mean frames per second, if known.
+    pub fps: Option<f64>,
+    /// Total number of frames, if known.
+    pub frames: Option<u64>,
+    /// Whether frames arrive in real time (a camera), so that no pacing may be added.
+    pub live: bool,
+    /// Whether timestamps come from the source's own clock, so that they show a frame's age; otherwise they are counted
+    /// from a frame rate.
+    pub stamped: bool,
+}
+
+/// Limits how many sources decode concurrently, so that decoding leaves cores to the rest of the engine.
+pub trait DecodeLimit: Send + Sync {
+    /// Runs `work` once a permit is free. `work` must not block on data, since other sources wait for the permit.
+    fn decode(&self, work: &mut dyn FnMut());
+}
+
+/// A stream of decoded frames, read by one thread.
+pub trait Source: Send {
+    /// Properties as known now.
+    fn info(&self) -> SourceInfo;
+    /// The next frame in presentation order; `None` at the end or once the stop flag is raised. Damaged data is
+    /// skipped and counted, not an error.
+    ///
+    /// # Errors
+    /// [`SourceError::Broken`] where no more frames can be read.
+    fn next(&mut self) -> Result<Option<Frame>, SourceError>;
+    /// Sets the limit to decode under; called once, before the first frame. A source whose decoding costs next to nothing
+    /// may ignore it.
+    fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
+    /// Counts since it was opened.
+    fn counts(&self) -> SourceCounts {
+        SourceCounts::default()
+    }
+}
+
+/// Irregularities of a source, counted since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    /// Packets that could not be read or decoded.
+    pub damaged: u64,
+    /// Frames delivered in which the decoder concealed errors.
+    pub concealed: u64,
+    /// Jumps of the media clock, after which it was rebased.
+    pub discontinuities: u64,
+    /// Frames skipped by sampling.
+    pub not_sampled: u64,
+    /// Files of a folder that could not be read.
+    pub unreadable: u64,
+}
+
+impl std::ops::Add for SourceCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            damaged: self.damaged + other.damaged,
+            concealed: self.concealed + other.concealed,
+            discontinuities: self.discontinuities + other.discontinuities,
+            not_sampled: self.not_sampled + other.not_sampled,
+            unreadable: self.unreadable + other.unreadable,
+        }
+    }
+}
+
+/// Opens a source, and reopens it (a loop, a camera that disconnected).
+pub trait SourceFactory: Send + Sync {
+    /// Opens the source. Once `stop` is raised, this and [`Source::next`] return.
+    ///
+    /// # Errors
+    /// [`SourceError::Open`] with the reason.
+    fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError>;
+    /// Whether the source has no end, as a camera: then every end is a disconnection, and it is reopened. `None` if that is
+    /// known only once it is open.
+    fn is_endless(&self) -> Option<bool> {
+        Some(false)
+    }
+    /// Checks before a run whether it can be opened, where that is quick and consumes nothing: a file or a folder. Remote
+    /// sources and those that can be read only once are not checked.
+    ///
+    /// # Errors
+    /// As [`SourceFactory::open`].
+    fn check(&self, _stop: &StopFlag) -> Result<(), SourceError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,18 @@
+//! A model that was loaded and checked.
+
+use std::sync::Arc;
+
+use super::batch_probe::Rows;
+use super::dump::Dump;
+use crate::heads::{Head, Input};
+
+/// The state that all sessions of a model share.
+pub(super) struct Loaded {
+    pub(super) name: String,
+    pub(super) head: Box<dyn Head>,
+    pub(super) input: Input,
+    /// One graph, or two whose outputs are decoded together.
+    pub(super) graphs: Vec<Arc<[u8]>>,
+    pub(super) rows: Rows,
+    pub(super) dump: Option<Dump>,
+}
