@@ -122,14 +122,14 @@ fn of_frames(name: &str) -> Arc<dyn Operator> {
 
 #[test]
 fn every_operator_can_take_whole_frames_whatever_was_found_in_them() {
-    let seen = evidence(vec![
+    let seen = results(vec![
         object("plate", Rect::new(0.0, 0.0, 90.0, 90.0), Points::None),
         object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face()),
     ]);
     for spec in super::specs() {
         let operator = of_frames(spec.name);
-        for evidence in [&seen, &Evidence::default()] {
-            let items = operator.items(&frame(), evidence);
+        for results in [&seen, &RequestResults::default()] {
+            let items = operator.items(&frame(), results);
             assert_eq!(items.len(), 1, "{}", spec.name);
             assert_eq!(
                 (&items[0].region, items[0].object),
@@ -145,13 +145,13 @@ fn every_operator_can_take_whole_frames_whatever_was_found_in_them() {
 fn what_is_read_off_a_frame_is_an_attribute_of_an_object_as_large_as_it() {
     let said = |name: &str, attribute: Attribute| {
         let operator = of_frames(name);
-        let items = operator.items(&frame(), &Evidence::default());
+        let items = operator.items(&frame(), &RequestResults::default());
         let attribute = Some(attribute);
         let inference = Inference {
             attribute,
             ..Inference::default()
         };
-        operator.finding(2, &items, vec![inference])
+        operator.output(2, &items, vec![inference])
     };
     let class = || Attribute::Class {
         class: "happy".into(),
@@ -170,18 +170,21 @@ fn what_is_read_off_a_frame_is_an_attribute_of_an_object_as_large_as_it() {
             (&*object.class, object.rect),
             ("frame", Rect::new(0.0, 0.0, 200.0, 100.0))
         );
-        assert_eq!(finding.notes.len(), 1);
-        assert_eq!(finding.notes[0].object, ObjectRef { module: 2, index: 0 });
-        assert_eq!(finding.notes[0].attribute, attribute);
+        assert_eq!(finding.attributes.len(), 1);
+        assert_eq!(finding.attributes[0].object, ObjectRef { module: 2, index: 0 });
+        assert_eq!(finding.attributes[0].attribute, attribute);
     }
     // A classifier of frames tells what they are.
     let finding = said("classify", class());
-    assert_eq!((&*finding.objects[0].class, finding.notes.len()), ("happy", 0));
+    assert_eq!(
+        (&*finding.objects[0].class, finding.attributes.len()),
+        ("happy", 0)
+    );
     // Nothing read, nothing said.
     let nothing = of_frames("read-text");
-    let items = nothing.items(&frame(), &Evidence::default());
-    let finding = nothing.finding(2, &items, vec![Inference::default()]);
-    assert!(finding.objects.is_empty() && finding.notes.is_empty());
+    let items = nothing.items(&frame(), &RequestResults::default());
+    let finding = nothing.output(2, &items, vec![Inference::default()]);
+    assert!(finding.objects.is_empty() && finding.attributes.is_empty());
 }
 
 #[test]

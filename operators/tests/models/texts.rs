@@ -16,7 +16,9 @@ fn plate_crops_are_read() {
     for entry in std::fs::read_dir(assets.join("images/plates")).expect("folder") {
         let path = entry.expect("entry").path();
         let label = path.file_stem().and_then(|stem| stem.to_str()).expect("label");
-        let notes = read.run(0, &frame(&path), &mut Evidence::default()).notes;
+        let notes = read
+            .run(0, &frame(&path), &mut RequestResults::default())
+            .attributes;
         all += 1;
         match notes.first().map(|note| &note.attribute) {
             Some(Attribute::Text { text, .. }) if text == label => right += 1,
