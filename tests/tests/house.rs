@@ -106,6 +106,19 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "HashSet",
         ],
     ),
+    (
+        "videos/truth/src",
+        &[
+            "tokio",
+            "ort",
+            "ffmpeg_next",
+            "std::fs",
+            "std::net",
+            "std::time",
+            "Instant",
+            "SystemTime",
+        ],
+    ),
 ];
 
 /// Which crates of ours each of ours may depend on.
@@ -130,7 +143,8 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("operators", &["weir-flow", "weir-files"]),
-    ("videos", &[]),
+    ("videos", &["weir-truth"]),
+    ("videos/truth", &[]),
     ("models", &["weir-flow"]),
 ];
 

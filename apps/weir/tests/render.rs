@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use common::signal;
 use weir_flow::{Source, StopFlag};
 use weir_operators::media::{SourceOptions, VideoCodec, source};
-use weir_videos::truth::Truth;
+use weir_truth::Truth;
 
 fn weir(folder: &Path, arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))

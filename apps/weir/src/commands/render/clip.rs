@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use weir_flow::{SinkError, StopFlag};
 use weir_operators::media::{Encoding, Rgb, VideoCodec, VideoFile};
-use weir_videos::truth::{self, TruthWriter};
+use weir_truth::TruthWriter;
 use weir_videos::{Light, Seed, World, WorldKind, world};
 
 use super::ordered::in_order;
@@ -89,9 +89,9 @@ fn encoding(args: &Clip) -> Encoding {
     }
 }
 
-fn header(kind: WorldKind, args: &Clip, world: &dyn World, frames: usize) -> truth::Clip {
+fn header(kind: WorldKind, args: &Clip, world: &dyn World, frames: usize) -> weir_truth::Clip {
     let (width, height) = world.size();
-    truth::Clip {
+    weir_truth::Clip {
         truth: 1,
         world: kind.name().to_owned(),
         seed: args.seed,
@@ -125,7 +125,7 @@ impl Making<'_> {
         &mut self,
         video: &mut VideoFile,
         truth: File,
-        header: &truth::Clip,
+        header: &weir_truth::Clip,
         done: &dyn Fn(u64),
     ) -> anyhow::Result<()> {
         let mut truth = TruthWriter::begin(BufWriter::new(truth), header).map_err(self.failed)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::BufWriter;
 
 use weir_flow::StopFlag;
-use weir_videos::truth::{Clip, TruthWriter};
+use weir_truth::{Clip, TruthWriter};
 use weir_videos::{SIZE, Seed, still};
 
 use super::ordered::in_order;
