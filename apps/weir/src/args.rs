@@ -5,12 +5,10 @@ mod render;
 mod values;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
-use crate::{output, printable};
 pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Speed, TruthOf};
@@ -334,19 +332,6 @@ pub(crate) enum Models {
         /// Which; all where none is named
         names: Vec<String>,
     },
-}
-
-/// Shows help, the version, or what is wrong with a command line.
-pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
-    let words = error.render().to_string();
-    if error.use_stderr() && printable::text(&words) != words {
-        // A name that was expanded by the shell (`weir check *`) may hold what a terminal obeys; so do clap's colours.
-        output::remark(words.trim_end());
-    } else {
-        // Where nobody reads there is nobody to tell.
-        let _ = error.print();
-    }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::interrupt;
 /// Arguments that do not go together, and files that cannot be written.
 pub(crate) fn render(args: &Render) -> anyhow::Result<()> {
     let stop = StopFlag::default();
-    interrupt::watch_saying(&stop, "stopping: what was rendered is taken away")?;
+    interrupt::watch(&stop, "stopping: what was rendered is taken away")?;
     match args {
         Render::Street(args) => clip::clip(WorldKind::Street, args.light, &args.clip, &stop),
         Render::Live(args) => clip::clip(WorldKind::Live, Light::Day, args, &stop),

@@ -15,7 +15,7 @@ use super::unfinished::Unfinished;
 use super::{interrupted, threads};
 use crate::args::{Clip, Codec};
 use crate::error::UserError;
-use crate::{output, progress};
+use crate::output;
 
 /// What a stream's frames shrink to where it changes its size: two thirds, 960 x 540 to 640 x 360.
 const SHRUNK: f32 = 2.0 / 3.0;
@@ -33,7 +33,7 @@ pub(super) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) 
     let (unfinished, truth) = Unfinished::file(&truth_path)?;
     let mut video =
         VideoFile::create(&args.out, world.size(), encoding(args)).map_err(|error| unwritten(&error))?;
-    let bar = progress::runs("rendering", moments.len() as u64);
+    let bar = weir_terminal::progress::steps("rendering", moments.len() as u64);
     let header = header(kind, args, world.as_ref(), moments.len());
     let mut making = Making {
         args,

@@ -11,7 +11,7 @@ use super::ordered::in_order;
 use super::unfinished::Unfinished;
 use super::{interrupted, threads};
 use crate::args::Stills;
-use crate::{output, progress};
+use crate::output;
 
 /// Quality of the pictures.
 const QUALITY: u8 = 90;
@@ -19,7 +19,7 @@ const QUALITY: u8 = 90;
 /// Renders `count` stills into a folder that takes its name when all are there.
 pub(super) fn stills(args: &Stills, stop: &StopFlag) -> anyhow::Result<()> {
     let folder = Unfinished::folder(&args.out)?;
-    let bar = progress::runs("rendering", args.count);
+    let bar = weir_terminal::progress::steps("rendering", args.count);
     let made = fill(args, &folder, stop, &|done| bar.set_position(done));
     bar.finish_and_clear();
     made?;
