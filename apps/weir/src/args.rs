@@ -1,15 +1,16 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
 mod glossary;
-mod render;
 mod values;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::{Order, Span};
 
-pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
+use crate::error::UserError;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Speed, TruthOf};
 
@@ -46,9 +47,6 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Run policies over traces in virtual time
     Simulate(Simulate),
-    /// Render a world whose truth is known: a clip, single pictures, or the faces of the gallery
-    #[command(subcommand)]
-    Render(Render),
     /// The models that ship, and the public ones that Weir knows by name
     #[command(subcommand)]
     Models(Models),
@@ -333,6 +331,21 @@ pub(crate) enum Models {
         names: Vec<String>,
     },
 }
+
+/// Shows help, the version, or what is wrong with a command line; gives the exit code that goes with it.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if name == "render" => weir_terminal::finish(
+            Err(UserError::new(RENDER_MOVED).into()),
+            weir_terminal::is_mendable,
+        ),
+        _ => weir_terminal::refuse(error),
+    }
+}
+
+/// Rendering was a command of this program, and old command lines and notes still say so.
+const RENDER_MOVED: &str = "rendering is a program of its own now; in the repository of Weir: \
+    cargo run --release -p weir-videos --bin render -- --help";
 
 #[cfg(test)]
 mod tests {

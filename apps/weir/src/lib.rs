@@ -41,7 +41,7 @@ const DEFAULT_LOG: &str = "error,weir_operators::media::video_place=warn,weir_op
 pub fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return weir_terminal::refuse(&error),
+        Err(error) => return args::refuse(&error),
     };
     weir_terminal::log_to_stderr(DEFAULT_LOG);
     handles::raise_limit();
