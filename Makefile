@@ -78,7 +78,7 @@ clips: setup
 
 # The nets in models/, trained again from scratch: one to two hours on two cores. NET="icon gaze" for some of them.
 # PyTorch comes by pip into out/training.
-train: build
+train: setup
 	@scripts/train-models.sh $(NET)
 
 clean:

@@ -6,13 +6,13 @@ cd "$(dirname "$0")/.."
 . scripts/say.sh
 
 out=${1:-videos}
-"${CARGO:-cargo}" build --release --locked -p weir
-weir=${CARGO_TARGET_DIR:-target}/release/weir
+"${CARGO:-cargo}" build --release --locked -p weir-videos --bin render
+render=${CARGO_TARGET_DIR:-target}/release/render
 
 clip() {
     local name=$1
     shift
-    "$weir" render "$@" --crf 23 --out "$out/$name.mp4"
+    "$render" "$@" --crf 23 --out "$out/$name.mp4"
 }
 
 clip street-day street --light day --seconds 20 --seed 1
@@ -23,7 +23,7 @@ clip game-match game --seconds 12 --seed 9
 
 # A whole folder is made and then takes the place of the old one.
 rm -rf "$out/gallery.new"
-"$weir" render gallery --out "$out/gallery.new"
+"$render" gallery --out "$out/gallery.new"
 rm -rf "$out/gallery"
 mv "$out/gallery.new" "$out/gallery"
 

@@ -15,18 +15,19 @@ if [ ! -x "$python" ]; then
     "$work/python/bin/pip" install --quiet --requirement models/training/requirements.txt
 fi
 
-weir=${CARGO_TARGET_DIR:-target}/release/weir
+"${CARGO:-cargo}" build --release --locked -p weir-videos --bin render
+render=${CARGO_TARGET_DIR:-target}/release/render
 stills() {
     local folder=$work/$1-$2
     [ -f "$folder/truth.jsonl" ] && return
     say "$3 stills of the world $1, part $2"
-    "$weir" render stills "$1" --part "$2" --count "$3" --out "$folder"
+    "$render" stills "$1" --part "$2" --count "$3" --out "$folder"
 }
 gallery() {
     local folder=$work/gallery-$1
     [ -d "$folder" ] && return
     say "faces of 600 people, part $1"
-    "$weir" render gallery --part "$1" --people 600 --out "$folder"
+    "$render" gallery --part "$1" --people 600 --out "$folder"
 }
 gallery train
 gallery validation

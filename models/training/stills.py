@@ -12,7 +12,7 @@ from PIL import Image
 
 
 class Stills:
-    """A folder that `weir render stills` wrote."""
+    """A folder that `render stills` wrote."""
 
     def __init__(self, folder):
         self.folder = Path(folder)

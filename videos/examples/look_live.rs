@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use weir_truth::{FrameTruth, TruthAttribute};
 use weir_videos::World;
 use weir_videos::canvas::{Canvas, Picture, rgb};
 use weir_videos::geometry::vec2;
 use weir_videos::live::{Live, gallery_face, still};
 use weir_videos::person::{Arms, Expression, Figure, Gesture, Head, Identity, draw_figure, draw_head};
 use weir_videos::seed::{Part, Seed};
-use weir_videos::truth::{FrameTruth, TruthAttribute};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("name the folder to write to")?;

@@ -15,12 +15,11 @@ pub mod person;
 pub mod seed;
 pub mod street;
 pub mod test_card;
-pub mod truth;
 
 pub use canvas::{Canvas, Ink, Picture};
 pub use seed::{Part, Seed};
 pub use street::Light;
-pub use truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
+pub use weir_truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
 
 /// Width and height of the frames of all worlds in pixels.
 pub const SIZE: (u32, u32) = (960, 540);

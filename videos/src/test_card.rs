@@ -9,8 +9,8 @@ use crate::canvas::{Canvas, Picture, Rgba, rgb};
 use crate::font;
 use crate::geometry::vec2;
 use crate::seed::Seed;
-use crate::truth::{FrameTruth, TruthAttribute, TruthObject};
 use crate::{SIZE, World};
+use weir_truth::{FrameTruth, TruthAttribute, TruthObject};
 
 /// Colours of the bars, from the left.
 const BARS: [u32; 7] = [

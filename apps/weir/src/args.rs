@@ -1,18 +1,17 @@
 //! The command line's shape: commands, arguments, and how their texts are read.
 
 mod glossary;
-mod render;
 mod values;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_policy::Order;
 use weir_types::Span;
 
-use crate::{output, printable};
-pub(crate) use render::{Clip, Codec, Gallery, Render, Stills};
+use crate::error::UserError;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Speed, TruthOf};
 
@@ -49,9 +48,6 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Run policies over traces in virtual time
     Simulate(Simulate),
-    /// Render a world whose truth is known: a clip, single pictures, or the faces of the gallery
-    #[command(subcommand)]
-    Render(Render),
     /// The models that ship, and the public ones that Weir knows by name
     #[command(subcommand)]
     Models(Models),
@@ -337,18 +333,20 @@ pub(crate) enum Models {
     },
 }
 
-/// Shows help, the version, or what is wrong with a command line.
+/// Shows help, the version, or what is wrong with a command line; gives the exit code that goes with it.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
-    let words = error.render().to_string();
-    if error.use_stderr() && printable::text(&words) != words {
-        // A name that was expanded by the shell (`weir check *`) may hold what a terminal obeys; so do clap's colours.
-        output::remark(words.trim_end());
-    } else {
-        // Where nobody reads there is nobody to tell.
-        let _ = error.print();
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if name == "render" => weir_terminal::finish(
+            Err(UserError::new(RENDER_MOVED).into()),
+            weir_terminal::is_mendable,
+        ),
+        _ => weir_terminal::refuse(error),
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
+
+/// Rendering was a command of this program, and old command lines and notes still say so.
+const RENDER_MOVED: &str = "rendering is a program of its own now; in the repository of Weir: \
+    cargo run --release -p weir-videos --bin render -- --help";
 
 #[cfg(test)]
 mod tests {

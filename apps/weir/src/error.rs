@@ -1,26 +1,7 @@
-//! Which errors the user can mend, and how all of them are shown.
+//! Which errors the user can mend, and errors that are told together.
 
-use std::fmt;
-use std::process::ExitCode;
-
-/// Something the user can mend: a missing file, a bad setting, a graph with mistakes. Exit code 2.
-#[derive(Debug)]
-pub(crate) struct UserError(String);
-
-impl UserError {
-    /// Says what is wrong and what to do.
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-impl fmt::Display for UserError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UserError {}
+pub(crate) use weir_terminal::UserError;
+use weir_terminal::error_line;
 
 /// Errors that do not hang together, so that all are told at once and not one a try.
 #[derive(Debug, Default)]
@@ -45,7 +26,7 @@ impl Collected {
         }
         let mut lines: Vec<String> = Vec::new();
         for error in &self.0 {
-            let line = line(error);
+            let line = error_line(error);
             if !lines.contains(&line) {
                 lines.push(line);
             }
@@ -64,20 +45,9 @@ impl Collected {
     }
 }
 
-/// An error with all its causes, as one line where the causes are lines.
-pub(crate) fn line(error: &anyhow::Error) -> String {
-    format!("{error:#}")
-}
-
-/// 2 where the user can mend it, 1 for the rest.
-pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(if is_mendable(error) { 2 } else { 1 })
-}
-
-fn is_mendable(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.is::<UserError>() || cause.is::<weir_config::ConfigError>())
+/// Whether the user can mend it: a [`UserError`], or problems of a graph.
+pub(crate) fn is_mendable(error: &anyhow::Error) -> bool {
+    weir_terminal::is_mendable(error) || error.chain().any(|cause| cause.is::<weir_config::ConfigError>())
 }
 
 #[cfg(test)]
@@ -93,7 +63,7 @@ mod tests {
             assert_eq!(errors.take(user(text)), None);
         }
         let told = errors.finish().unwrap_err();
-        assert_eq!((line(&told).as_str(), is_mendable(&told)), ("a\nb", true));
+        assert_eq!((error_line(&told).as_str(), is_mendable(&told)), ("a\nb", true));
         let mut errors = Collected::default();
         errors.take(user("a"));
         errors.take(Err::<(), _>(anyhow::anyhow!("the disk is on fire")));

@@ -233,7 +233,10 @@ fn run(
         assembly.sinks.push(tap);
     }
     let stop = StopFlag::default();
-    interrupt::watch(&stop)?;
+    interrupt::watch(
+        &stop,
+        "stopping: what is in flight comes out; once more to leave at once",
+    )?;
     let run = RunOptions {
         duration: options
             .course

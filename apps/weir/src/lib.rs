@@ -12,12 +12,8 @@ mod commands;
 mod error;
 mod handles;
 mod health;
-mod interrupt;
 mod launch;
-mod output;
-mod outputs;
 mod plans;
-mod printable;
 mod progress;
 mod report;
 mod score;
@@ -29,23 +25,16 @@ mod zoo;
 use std::process::ExitCode;
 
 use clap::Parser;
+// Here, so that all modules find what programs share where they find the rest.
+use weir_terminal::{interrupt, output, outputs, printable};
 
 pub use assemble::{DumpInputs, assemble};
 pub use catalog::{catalog, load};
 pub use zoo::Zoo;
 
-/// What is logged: as `RUST_LOG` says; else errors, and what looks wrong with what models give.
-/// Without a word from the caller: errors, what looks wrong with what models give, and where files are that were not put
-/// where the graph says.
-const DEFAULT_LOG: &str =
-    "error,weir::outputs=warn,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
-
-fn log_filter() -> tracing_subscriber::EnvFilter {
-    match std::env::var_os("RUST_LOG") {
-        Some(said) if !said.is_empty() => tracing_subscriber::EnvFilter::from_default_env(),
-        _ => tracing_subscriber::EnvFilter::new(DEFAULT_LOG),
-    }
-}
+/// What is logged where `RUST_LOG` asks for nothing: errors, what looks wrong with what models give, and where files are
+/// that were not put where the graph says.
+const DEFAULT_LOG: &str = "error,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
 
 /// Carries out the command line of this process.
 #[must_use]
@@ -54,19 +43,7 @@ pub fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return args::refuse(&error),
     };
-    // Without colours: what stands in an event cannot be told from them.
-    tracing_subscriber::fmt()
-        .with_writer(printable::LogWriter::default)
-        .with_ansi(false)
-        .with_env_filter(log_filter())
-        .init();
+    weir_terminal::log_to_stderr(DEFAULT_LOG);
     handles::raise_limit();
-    match commands::run(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::complain(&error::line(&error));
-            error::exit_code(&error)
-        }
-    }
+    weir_terminal::finish(commands::run(args), error::is_mendable)
 }

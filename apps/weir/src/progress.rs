@@ -1,34 +1,15 @@
-//! Progress of long work: drawn on a terminal, silent in a pipe (indicatif looks which it is).
+//! The progress of a run: one line on a terminal, silent in a pipe.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use weir_flow::StopFlag;
 use weir_runtime::{Clock, Progress, ProgressSnapshot};
 use weir_types::{Span, Timestamp};
 
 use crate::{output, printable};
-
-/// A bar over so many bytes.
-pub(crate) fn bytes(label: &str, total: u64) -> ProgressBar {
-    let bar = ProgressBar::new(total).with_message(label.to_owned());
-    styled(bar, "{msg:24} {bar:30} {bytes:>10} / {total_bytes} {eta:>4}")
-}
-
-/// A bar over so many runs.
-pub(crate) fn runs(label: &str, total: u64) -> ProgressBar {
-    let bar = ProgressBar::new(total).with_message(label.to_owned());
-    styled(bar, "{msg} {bar:30} {pos} / {len} {elapsed} {eta:>4}")
-}
-
-fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
 
 /// How often the line of a run is drawn.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(120);
@@ -57,7 +38,7 @@ impl RunLine {
         if !std::io::stderr().is_terminal() || taken {
             return Ok(Self { drawn: None });
         }
-        let bar = styled(ProgressBar::new_spinner(), "{spinner} {elapsed} {wide_msg}");
+        let bar = weir_terminal::progress::line();
         bar.enable_steady_tick(REDRAW_INTERVAL);
         output::beside(Some(bar.clone()));
         let (shown, stop) = (bar.clone(), StopFlag::default());

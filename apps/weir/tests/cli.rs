@@ -109,6 +109,25 @@ fn a_mistake_on_the_command_line_is_exit_code_2() {
 }
 
 #[test]
+fn a_command_that_moved_is_answered_with_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["render", "street", "--out", "street.mp4"][..],
+        &["render", "--help"],
+        &["help", "render"],
+    ] {
+        let said = refuses(
+            &weir(folder.path(), arguments),
+            &[
+                "error: rendering is a program of its own",
+                "-p weir-videos --bin render",
+            ],
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn a_graph_that_is_not_there_is_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for command in ["run", "replay", "check", "graph"] {

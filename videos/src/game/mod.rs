@@ -25,7 +25,7 @@ use crate::World;
 use crate::canvas::Picture;
 use crate::lens::Lens;
 use crate::seed::Seed;
-use crate::truth::FrameTruth;
+use weir_truth::FrameTruth;
 
 use cast::Cast;
 use hud::Skin;

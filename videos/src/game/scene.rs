@@ -3,7 +3,7 @@
 use crate::canvas::{Canvas, Picture, rgb};
 use crate::geometry::{Bounds, Vec2, vec2};
 use crate::seed::mix;
-use crate::truth::{FrameTruth, TruthObject};
+use weir_truth::{FrameTruth, TruthObject};
 
 use super::cast::Actor;
 use super::hud::{Layout, Marks, icons};

@@ -4,7 +4,7 @@ use super::hud::{Layout, Skin};
 use super::*;
 use crate::canvas::{Canvas, rgb};
 use crate::seed::Part;
-use crate::truth::{TruthAttribute, TruthObject};
+use weir_truth::{TruthAttribute, TruthObject};
 
 fn seeds() -> impl Iterator<Item = Seed> {
     (0..15).map(|number| Seed::new(Part::Validation, number))

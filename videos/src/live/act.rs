@@ -12,7 +12,7 @@ use crate::geometry::vec2;
 use crate::lens::{Lens, exposed};
 use crate::person::{Arms, Expression, Figure, Gesture, Identity};
 use crate::seed::{Part, Seed};
-use crate::truth::FrameTruth;
+use weir_truth::FrameTruth;
 
 /// An entrance or a room, and three to five people who come and go. 960 by 540 pixels, meant for 25 frames a second.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use crate::canvas::Canvas;
 use crate::geometry::{Bounds, Vec2, vec2};
 use crate::person::{Expression, Figure, FigureSeen, Identity, direction, draw_figure};
 use crate::seed::Part;
-use crate::truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
+use weir_truth::{FrameTruth, TruthAttribute, TruthObject, TruthPoint};
 
 /// Somebody in a frame.
 #[derive(Debug, Clone)]

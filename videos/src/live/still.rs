@@ -13,7 +13,7 @@ use crate::geometry::vec2;
 use crate::lens::Lens;
 use crate::person::{Arms, Expression, Figure, Gesture, Identity};
 use crate::seed::{Part, Seed};
-use crate::truth::FrameTruth;
+use weir_truth::FrameTruth;
 
 /// What a face's height is of its head's.
 const FACE_OF_HEAD: f32 = 0.77;

@@ -7,7 +7,7 @@ use super::*;
 use crate::World;
 use crate::person::Identity;
 use crate::seed::{Part, Seed};
-use crate::truth::{FrameTruth, TruthAttribute, TruthObject};
+use weir_truth::{FrameTruth, TruthAttribute, TruthObject};
 
 /// Frames of stills and clips, drawn once for all tests.
 static FRAMES: LazyLock<Vec<(String, FrameTruth)>> = LazyLock::new(|| {

@@ -48,7 +48,7 @@ use crate::canvas::Picture;
 use crate::geometry::{Camera, vec2, vec3};
 use crate::lens::exposed;
 use crate::seed::Seed;
-use crate::truth::{FrameTruth, TruthObject};
+use weir_truth::{FrameTruth, TruthObject};
 
 pub use self::light::Light;
 pub use self::still::still;

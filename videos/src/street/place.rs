@@ -15,7 +15,7 @@ use crate::canvas::{Canvas, Picture, rgb};
 use crate::geometry::Camera;
 use crate::lens::Lens;
 use crate::seed::Seed;
-use crate::truth::TruthObject;
+use weir_truth::TruthObject;
 
 /// A street without anybody in it.
 pub(super) struct Place {

@@ -14,7 +14,7 @@ use super::shadows;
 use super::stage::{Pose, Stage, extent};
 use super::vehicle::{self, Moving};
 use crate::geometry::{Bounds, Vec2, vec2};
-use crate::truth::{TruthAttribute, TruthObject};
+use weir_truth::{TruthAttribute, TruthObject};
 
 /// Marks the owner of cells as the rider of the thing of that number.
 const RIDER: u32 = 1 << 31;

@@ -16,7 +16,7 @@ use crate::canvas::Picture;
 use crate::geometry::{Camera, vec2, vec3};
 use crate::lens::exposed;
 use crate::seed::Seed;
-use crate::truth::FrameTruth;
+use weir_truth::FrameTruth;
 
 /// A still of that seed, and what is true of it.
 #[must_use]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Light, SIZE, Street, still};
 use crate::World;
 use crate::seed::{Part, Seed};
-use crate::truth::{FrameTruth, TruthAttribute, TruthObject};
+use weir_truth::{FrameTruth, TruthAttribute, TruthObject};
 
 fn well_formed(plate: &str) -> bool {
     let forms = ["AZ", "AZ", "09", "09", "09", "AZ"];

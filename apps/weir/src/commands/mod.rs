@@ -8,7 +8,6 @@ mod models;
 mod operators;
 mod plan;
 mod profile;
-mod render;
 mod replay;
 mod run;
 mod score;
@@ -45,7 +44,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Graph(args) => graph::draw(&args, &zoo),
         Command::Profile(args) => profile::profile(&args, &zoo),
         Command::Plan(args) => plan::plan(&args),
-        Command::Render(args) => render::render(&args),
         Command::Models(Models::List) => models::list(&zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
         Command::Operators => operators::operators(&zoo),

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use serde_json::json;
-use weir_videos::truth::Truth;
+use weir_truth::Truth;
 
 use super::replay::{play, played};
 use crate::args::{self, TruthOf};

@@ -13,7 +13,7 @@ use crate::outputs::Files;
 use crate::report::plain_table;
 use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
-use crate::{catalog, interrupt, output, progress};
+use crate::{catalog, interrupt, output};
 
 /// Runs all that the experiment asks for; prints a row for each combination, and writes the report where it is asked for.
 ///
@@ -37,11 +37,11 @@ pub(crate) fn simulate(args: &Simulate, zoo: &Zoo) -> anyhow::Result<()> {
     }
     let runs = experiment.runs();
     let threads = args.threads.map_or_else(cores, |threads| threads as usize);
-    let bar = progress::runs("simulating", runs.len() as u64);
+    let bar = weir_terminal::progress::steps("simulating", runs.len() as u64);
     let bounds = BoundCache::default();
     let reduce = |run: &experiment::Run, ran| RunReport::new(run, &ran, &bounds);
     let stop = StopFlag::default();
-    interrupt::watch_saying(
+    interrupt::watch(
         &stop,
         "stopping: runs that have begun are finished; once more to leave at once",
     )?;

@@ -33,7 +33,7 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
     let quota = ConnectionQuota::default();
     handles::require_connections(quota.engines + quota.peers + quota.unidentified)?;
     let stop = StopFlag::default();
-    interrupt::watch_saying(&stop, "stopping: batches in flight are dropped")?;
+    interrupt::watch(&stop, "stopping: batches in flight are dropped")?;
     let options = WorkerOptions {
         class: args.class.clone(),
         shares: args.shares,

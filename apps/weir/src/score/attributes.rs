@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use weir_videos::truth::{TruthAttribute, TruthObject};
+use weir_truth::{TruthAttribute, TruthObject};
 
 use super::choice::{ClassReading, MatchReading};
 use super::event::Said;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use weir_videos::truth::TruthAttribute;
+use weir_truth::TruthAttribute;
 
 use super::attributes::{Asked, Claim, Right};
 use super::event::Said;

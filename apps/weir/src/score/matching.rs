@@ -1,6 +1,6 @@
 //! Which finding is of which true thing.
 
-use weir_videos::truth::TruthObject;
+use weir_truth::TruthObject;
 
 use super::{Observed, Seen};
 

@@ -1,7 +1,7 @@
 //! What is measured: directions and values.
 
 use serde::Serialize;
-use weir_videos::truth::TruthAttribute;
+use weir_truth::TruthAttribute;
 
 use super::attributes::{Asked, Claim, Right};
 use super::event::Said;

@@ -25,7 +25,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use weir_videos::truth::Truth;
+use weir_truth::Truth;
 
 use attributes::AttributeFigures;
 use detection::ClassFigures;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use thiserror::Error;
-use weir_videos::truth::{FrameTruth, Truth};
+use weir_truth::{FrameTruth, Truth};
 
 use super::Seen;
 

@@ -1,7 +1,7 @@
 //! Key points: PCK@0.2, the part of visible points that are within a fifth of the torso of where they should be.
 
 use serde::Serialize;
-use weir_videos::truth::{TruthAttribute, TruthPoint};
+use weir_truth::{TruthAttribute, TruthPoint};
 
 use super::attributes::{Asked, Claim};
 use super::event::Said;

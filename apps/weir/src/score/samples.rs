@@ -1,7 +1,7 @@
 //! Truths and findings for tests.
 
 use serde_json::{Value, json};
-use weir_videos::truth::{FrameTruth, Truth, TruthObject};
+use weir_truth::{FrameTruth, Truth, TruthObject};
 
 use super::{Observed, Seen};
 

@@ -1,7 +1,7 @@
 //! Text: exact reads and the character error rate, in bands of the thing's width.
 
 use serde::Serialize;
-use weir_videos::truth::TruthAttribute;
+use weir_truth::TruthAttribute;
 
 use super::attributes::{Asked, Claim, Right};
 use super::event::Said;

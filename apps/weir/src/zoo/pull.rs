@@ -11,7 +11,6 @@ use weir_files::io_reason;
 use super::verified::{wrong_size, wrong_sum};
 use super::{Entry, Origin, Zoo, sha256};
 use crate::error::UserError;
-use crate::progress;
 
 /// Tries of one download: a network that fails three times running will not mend by itself.
 const TRIES: u32 = 3;
@@ -128,7 +127,7 @@ fn download(name: &str, url: &str, expected: u64) -> Result<Vec<u8>, ureq::Error
         .build()
         .into();
     let mut response = agent.get(url).call()?;
-    let bar = progress::bytes(name, expected);
+    let bar = weir_terminal::progress::bytes(name, expected);
     let mut bytes = Vec::new();
     let body = response.body_mut().with_config().limit(u64::MAX).reader();
     bar.wrap_read(body.take(expected + 1)).read_to_end(&mut bytes)?;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::canvas::Canvas;
 use crate::geometry::{Bounds, vec2};
-use crate::truth::{TruthAttribute, TruthObject};
+use weir_truth::{TruthAttribute, TruthObject};
 
 use super::map::Map;
 use super::story::{Story, Values};

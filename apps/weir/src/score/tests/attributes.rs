@@ -1,7 +1,7 @@
 //! Attributes, form by form.
 
 use serde_json::{Value, json};
-use weir_videos::truth::TruthObject;
+use weir_truth::TruthObject;
 
 use super::super::samples::{car, clip, saying, seen, thing, with};
 use super::{at, echo, near, points, said_points, scored};

@@ -6,7 +6,7 @@ mod attributes;
 mod precision;
 
 use serde_json::{Value, json};
-use weir_videos::truth::{FrameTruth, Truth, TruthObject};
+use weir_truth::{FrameTruth, Truth, TruthObject};
 
 use super::samples::{car, clip, frame_of, observed, saying, seen, thing, with};
 use super::*;

@@ -1,7 +1,7 @@
 //! Objects: who is of what, and the area under the curve.
 
 use serde_json::json;
-use weir_videos::truth::TruthObject;
+use weir_truth::TruthObject;
 
 use super::super::matching::iou;
 use super::super::samples::{Draws, car, clip, saying, seen, thing, with};

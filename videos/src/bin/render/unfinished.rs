@@ -5,17 +5,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::UserError;
+use weir_terminal::UserError;
 
 /// A file or folder beside its place, taken away where it does not get there.
-pub(super) struct Unfinished {
+pub(crate) struct Unfinished {
     path: PathBuf,
     part: PathBuf,
 }
 
 impl Unfinished {
     /// A file, with the folders that it lies in.
-    pub(super) fn file(path: &Path) -> anyhow::Result<(Self, fs::File)> {
+    pub(crate) fn file(path: &Path) -> anyhow::Result<(Self, fs::File)> {
         let unfinished = Self::beside(path)?;
         if path.is_dir() {
             return Err(unfinished.refused("it is a folder: choose another name"));
@@ -27,7 +27,7 @@ impl Unfinished {
     }
 
     /// A folder that is not there yet, or is empty.
-    pub(super) fn folder(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn folder(path: &Path) -> anyhow::Result<Self> {
         let unfinished = Self::beside(path)?;
         match fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
             Ok(true) => {
@@ -61,17 +61,17 @@ impl Unfinished {
     }
 
     /// Where it is for now.
-    pub(super) fn part(&self) -> &Path {
+    pub(crate) fn part(&self) -> &Path {
         &self.part
     }
 
     /// Gives it its name.
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
         fs::rename(&self.part, &self.path).map_err(|error| self.failed(&error))
     }
 
     /// The error of what the system said.
-    pub(super) fn failed(&self, error: &io::Error) -> anyhow::Error {
+    pub(crate) fn failed(&self, error: &io::Error) -> anyhow::Error {
         self.refused(&match error.kind() {
             io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
             _ => error.to_string(),

@@ -7,22 +7,22 @@ const TICKS: f64 = 90_000.0;
 
 /// A moment in ticks since the beginning of the clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(i64);
+pub(crate) struct Moment(i64);
 
 impl Moment {
     /// As frames carry it.
-    pub(super) fn pts_ms(self) -> f64 {
+    pub(crate) fn pts_ms(self) -> f64 {
         self.0 as f64 * 1000.0 / TICKS
     }
 
     /// As worlds take it.
-    pub(super) fn seconds(self) -> f32 {
+    pub(crate) fn seconds(self) -> f32 {
         (self.0 as f64 / TICKS) as f32
     }
 }
 
 /// The moments of a clip of `seconds` at a constant `fps`; at least the first.
-pub(super) fn steady(seconds: f64, fps: f64) -> Vec<Moment> {
+pub(crate) fn steady(seconds: f64, fps: f64) -> Vec<Moment> {
     let count = ((seconds * fps).round() as i64).max(1);
     (0..count)
         .map(|index| Moment((index as f64 * TICKS / fps).round() as i64))
@@ -30,7 +30,7 @@ pub(super) fn steady(seconds: f64, fps: f64) -> Vec<Moment> {
 }
 
 /// The same with an eighth of them left out and the others up to a third of a frame early or late. The first stays.
-pub(super) fn uneven(seconds: f64, fps: f64, seed: Seed) -> Vec<Moment> {
+pub(crate) fn uneven(seconds: f64, fps: f64, seed: Seed) -> Vec<Moment> {
     let frame = TICKS / fps;
     let moved = |(index, moment): (usize, Moment)| {
         let chance = seed.key(&format!("moment {index}"));

@@ -1,13 +1,21 @@
-//! `weir render`: arguments.
+//! The command line's shape.
 
 use std::path::PathBuf;
 
-use clap::{Args as Group, Subcommand, ValueEnum};
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use weir_videos::{Light, Part, WorldKind};
 
-/// `weir render`.
+/// Render a world whose truth is known: a clip, single pictures, or the faces of the gallery
+#[derive(Debug, Parser)]
+#[command(name = "render", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to render.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Render {
+pub(crate) enum Command {
     /// A clip of a crossing, seen from a fixed camera
     Street(StreetClip),
     /// A clip of people near the camera
@@ -22,7 +30,7 @@ pub(crate) enum Render {
     Gallery(Gallery),
 }
 
-/// `weir render street`.
+/// `render street`.
 #[derive(Debug, Group)]
 pub(crate) struct StreetClip {
     /// Time of day: day or dusk
@@ -32,7 +40,7 @@ pub(crate) struct StreetClip {
     pub(crate) clip: Clip,
 }
 
-/// `weir render WORLD`.
+/// `render WORLD`.
 #[derive(Debug, Group)]
 pub(crate) struct Clip {
     /// How long, 0.01 to 3600
@@ -85,7 +93,7 @@ pub(crate) enum Codec {
     Hevc,
 }
 
-/// `weir render gallery`.
+/// `render gallery`.
 #[derive(Debug, Group)]
 pub(crate) struct Gallery {
     /// Folder to make, with a folder for each person
@@ -99,7 +107,7 @@ pub(crate) struct Gallery {
     pub(crate) people: u64,
 }
 
-/// `weir render stills`.
+/// `render stills`.
 #[derive(Debug, Group)]
 pub(crate) struct Stills {
     /// Which world: street, live, game or card
@@ -157,5 +165,16 @@ fn choice<T>(named: &[(&str, T)]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => names.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shape_holds_together() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A truth file has a JSON line about the clip, then one for each frame. Objects keep their `id` through the clip, so a
 //! tracker can be held against them. Attributes stand under the names that the applications' graphs give theirs.
+//!
+//! Renderers write it and `weir score` reads it: it is a crate of its own so that neither needs the other.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};

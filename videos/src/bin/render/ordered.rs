@@ -12,7 +12,7 @@ const AHEAD: usize = 2;
 ///
 /// # Errors
 /// The first of `take`.
-pub(super) fn in_order<T: Send>(
+pub(crate) fn in_order<T: Send>(
     count: u64,
     threads: usize,
     make: impl Fn(u64) -> T + Sync,

@@ -1,31 +1,27 @@
-//! `weir render` as its caller sees it, and what the project's own source reads of the clips.
+//! `render` as its caller sees it, and what the project's own source reads of the clips.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "a test that skips says so")]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::signal;
 use weir_flow::{Source, StopFlag};
 use weir_operators::media::{SourceOptions, VideoCodec, source};
-use weir_videos::truth::Truth;
+use weir_truth::Truth;
 
-fn weir(folder: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_weir"))
+fn render(folder: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_render"))
         .args(arguments.split(' '))
         .current_dir(folder)
-        .env("XDG_CACHE_HOME", folder.join("cache"))
         .env_remove("RUST_LOG")
         .output()
         .expect("the program starts")
 }
 
 fn renders(folder: &Path, arguments: &str) {
-    let output = weir(folder, arguments);
+    let output = render(folder, arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments}: {said}");
     assert!(said.is_empty(), "{arguments}: {said}");
@@ -34,7 +30,7 @@ fn renders(folder: &Path, arguments: &str) {
 /// The program must fail as the user's mistake, say so in a line that has these words, and leave nothing behind.
 fn refuses(arguments: &str, word: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let output = weir(folder.path(), arguments);
+    let output = render(folder.path(), arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
     assert!(said.contains(word), "\"{word}\" is not in: {said}");
@@ -46,12 +42,11 @@ fn refuses(arguments: &str, word: &str) {
     );
 }
 
-/// Names in a folder, but for the cache.
+/// Names in a folder.
 fn files(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> = entries
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name != "cache")
         .collect();
     names.sort();
     names
@@ -79,10 +74,7 @@ fn truth(path: &Path) -> Truth {
 /// Renders a second or so of the test card; gives what is read of it and what is true of it.
 fn card(options: &str) -> (Vec<Shown>, Truth) {
     let folder = tempfile::tempdir().unwrap();
-    renders(
-        folder.path(),
-        &format!("render card --seed 5 --out clip.mp4 {options}"),
-    );
+    renders(folder.path(), &format!("card --seed 5 --out clip.mp4 {options}"));
     assert_eq!(files(folder.path()), ["clip.mp4", "clip.truth.jsonl"]);
     let truth = truth(&folder.path().join("clip.truth.jsonl"));
     assert_eq!(truth.clip.frames, truth.frames.len() as u64);
@@ -109,7 +101,7 @@ fn agree(options: &str) -> Truth {
 fn the_same_seed_gives_the_same_bytes_whatever_the_threads() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| fs::read(folder.path().join(name)).unwrap();
-    let options = "render card --seconds 0.6 --b-frames 2";
+    let options = "card --seconds 0.6 --b-frames 2";
     renders(folder.path(), &format!("{options} --out a.mp4 --threads 1"));
     renders(folder.path(), &format!("{options} --out new/b.mp4 --threads 3"));
     renders(folder.path(), &format!("{options} --out other.mp4 --seed 1"));
@@ -190,7 +182,7 @@ fn the_colours_that_are_read_are_those_of_the_truth() {
     let folder = tempfile::tempdir().unwrap();
     renders(
         folder.path(),
-        "render card --seconds 0.2 --out clip.mp4 --crf 12 --seed 2",
+        "card --seconds 0.2 --out clip.mp4 --crf 12 --seed 2",
     );
     let truth = truth(&folder.path().join("clip.truth.jsonl"));
     let clip = folder.path().join("clip.mp4");
@@ -214,13 +206,10 @@ fn the_colours_that_are_read_are_those_of_the_truth() {
 #[test]
 fn stills_are_numbered_by_their_seeds() {
     let folder = tempfile::tempdir().unwrap();
+    renders(folder.path(), "stills card --count 5 --first 3 --out new/train");
     renders(
         folder.path(),
-        "render stills card --count 5 --first 3 --out new/train",
-    );
-    renders(
-        folder.path(),
-        "render stills card --count 2 --first 4 --out again --threads 1",
+        "stills card --count 2 --first 4 --out again --threads 1",
     );
     let (train, again) = (folder.path().join("new/train"), folder.path().join("again"));
     assert_eq!(
@@ -244,7 +233,7 @@ fn stills_are_numbered_by_their_seeds() {
         fs::read(train.join("000004.jpg")).unwrap(),
         fs::read(again.join("000004.jpg")).unwrap()
     );
-    let output = weir(folder.path(), "render stills card --count 1 --out new/train");
+    let output = render(folder.path(), "stills card --count 1 --out new/train");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("it is not empty"));
     assert_eq!(files(&train).len(), 6);
@@ -252,37 +241,28 @@ fn stills_are_numbered_by_their_seeds() {
 
 #[test]
 fn mistakes_are_one_line() {
-    refuses("render moon --out a.mp4", "moon");
+    refuses("moon --out a.mp4", "moon");
     refuses(
-        "render stills moon --count 1 --out a",
+        "stills moon --count 1 --out a",
         "write street, live, game or card",
     );
-    refuses("render stills card --count 0 --out a", "--count");
-    refuses("render card", "--out");
+    refuses("stills card --count 0 --out a", "--count");
+    refuses("card", "--out");
+    refuses("card --seconds 0 --out a.mp4", "write a number from 0.01 to 3600");
+    refuses("card --seconds NaN --out a.mp4", "write a number");
+    refuses("card --fps -5 --out a.mp4", "write a number from 1 to 120");
+    refuses("card --crf 60 --out a.mp4", "from 0 to 51");
+    refuses("card --codec av1 --out a.mp4", "h264, hevc");
+    refuses("card --lose 1 --out a.mp4", "--lose");
+    refuses("card --part test --out a.mp4", "write train, validation or clip");
+    refuses("street --light noon --out a.mp4", "write day or dusk");
+    refuses("card --light dusk --out a.mp4", "--light");
+    refuses("card --out a.avi", "ends with .mp4");
+    refuses("card --out ..", "ends with .mp4");
+    refuses("stills card --count 1 --out ..", "");
+    refuses("card --seconds 2 --resize-at 2 --out a.mp4", "not before the end");
     refuses(
-        "render card --seconds 0 --out a.mp4",
-        "write a number from 0.01 to 3600",
-    );
-    refuses("render card --seconds NaN --out a.mp4", "write a number");
-    refuses("render card --fps -5 --out a.mp4", "write a number from 1 to 120");
-    refuses("render card --crf 60 --out a.mp4", "from 0 to 51");
-    refuses("render card --codec av1 --out a.mp4", "h264, hevc");
-    refuses("render card --lose 1 --out a.mp4", "--lose");
-    refuses(
-        "render card --part test --out a.mp4",
-        "write train, validation or clip",
-    );
-    refuses("render street --light noon --out a.mp4", "write day or dusk");
-    refuses("render card --light dusk --out a.mp4", "--light");
-    refuses("render card --out a.avi", "ends with .mp4");
-    refuses("render card --out ..", "ends with .mp4");
-    refuses("render stills card --count 1 --out ..", "");
-    refuses(
-        "render card --seconds 2 --resize-at 2 --out a.mp4",
-        "not before the end",
-    );
-    refuses(
-        "render card --b-frames 2 --resize-at 1 --out a.mp4",
+        "card --b-frames 2 --resize-at 1 --out a.mp4",
         "cannot be used with",
     );
 }
@@ -294,13 +274,13 @@ fn a_place_that_cannot_be_written_to_is_said_before_anything_is_rendered() {
     fs::create_dir(folder.path().join("a.mp4")).unwrap();
     fs::create_dir(folder.path().join("b.truth.jsonl")).unwrap();
     for arguments in [
-        "render card --seconds 3600 --out file/a.mp4",
-        "render card --seconds 3600 --out a.mp4",
-        "render card --seconds 3600 --out b.mp4",
-        "render stills card --count 1000000 --out file",
-        "render stills card --count 1000000 --out file/a",
+        "card --seconds 3600 --out file/a.mp4",
+        "card --seconds 3600 --out a.mp4",
+        "card --seconds 3600 --out b.mp4",
+        "stills card --count 1000000 --out file",
+        "stills card --count 1000000 --out file/a",
     ] {
-        let output = weir(folder.path(), arguments);
+        let output = render(folder.path(), arguments);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
         assert!(said.starts_with("error: cannot write"), "{said}");
@@ -312,14 +292,13 @@ fn a_place_that_cannot_be_written_to_is_said_before_anything_is_rendered() {
 #[test]
 fn an_interrupted_rendering_leaves_nothing_behind() {
     for arguments in [
-        "render card --seconds 3600 --out clip.mp4",
-        "render stills card --count 1000000 --out train",
+        "card --seconds 3600 --out clip.mp4",
+        "stills card --count 1000000 --out train",
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let mut run = Command::new(env!("CARGO_BIN_EXE_weir"))
+        let mut run = Command::new(env!("CARGO_BIN_EXE_render"))
             .args(arguments.split(' '))
             .current_dir(folder.path())
-            .env("XDG_CACHE_HOME", folder.path().join("cache"))
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -327,7 +306,10 @@ fn an_interrupted_rendering_leaves_nothing_behind() {
             assert!(run.try_wait().unwrap().is_none(), "it ended by itself");
             std::thread::yield_now();
         }
-        signal(&run, "-INT");
+        let sent = Command::new("kill")
+            .args(["-INT", &run.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
         let output = run.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");

@@ -4,22 +4,22 @@ use std::fs;
 use std::io::BufWriter;
 
 use weir_flow::StopFlag;
-use weir_videos::truth::{Clip, TruthWriter};
+use weir_terminal::{output, progress};
+use weir_truth::{Clip, TruthWriter};
 use weir_videos::{SIZE, Seed, still};
 
-use super::ordered::in_order;
-use super::unfinished::Unfinished;
-use super::{interrupted, threads};
 use crate::args::Stills;
-use crate::{output, progress};
+use crate::ordered::in_order;
+use crate::unfinished::Unfinished;
+use crate::{interrupted, threads};
 
 /// Quality of the pictures.
 const QUALITY: u8 = 90;
 
 /// Renders `count` stills into a folder that takes its name when all are there.
-pub(super) fn stills(args: &Stills, stop: &StopFlag) -> anyhow::Result<()> {
+pub(crate) fn stills(args: &Stills, stop: &StopFlag) -> anyhow::Result<()> {
     let folder = Unfinished::folder(&args.out)?;
-    let bar = progress::runs("rendering", args.count);
+    let bar = progress::steps("rendering", args.count);
     let made = fill(args, &folder, stop, &|done| bar.set_position(done));
     bar.finish_and_clear();
     made?;

@@ -6,17 +6,16 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write};
-
-use crate::output;
 
 /// The text with everything that a terminal obeys as `\u{..}`. Ends of lines and tabs stay: tables and hints have them.
-pub(crate) fn text(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && c != '\n' && c != '\t')
 }
 
 /// The text in one line: ends of lines are shown, too. For names in tables, and for logs.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }
 
@@ -49,27 +48,6 @@ fn is_obeyed(c: char) -> bool {
         '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
     );
     c.is_control() || turns || unseen
-}
-
-/// Standard error for log events, each in one line whatever is in it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LogWriter;
-
-impl Write for LogWriter {
-    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        let said = String::from_utf8_lossy(event);
-        let (body, end) = match said.strip_suffix('\n') {
-            Some(body) => (body, "\n"),
-            None => (&*said, ""),
-        };
-        // One write for one event: events of several threads do not mix.
-        output::to_stderr(&format!("{}{end}", line(body)))?;
-        Ok(event.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::printable;
 static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Words go above this bar from now on; above none, where none is given.
-pub(crate) fn beside(bar: Option<ProgressBar>) {
+pub fn beside(bar: Option<ProgressBar>) {
     *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn beside(bar: Option<ProgressBar>) {
 ///
 /// # Errors
 /// What standard error says.
-pub(crate) fn to_stderr(words: &str) -> io::Result<()> {
+pub fn to_stderr(words: &str) -> io::Result<()> {
     let write = || io::stderr().write_all(words.as_bytes());
     let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match drawn {
@@ -35,7 +35,7 @@ pub(crate) fn to_stderr(words: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// What standard output says: that nobody reads it, see [`is_closed`], or why it takes nothing.
-pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+pub fn say(line: &str) -> anyhow::Result<()> {
     writeln!(io::stdout(), "{}", printable::text(line)).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
         _ => UserError::new(format!("cannot write to standard output: {}", io_reason(&error))).into(),
@@ -43,17 +43,18 @@ pub(crate) fn say(line: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a complaint.
-pub(crate) fn complain(line: &str) {
+pub fn complain(line: &str) {
     remark(&format!("error: {line}"));
 }
 
 /// Writes a remark. Where nobody reads standard error there is nobody to tell.
-pub(crate) fn remark(line: &str) {
+pub fn remark(line: &str) {
     let _ = to_stderr(&format!("{}\n", printable::text(line)));
 }
 
 /// Whether the reader of standard output went away (`weir models list | head -1`): that is no failure.
-pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
+#[must_use]
+pub fn is_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause
             .downcast_ref::<io::Error>()

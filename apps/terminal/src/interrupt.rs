@@ -2,11 +2,11 @@
 //! accounted for), twice to leave at once. The limits of a process (`ulimit`) count as well: one on the time of processors
 //! as being asked once, one on the size of files as an error of the file that is too large.
 
+use std::time::Duration;
+
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_flow::StopFlag;
-use weir_runtime::Clock;
-use weir_types::Span;
 
 use crate::output;
 
@@ -15,25 +15,15 @@ const INTERRUPTED: i32 = 130;
 
 /// Signals within this time are one request: a terminal or `timeout` may tell the program and its group, and so tell it
 /// twice.
-const SAME: Span = Span::from_millis(500);
+const SAME_REQUEST: Duration = Duration::from_millis(500);
 
 /// Watches for Ctrl-C (SIGINT), for being asked to terminate (SIGTERM) and for the end of the terminal (SIGHUP), on a
-/// thread of its own.
+/// thread of its own. The first raises `stop` and is answered with `words`; a second one ends the process with exit code
+/// 130.
 ///
 /// # Errors
 /// Where the machine gives no thread.
-pub(crate) fn watch(stop: &StopFlag) -> anyhow::Result<()> {
-    watch_saying(
-        stop,
-        "stopping: what is in flight comes out; once more to leave at once",
-    )
-}
-
-/// As [`watch`], with what is said at the first.
-///
-/// # Errors
-/// Where the machine gives no thread.
-pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
+pub fn watch(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
     let stop = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -43,45 +33,74 @@ pub(crate) fn watch_saying(stop: &StopFlag, words: &'static str) -> anyhow::Resu
         .name("weir-signals".to_owned())
         .spawn(move || {
             runtime.block_on(async {
-                let (Ok(mut interrupt), Ok(mut terminate)) =
-                    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-                else {
+                let Ok(mut signals) = Signals::register() else {
                     return;
                 };
-                // A limit that is reached would end the program on the spot; with a handler, writing fails instead.
-                let _too_large = signal(SignalKind::from_raw(Number::XFSZ.as_raw()));
-                let mut spent = signal(SignalKind::from_raw(Number::XCPU.as_raw())).ok();
-                let mut hangup = if outlives_terminal() {
-                    None
-                } else {
-                    signal(SignalKind::hangup()).ok()
-                };
                 drop(ready);
-                // The flag itself is also raised when the time of a run is up.
-                let clock = Clock::start();
-                let mut asked = None;
-                loop {
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                        () = received(&mut hangup) => {}
-                        // It comes again each second.
-                        () = received(&mut spent) => if asked.is_some() { continue },
+                signals.any().await;
+                stop.raise();
+                output::remark(words);
+                let repeated = async {
+                    loop {
+                        signals.any().await;
                     }
-                    let now = clock.now();
-                    match asked {
-                        Some(first) if now.since(first) >= SAME => std::process::exit(INTERRUPTED),
-                        Some(_) => continue,
-                        None => asked = Some(now),
-                    }
-                    stop.raise();
-                    output::remark(words);
-                }
+                };
+                // It ends by the time-out alone.
+                let _: Result<(), _> = tokio::time::timeout(SAME_REQUEST, repeated).await;
+                signals.by_hand().await;
+                std::process::exit(INTERRUPTED);
             });
         })?;
     // A signal from now on is seen: the other end is dropped once they are watched for, or cannot be.
     let _ = registered.recv();
     Ok(())
+}
+
+/// The signals that ask a program to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// None where the program outlives its terminal.
+    hangup: Option<Signal>,
+    /// The limit on the time of processors; the kernel repeats it each second.
+    spent: Option<Signal>,
+    /// A limit that is reached would end the program on the spot; with a handler, writing fails instead.
+    _too_large: Option<Signal>,
+}
+
+impl Signals {
+    fn register() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: if outlives_terminal() {
+                None
+            } else {
+                signal(SignalKind::hangup()).ok()
+            },
+            spent: signal(SignalKind::from_raw(Number::XCPU.as_raw())).ok(),
+            _too_large: signal(SignalKind::from_raw(Number::XFSZ.as_raw())).ok(),
+        })
+    }
+
+    /// Comes back at the next signal.
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            () = received(&mut self.hangup) => {}
+            () = received(&mut self.spent) => {}
+        }
+    }
+
+    /// Comes back at the next signal that is no limit.
+    async fn by_hand(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            () = received(&mut self.hangup) => {}
+        }
+    }
 }
 
 /// Comes back when the signal came; never where it is not watched for.

@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 3;
 
 /// What is read and what is to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
+pub struct Files {
     reads: Vec<(Named, Within)>,
     writes: Vec<Named>,
 }
@@ -52,17 +52,17 @@ enum FileId {
 
 impl Files {
     /// A file that is read, or a folder with all that is in it.
-    pub(crate) fn read(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
+    pub fn read(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.reads.push((Named::new(what, path), Within::All(MAX_DEPTH)));
     }
 
     /// A video that is read, or a folder with its images.
-    pub(crate) fn read_source(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
+    pub fn read_source(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.reads.push((Named::new(what, path), Within::Images));
     }
 
     /// A file that is to be written.
-    pub(crate) fn write(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
+    pub fn write(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.writes.push(Named::new(what, path));
     }
 
@@ -70,7 +70,7 @@ impl Files {
     ///
     /// # Errors
     /// [`UserError`] that names the first output that is an input or another output, and what that is.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> anyhow::Result<()> {
         let known = |named: &Named| Some((named.clone(), identify(&named.path)?));
         let writes: Vec<(Named, FileId)> = self.writes.iter().filter_map(known).collect();
         let is_there = |(_, id): &(Named, FileId)| matches!(id, FileId::Present { .. });

@@ -6,22 +6,21 @@ use std::path::PathBuf;
 
 use weir_flow::{SinkError, StopFlag};
 use weir_operators::media::{Encoding, Rgb, VideoCodec, VideoFile};
-use weir_videos::truth::{self, TruthWriter};
+use weir_terminal::{UserError, output, progress};
+use weir_truth::TruthWriter;
 use weir_videos::{Light, Seed, World, WorldKind, world};
 
-use super::ordered::in_order;
-use super::timing::{Moment, steady, uneven};
-use super::unfinished::Unfinished;
-use super::{interrupted, threads};
 use crate::args::{Clip, Codec};
-use crate::error::UserError;
-use crate::{output, progress};
+use crate::ordered::in_order;
+use crate::timing::{Moment, steady, uneven};
+use crate::unfinished::Unfinished;
+use crate::{interrupted, threads};
 
 /// What a stream's frames shrink to where it changes its size: two thirds, 960 x 540 to 640 x 360.
 const SHRUNK: f32 = 2.0 / 3.0;
 
 /// Renders a clip and writes its truth; both take their names when they are complete.
-pub(super) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) -> anyhow::Result<()> {
+pub(crate) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) -> anyhow::Result<()> {
     let seed = Seed::new(args.part, args.seed);
     let world = world(kind, seed, light);
     let truth_path = checked(args)?;
@@ -33,7 +32,7 @@ pub(super) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) 
     let (unfinished, truth) = Unfinished::file(&truth_path)?;
     let mut video =
         VideoFile::create(&args.out, world.size(), encoding(args)).map_err(|error| unwritten(&error))?;
-    let bar = progress::runs("rendering", moments.len() as u64);
+    let bar = progress::steps("rendering", moments.len() as u64);
     let header = header(kind, args, world.as_ref(), moments.len());
     let mut making = Making {
         args,
@@ -89,9 +88,9 @@ fn encoding(args: &Clip) -> Encoding {
     }
 }
 
-fn header(kind: WorldKind, args: &Clip, world: &dyn World, frames: usize) -> truth::Clip {
+fn header(kind: WorldKind, args: &Clip, world: &dyn World, frames: usize) -> weir_truth::Clip {
     let (width, height) = world.size();
-    truth::Clip {
+    weir_truth::Clip {
         truth: 1,
         world: kind.name().to_owned(),
         seed: args.seed,
@@ -125,7 +124,7 @@ impl Making<'_> {
         &mut self,
         video: &mut VideoFile,
         truth: File,
-        header: &truth::Clip,
+        header: &weir_truth::Clip,
         done: &dyn Fn(u64),
     ) -> anyhow::Result<()> {
         let mut truth = TruthWriter::begin(BufWriter::new(truth), header).map_err(self.failed)?;

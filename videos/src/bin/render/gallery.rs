@@ -3,18 +3,18 @@
 use std::fs;
 
 use weir_flow::StopFlag;
+use weir_terminal::output;
 use weir_videos::GALLERY_VIEWS;
 use weir_videos::live::gallery_face;
 use weir_videos::person::Identity;
 
-use super::ordered::in_order;
-use super::unfinished::Unfinished;
-use super::{interrupted, threads};
 use crate::args::Gallery;
-use crate::output;
+use crate::ordered::in_order;
+use crate::unfinished::Unfinished;
+use crate::{interrupted, threads};
 
 /// Writes the pictures of all identities into a folder that takes its name when all are there.
-pub(super) fn gallery(args: &Gallery, stop: &StopFlag) -> anyhow::Result<()> {
+pub(crate) fn gallery(args: &Gallery, stop: &StopFlag) -> anyhow::Result<()> {
     let folder = Unfinished::folder(&args.out)?;
     let views = u64::from(GALLERY_VIEWS);
     let of = |index: u64| (index / views, (index % views) as u32);

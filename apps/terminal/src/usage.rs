@@ -1,0 +1,18 @@
+//! Help, versions, and command lines that say nothing known.
+
+use std::process::ExitCode;
+
+use crate::{output, printable};
+
+/// Shows help, the version, or what is wrong with a command line; gives the exit code that goes with it.
+pub fn refuse(error: &clap::Error) -> ExitCode {
+    let words = error.render().to_string();
+    if error.use_stderr() && printable::text(&words) != words {
+        // A name that was expanded by the shell (`weir check *`) may hold what a terminal obeys; so do clap's colours.
+        output::remark(words.trim_end());
+    } else {
+        // Where nothing reads there is no one to say it to.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
