@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Ends, Item};
-use weir_partition::wire::{BatchKey, Failure};
+use weir_partition::wire::{BatchFailure, BatchKey};
 use weir_partition::{Client, Event, Stage};
 
 use super::Post;
@@ -53,8 +53,8 @@ impl Front {
     }
 
     /// Sends a batch; gives it back where too many wait.
-    pub(crate) fn send(&self, going: Going) -> Result<(), Failure> {
-        self.queue.try_send(going).map_err(|_| Failure::QueueFull)
+    pub(crate) fn send(&self, going: Going) -> Result<(), BatchFailure> {
+        self.queue.try_send(going).map_err(|_| BatchFailure::QueueFull)
     }
 }
 
@@ -64,15 +64,15 @@ fn send(
     key: BatchKey,
     items: &[Item],
     way: &[Stage],
-) -> Result<(), Failure> {
+) -> Result<(), BatchFailure> {
     let prepared = catch_unwind(AssertUnwindSafe(|| ends.prepare(items)));
     let tensors = match prepared {
         Ok(Ok(tensors)) => tensors,
-        Ok(Err(error)) => return Err(Failure::Part(error.to_string())),
-        Err(panic) => return Err(Failure::Panicked(words(panic.as_ref()))),
+        Ok(Err(error)) => return Err(BatchFailure::Session(error.to_string())),
+        Err(panic) => return Err(BatchFailure::Panicked(words(panic.as_ref()))),
     };
     let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
     let taken = client.run(key, count, way, tensors);
     // Whoever is not up was lost just now; the batch has not been anywhere.
-    taken.map_err(|error| Failure::Unreachable(error.to_string()))
+    taken.map_err(|error| BatchFailure::Unreachable(error.to_string()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_flow::{Divided, SessionError};
-use weir_partition::wire::{Load, PartId};
+use weir_partition::wire::{LoadPartition, PartitionId};
 use weir_partition::{Stage, WorkerId};
 use weir_types::ModuleId;
 use weir_types::{PipelineId, ShareId};
@@ -16,8 +16,8 @@ use super::layout::Seats;
 pub(crate) struct Parts {
     first: u32,
     /// By pipeline and stage.
-    numbers: Vec<Vec<PartId>>,
-    pub(crate) loads: Vec<(WorkerId, Load)>,
+    numbers: Vec<Vec<PartitionId>>,
+    pub(crate) loads: Vec<(WorkerId, LoadPartition)>,
 }
 
 impl Parts {
@@ -36,7 +36,7 @@ impl Parts {
         for pipeline in &seats.cluster.pipelines {
             let mut numbers = Vec::new();
             for stage in &pipeline.stages {
-                let part = PartId(next);
+                let part = PartitionId(next);
                 next += 1;
                 numbers.push(part);
                 let Some(divided) = models.get(&pipeline.module) else {
@@ -50,8 +50,8 @@ impl Parts {
                     by_worker.entry(worker).or_default().push(seat);
                 }
                 parts.loads.extend(by_worker.into_iter().map(|(worker, shares)| {
-                    let load = Load {
-                        part,
+                    let load = LoadPartition {
+                        partition: part,
                         plan: number,
                         shares,
                         half: true,
@@ -85,9 +85,13 @@ impl Parts {
         let Some(numbers) = self.numbers.get(pipeline.index()) else {
             return Vec::new();
         };
-        let stage = |(share, &part): (&ShareId, &PartId)| {
+        let stage = |(share, &part): (&ShareId, &PartitionId)| {
             let (worker, share) = seats.seats[share.index()];
-            Stage { worker, share, part }
+            Stage {
+                worker,
+                share,
+                partition: part,
+            }
         };
         path.iter().zip(numbers).map(stage).collect()
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use weir_flow::{DeviceKind, Divided, PartLoader, StopFlag};
 use weir_graph::{Graph, WorkerNode};
-use weir_partition::wire::{Address, PartId};
+use weir_partition::wire::{Address, PartitionId};
 use weir_partition::{
-    Client, ClientOptions, Emulation, Event, Hops, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
+    AllowedHops, Client, ClientOptions, Emulation, Event, LocalWorkers, Now, Worker, WorkerId, WorkerInfo,
+    WorkerOptions,
 };
 use weir_planner::{ModelPlan, Plan};
 use weir_types::ShareId;
@@ -129,7 +130,7 @@ impl Fleet {
         stop: &StopFlag,
     ) -> Result<Self, RunError> {
         let now: Now = Arc::new(move || clock.now());
-        let locals = Locals::default();
+        let locals = LocalWorkers::default();
         let options = ClientOptions {
             locals: locals.clone(),
             ..ClientOptions::default()
@@ -184,7 +185,7 @@ fn local(
     node: &WorkerNode,
     shares: u32,
     loader: Option<&Arc<dyn PartLoader>>,
-    locals: &Locals,
+    locals: &LocalWorkers,
     now: &Now,
 ) -> Result<Worker, RunError> {
     let name = &node.name;
@@ -203,7 +204,7 @@ fn local(
         },
         locals: locals.clone(),
         // It is this process that names the next worker.
-        hops: Hops::Any,
+        hops: AllowedHops::Any,
         ..WorkerOptions::default()
     };
     let worker = Worker::local(options, Arc::clone(loader), Arc::clone(now));
@@ -219,11 +220,11 @@ fn wait(
     stop: &StopFlag,
 ) -> Result<BTreeMap<WorkerId, WorkerInfo>, RunError> {
     let began = clock.now();
-    let mut missing: BTreeSet<(WorkerId, PartId)> = planned
+    let mut missing: BTreeSet<(WorkerId, PartitionId)> = planned
         .parts
         .loads
         .iter()
-        .map(|(worker, load)| (*worker, load.part))
+        .map(|(worker, load)| (*worker, load.partition))
         .collect();
     let mut up = BTreeMap::new();
     let name = |worker: WorkerId| graph.workers()[worker.0 as usize].name.as_str();
@@ -242,8 +243,10 @@ fn wait(
                     tracing::warn!(worker = name(worker), "worker lost: {reason}");
                     up.remove(&worker);
                 }
-                Event::Loaded { worker, part, .. } => {
-                    missing.remove(&(worker, part));
+                Event::Loaded {
+                    worker, partition, ..
+                } => {
+                    missing.remove(&(worker, partition));
                 }
                 Event::NotLoaded { worker, reason, .. } => {
                     let worker = name(worker);

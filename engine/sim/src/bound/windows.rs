@@ -156,7 +156,9 @@ impl<'a> PathTimes<'a> {
     }
 
     fn window(&self, times: &KindTimes, module: usize) -> Span {
-        self.input.slo.saturating_sub(times.head[module] + times.tail[module])
+        self.input
+            .slo
+            .saturating_sub(times.head[module] + times.tail[module])
     }
 
     /// How a request of this kind passes these modules, each as if it began its shift earlier; `None` where it visits

@@ -3,7 +3,7 @@
 
 use actix::{AsyncContext, Context};
 use weir_partition::WorkerId;
-use weir_partition::wire::PartId;
+use weir_partition::wire::PartitionId;
 use weir_policy::ModuleEvent;
 use weir_policy::reservations::{PlanReport, Reservations};
 use weir_types::Timestamp;
@@ -16,7 +16,7 @@ pub(super) struct Change {
     pub(super) planned: Box<Planned>,
     pub(super) asked_at: Timestamp,
     /// Loads that are not reported yet.
-    pub(super) missing: Vec<(WorkerId, PartId)>,
+    pub(super) missing: Vec<(WorkerId, PartitionId)>,
     /// Since when nothing is booked; `None` while the parts are loading.
     pub(super) paused_at: Option<Timestamp>,
 }
@@ -36,7 +36,7 @@ impl ReservationActor {
         let mut missing = Vec::new();
         for (worker, load) in &planned.parts.loads {
             if self.setup.up.contains_key(worker) {
-                missing.push((*worker, load.part));
+                missing.push((*worker, load.partition));
             }
             self.setup.client.load(*worker, load.clone());
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
 use weir_flow::Item;
-use weir_partition::wire::{BatchKey, Failure};
+use weir_partition::wire::{BatchFailure, BatchKey};
 use weir_partition::{Client, Event, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
     Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, ReserveReport, ReserveSpec,
@@ -284,7 +284,7 @@ impl ReservationActor {
         };
         let sent = match self.setup.ends.get(&way.module) {
             Some((front, _)) => front.send(going),
-            None => Err(Failure::NotHeld),
+            None => Err(BatchFailure::NotHeld),
         };
         let finish = way.finish;
         self.moving.insert(

@@ -2,7 +2,7 @@
 
 use actix::Context;
 use weir_flow::Tensor;
-use weir_partition::wire::{BatchKey, Failure, StageTimes, Use as Used};
+use weir_partition::wire::{BatchFailure, BatchKey, Resource, StageTimes};
 use weir_partition::{Event, WorkerId};
 use weir_policy::reservations::{ReserveEvent, ResourceUse};
 use weir_types::ShareId;
@@ -34,7 +34,7 @@ impl ReservationActor {
                 what,
                 usage,
             } => {
-                if what == Used::Run {
+                if what == Resource::Run {
                     let report = self.workers.entry(worker).or_default();
                     report.runs += 1;
                     report.busy_s += usage.span().as_secs_f64();
@@ -43,8 +43,8 @@ impl ReservationActor {
                     return;
                 };
                 let used = match what {
-                    Used::Transfer => ResourceUse::Transfer,
-                    Used::Run => ResourceUse::Run,
+                    Resource::Transfer => ResourceUse::Transfer,
+                    Resource::Run => ResourceUse::Run,
                 };
                 let booking = moving.booking;
                 let (from, to) = (usage.from, usage.to);
@@ -59,15 +59,21 @@ impl ReservationActor {
             }
             Event::Done { key, times, outputs } => self.done(key, &times, outputs, context),
             Event::Failed { key, failure, .. } => self.failed(key, &failure, context),
-            Event::Loaded { worker, part, .. } => {
+            Event::Loaded {
+                worker, partition, ..
+            } => {
                 if let Some(change) = &mut self.change {
-                    change.missing.retain(|missing| *missing != (worker, part));
+                    change.missing.retain(|missing| *missing != (worker, partition));
                 }
                 self.change_over(context);
             }
-            Event::NotLoaded { worker, part, reason } => {
+            Event::NotLoaded {
+                worker,
+                partition,
+                reason,
+            } => {
                 tracing::error!(worker = self.name(worker), "a part cannot be loaded: {reason}");
-                let refused = |change: &Change| change.missing.contains(&(worker, part));
+                let refused = |change: &Change| change.missing.contains(&(worker, partition));
                 if self.change.as_ref().is_some_and(refused) {
                     tracing::error!("the new plan is given up; the one in force goes on");
                     self.change = None;
@@ -134,11 +140,11 @@ impl ReservationActor {
         }
     }
 
-    pub(super) fn failed(&mut self, key: BatchKey, failure: &Failure, context: &mut Context<Self>) {
+    pub(super) fn failed(&mut self, key: BatchKey, failure: &BatchFailure, context: &mut Context<Self>) {
         let Some(moving) = self.moving.remove(&key) else {
             return;
         };
-        let lost = !matches!(failure, Failure::Part(_) | Failure::Panicked(_));
+        let lost = !matches!(failure, BatchFailure::Session(_) | BatchFailure::Panicked(_));
         if lost {
             self.accuracy.lost();
         } else {
