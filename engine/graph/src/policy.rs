@@ -1,4 +1,4 @@
-//! `[policy]`: values of `weir-policy`, each read by itself so that every mistake is told at its own place.
+//! `[policy]`: values of `weir-policy`, each read by itself so that every mistake is reported at its position.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const PARAMETERS: &[&str] = &[
     "alpha",
 ];
 
-/// Reads `[policy]`; what is wrong is reported and left at its default.
+/// Reads `[policy]`; invalid values are reported and keep their defaults.
 pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     let mut policy = Policy::default();
     let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, diagnostics) else {
@@ -85,7 +85,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     policy
 }
 
-/// Why serde did not take a word; keeps the words that it knows.
+/// Why serde rejected a word; keeps the words that it knows.
 #[derive(Debug)]
 struct Mismatch {
     known: &'static [&'static str],
@@ -168,10 +168,10 @@ fn known_rule(name: &str, at: usize, diagnostics: &mut Diagnostics) -> bool {
     known
 }
 
-/// Reads the rule with each parameter alone first, so that each wrong one is told at its place.
+/// Reads the rule with each parameter alone first, so that each invalid one is reported at its position.
 fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let mut good = vec![("rule", &rule.node)];
-    let mut whole = true;
+    let mut complete = true;
     for entry in entries.iter().filter(|entry| entry.name != "rule") {
         if !PARAMETERS.contains(&entry.name.as_str()) {
             let hint = spelling::hint(&entry.name, "parameters", PARAMETERS.iter().copied());
@@ -180,16 +180,16 @@ fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) ->
                 format!("`drop` has no parameter \"{}\"", entry.name),
                 hint,
             );
-            whole = false;
+            complete = false;
             continue;
         }
         let alone = [("rule", &rule.node), (entry.name.as_str(), &entry.node)];
         match read_rule(&alone, entry.at, diagnostics) {
             Some(_) => good.push((entry.name.as_str(), &entry.node)),
-            None => whole = false,
+            None => complete = false,
         }
     }
-    if whole {
+    if complete {
         read_rule(&good, rule.at, diagnostics)
     } else {
         None
@@ -199,7 +199,7 @@ fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) ->
 fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let table = keys
         .iter()
-        .map(|(name, node)| Some(((*name).to_owned(), plain(node)?)))
+        .map(|(name, node)| Some(((*name).to_owned(), to_toml(node)?)))
         .collect::<Option<_>>()?;
     match DropRule::deserialize(toml::Value::Table(table)) {
         Ok(rule) => Some(rule),
@@ -211,8 +211,8 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -
     }
 }
 
-/// A scalar as a plain TOML value; `None` where it was broken and reported.
-fn plain(node: &Node) -> Option<toml::Value> {
+/// A scalar as a TOML value; `None` where it is broken, which was reported.
+fn to_toml(node: &Node) -> Option<toml::Value> {
     Some(match &node.content {
         Content::Text(text) => toml::Value::String(text.clone()),
         Content::Integer(whole) => toml::Value::Integer(*whole),

@@ -1,4 +1,4 @@
-//! Whether what a module takes is what the modules upstream of it find.
+//! Whether the modules upstream of a module produce the items that it takes.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ pub(super) fn check(
         let spec = catalog.operators.iter().find(|spec| spec.name == operator.value);
         check_model(raw, module, models[index], spec, diagnostics);
         check_labels(raw, module, models[index], diagnostics);
-        if wiring.sound[index] {
-            let found = Upstream::of(raw, &wiring.ancestors[index], models, catalog);
+        if wiring.resolved[index] {
+            let upstream = Upstream::collect(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
             let takes = match spec.map_or(Taking::FrameOrBoxes, |spec| spec.takes) {
                 Taking::Faces if !aligns => Taking::Boxes,
                 takes => takes,
             };
-            check_items(module, takes, &found, diagnostics);
+            check_items(module, takes, &upstream, diagnostics);
         }
     }
 }
@@ -78,7 +78,7 @@ fn check_model(
     }
 }
 
-/// Whether the classes that a module keeps are the model's.
+/// Whether the classes that a module keeps are classes of its model.
 fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, diagnostics: &mut Diagnostics) {
     let (Some(labels), Some(at)) = (module.settings.texts("labels"), module.labels_at) else {
         return;
@@ -109,21 +109,26 @@ fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, diagno
     }
 }
 
-/// What the modules upstream of one find.
+/// What the modules upstream of a module produce.
 #[derive(Default)]
 struct Upstream {
-    /// Some of it is not known.
+    /// Some of it is unknown.
     unknown: bool,
     objects: bool,
     faces: bool,
     flats: bool,
-    /// Classes of the objects; `None` where some are not known.
+    /// Classes of the objects; `None` where some are unknown.
     classes: Option<BTreeSet<String>>,
 }
 
 impl Upstream {
-    fn of(raw: &RawGraph, ancestors: &BTreeSet<usize>, models: &[Option<usize>], catalog: &Catalog) -> Self {
-        let mut found = Self {
+    fn collect(
+        raw: &RawGraph,
+        ancestors: &BTreeSet<usize>,
+        models: &[Option<usize>],
+        catalog: &Catalog,
+    ) -> Self {
+        let mut upstream = Self {
             classes: Some(BTreeSet::new()),
             ..Self::default()
         };
@@ -131,7 +136,7 @@ impl Upstream {
             let kept = raw.modules[*ancestor].settings.texts("labels");
             let kept = kept.filter(|labels| !labels.is_empty());
             let Some(model) = models[*ancestor].filter(|model| !is_emulated(raw, *model)) else {
-                found.unknown = true;
+                upstream.unknown = true;
                 continue;
             };
             let model = &raw.models[model];
@@ -140,16 +145,16 @@ impl Upstream {
                 HeadName::Unknown => None,
             };
             let Some(spec) = spec else {
-                found.unknown = true;
+                upstream.unknown = true;
                 continue;
             };
             if spec.gives == Bearing::Attribute {
                 continue;
             }
-            found.objects = true;
-            found.faces |= spec.gives == Bearing::Faces;
-            found.flats |= spec.gives == Bearing::Flats;
-            found.classes = match (found.classes, kept.or(model.classes.as_deref())) {
+            upstream.objects = true;
+            upstream.faces |= spec.gives == Bearing::Faces;
+            upstream.flats |= spec.gives == Bearing::Flats;
+            upstream.classes = match (upstream.classes, kept.or(model.classes.as_deref())) {
                 (Some(mut classes), Some(more)) => {
                     classes.extend(more.iter().cloned());
                     Some(classes)
@@ -157,17 +162,17 @@ impl Upstream {
                 _ => None,
             };
         }
-        found
+        upstream
     }
 }
 
-/// Whether what is upstream gives the module its items.
-fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics: &mut Diagnostics) {
+/// Whether the modules upstream produce the items that the module takes.
+fn check_items(module: &RawModule, takes: Taking, upstream: &Upstream, diagnostics: &mut Diagnostics) {
     let Some(operator) = module.operator.given() else {
         return;
     };
     let name = &module.name.value;
-    let mut lacks = |what: &str, hint: &str| {
+    let mut report = |what: &str, hint: &str| {
         let message = format!(
             "operator \"{}\" takes {what}, but no module upstream of \"{name}\" finds any",
             operator.value
@@ -175,26 +180,26 @@ fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics:
         diagnostics.add_if_parsed(operator.at, message, Some(hint.to_owned()));
     };
     let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
-    if !found.unknown {
+    if !upstream.unknown {
         match takes {
-            Taking::Boxes if !found.objects => {
-                return lacks("boxes of objects", "put a module with a detector before it");
+            Taking::Boxes if !upstream.objects => {
+                return report("boxes of objects", "put a module with a detector before it");
             }
-            Taking::Faces if !found.faces => {
-                return lacks(
+            Taking::Faces if !upstream.faces => {
+                return report(
                     "faces with five points",
                     "put a module with a face detector before it",
                 );
             }
-            // Boxes of plates are as good as corners to a model that reads boxes.
-            Taking::Flats if !(found.flats || found.objects && regions.is_some()) => {
+            // A model that reads plates can also take their boxes instead of their corners.
+            Taking::Flats if !(upstream.flats || upstream.objects && regions.is_some()) => {
                 let hint = "put a module that finds corners before it, or name classes of boxes in `regions`";
-                return lacks("flat things with four corners", hint);
+                return report("flat things with four corners", hint);
             }
             _ => {}
         }
     }
-    let classes = || found.classes.iter().flatten().map(String::as_str);
+    let classes = || upstream.classes.iter().flatten().map(String::as_str);
     let Some(regions) = regions else {
         if takes == Taking::Boxes && !matches!(module.regions, weir_config::Field::Broken) {
             let message = format!(
@@ -209,10 +214,10 @@ fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics:
         }
         return;
     };
-    if found.unknown {
+    if upstream.unknown {
         return;
     }
-    if !found.objects {
+    if !upstream.objects {
         let message = format!("`regions` are of objects, but no module upstream of \"{name}\" finds any");
         diagnostics.add_if_parsed(
             regions.at,
@@ -221,11 +226,11 @@ fn check_items(module: &RawModule, takes: Taking, found: &Upstream, diagnostics:
         );
         return;
     }
-    if found.classes.is_none() {
+    if upstream.classes.is_none() {
         return;
     }
     for region in regions.value.iter().filter(|region| {
-        found
+        upstream
             .classes
             .as_ref()
             .is_none_or(|classes| !classes.contains(&region.value))
