@@ -27,7 +27,8 @@ use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
 
 use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
-use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
+use crate::pard::state::{DownstreamEstimate, ModuleState};
+use crate::pard::state_planner::StatePlanner;
 use crate::reservations::PathRequest;
 use crate::slots::Bid;
 use crate::strategy::{BatchBinding, DropRule, Mailboxes};

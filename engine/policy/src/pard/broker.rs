@@ -1,25 +1,25 @@
-//! The request broker (PARD 4.2): whether a request is let go as it is about to join a batch.
+//! The request broker (PARD 4.2): whether a request is dropped when it is about to join a batch.
 
 use weir_types::{DropReason, Span, StreamId, Timestamp};
 
-use crate::pard::state_planner::DownstreamEstimate;
+use crate::pard::state::DownstreamEstimate;
 use crate::strategy::{Budget, DropRule, NexusScan, ScanBy};
 
-/// What the broker knows of a request.
+/// A request as the broker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// When it was sent, `t_s`.
     pub sent_at: Timestamp,
     /// When it reached this module, `t_r`.
     pub arrived_at: Timestamp,
-    /// Of which stream.
+    /// Its stream.
     pub stream: StreamId,
 }
 
 /// Decides on one request: its batch is expected to start at `start` (`t_e`) and to take `duration` (`d_k`).
 ///
 /// PARD's Eq. 3: `L = (t_e - t_s) + d_k + max over paths of [sum q_i + sum d_i + F^-1(lambda)]`; dropped if `L > SLO`.
-/// The part ahead is in the outlook, as the rule has it.
+/// The term of the modules downstream is in the estimate, as the rule defines it.
 #[must_use]
 pub fn admit(
     rule: &DropRule,
@@ -33,14 +33,13 @@ pub fn admit(
         start.since(request.sent_at) + duration + downstream_estimate.downstream_of(request.stream);
     match rule {
         DropRule::None => None,
-        // Nexus drops by windows of the queue, see `nexus_drop_count`; a request that is reached has been found able.
+        // Nexus drops by windows of the queue, see `nexus_drop_count`; what remains is feasible.
         DropRule::Nexus(NexusScan { scan: ScanBy::Window }) => None,
-        // Its finish is fixed from the batch that is planned, whatever comes together.
+        // The finish is that of the planned batch size, whatever the batch holds.
         DropRule::Nexus(NexusScan {
             scan: ScanBy::Deadline,
         }) => (start.since(request.sent_at) + duration > slo).then_some(DropReason::Infeasible),
-        // Admission is cut on arrival; one that was admitted is judged as the paper's overload control leaves it: only
-        // what has already timed out goes.
+        // Admission is limited on arrival; of admitted requests only those that have timed out are dropped, as in the paper.
         DropRule::Oc(_) => (start.since(request.sent_at) > slo).then_some(DropReason::Infeasible),
         DropRule::Pard(_)
         | DropRule::Weir(_)
@@ -48,7 +47,7 @@ pub fn admit(
         | DropRule::Sf
         | DropRule::Lower(_)
         | DropRule::Upper(_) => (estimate > slo).then_some(DropReason::Infeasible),
-        // Clipper drops what has already timed out before inference, here against its share of the SLO.
+        // Clipper drops requests that have timed out before inference, here by the module's share of the SLO.
         DropRule::ClipperPlusPlus(split) => {
             budget_drop(split.budget, downstream_estimate, request, start, Span::ZERO)
         }
@@ -74,8 +73,8 @@ fn budget_drop(
     (spent + duration > allowed).then_some(DropReason::OverBudget)
 }
 
-/// Nexus as PARD describes it (5.1): a window of a batch slides over the queue in arrival order and stops at the first
-/// position where every request in it can be done by its deadline; all before that position are dropped. Returns how many.
+/// Nexus as PARD describes it (5.1): a window of one batch slides over the queue in arrival order and stops at the first
+/// position at which every request in it meets its deadline; all before it are dropped. Returns their number.
 #[must_use]
 pub fn nexus_drop_count(
     deadlines: impl IntoIterator<Item = Timestamp>,
@@ -84,7 +83,7 @@ pub fn nexus_drop_count(
     duration: Span,
 ) -> usize {
     let done = start + duration;
-    // Whoever in the window is too late moves the window behind itself.
+    // An infeasible request in the window moves the window past itself.
     let mut first = 0;
     for (place, deadline) in deadlines.into_iter().enumerate() {
         if place >= first + window.max(1) {
@@ -97,7 +96,7 @@ pub fn nexus_drop_count(
     first
 }
 
-/// Whether the rule is one of those that look for requests which certainly cannot be on time any more.
+/// Whether the rule predicts completion, so that requests that certainly miss their deadline are dropped while they wait.
 #[must_use]
 pub fn is_predictive(rule: &DropRule) -> bool {
     matches!(
@@ -121,7 +120,7 @@ mod tests {
         Timestamp::from_micros(ms * 1_000)
     }
 
-    /// SLO 400 ms, sent at 0, reached the module at 100, 60 ms ahead, own share 100 ms, shares up to here 250 ms; the
+    /// SLO 400 ms, sent at 0, at the module at 100 ms, 60 ms downstream, own budget 100 ms, budget up to here 250 ms; the
     /// batch takes 40 ms.
     fn check(rule: &DropRule, start_ms: u64, expected: Option<DropReason>) {
         let downstream_estimate = DownstreamEstimate {

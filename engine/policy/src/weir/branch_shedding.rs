@@ -1,19 +1,19 @@
-//! What requests that arrive here will ask of the modules downstream, and which had better not be run first because of
-//! it: where branches are exclusive or frames bring crops, one branch may have too much to do while another has time.
+//! Branch shedding: requests whose branch downstream is overloaded are deprioritized here. With exclusive branches or
+//! varying fan-out, one branch may be overloaded while another has spare capacity.
 
 use weir_types::{StreamId, Timestamp};
 
 use super::branch_load::BranchLoad;
 use crate::pard::state_planner::StatePlanner;
 
-/// What is about to arrive at the modules downstream, in the order of their numbers.
+/// Expected loads of the modules downstream, by ascending module id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BranchShedding {
     loads: Vec<BranchLoad>,
 }
 
 impl BranchShedding {
-    /// A request of `stream` has arrived; where streams do not differ there is nothing to learn of it.
+    /// A request of `stream` arrived; no effect if streams do not differ.
     pub(crate) fn observe(&mut self, stream: StreamId, planner: &StatePlanner, now: Timestamp) {
         if !planner.is_stream_dependent() {
             return;
@@ -27,7 +27,8 @@ impl BranchShedding {
         }
     }
 
-    /// How likely a request of `stream` is too much for a module downstream, or over the cost limit there.
+    /// Probability with which a request of `stream` is deprioritized: the greatest excess over the modules downstream; 1 above
+    /// a cost limit.
     pub(crate) fn shed_probability(&self, stream: StreamId, planner: &StatePlanner) -> f64 {
         if !planner.is_stream_dependent() {
             return 0.0;

@@ -1,17 +1,17 @@
-//! Which requests are too dear under overload: where frames bring crops, one crowded frame takes the time of many others.
+//! Cost limit under overload: with varying fan-out, one crowded frame takes the time of many others.
 //!
-//! A module that cannot run all that comes delivers most requests by running the cheap ones (Moore and Hodgson: of jobs
-//! with alike windows let go of the longest). The limit is where those at or below it are what the module can do.
+//! An overloaded module completes most requests by running the cheapest (Moore and Hodgson: among jobs with equal windows
+//! drop the longest). The limit is the number of items up to which all requests together fill the module.
 
-/// Items that are told apart; requests with more count as that many.
+/// Greatest number of items that is distinguished.
 const MAX_ITEMS: usize = 64;
-/// Weight of what came since the last reading.
+/// Weight of the arrivals since the last update.
 const GAIN: f64 = 0.2;
 
-/// What comes in by size, and the size beyond which it is too dear.
+/// Arrivals by items, and the limit.
 #[derive(Debug, Clone)]
 pub(crate) struct CostLimit {
-    /// Requests since the last reading, by items.
+    /// Requests since the last update, by items.
     arrived: [u32; MAX_ITEMS + 1],
     /// The same, smoothed.
     smoothed: [f64; MAX_ITEMS + 1],
@@ -33,7 +33,7 @@ impl CostLimit {
         self.arrived[(items as usize).min(MAX_ITEMS)] += 1;
     }
 
-    /// Finds the limit anew: `input` items a second come in, `throughput` can be done.
+    /// Updates the limit from the input rate and the throughput, in items a second.
     pub(crate) fn update(&mut self, input: f64, throughput: f64) {
         for (smoothed, arrived) in self.smoothed.iter_mut().zip(&mut self.arrived) {
             *smoothed += GAIN * (f64::from(*arrived) - *smoothed);
@@ -55,7 +55,7 @@ impl CostLimit {
         self.limit = limit.map(|items| items as u32);
     }
 
-    /// The size above which requests are too dear; `None` where none is.
+    /// Items above which a request is deprioritized; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<u32> {
         self.limit
     }
@@ -75,7 +75,7 @@ mod tests {
             cost_limit.update(20.0, throughput);
             cost_limit.limit()
         };
-        assert_eq!(update(20.0), None, "all can be run");
+        assert_eq!(update(20.0), None, "capacity for all");
         assert_eq!(update(12.0), Some(10), "all but the largest");
         assert_eq!(update(5.0), Some(2));
     }

@@ -1,70 +1,73 @@
-//! Which requests have time to spare, and so go first (rule `weir`).
+//! Slack threshold: requests with a margin of slack run first (rule `weir`).
 //!
-//! Under overload somebody is let go whatever the order; the question is with how much slack the others leave. With none
-//! (least budget first) every delay further on is fatal to them; with all (high budget first) those that waited are lost
-//! although they could have been served when the burst is over. In between lies a margin. While the overload lasts it
-//! costs nothing: as many are run, only younger ones. When it ends, the margin is what could have been run and no longer
-//! can. So it follows the queue, is nil without one, and grows with the age of the overload: what has lasted long is less
-//! likely to end now. Once less comes than can be run, the burst is over though the queue is long: then most of the margin
-//! is spent on those that waited.
+//! Under overload some requests are dropped in any order; the question is how much slack the others keep. With none (low
+//! budget first) any delay downstream is fatal; with all (high budget first) requests that waited are lost although they
+//! could have been served after the burst. A margin is in between. During overload it costs nothing: as many requests run,
+//! only younger ones. When the overload ends, the margin is the work that is lost. So it is proportional to the backlog and
+//! grows with the age of the overload: a long overload is less likely to end now. Once the load is below capacity the burst
+//! is over, although the backlog is long: then most of the margin is released for requests that waited.
+//!
+//! ```text
+//! margin = SLO/6 * min(backlog / (3 * budget here), 1) * (1/4 .. 1 by load 1.0 .. 1.2) * (1 .. 4 by age)
+//! ```
 
 use weir_types::{RequestId, Span, Timestamp};
 
 use crate::queue::tie_break::random_rank;
 
-/// The margin in a young overload is at most the SLO over this.
+/// The margin of a new overload is at most SLO / this.
 const MARGIN_DIV: u64 = 6;
 
-/// The queue that asks for the whole margin: so many times what can be run in the time that requests have here.
+/// Backlog of the whole margin, as a multiple of the budget here.
 const FULL_MARGIN_BACKLOG: f64 = 3.0;
 
-/// An overload ends where the queue is shorter than that time over this.
+/// An overload ends when the backlog is below the budget here / this.
 const OVERLOAD_END_DIV: u64 = 4;
 
-/// After this time of overload the margin is twice what it was at first, after two of it three times.
+/// The margin grows by its initial value per this time of overload.
 const GROWTH_TIME: Span = Span::from_secs(6);
 
-/// The most that it grows to, as a multiple.
+/// Greatest growth, as a multiple.
 const MAX_GROWTH: f64 = 4.0;
 
-/// Where so much comes of what can be run, the margin is whole.
+/// Load at which the margin is whole.
 const BURST_LOAD: f64 = 1.2;
 
-/// Where no more than this comes, the burst is over, and of the margin `CALM_MARGIN` remains: the ways ahead still vary.
+/// Load at which the burst is over, and the fraction of the margin that remains, since downstream latencies still vary.
 const CALM_LOAD: f64 = 1.0;
 const CALM_MARGIN: f64 = 0.25;
 
-/// A request that is too dear may go where all others have so much more than the margin: the SLO over this, growing alike.
+/// Deprioritized requests run when all others have SLO / this more slack than the margin, growing alike.
 const RELAXED_DIV: u64 = 10;
 
-/// What a module's queue says of its overload.
+/// Tracks the age of a module's overload.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OverloadTracker {
     since: Timestamp,
 }
 
-/// What waits and what comes.
+/// Backlog and load of a module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backlog {
-    /// How long what waits will take to run.
+    /// Time to run all waiting items.
     pub(crate) drain_time: Span,
-    /// What came just now over what can be run.
+    /// Recent input rate over throughput.
     pub(crate) load: f64,
 }
 
-/// Bounds on deadlines, by which the next request is chosen.
+/// Deadline thresholds by which the next request is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlackThreshold {
-    /// From this deadline on a request has time to spare.
+    /// Deadline from which a request has enough slack.
     pub(crate) from: Timestamp,
-    /// Where nobody else who has time to spare has an earlier deadline than this, those that are too dear go with the rest.
+    /// If no other request with slack has an earlier deadline than this, deprioritized requests run like the others.
     pub(crate) relaxed_from: Timestamp,
-    /// Over which `from` is spread by lot, to be fair: a third of it before, the rest after.
+    /// Range over which `from` is randomized for fairness: a third before, the rest after.
     pub(crate) spread: Span,
 }
 
 impl SlackThreshold {
-    /// From which deadline on this request has time to spare.
+    /// Deadline from which this request has enough slack.
     pub(crate) fn request_threshold(&self, request: RequestId) -> Timestamp {
         if self.spread == Span::ZERO {
             return self.from;
@@ -72,14 +75,14 @@ impl SlackThreshold {
         self.earliest() + self.spread.scale(random_rank(request))
     }
 
-    /// From which deadline on any request may have.
+    /// Earliest deadline from which any request may have enough slack.
     pub(crate) fn earliest(&self) -> Timestamp {
         self.from.saturating_sub(self.spread / 3)
     }
 }
 
 impl OverloadTracker {
-    /// Who has time to spare for a batch that starts at `start`; `remaining`: from there until a request is expected to be out.
+    /// The threshold for a batch that starts at `start`; `remaining`: expected time from there to the completion of a request.
     pub(crate) fn threshold(
         &mut self,
         start: Timestamp,
@@ -114,7 +117,7 @@ mod tests {
     const SLO: Span = Span::from_millis(600);
     const REMAINING: Span = Span::from_millis(400);
 
-    /// The margin at `at_ms` with so much in the queue, while more comes than can be run.
+    /// The margin at `at_ms` with a backlog of `drain_ms`, at twice the capacity.
     fn margin(overload: &mut OverloadTracker, at_ms: u64, drain_ms: u64) -> Span {
         margin_at(overload, at_ms, drain_ms, 2.0)
     }

@@ -1,20 +1,20 @@
-//! Keeping the workers of a pool out of step (rule `weir`).
+//! Staggered batches: the workers of a pool are kept out of phase (rule `weir`).
 //!
-//! When a burst begins, idle workers all take a full batch at about the same time, and go on in step: what they finish
-//! falls upon the next module in one heap a batch apart, and waits there. A pool whose batches end evenly spread hands on
-//! an even stream. So a batch that would end together with another is made smaller, to end before it. A round later the
-//! workers are spread, and all batches full again.
+//! At the start of a burst all idle workers start a full batch at about the same time and stay synchronized: their output
+//! arrives at the next module in bursts of a round of batches, and waits there. Batches that end evenly spaced give an even
+//! output. So a batch that would end together with another is made smaller, to end before it. One round later the workers
+//! are spread, and all batches are full again.
 
 use weir_types::{Span, Timestamp};
 
-/// How far apart batches end at least, as a part of the duration of a full one over the workers.
+/// Least gap between ends of batches, as a fraction of the full duration over the workers.
 const MIN_GAP: f64 = 0.8;
 
-/// A batch is not made smaller than the full one over this.
+/// Least batch size: the full one over this.
 const MIN_SIZE_DIV: u32 = 10;
 
-/// The largest batch, up to `full` items, that starts at `start` on an idle worker and ends apart from those that run;
-/// `full` where there is none. `ends` has the ends of the batches that run on the other workers, of which `workers` are up.
+/// The largest batch, up to `full` items, that starts at `start` on an idle worker and keeps the gap to all running batches;
+/// `full` if there is none. `ends`: expected ends of running batches; `workers`: workers that are up.
 pub(crate) fn staggered_batch_limit(
     full: u32,
     start: Timestamp,
@@ -77,7 +77,7 @@ mod tests {
         })
     }
 
-    /// `(start, end, items)` of all batches when so many requests come at once.
+    /// `(start, end, items)` of all batches when `requests` arrive at once.
     fn batches(workers: u32, requests: u64) -> Vec<(Timestamp, Timestamp, u32)> {
         let mut module = module(workers);
         let arrived = |request| ModuleEvent::Arrived {
