@@ -1,5 +1,4 @@
-//! Properties that hold in every world, whatever the policy, the graph and the load; the world itself checks most of them
-//! at every step.
+//! Invariants for every policy, graph and load; the world checks most of them at every step.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -54,7 +53,7 @@ fn policies() -> Vec<Policy> {
     policies
 }
 
-/// A scene drawn from a seed: chain, diamond or wide split, own or shared slots, below or above what can be done.
+/// A random scenario: chain, diamond or wide split, own or shared slots, below or above capacity.
 fn scenario(policy: Policy, seed: u64) -> Scenario {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let next: Vec<Vec<u32>> = match random.random_range(0..4) {
@@ -111,7 +110,7 @@ fn scenario(policy: Policy, seed: u64) -> Scenario {
     }
 }
 
-/// Runs worlds and says which ones failed; `change` makes of a scene what the test is about.
+/// Runs random scenarios and reports those that failed; `change` adapts each to the test.
 fn check_every_world(
     seeds: std::ops::Range<u64>,
     change: impl Fn(&mut Scenario),
@@ -147,7 +146,7 @@ fn requests_are_conserved_and_end_once() {
             let total = world.ledger.total();
             let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
             assert_eq!(total.arrived, u64::from(sent));
-            // Where the SLO is shorter than a request takes alone, a rule that looks ahead runs none.
+            // If the SLO is below the duration of a single request, a predictive rule runs none.
             assert!(world.runs > 0 || is_predictive(&scenario.policy.drop));
             if scenario.policy.drop == DropRule::None {
                 assert_eq!(world.dropped_by().iter().sum::<u64>(), 0);
