@@ -163,7 +163,7 @@ fn find_pools(
         && allotment.is_none()
         && problem.objective == Objective::Throughput;
     if !done && searched {
-        let range = search::narrow(problem, columns, Range { best: best, bound })?;
+        let range = search::narrow(problem, columns, Range { best, bound })?;
         (best, bound) = (range.best, range.bound);
         let reached = best.as_ref().map(|best| best.objective(problem));
         done = reached.is_some_and(|reached| is_within_gap(problem, reached, bound));

@@ -55,7 +55,7 @@ impl<T> ReorderBuffer<T> {
 
     /// Results that wait for an earlier request.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn waiting_results(&self) -> usize {
         self.streams
             .values()
             .flatten()
@@ -85,7 +85,7 @@ mod tests {
                 let released = buffer.on_ended(stream(request), RequestId(request), result);
                 released_by_stream.entry(stream(request)).or_default().extend(released);
             }
-            prop_assert_eq!(buffer.len(), 0);
+            prop_assert_eq!(buffer.waiting_results(), 0);
             for (id, results) in released_by_stream {
                 let expected: Vec<u64> =
                     (0..40).filter(|&request| stream(request) == id && kept[request as usize]).collect();

@@ -116,7 +116,7 @@ impl Module {
         }
         let running = self.workers.iter().filter(|worker| worker.busy);
         let ends = running.map(|worker| worker.free_at);
-        staggered_batch_limit(full, start, self.workers.up(), ends, |size| self.expected(size))
+        staggered_batch_limit(full, start, self.workers.up(), &ends, |size| self.expected(size))
     }
 
     fn opening(&self, place: usize, start: Timestamp) -> Opening {

@@ -19,7 +19,7 @@ pub(crate) fn staggered_batch_limit(
     full: u32,
     start: Timestamp,
     workers: usize,
-    ends: impl Iterator<Item = Timestamp> + Clone,
+    ends: &(impl Iterator<Item = Timestamp> + Clone),
     expected: impl Fn(u32) -> Span,
 ) -> u32 {
     let gap = expected(full).scale(MIN_GAP / workers.max(1) as f64);

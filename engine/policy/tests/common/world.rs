@@ -208,7 +208,7 @@ impl World {
             self.modules.iter().all(|module| module.requests() == 0),
             "requests remain in a module"
         );
-        assert!(self.joins.iter().all(Join::is_empty) && self.reorder.len() == 0);
+        assert!(self.joins.iter().all(Join::is_empty) && self.reorder.waiting_results() == 0);
         assert!(self.limits.iter().all(|limit| limit.in_flight() == 0));
         assert_eq!(self.slots.free(), self.scenario.slots as usize);
         assert!(self.released_requests.iter().all(|line| line.is_sorted()));
