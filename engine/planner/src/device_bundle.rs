@@ -89,7 +89,7 @@ impl RemainingBound {
         rate: 0.0,
     };
 
-    fn with(self, options: &[PoolOption]) -> Self {
+    fn adding(self, options: &[PoolOption]) -> Self {
         let cost_per_rate = options.iter().map(|option| option.reduced_cost / option.rate);
         Self {
             reduced_cost: self.reduced_cost + min_reduced_cost(options),
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
         }
         let mut remaining = vec![RemainingBound::NONE; members.len() + 1];
         for (level, member) in members.iter().enumerate().rev() {
-            remaining[level] = remaining[level + 1].with(member.options);
+            remaining[level] = remaining[level + 1].adding(member.options);
         }
         ClassSet {
             pipeline_classes: members,

@@ -156,9 +156,9 @@ mod tests {
             let weight = |then: &u64| (CELLS - (now / 10 - then / 10)) as f64;
             let weights: f64 = all.iter().map(|(then, _)| weight(then)).sum();
             let mean = all.iter().map(|(then, value)| weight(then) * value).sum::<f64>() / weights;
-            let told = window.weighted_mean(at(now));
-            prop_assert_eq!(told.is_some(), !all.is_empty());
-            prop_assert!(told.is_none_or(|told| (told - mean).abs() < 1e-9));
+            let mean_of_window = window.weighted_mean(at(now));
+            prop_assert_eq!(mean_of_window.is_some(), !all.is_empty());
+            prop_assert!(mean_of_window.is_none_or(|mean_of_window| (mean_of_window - mean).abs() < 1e-9));
         }
     }
 
