@@ -7,7 +7,7 @@ use weir_types::{
     BatchId, DropReason, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 
-use crate::pard::state_planner::ModuleState;
+use crate::pard::state::ModuleState;
 use crate::reservations::{BookingId, PathRequest};
 use crate::slots::{Bid, SlotEffect};
 use crate::strategy::Policy;

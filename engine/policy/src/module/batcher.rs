@@ -103,7 +103,9 @@ impl Module {
         let running = self.workers.iter().filter(|worker| worker.busy);
         let ends = running.map(|worker| worker.free_at);
         let up = self.workers.up();
-        staggered_batch_limit(stagger, full, start, up, ends, |size| self.workers.expected(size))
+        staggered_batch_limit(stagger, full, start, up, &ends, |size| {
+            self.workers.expected(size)
+        })
     }
 
     fn opening(&self, place: usize, start: Timestamp) -> Opening {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use super::api::{ModuleSpec, Pool};
-use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
+use crate::pard::state::ModuleState;
+use crate::pard::state_planner::{DownstreamEstimate, StatePlanner};
 use crate::strategy::{Sizing, Strategies};
 use crate::weir::branch_shedding::BranchShedding;
 use crate::weir::joint_batching::JointBatching;

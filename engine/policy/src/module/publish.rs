@@ -9,7 +9,8 @@ use super::Module;
 use super::api::ModuleEffect;
 use crate::pard::batch_wait::BatchWaitSamples;
 use crate::pard::estimator::Queueing;
-use crate::pard::state_planner::{ModuleState, is_publish_due};
+use crate::pard::state::ModuleState;
+use crate::pard::state_planner::is_publish_due;
 use crate::queue::depq::End;
 
 /// A state is told before its time when the queueing delay has moved by this part of the SLO: modules before this one let

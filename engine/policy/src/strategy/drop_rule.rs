@@ -27,7 +27,7 @@ pub enum DropRule {
     ClipperPlusPlus(Split),
     /// Nexus: only the present module counts, in arrival order by windows of a batch.
     Nexus(NexusScan),
-    /// Weir's own: as PARD, with what the simulator taught (see the book of the rule in ARCHITECTURE.md).
+    /// Weir's own: as PARD, with what the simulator taught (see weir/README.md).
     Weir(Lookahead),
     /// PARD without the modules ahead.
     Back,
