@@ -251,7 +251,13 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("apps/terminal", &["weir-flow", "weir-files"]),
     (
         "videos",
-        &["weir-truth", "weir-flow", "weir-operators", "weir-terminal"],
+        &[
+            "weir-truth",
+            "weir-flow",
+            "weir-files",
+            "weir-operators",
+            "weir-terminal",
+        ],
     ),
     ("videos/truth", &[]),
     ("models", &["weir-flow"]),

@@ -480,7 +480,7 @@ fn models_that_are_none_or_other_ones() {
     std::fs::write(place.at("part.onnx"), &part[..part.len() / 2]).unwrap();
     refuses(Path::new("part.onnx"), "yolox", &["part.onnx", "damaged"]);
     let keypoints = models.join("hand_keypoint_classifier.onnx");
-    refuses(&keypoints, "yolox", &["the input is [?, 42]", "wants an image"]);
+    refuses(&keypoints, "yolox", &["the input is [?, 42]", "expects an image"]);
     for head in [
         "nanodet",
         "yolov8",

@@ -17,7 +17,7 @@ use std::time::Duration;
 use common::{asks_to_stop, refuses, signal};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, Tensor};
 use weir_operators::{LayerChain, OnnxPartitionLoader, PartitionedOnnx};
-use weir_partition::wire::{Address, BatchKey, Load, PartId};
+use weir_partition::wire::{Address, BatchKey, LoadPartition, PartitionId};
 use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
 use weir_planner::group_layers;
 use weir_runtime::Clock;
@@ -189,8 +189,8 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
     .unwrap();
     let mut path = Vec::new();
     for (number, ((_, address), part)) in (0..).zip(workers.iter().zip(&parts)) {
-        let load = Load {
-            part: PartId(number),
+        let load = LoadPartition {
+            partition: PartitionId(number),
             plan: 1,
             shares: vec![0],
             half: true,
@@ -204,7 +204,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
         path.push(Stage {
             worker: WorkerId(number),
             share: 0,
-            part: PartId(number),
+            partition: PartitionId(number),
         });
     }
     let next = || {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_flow::StopFlag;
 use weir_operators::OnnxPartitionLoader;
 use weir_partition::wire::Address;
-use weir_partition::{AllowedHop, ConnectionQuota, Emulation, Hops, Now, WorkerOptions, pin_to_core};
+use weir_partition::{AllowedHop, AllowedHops, ConnectionQuota, Emulation, Now, WorkerOptions, pin_to_core};
 use weir_runtime::Clock;
 
 use crate::args::{HopNames, Worker};
@@ -60,11 +60,11 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
     while !stop.is_raised() {
         std::thread::sleep(POLL_INTERVAL);
     }
-    let tally = worker.tally();
+    let stats = worker.stats();
     worker.stop();
     output::remark(&format!(
-        "{} batches run, {} failed, {} shed, {} dropped with their engine; {} peers broke the protocol",
-        tally.batches, tally.failed, tally.turned_away, tally.stale, tally.foul
+        "{} batches run, {} failed, {} rejected, {} dropped with their engine; {} peers broke the protocol",
+        stats.batches, stats.failed, stats.rejected, stats.stale, stats.protocol_errors
     ));
     Ok(())
 }
@@ -105,10 +105,10 @@ fn resolve(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
 
 /// Where features may be sent on to. A worker that other machines reach must be given a list: any of them could have it
 /// connect to anything that it reaches itself.
-fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<Hops, UserError> {
+fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<AllowedHops, UserError> {
     let Some(named) = named else {
         return match addresses.iter().find(|address| !address.ip().is_loopback()) {
-            None => Ok(Hops::Loopback),
+            None => Ok(AllowedHops::Loopback),
             Some(address) => Err(UserError::new(format!(
                 "{address} is reached from other machines: say by --hops HOST[:PORT],... which workers features may be \
                  sent on to, or --hops none"
@@ -126,7 +126,7 @@ fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<Hops, User
             port: *port,
         }));
     }
-    Ok(Hops::Listed(allowed))
+    Ok(AllowedHops::Listed(allowed))
 }
 
 fn mendable(error: weir_partition::WorkerError) -> anyhow::Error {

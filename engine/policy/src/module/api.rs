@@ -185,6 +185,11 @@ pub struct BatchSlice {
     pub waited: Span,
 }
 
+/// Items in a batch.
+pub(super) fn item_count(slices: &[BatchSlice]) -> u32 {
+    slices.iter().map(|slice| slice.count).sum()
+}
+
 /// What a module wants done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]

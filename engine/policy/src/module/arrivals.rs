@@ -27,9 +27,7 @@ impl Module {
             return;
         }
         self.metrics.on_arrived(items, now);
-        if let Some(branches) = &mut self.branch_shedding {
-            branches.observe(stream, &self.planner, now);
-        }
+        self.peers.on_arrived(stream, now);
         if entry.droppable && self.sheds() {
             effects.push(ModuleEffect::Drop {
                 request,
@@ -45,12 +43,12 @@ impl Module {
             0
         };
         self.mailboxes.insert(request, entry, mailbox);
-        self.touch(mailbox);
+        self.wakeups.mark(mailbox);
     }
 
     /// Whether a newcomer is turned away by chance (`oc`).
     fn sheds(&mut self) -> bool {
-        let share = self.downstream_estimate.shed_share.clamp(0.0, 1.0);
+        let share = self.peers.estimate().shed_share.clamp(0.0, 1.0);
         share > 0.0 && self.random.random_bool(share)
     }
 
@@ -60,10 +58,7 @@ impl Module {
         if self.metrics.exceeds_cost_limit(items) {
             return true;
         }
-        let Some(branches) = &self.branch_shedding else {
-            return false;
-        };
-        let excess = branches.shed_probability(stream, &self.planner);
+        let excess = self.peers.shed_probability(stream);
         excess > 0.0 && self.random.random_bool(excess)
     }
 

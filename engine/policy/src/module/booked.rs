@@ -4,25 +4,19 @@
 
 use weir_types::{DropReason, Profile, RequestId, SlotId, Span, Timestamp};
 
-use super::batcher::Opening;
-use super::{Entry, Module, ModuleEffect, Pool, Workers, profiled};
-use crate::reservations::{BookingId, PathRequest};
+use super::Module;
+use super::api::{ModuleEffect, Pool};
+use super::mailboxes::Entry;
+use super::opening::Opening;
+use super::supply::Booking;
+use super::workers::Workers;
+use crate::reservations::PathRequest;
 
 /// How long what must not be let go waits where no way is left at all.
 const MAX_NO_PATH: Span = Span::from_secs(30);
 
 /// The least part of the SLO that is kept back when a way is asked for: one in so many.
 const LEEWAY: u64 = 50;
-
-/// A way through a pipeline that is kept free for one batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Booking {
-    pub(super) id: BookingId,
-    /// Items that it has room for.
-    pub(super) size: u32,
-    /// When the batch is out of the last stage.
-    pub(super) finish: Timestamp,
-}
 
 impl Module {
     /// Runs a batch as it was booked, or gives the booking back.
@@ -33,8 +27,8 @@ impl Module {
         effects: &mut Vec<ModuleEffect>,
     ) {
         // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
-        self.extended_deadline = Timestamp::ZERO;
-        self.no_path_since = None;
+        self.booked.extended_deadline = Timestamp::ZERO;
+        self.booked.no_path_since = None;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
         let takes = booking.finish.since(now);
         let promised = self
@@ -73,15 +67,18 @@ impl Module {
             if finish == Timestamp::MAX {
                 self.on_no_path_left(now, effects);
             } else {
-                self.no_path_since = None;
+                self.booked.no_path_since = None;
                 // In batches as they are planned: shrinking them would not make it earlier, only rarer.
-                self.extended_deadline =
-                    finish + self.expected(self.batch_size).saturating_sub(self.expected(1));
-                self.asked = None;
+                self.booked.extended_deadline = finish
+                    + self
+                        .workers
+                        .expected(self.peers.batch_size())
+                        .saturating_sub(self.workers.expected(1));
+                self.booked.requested = None;
             }
             return;
         }
-        self.asked = None;
+        self.booked.requested = None;
         let kept = self.deadline_reserve();
         loop {
             let hopeless = self
@@ -95,7 +92,7 @@ impl Module {
 
     /// No stage has a worker left: what must not be let go waits for one to return, but not for ever.
     fn on_no_path_left(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let since = *self.no_path_since.get_or_insert(now);
+        let since = *self.booked.no_path_since.get_or_insert(now);
         if now.since(since) < MAX_NO_PATH {
             return;
         }
@@ -108,10 +105,10 @@ impl Module {
     /// Forgets what was asked, so that it is asked again: where no way was left there may be one by now.
     pub(super) fn reset_request(&mut self) {
         if self.spec.pool == Pool::Pipelines
-            && self.extended_deadline == Timestamp::ZERO
+            && self.booked.extended_deadline == Timestamp::ZERO
             && self.most_urgent_is_firm()
         {
-            self.asked = None;
+            self.booked.requested = None;
         }
     }
 
@@ -135,35 +132,34 @@ impl Module {
         self.spec.batch = vec![batch.max(1)];
         let first = self.spec.slots.first().map_or(0, |slot| slot.0);
         self.spec.slots = (first..first + lanes.max(1)).map(SlotId).collect();
-        self.workers = Workers::new(&self.spec.slots);
-        self.profiled = profiled(&self.spec);
-        self.batch_size = batch.max(1);
+        self.workers = Workers::new(&self.spec.slots, &self.spec.profile, batch.max(1));
+        self.peers.set_batch_size(batch.max(1));
         self.metrics.set_share(share);
         // Whatever was asked, was asked of the plan before.
-        self.asked = None;
+        self.booked.requested = None;
     }
 
     /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
     pub(super) fn request_path(&mut self, effects: &mut Vec<ModuleEffect>) {
         let ask = self.wanted();
-        if ask == self.asked {
+        if ask == self.booked.requested {
             return;
         }
         effects.push(ask.map_or(ModuleEffect::CancelBid, ModuleEffect::RequestPath));
-        self.asked = ask;
+        self.booked.requested = ask;
     }
 
     /// What is kept back of a deadline when a way is asked for: reservations may wait for a larger batch to the last moment
     /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
     fn deadline_reserve(&self) -> Span {
-        let planned = self.profiled(self.batch_size);
+        let planned = self.workers.profiled(self.peers.batch_size());
         let promised = self
             .workers
             .iter()
             .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.downstream_estimate.downstream + leeway + self.spec.slo / LEEWAY
+        self.peers.estimate().downstream + leeway + self.spec.slo / LEEWAY
     }
 
     /// What waits for a way: the most urgent request says by when the batch must be through.
@@ -172,7 +168,7 @@ impl Module {
         let deadline = most_urgent.sent_at + self.spec.slo;
         let kept = self.deadline_reserve();
         Some(PathRequest {
-            deadline: deadline.saturating_sub(kept).max(self.extended_deadline),
+            deadline: deadline.saturating_sub(kept).max(self.booked.extended_deadline),
             since: most_urgent.arrived_at,
             waiting: u32::try_from(self.mailboxes.items_in(0)).unwrap_or(u32::MAX),
         })

@@ -11,7 +11,7 @@ impl Module {
         if !self.strategies.drops_early() {
             return;
         }
-        let (least, slo) = (self.expected(1), self.spec.slo);
+        let (least, slo) = (self.workers.expected(1), self.spec.slo);
         let hopeless = |sent_at: Timestamp| now.since(sent_at) + least > slo;
         while self.mailboxes.urgent_from(mailbox).is_some_and(hopeless) {
             let first = self.mailboxes.most_urgent(mailbox);
@@ -29,11 +29,10 @@ impl Module {
         let urgent = touched
             .iter()
             .filter_map(|&mailbox| self.mailboxes.urgent_from(mailbox));
-        let next = urgent
-            .min()
-            .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
-        if let Some(at) = next.filter(|&at| self.timer_at.is_none_or(|set| set <= now || at < set)) {
-            self.timer_at = Some(at);
+        let next = urgent.min().map(|sent_at| {
+            (sent_at + self.spec.slo).saturating_sub(self.workers.expected(1)) + Span::from_micros(1)
+        });
+        if let Some(at) = next.filter(|&at| self.wakeups.set_timer(at, now)) {
             effects.push(ModuleEffect::SetTimer { at });
         }
     }

@@ -43,7 +43,7 @@ impl Module {
                 worker.busy = false;
                 worker.free_at = worker.free_at.min(now);
             }
-            self.touch(self.mailbox_of(place));
+            self.wakeups.mark(self.mailbox_of(place));
         }
     }
 
@@ -56,7 +56,7 @@ impl Module {
         let Some(place) = self.workers.place(slot) else {
             return;
         };
-        self.touch(self.mailbox_of(place));
+        self.wakeups.mark(self.mailbox_of(place));
         // What came while nobody was there stands at workers that may never return.
         let gone: Vec<usize> = if up {
             let all = (0..).zip(self.workers.iter());
@@ -98,6 +98,6 @@ impl Module {
         }
         let mailbox = if own { self.workers.in_turn() } else { 0 };
         self.mailboxes.put_back(request, entry.unbound(), mailbox);
-        self.touch(mailbox);
+        self.wakeups.mark(mailbox);
     }
 }
