@@ -1,4 +1,4 @@
-//! Binding requests to batches: the broker at work.
+//! Filling batches: the broker (PARD 4.2) at work.
 //!
 //! `late`: a batch is formed when a slot is granted, so it starts as it is formed (`t_b = t_e`). `eager` (the paper): the
 //! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
@@ -37,7 +37,7 @@ impl Module {
     ) -> bool {
         let formed = self.take_formed(place);
         let formed = self.drop_infeasible(formed, now, effects);
-        let mut slices = self.bind(formed, self.opening(place, now), now, effects);
+        let mut slices = self.fill_batch(formed, self.opening(place, now), now, effects);
         if slices.is_empty() {
             return false;
         }
@@ -136,7 +136,7 @@ impl Module {
     }
 
     /// What was bound ahead may have become too late while its batch waited, where other modules had the slot meanwhile:
-    /// it is let go rather than run in vain.
+    /// it is dropped rather than run for nothing.
     fn drop_infeasible(
         &mut self,
         slices: Vec<BatchSlice>,
@@ -169,7 +169,7 @@ impl Module {
             let start = worker.free_at.max(now);
             let formed = std::mem::take(&mut worker.forming);
             let before = formed.len();
-            let slices = self.bind(formed, self.opening(place, start), now, effects);
+            let slices = self.fill_batch(formed, self.opening(place, start), now, effects);
             let grew = slices.len() > before;
             if let Some(worker) = self.workers.at_mut(place) {
                 worker.forming = slices;
@@ -182,7 +182,7 @@ impl Module {
 
     /// The slot of a mailbox whose next batch has room and starts soonest.
     fn soonest_open(&self, mailbox: usize, now: Timestamp) -> Option<usize> {
-        // Nothing is bound to a slot that is down: whoever waits may yet run on another.
+        // Nothing is bound to a slot that is down: what waits may yet run on another.
         let open = |worker: &WorkerView| {
             worker.formed() < self.peers.batch_size() && worker.up && worker.free_at < Timestamp::MAX
         };
@@ -198,9 +198,9 @@ impl Module {
             .map(|(place, _)| place)
     }
 
-    /// Lets waiting requests join `slices` until the batch is full or nobody waits; `start` is when it is expected to
-    /// run. Who would not make it is dropped.
-    pub(super) fn bind(
+    /// Lets waiting requests join `slices` until the batch is full or none waits; `start` is when it is expected to run.
+    /// What admission refuses is dropped.
+    pub(super) fn fill_batch(
         &mut self,
         mut slices: Vec<BatchSlice>,
         opening: Opening,
@@ -277,13 +277,15 @@ impl Module {
     /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
     fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
         let spec = self.strategies.slack()?;
-        let way = self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream;
-        // The queue tells of a burst at once; the load factor of a second does when it is over.
+        let remaining = self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream;
+        // The queue shows a burst at once; the load over a batch or two shows when it is over.
         let queue = Backlog {
             drain_time: self.drain_time(),
             load: self.arrival_ratio(start),
         };
-        let mut slack = self.overload.threshold(start, way, queue, self.spec.slo, spec);
+        let mut slack = self
+            .overload
+            .threshold(start, remaining, queue, self.spec.slo, spec);
         if !self.strategies.tie_break {
             slack.spread = Span::ZERO;
         }

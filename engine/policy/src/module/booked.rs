@@ -1,6 +1,6 @@
-//! A pool of pipelines: the model is cut and spread over partition workers (PPipe). The module asks for a way through
-//! them; what it is told is a booking with a size and a finish, and by that finish the broker judges: whoever would be too
-//! late further on does not join.
+//! A pool of pipelines: the model is cut and spread over partition workers (PPipe). The module requests a path through
+//! them; the answer is a booking with a size and a finish, and by that finish admission decides: what would miss its
+//! deadline further on does not join.
 
 use weir_types::{DropReason, Profile, RequestId, SlotId, Span, Timestamp};
 
@@ -12,11 +12,11 @@ use super::supply::Booking;
 use super::workers::Workers;
 use crate::reservations::PathRequest;
 
-/// How long what must not be let go waits where no way is left at all.
+/// How long what must not be dropped waits where no path is left at all.
 const MAX_NO_PATH: Span = Span::from_secs(30);
 
-/// The least part of the SLO that is kept back when a way is asked for: one in so many.
-const LEEWAY: u64 = 50;
+/// Of the SLO at least one in so many is kept back when a path is requested.
+const RESERVE_DIVISOR: u64 = 50;
 
 impl Module {
     /// Runs a batch as it was booked, or gives the booking back.
@@ -26,7 +26,7 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
+        // A lane stands for one batch in flight at the planned rate: there may be more, and which is which does not matter.
         self.booked.extended_deadline = Timestamp::ZERO;
         self.booked.no_path_since = None;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
@@ -41,7 +41,7 @@ impl Module {
             most: booking.size,
             takes: Some(promised),
         };
-        let slices = self.bind(Vec::new(), opening, now, effects);
+        let slices = self.fill_batch(Vec::new(), opening, now, effects);
         let Some(slot) = self
             .workers
             .at(place)
@@ -60,10 +60,10 @@ impl Module {
         });
     }
 
-    /// Not even one item alone would be through before `finish`: lets go of those for whom that is too late.
+    /// Not even one item alone would be through before `finish`: drops the requests for which that is too late.
     pub(super) fn on_no_path(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.most_urgent_is_firm() {
-            // It goes late rather than never; where no way is left at all, it asks again at the next tick.
+            // It runs late rather than never; where no path is left at all, it asks again at the next tick.
             if finish == Timestamp::MAX {
                 self.on_no_path_left(now, effects);
             } else {
@@ -81,16 +81,16 @@ impl Module {
         self.booked.requested = None;
         let kept = self.deadline_reserve();
         loop {
-            let hopeless = self
+            let infeasible = self
                 .mailboxes
                 .most_urgent(0)
                 .filter(|&(_, sent_at)| finish > (sent_at + self.spec.slo).saturating_sub(kept));
-            let Some((request, _)) = hopeless else { return };
+            let Some((request, _)) = infeasible else { return };
             self.drop_request(request, DropReason::Infeasible, now, effects);
         }
     }
 
-    /// No stage has a worker left: what must not be let go waits for one to return, but not for ever.
+    /// No stage has a worker left: what must not be dropped waits for one to return, but not for ever.
     fn on_no_path_left(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let since = *self.booked.no_path_since.get_or_insert(now);
         if now.since(since) < MAX_NO_PATH {
@@ -102,7 +102,7 @@ impl Module {
         }
     }
 
-    /// Forgets what was asked, so that it is asked again: where no way was left there may be one by now.
+    /// Forgets what was asked, so that it is asked again: where no path was left there may be one by now.
     pub(super) fn reset_request(&mut self) {
         if self.spec.pool == Pool::Pipelines
             && self.booked.extended_deadline == Timestamp::ZERO
@@ -114,11 +114,11 @@ impl Module {
 
     fn most_urgent_is_firm(&self) -> bool {
         !self.strategies.admission.rule().is_predictive()
-            || self.first().is_some_and(|entry| !entry.droppable)
+            || self.most_urgent().is_some_and(|entry| !entry.droppable)
     }
 
     /// The request that must be through first.
-    fn first(&self) -> Option<&Entry> {
+    fn most_urgent(&self) -> Option<&Entry> {
         let foremost = self
             .mailboxes
             .foremost(0)
@@ -126,8 +126,8 @@ impl Module {
         foremost.min_by_key(|entry| (entry.sent_at, entry.arrived_at))
     }
 
-    /// Reckons with another plan from now on. Batches under way are not touched.
-    pub(super) fn planned(&mut self, profile: Profile, batch: u32, lanes: u32, share: f64) {
+    /// Another plan is in force. Batches in flight are not touched.
+    pub(super) fn on_plan_changed(&mut self, profile: Profile, batch: u32, lanes: u32, share: f64) {
         self.spec.profile = profile;
         self.spec.batch = vec![batch.max(1)];
         let first = self.spec.slots.first().map_or(0, |slot| slot.0);
@@ -139,9 +139,9 @@ impl Module {
         self.booked.requested = None;
     }
 
-    /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
+    /// Requests a path through the pipelines where there is work, or cancels the request where there is none.
     pub(super) fn request_path(&mut self, effects: &mut Vec<ModuleEffect>) {
-        let ask = self.wanted();
+        let ask = self.wanted_path();
         if ask == self.booked.requested {
             return;
         }
@@ -149,7 +149,7 @@ impl Module {
         self.booked.requested = ask;
     }
 
-    /// What is kept back of a deadline when a way is asked for: reservations may wait for a larger batch to the last moment
+    /// What is kept back of a deadline when a path is requested: reservations may wait for a larger batch to the last moment
     /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
     fn deadline_reserve(&self) -> Span {
         let planned = self.workers.profiled(self.peers.batch_size());
@@ -159,12 +159,12 @@ impl Module {
             .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.peers.estimate().downstream + leeway + self.spec.slo / LEEWAY
+        self.peers.estimate().downstream + leeway + self.spec.slo / RESERVE_DIVISOR
     }
 
-    /// What waits for a way: the most urgent request says by when the batch must be through.
-    fn wanted(&self) -> Option<PathRequest> {
-        let most_urgent = self.first()?;
+    /// What waits for a path: the most urgent request says by when the batch must be through.
+    fn wanted_path(&self) -> Option<PathRequest> {
+        let most_urgent = self.most_urgent()?;
         let deadline = most_urgent.sent_at + self.spec.slo;
         let kept = self.deadline_reserve();
         Some(PathRequest {

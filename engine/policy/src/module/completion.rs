@@ -1,4 +1,4 @@
-//! Batches that come back, well or not, and requests that leave: forwarded, dropped, taken out.
+//! Batches that end, well or not, and requests that leave: forwarded, dropped, removed.
 
 use weir_types::{BatchId, DropReason, RequestId, Span, Timestamp};
 
@@ -8,7 +8,7 @@ use super::mailboxes::Entry;
 use super::running::Running;
 
 impl Module {
-    pub(super) fn finished(
+    pub(super) fn on_finished(
         &mut self,
         batch: BatchId,
         took: Span,
@@ -35,7 +35,7 @@ impl Module {
         }
     }
 
-    pub(super) fn failed(
+    pub(super) fn on_failed(
         &mut self,
         batch: BatchId,
         took: Span,
@@ -50,7 +50,7 @@ impl Module {
         }
     }
 
-    pub(super) fn lost(
+    pub(super) fn on_lost(
         &mut self,
         batch: BatchId,
         took: Span,
@@ -99,7 +99,7 @@ impl Module {
     ) {
         if let Some(entry) = self.remove(request) {
             if entry.bound == 0 && entry.droppable && self.metrics.counts_dropped() {
-                // It waited in vain, but it did wait: leaving it out would make a full queue look short.
+                // It did not run, but it did wait: leaving it out would make a full queue look short.
                 self.metrics.on_queued(now.since(entry.arrived_at), now);
             }
             if reason == DropReason::Infeasible
@@ -112,7 +112,7 @@ impl Module {
         }
     }
 
-    /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
+    /// Forgets `request`, wherever it stands. Items of it that run are not stopped; their results go nowhere.
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
         let entry = self.mailboxes.remove(request)?;
         self.wakeups.mark(entry.mailbox);

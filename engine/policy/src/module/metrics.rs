@@ -35,7 +35,7 @@ pub(super) struct ModuleMetrics {
     pub(super) fan_out: FanOut,
     pub(super) share: f64,
     pub(super) published: Option<Timestamp>,
-    /// When what streams bring was told last.
+    /// When the items of streams were published last.
     pub(super) fan_out_published: Option<Timestamp>,
     /// The queueing delay that was published.
     pub(super) published_queueing: Span,
@@ -104,7 +104,7 @@ impl ModuleMetrics {
         self.queueing.observe(delay.micros() as f64, now);
     }
 
-    /// Whether a request that was let go counts as having queued; the paper counts those that joined a batch.
+    /// Whether a request that was dropped counts as having queued; the paper counts those that joined a batch.
     pub(super) fn counts_dropped(&self) -> bool {
         self.queueing_rule == Queueing::Present
     }

@@ -109,7 +109,7 @@ impl Module {
         }
         let changed = self.wakeups.take();
         for &mailbox in &changed {
-            self.sweep(mailbox, now, effects);
+            self.drop_early(mailbox, now, effects);
             if self.is_eager() && self.spec.pool != Pool::Pipelines {
                 self.form_ahead(mailbox, now, effects);
             }
@@ -147,7 +147,7 @@ impl Module {
                 droppable,
             } => {
                 let entry = Entry::new(stream, sent_at, now, items, droppable);
-                self.arrived(request, entry, now, effects);
+                self.on_arrived(request, entry, now, effects);
             }
             ModuleEvent::Cancelled { request } => {
                 self.remove(request);
@@ -179,25 +179,25 @@ impl Module {
                 batch,
                 lanes,
                 share,
-            } => self.planned(profile, batch, lanes, share),
+            } => self.on_plan_changed(profile, batch, lanes, share),
             ModuleEvent::NoPath { finish } => self.on_no_path(finish, now, effects),
             ModuleEvent::Forecast { slot, free_at } => {
                 if let Some(view) = self.workers.of_mut(slot) {
                     view.free_at = free_at;
                 }
             }
-            ModuleEvent::Finished { batch, took } => self.finished(batch, took, now, effects),
-            ModuleEvent::Failed { batch, took } => self.failed(batch, took, now, effects),
-            ModuleEvent::Lost { batch, took } => self.lost(batch, took, now, effects),
+            ModuleEvent::Finished { batch, took } => self.on_finished(batch, took, now, effects),
+            ModuleEvent::Failed { batch, took } => self.on_failed(batch, took, now, effects),
+            ModuleEvent::Lost { batch, took } => self.on_lost(batch, took, now, effects),
             ModuleEvent::PeerState(state) => {
                 self.peers.on_state(state);
             }
-            ModuleEvent::SlotUp { slot } => self.up(slot, true),
-            ModuleEvent::SlotDown { slot } => self.up(slot, false),
+            ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true),
+            ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false),
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();
-                self.tick(now, effects);
+                self.on_tick(now, effects);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Module {
 
 /// A mailbox for the pool, or one for each worker.
 fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> MailboxSet {
-    // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
+    // Which slot is granted next is the arbiter's choice: in a shared pool no request waits at one worker.
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,

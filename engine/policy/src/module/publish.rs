@@ -13,9 +13,9 @@ use crate::pard::state::ModuleState;
 use crate::pard::state_planner::is_publish_due;
 use crate::queue::depq::End;
 
-/// A state is told before its time when the queueing delay has moved by this part of the SLO: modules before this one let
-/// go by it, and while it is stale they let go of too many or too few.
-const NEWS: u64 = 20;
+/// A state is published before its time when the queueing delay has moved by the SLO over this: modules upstream drop by
+/// it, and while it is stale they drop too many or too few.
+const PUBLISH_DIVISOR: u64 = 20;
 
 impl Module {
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
@@ -49,7 +49,7 @@ impl Module {
         Span::from_secs_f64(self.mailboxes.waiting_items() as f64 / self.throughput().max(1e-6))
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    pub(super) fn on_tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if let Some(first_arrival_at) = self.metrics.first_arrival_at {
             let input = self.metrics.present.rate(now, first_arrival_at);
             let smoothed = self.metrics.smoothed.rate(now, first_arrival_at);
@@ -63,7 +63,7 @@ impl Module {
             .queueing(now)
             .micros()
             .abs_diff(self.metrics.published_queueing.micros());
-        let news = promptly && moved > self.spec.slo.micros() / NEWS;
+        let news = promptly && moved > self.spec.slo.micros() / PUBLISH_DIVISOR;
         if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
             self.publish(now, effects);
         }
@@ -71,7 +71,7 @@ impl Module {
             .update(&self.spec, &self.strategies, self.workers.ratio());
     }
 
-    /// Where streams differ in what they bring, tells of that alone before the next tick: the rest stays as it was told.
+    /// Where streams differ in their items, publishes that alone before the next tick: the rest stays as it was published.
     pub(super) fn publish_fan_out(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         let interval = self.strategies.estimator.per_stream.unwrap_or(Span::MAX);
         let fresh = |at: Timestamp| now.since(at) < interval;
@@ -85,7 +85,7 @@ impl Module {
         self.publish_state(state, now, effects);
     }
 
-    /// Whether it has streams to tell of.
+    /// Whether streams differ in their items, and that is published.
     fn publishes_fan_out(&self) -> bool {
         self.strategies.estimator.per_stream.is_some() && self.metrics.fan_out.varies()
     }

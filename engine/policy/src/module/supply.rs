@@ -28,7 +28,7 @@ pub(super) struct BookedSupply {
     pub(super) bookings: Vec<Booking>,
 }
 
-/// A way through a pipeline that is kept free for one batch.
+/// A path through a pipeline that is kept free for one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Booking {
     pub(super) id: BookingId,

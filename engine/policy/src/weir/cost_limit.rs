@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Items that are told apart; requests with more count as that many.
+/// Item counts that are distinguished; requests with more count as that many.
 const MAX_ITEMS: usize = 64;
 
 /// How the limit is found.
