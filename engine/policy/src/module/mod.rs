@@ -199,6 +199,7 @@ impl Module {
                 let entry = Entry::new(stream, sent_at, now, items, droppable);
                 self.arrived(request, entry, now, effects);
             }
+            // Siblings are told whether or not they have the request.
             ModuleEvent::Cancelled { request } => {
                 self.remove(request);
             }
@@ -209,6 +210,7 @@ impl Module {
                         view.free_at = now;
                         self.granted.push(slot);
                     }
+                    // The arbiter grants what is placed; of anything else it is told, so that no slot is lost.
                     None => effects.push(ModuleEffect::Decline { slot }),
                 }
             }
@@ -304,3 +306,6 @@ fn profiled(spec: &ModuleSpec) -> Vec<Span> {
 
 /// Batch sizes whose durations are kept.
 const MAX_PROFILED: u32 = 1_024;
+
+#[cfg(test)]
+mod tests;

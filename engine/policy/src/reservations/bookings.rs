@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
 
 use super::api::{BookingId, Interval, PathStage, ResourceUse};
@@ -68,6 +70,8 @@ pub(super) struct Bookings {
     pub(super) tables: Vec<Table>,
     pub(super) all: BTreeMap<BookingId, Booking>,
     next: u64,
+    /// Spans of all tables that overlap.
+    overlaps: usize,
     /// Bookings left after the last look for those that have ended.
     kept: usize,
     /// No table's first span ends before this.
@@ -80,6 +84,7 @@ impl Bookings {
             tables: vec![Table::default(); resources],
             all: BTreeMap::new(),
             next: 0,
+            overlaps: 0,
             kept: 0,
             overdue_from: Timestamp::MAX,
         }
@@ -89,6 +94,7 @@ impl Bookings {
     pub(super) fn reserve(&mut self, cluster: &ClusterIndex, probe: &Probe, now: Timestamp) -> BookingId {
         let id = BookingId(self.next);
         self.next += 1;
+        let overlaps = self.overlaps;
         let mut steps = Vec::with_capacity(2 * probe.legs.len());
         let mut sender = 0;
         for (stage, leg) in (0..).zip(&probe.legs) {
@@ -116,13 +122,17 @@ impl Bookings {
         for step in &steps {
             self.overdue_from = self.overdue_from.min(step.span.to);
             for resource in step.resources() {
-                self.tables[resource].insert(Held {
+                let held = Held {
                     from: step.span.from,
                     to: step.span.to,
                     key: step.key,
+                };
+                change_table(&mut self.tables[resource], &mut self.overlaps, |table| {
+                    table.insert(held);
                 });
             }
         }
+        self.check(overlaps);
         let booking = Booking {
             module: cluster.pipelines[probe.pipeline.index()].module,
             pipeline: probe.pipeline,
@@ -135,12 +145,15 @@ impl Bookings {
         id
     }
 
-    /// Frees all that it still holds.
+    /// Frees all that it still holds. Legal for one that is not here: its last use was reported, or it was lost with a
+    /// worker, before its module or its batch was heard of.
     pub(super) fn release(&mut self, id: BookingId) -> Option<Booking> {
         let booking = self.all.remove(&id)?;
         for step in booking.steps.iter().filter(|step| !step.over) {
             for resource in step.resources() {
-                self.tables[resource].remove(step.key);
+                change_table(&mut self.tables[resource], &mut self.overlaps, |table| {
+                    table.remove(step.key);
+                });
             }
         }
         Some(booking)
@@ -162,8 +175,10 @@ impl Bookings {
         self.all.iter().filter_map(hit).collect()
     }
 
-    /// A resource was used in truth; what the booking needs before it is over as well.
+    /// A resource was used in truth; what the booking needs before it is over as well. Reports of several workers overtake
+    /// each other: one of a booking that is gone, or of a use that is over by a later report, is legal and says nothing.
     pub(super) fn used(&mut self, id: BookingId, stage: u32, used: ResourceUse, span: Interval) {
+        let overlaps = self.overlaps;
         let Some(booking) = self.all.get_mut(&id) else {
             return;
         };
@@ -188,9 +203,10 @@ impl Bookings {
                 step.span.from = step.span.from.min(step.span.to);
             }
             for resource in step.resources() {
-                let table = &mut self.tables[resource];
-                table.remove(step.key);
-                table.used_until = table.used_until.max(step.span.to);
+                change_table(&mut self.tables[resource], &mut self.overlaps, |table| {
+                    table.remove(step.key);
+                    table.used_until = table.used_until.max(step.span.to);
+                });
                 touched.push(resource);
             }
         }
@@ -209,6 +225,7 @@ impl Bookings {
             );
         }
         self.time_anew(work);
+        self.check(overlaps);
         if ended {
             self.all.remove(&id);
         }
@@ -219,6 +236,7 @@ impl Bookings {
         if self.overdue_from >= now {
             return;
         }
+        let overlaps = self.overlaps;
         let mut work = BinaryHeap::new();
         for table in &self.tables {
             if let Some(held) = table.spans.first().filter(|held| held.to < now) {
@@ -230,6 +248,7 @@ impl Bookings {
             self.set(key, |span| span.to = span.to.max(now), &mut behind);
             self.time_anew(behind);
         }
+        self.check(overlaps);
         let ends = self.tables.iter().filter_map(|table| table.spans.first());
         self.overdue_from = ends.map(|held| held.to).min().unwrap_or(Timestamp::MAX);
     }
@@ -295,7 +314,9 @@ impl Bookings {
         for resource in resources {
             let table = &mut self.tables[resource];
             if let Some(place) = table.place(key) {
-                table.set(place, span.from, span.to);
+                change_table(table, &mut self.overlaps, |table| {
+                    table.set(place, span.from, span.to);
+                });
                 let spans = &table.spans;
                 work.extend(spans.get(place + 1).map(|held| Reverse((held.from, held.key))));
             }
@@ -310,7 +331,26 @@ impl Bookings {
         self.all.retain(|_, booking| booking.finish() > now);
         self.kept = self.all.len();
         for table in &mut self.tables {
-            table.forget(now);
+            change_table(table, &mut self.overlaps, |table| table.forget(now));
         }
     }
+
+    /// Whether no more spans overlap than the `before` that did.
+    fn check(&self, before: usize) {
+        invariant!(
+            self.overlaps <= before,
+            Kind::Bookings,
+            "resource and spans {:?}",
+            (0..)
+                .zip(&self.tables)
+                .find_map(|(resource, table): (usize, &Table)| Some((resource, table.first_overlap()?)))
+        );
+    }
+}
+
+/// Changes a table, and the count of all spans that overlap by what comes of it.
+fn change_table(table: &mut Table, overlaps: &mut usize, act: impl FnOnce(&mut Table)) {
+    let before = table.overlaps;
+    act(table);
+    *overlaps = *overlaps + table.overlaps - before;
 }
