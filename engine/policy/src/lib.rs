@@ -20,6 +20,8 @@ mod slots;
 mod strategy;
 mod streams;
 mod supply;
+#[cfg(test)]
+mod violation;
 mod weir;
 
 pub use accounting::ledger::{Counts, Ledger, Outcome};

@@ -4,6 +4,7 @@
 mod cluster;
 mod drop_reason;
 mod id;
+pub mod invariant;
 mod profile;
 mod sleep_compensation;
 mod time;

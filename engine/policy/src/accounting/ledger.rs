@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
 use crate::queue::request_map::RequestMap;
@@ -46,7 +48,7 @@ impl Counts {
         }
     }
 
-    /// Whether `arrived = delivered + late + dropped + in_flight`.
+    /// Whether each request that arrived is delivered, late, dropped or in flight.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.arrived == self.delivered + self.late + self.dropped + self.in_flight
@@ -93,9 +95,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A request was sent. Returns false, and changes nothing, if it is already in flight.
+    /// A request was sent. Says false, and changes nothing, where it is known already, which is a violation.
     pub fn on_arrived(&mut self, request: RequestId, stream: StreamId) -> bool {
-        if self.open.get(request).is_some() {
+        let is_new = self.open.get(request).is_none();
+        if !invariant!(is_new, Kind::Ledger, "request {} arrives twice", request.0) {
             return false;
         }
         self.open.insert(
@@ -122,19 +125,32 @@ impl Ledger {
         }
     }
 
-    /// A request ended. Returns false, and changes nothing, if it had already ended.
+    /// A request ended. Says false, and changes nothing, where it had ended already: that is no violation, since branches
+    /// that do not know of each other may each end it, and a run that is stopped ends what they still hold.
     pub fn on_ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
         let Some(mut account) = self.open.remove(request) else {
             return false;
         };
+        let mut balanced = true;
         for counts in [&mut self.total, self.streams.entry(account.stream).or_default()] {
-            counts.in_flight -= 1;
+            balanced &= counts.in_flight > 0;
+            counts.in_flight = counts.in_flight.saturating_sub(1);
             match outcome {
                 Outcome::Delivered => counts.delivered += 1,
                 Outcome::Late => counts.late += 1,
                 Outcome::Dropped(..) => counts.dropped += 1,
             }
+            balanced &= counts.is_balanced();
         }
+        invariant!(
+            balanced && self.total.in_flight == self.open.len() as u64,
+            Kind::Ledger,
+            "{} accounts are open; the graph has {:?}, stream {} has {:?}",
+            self.open.len(),
+            self.total,
+            account.stream.0,
+            self.stream(account.stream)
+        );
         if let Outcome::Dropped(module, reason) = outcome {
             *self.drops.entry((module, reason)).or_default() += 1;
         }
@@ -200,6 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::violation::assert_violates;
 
     proptest! {
         /// For any sequence of events, counts are balanced and no request ends twice.
@@ -210,7 +227,8 @@ mod tests {
             for (kind, request, stream) in facts {
                 let id = RequestId(request);
                 match kind {
-                    0 => { ledger.on_arrived(id, StreamId(stream)); }
+                    0 if ledger.open.get(id).is_none() => { ledger.on_arrived(id, StreamId(stream)); }
+                    0 => {}
                     1 => ended += u64::from(ledger.on_ended(id, Outcome::Delivered)),
                     2 => ended += u64::from(ledger.on_ended(id, Outcome::Dropped(None, DropReason::Infeasible))),
                     _ => ledger.on_spent(id, ModuleId(stream), Span::from_micros(5)),
@@ -223,6 +241,41 @@ mod tests {
                 prop_assert_eq!(streams, total.arrived);
                 prop_assert!((0..3).all(|stream| ledger.stream(StreamId(stream)).is_balanced()));
             }
+        }
+    }
+
+    fn one_in_flight() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.on_arrived(RequestId(1), StreamId(0));
+        ledger
+    }
+
+    #[test]
+    fn a_request_that_arrives_twice_is_a_violation_and_counts_once() {
+        let mut ledger = assert_violates(Kind::Ledger, || {
+            let mut ledger = one_in_flight();
+            assert!(!ledger.on_arrived(RequestId(1), StreamId(1)));
+            ledger
+        });
+        assert_eq!(ledger.total().arrived, 1);
+        assert!(ledger.on_ended(RequestId(1), Outcome::Late));
+        assert!(!ledger.on_ended(RequestId(1), Outcome::Delivered), "only once");
+    }
+
+    #[test]
+    fn counts_that_do_not_add_up_when_a_request_ends_are_a_violation() {
+        let breakages: [fn(&mut Ledger); 3] = [
+            |ledger| ledger.total.delivered += 1,
+            // These add up, but only one account is open.
+            |ledger| (ledger.total.arrived, ledger.total.in_flight) = (2, 2),
+            |ledger| ledger.streams.clear(),
+        ];
+        for break_it in breakages {
+            assert_violates(Kind::Ledger, || {
+                let mut ledger = one_in_flight();
+                break_it(&mut ledger);
+                ledger.on_ended(RequestId(1), Outcome::Delivered)
+            });
         }
     }
 

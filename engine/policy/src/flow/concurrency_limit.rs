@@ -1,6 +1,8 @@
 //! The concurrency limit of a stream: how many of its requests may be in flight.
 
 use serde::{Deserialize, Serialize};
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{DropReason, Span};
 
 /// What a stream at its limit does with a frame.
@@ -80,6 +82,11 @@ impl ConcurrencyLimit {
     /// A request of the stream ended, `held` after its admission.
     pub fn on_ended(&mut self, held: Span) {
         let full = self.in_flight >= self.limit;
+        invariant!(
+            self.in_flight > 0,
+            Kind::StreamLimit,
+            "a request ended and none is in flight"
+        );
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.spec.overflow == Overflow::Drop {
             return;
@@ -107,6 +114,7 @@ impl ConcurrencyLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::violation::assert_violates;
 
     fn limit(overflow: Overflow, initial: u32) -> ConcurrencyLimit {
         ConcurrencyLimit::new(ConcurrencyLimitSpec {
@@ -128,6 +136,19 @@ mod tests {
         let mut archive = limit(Overflow::Backpressure, 1);
         assert_eq!(archive.admit(true), Admission::Enter);
         assert_eq!(archive.admit(true), Admission::Wait);
+    }
+
+    #[test]
+    fn a_place_that_is_given_back_twice_is_a_violation_and_makes_no_room() {
+        let mut live = assert_violates(Kind::StreamLimit, || {
+            let mut live = limit(Overflow::Drop, 1);
+            live.admit(true);
+            live.on_ended(Span::ZERO);
+            live.on_ended(Span::ZERO);
+            live
+        });
+        assert_eq!((live.in_flight(), live.admit(true)), (0, Admission::Enter));
+        assert_eq!(live.admit(true), Admission::Drop(DropReason::StreamFull));
     }
 
     #[test]

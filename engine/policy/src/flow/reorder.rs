@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{RequestId, StreamId};
 
 #[derive(Debug, Clone)]
@@ -12,10 +14,28 @@ enum Entry<T> {
     Ended(Option<T>),
 }
 
-/// Holds results until all earlier requests of their stream have ended. Bounded by the requests in flight.
+/// One stream.
+#[derive(Debug, Clone)]
+struct Line<T> {
+    /// Requests from the first that has not ended on, ascending.
+    waiting: VecDeque<(RequestId, Entry<T>)>,
+    /// The last that left, with a result or with nothing.
+    left: Option<RequestId>,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            left: None,
+        }
+    }
+}
+
+/// Holds results back until all before them in their stream have ended. Bounded by the requests in flight.
 #[derive(Debug, Clone)]
 pub struct ReorderBuffer<T> {
-    streams: BTreeMap<StreamId, VecDeque<(RequestId, Entry<T>)>>,
+    streams: BTreeMap<StreamId, Line<T>>,
 }
 
 impl<T> Default for ReorderBuffer<T> {
@@ -29,28 +49,58 @@ impl<T> Default for ReorderBuffer<T> {
 impl<T> ReorderBuffer<T> {
     /// A request of `stream` was sent, in frame order.
     pub fn on_sent(&mut self, stream: StreamId, request: RequestId) {
-        self.streams
-            .entry(stream)
-            .or_default()
-            .push_back((request, Entry::Open));
+        let line = self.streams.entry(stream).or_default();
+        let before = line.waiting.back().map(|(before, _)| *before).or(line.left);
+        // Requests of a stream are numbered in the order of sending, which is how they are found again.
+        let ascends = invariant!(
+            before < Some(request),
+            Kind::FrameOrder,
+            "request {} of stream {} is sent after {before:?}",
+            request.0,
+            stream.0
+        );
+        if ascends {
+            line.waiting.push_back((request, Entry::Open));
+        }
     }
 
-    /// A request ended, with a result or dropped; returns the results that are released, in order.
+    /// A request ended, with a result or with nothing; gives what may leave now, in order. A result that cannot leave in
+    /// order, because its request was not sent in order or has ended before, is a violation and does not leave.
     pub fn on_ended(&mut self, stream: StreamId, request: RequestId, result: Option<T>) -> Vec<T> {
-        let Some(queue) = self.streams.get_mut(&stream) else {
-            return Vec::new();
-        };
-        // Requests of a stream are numbered in the order of sending.
-        if let Ok(at) = queue.binary_search_by_key(&request, |(request, _)| *request) {
-            queue[at].1 = Entry::Ended(result);
+        let line = self.streams.entry(stream).or_default();
+        let at = line
+            .waiting
+            .binary_search_by_key(&request, |(request, _)| *request);
+        let place = at.ok().and_then(|at| line.waiting.get_mut(at));
+        let open = place.filter(|(_, place)| matches!(place, Entry::Open));
+        invariant!(
+            open.is_some(),
+            Kind::FrameOrder,
+            "request {} of stream {} ends and does not wait; the last that left is {:?}",
+            request.0,
+            stream.0,
+            line.left
+        );
+        if let Some((_, place)) = open {
+            *place = Entry::Ended(result);
         }
-        let mut released = Vec::new();
-        while let Some((_, Entry::Ended(_))) = queue.front() {
-            if let Some((_, Entry::Ended(Some(result)))) = queue.pop_front() {
-                released.push(result);
-            }
+        let mut leaving = Vec::new();
+        while let Some((_, Entry::Ended(_))) = line.waiting.front() {
+            let Some((request, Entry::Ended(result))) = line.waiting.pop_front() else {
+                break;
+            };
+            invariant!(
+                line.left < Some(request),
+                Kind::FrameOrder,
+                "request {} of stream {} leaves after {:?}",
+                request.0,
+                stream.0,
+                line.left
+            );
+            line.left = Some(request);
+            leaving.extend(result);
         }
-        released
+        leaving
     }
 
     /// Results that wait for an earlier request.
@@ -58,8 +108,8 @@ impl<T> ReorderBuffer<T> {
     pub fn waiting_results(&self) -> usize {
         self.streams
             .values()
-            .flatten()
-            .filter(|(_, entry)| matches!(entry, Entry::Ended(Some(_))))
+            .flat_map(|line| &line.waiting)
+            .filter(|(_, place)| matches!(place, Entry::Ended(Some(_))))
             .count()
     }
 }
@@ -69,6 +119,49 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::violation::assert_violates;
+
+    const STREAM: StreamId = StreamId(0);
+
+    fn sent(requests: &[u64]) -> ReorderBuffer<u64> {
+        let mut buffer = ReorderBuffer::default();
+        for &request in requests {
+            buffer.on_sent(STREAM, RequestId(request));
+        }
+        buffer
+    }
+
+    #[test]
+    fn a_request_that_is_sent_out_of_order_is_a_violation_and_holds_nothing_back() {
+        let mut buffer = assert_violates(Kind::FrameOrder, || sent(&[5, 3, 7]));
+        assert_eq!(buffer.on_ended(STREAM, RequestId(5), Some(5)), [5]);
+        assert_eq!(buffer.on_ended(STREAM, RequestId(7), Some(7)), [7]);
+        // None before it waits any more.
+        assert_violates(Kind::FrameOrder, || buffer.on_sent(STREAM, RequestId(6)));
+    }
+
+    #[test]
+    fn a_request_that_ends_twice_or_was_never_sent_is_a_violation_and_does_not_leave() {
+        let ends = |requests: &[u64]| {
+            let mut buffer = sent(&[1, 2]);
+            let ended = requests
+                .iter()
+                .map(|&request| buffer.on_ended(STREAM, RequestId(request), Some(request)));
+            ended.flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(assert_violates(Kind::FrameOrder, || ends(&[1, 1, 2])), [1, 2]);
+        assert_eq!(assert_violates(Kind::FrameOrder, || ends(&[2, 2, 1])), [1, 2]);
+        assert_eq!(assert_violates(Kind::FrameOrder, || ends(&[9, 1])), [1]);
+    }
+
+    #[test]
+    fn a_result_that_would_leave_out_of_order_is_a_violation() {
+        assert_violates(Kind::FrameOrder, || {
+            let mut buffer = sent(&[1, 2]);
+            buffer.streams.entry(STREAM).or_default().left = Some(RequestId(1));
+            buffer.on_ended(STREAM, RequestId(1), Some(1))
+        });
+    }
 
     proptest! {
         /// Whatever the order in which requests end, results are released in the order of sending and none is lost.

@@ -1,6 +1,8 @@
 //! Requests that arrive: counted, shed, passed through or put into a mailbox.
 
 use rand::RngExt;
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{DropReason, RequestId, StreamId, Timestamp};
 
 use super::mailboxes::Entry;
@@ -16,7 +18,14 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        if self.mailboxes.get(request).is_some() {
+        let is_new = self.mailboxes.get(request).is_none();
+        if !invariant!(
+            is_new,
+            Kind::Items,
+            "request {} arrives at module {}, where it is already",
+            request.0,
+            self.spec.id.0
+        ) {
             return;
         }
         let (stream, items) = (entry.stream, entry.items);

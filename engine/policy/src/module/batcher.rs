@@ -3,6 +3,8 @@
 //! `late`: a batch is formed when a slot is granted, so it starts as it is formed (`t_b = t_e`). `eager` (the paper): the
 //! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{BatchId, DropReason, RequestId, SlotId, Span, Timestamp};
 
 use super::Module;
@@ -53,7 +55,14 @@ impl Module {
         };
         let (slot, expected) = (worker.slot, worker.correction.expected_duration(profiled));
         worker.free_at = now + expected;
-        worker.busy = true;
+        let busy = std::mem::replace(&mut worker.busy, true);
+        invariant!(
+            !busy,
+            Kind::Slots,
+            "slot {} is given a batch while it runs one of module {}",
+            slot.0,
+            self.spec.id.0
+        );
         let batch = self.start_batch(slot, &slices, None);
         effects.push(ModuleEffect::Run {
             slot,
@@ -220,7 +229,15 @@ impl Module {
             let Some(request) = self.next_request(mailbox, slack) else {
                 break;
             };
-            let Some(entry) = self.mailboxes.get(request) else {
+            let entry = self.mailboxes.get(request);
+            invariant!(
+                entry.is_some(),
+                Kind::Items,
+                "request {} waits at module {} and is not there",
+                request.0,
+                self.spec.id.0
+            );
+            let Some(entry) = entry else {
                 continue;
             };
             let candidate = Candidate {

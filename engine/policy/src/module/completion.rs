@@ -1,5 +1,7 @@
 //! Batches that end, well or not, and requests that leave: forwarded, dropped, removed.
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{BatchId, DropReason, RequestId, Span, Timestamp};
 
 use super::Module;
@@ -83,13 +85,22 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Option<Running> {
-        let run = self.running.end(batch)?;
+        let run = self.running.end(batch);
+        invariant!(
+            run.is_some(),
+            Kind::Batches,
+            "batch {} of module {} comes back and does not run; {} run",
+            batch.0,
+            self.spec.id.0,
+            self.running.len()
+        );
+        let run = run?;
         self.on_slot_free(run.slot, now);
         spend(&run.slices, took, effects);
         Some(run)
     }
 
-    /// Drops `request` if it is still here.
+    /// Drops `request` if it is still here: where a sibling dropped it meanwhile, nothing is left to do.
     pub(super) fn drop_request(
         &mut self,
         request: RequestId,

@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{RequestId, StreamId, Timestamp};
 
 use crate::queue::depq::{Depq, End};
@@ -289,7 +291,16 @@ impl MailboxSet {
 
     /// Counts `items` as running: when nothing of a request is left to run, it can no longer be dropped early.
     pub(super) fn started(&mut self, request: RequestId, items: u32) {
-        if let Some(entry) = self.all.get_mut(request) {
+        let entry = self.all.get_mut(request);
+        let holds = invariant!(
+            entry
+                .as_ref()
+                .is_some_and(|entry| items <= entry.bound.saturating_sub(entry.started)),
+            Kind::Items,
+            "{items} items of request {} run that are not bound: {entry:?}",
+            request.0
+        );
+        if let Some(entry) = entry.filter(|_| holds) {
             entry.started += items;
         }
     }
@@ -320,9 +331,19 @@ impl MailboxSet {
         first.map(|Reverse((sent_at, _))| *sent_at)
     }
 
-    /// Counts `items` as come back; gives the entry when they were the last.
+    /// Counts `items` as come back; gives the entry when they were the last. Legal for a request that is not here: it was
+    /// dropped, or cancelled by a sibling, while its batch ran.
     pub(super) fn done(&mut self, request: RequestId, items: u32) -> Option<Entry> {
         let entry = self.all.get_mut(request)?;
+        let holds = invariant!(
+            items <= entry.started.saturating_sub(entry.done),
+            Kind::Items,
+            "{items} items of request {} come back that do not run: {entry:?}",
+            request.0
+        );
+        if !holds {
+            return None;
+        }
         entry.done += items;
         if entry.done < entry.items {
             None
@@ -352,6 +373,7 @@ fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::violation::assert_violates;
     use weir_types::Span;
 
     fn at(ms: u64) -> Timestamp {
@@ -368,6 +390,27 @@ mod tests {
             queues.insert(RequestId(ms), entry, 0);
         }
         queues
+    }
+
+    #[test]
+    fn items_that_run_unbound_or_come_back_without_having_run_are_a_violation() {
+        let request = RequestId(10);
+        let bound = || {
+            let mut queues = MailboxSet::new(1, true);
+            let entry = Entry::new(StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 4, true);
+            queues.insert(request, entry, 0);
+            assert_eq!(queues.bind(request, 2), (0, 2));
+            queues
+        };
+        assert_violates(Kind::Items, || bound().started(request, 3));
+        assert_violates(Kind::Items, || bound().started(RequestId(11), 1));
+        let done = assert_violates(Kind::Items, || {
+            let mut queues = bound();
+            queues.started(request, 2);
+            assert!(queues.done(request, 1).is_none());
+            queues.done(request, 2)
+        });
+        assert!(done.is_none(), "two items are left to be bound");
     }
 
     #[test]

@@ -149,6 +149,7 @@ impl Module {
                 let entry = Entry::new(stream, sent_at, now, items, droppable);
                 self.on_arrived(request, entry, now, effects);
             }
+            // Siblings are told whether or not they have the request.
             ModuleEvent::Cancelled { request } => {
                 self.remove(request);
             }
@@ -159,6 +160,7 @@ impl Module {
                         view.free_at = now;
                         self.shared.granted.push(slot);
                     }
+                    // The arbiter grants what is placed; of anything else it is told, so that no slot is lost.
                     None => effects.push(ModuleEffect::Decline { slot }),
                 }
             }
@@ -244,3 +246,6 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> Mail
         strategies.drops_early() || spec.pool == Pool::Pipelines,
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,8 @@ impl Module {
         self.workers.iter().position(|worker| worker.idle())
     }
 
-    /// A batch came back, well or not: its slot is free again.
+    /// A batch came back, well or not: its slot is free again. Legal for a slot that is not here: it was a lane of the plan
+    /// before.
     pub(super) fn on_slot_free(&mut self, slot: SlotId, now: Timestamp) {
         if let Some(place) = self.workers.place(slot) {
             if let Some(worker) = self.workers.at_mut(place) {

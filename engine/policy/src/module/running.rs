@@ -36,6 +36,10 @@ impl RunningBatches {
         self.batches.remove(&batch)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.batches.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }

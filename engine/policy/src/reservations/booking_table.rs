@@ -27,6 +27,8 @@ pub(super) struct ResourceTable {
     pub(super) used_until: Timestamp,
     /// End of the last span, which is sufficient for most queries.
     end: Timestamp,
+    /// How many spans begin before the one ahead of them has ended: none, but while spans are timed anew.
+    pub(super) overlaps: usize,
 }
 
 impl ResourceTable {
@@ -52,15 +54,19 @@ impl ResourceTable {
         at
     }
 
-    pub(super) fn insert(&mut self, added: BookedSpan) {
-        let index = self.spans.partition_point(|span| span.from < added.from);
-        self.spans.insert(index, added);
+    pub(super) fn insert(&mut self, held: BookedSpan) {
+        let place = self.spans.partition_point(|span| span.from < held.from);
+        let before = self.overlaps_at(place);
+        self.spans.insert(place, held);
+        self.overlaps = self.overlaps + self.overlaps_at(place) + self.overlaps_at(place + 1) - before;
         self.update_end();
     }
 
     pub(super) fn remove(&mut self, key: UseKey) {
-        if let Some(index) = self.index_of(key) {
-            self.spans.remove(index);
+        if let Some(place) = self.index_of(key) {
+            let before = self.overlaps_at(place) + self.overlaps_at(place + 1);
+            self.spans.remove(place);
+            self.overlaps = self.overlaps + self.overlaps_at(place) - before;
             self.update_end();
         }
     }
@@ -73,16 +79,34 @@ impl ResourceTable {
     /// Removes spans that have ended.
     pub(super) fn remove_ended(&mut self, now: Timestamp) {
         let ended = self.spans.iter().take_while(|span| span.to <= now).count();
+        self.overlaps -= (1..=ended).map(|place| self.overlaps_at(place)).sum::<usize>();
         self.spans.drain(..ended);
         self.update_end();
     }
 
-    /// Sets start and end of the span at `index`.
-    pub(super) fn move_span(&mut self, index: usize, from: Timestamp, to: Timestamp) {
-        if let Some(span) = self.spans.get_mut(index) {
-            (span.from, span.to) = (from, to);
+    /// Gives the span at `place` other ends.
+    pub(super) fn move_span(&mut self, place: usize, from: Timestamp, to: Timestamp) {
+        let before = self.overlaps_at(place) + self.overlaps_at(place + 1);
+        if let Some(held) = self.spans.get_mut(place) {
+            (held.from, held.to) = (from, to);
         }
+        self.overlaps = self.overlaps + self.overlaps_at(place) + self.overlaps_at(place + 1) - before;
         self.update_end();
+    }
+
+    /// The first two spans that overlap.
+    pub(super) fn first_overlap(&self) -> Option<(BookedSpan, BookedSpan)> {
+        let place = (1..self.spans.len()).find(|&place| self.overlaps_at(place) > 0)?;
+        Some((*self.spans.get(place - 1)?, *self.spans.get(place)?))
+    }
+
+    /// 1 where the span at `place` begins before the one ahead of it has ended. Empty spans take no time.
+    fn overlaps_at(&self, place: usize) -> usize {
+        let ahead = place.checked_sub(1).and_then(|ahead| self.spans.get(ahead));
+        let (Some(ahead), Some(span)) = (ahead, self.spans.get(place)) else {
+            return 0;
+        };
+        usize::from(ahead.to > span.from && ahead.from < ahead.to && span.from < span.to)
     }
 
     fn update_end(&mut self) {
@@ -105,5 +129,45 @@ pub(super) fn earliest_common(
             return first;
         }
         at = common;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn held(booking: u64, from: u64, to: u64) -> BookedSpan {
+        BookedSpan {
+            from: Timestamp::from_micros(from),
+            to: Timestamp::from_micros(to),
+            key: UseKey {
+                booking: BookingId(booking),
+                stage: 0,
+                used: ResourceUse::Run,
+            },
+        }
+    }
+
+    proptest! {
+        /// The count that is kept is the one that is counted anew, whatever is booked, moved, freed and forgotten.
+        #[test]
+        fn overlaps_are_counted(changes in prop::collection::vec((0_u8..4, 0_u64..12, 0_u64..30, 0_u64..6), 0..80)) {
+            let mut table = ResourceTable::default();
+            for (change, booking, from, length) in changes {
+                let held = held(booking, from, from + length);
+                match (change, table.index_of(held.key)) {
+                    (0, None) => table.insert(held),
+                    (1, _) => table.remove(held.key),
+                    (2, Some(place)) => table.move_span(place, held.from, held.to),
+                    (3, _) => table.remove_ended(held.from),
+                    _ => {}
+                }
+                let counted: usize = (1..table.spans.len()).map(|place| table.overlaps_at(place)).sum();
+                prop_assert_eq!(table.overlaps, counted);
+                prop_assert_eq!(table.first_overlap().is_some(), counted > 0);
+            }
+        }
     }
 }

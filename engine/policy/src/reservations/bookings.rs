@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
 
 use super::api::{BookingId, Interval, PathStage, ResourceUse};
@@ -70,7 +72,9 @@ pub(super) struct Bookings {
     pub(super) tables: Vec<ResourceTable>,
     pub(super) all: BTreeMap<BookingId, Booking>,
     next: u64,
-    /// Number of bookings after the last removal of ended ones.
+    /// Spans of all tables that overlap.
+    overlaps: usize,
+    /// Bookings left after the last look for those that have ended.
     kept: usize,
     /// No first span of a table ends before this.
     overdue_from: Timestamp,
@@ -82,6 +86,7 @@ impl Bookings {
             tables: vec![ResourceTable::default(); resources],
             all: BTreeMap::new(),
             next: 0,
+            overlaps: 0,
             kept: 0,
             overdue_from: Timestamp::MAX,
         }
@@ -91,6 +96,7 @@ impl Bookings {
     pub(super) fn reserve(&mut self, cluster: &ClusterIndex, probe: &Probe, now: Timestamp) -> BookingId {
         let id = BookingId(self.next);
         self.next += 1;
+        let overlaps = self.overlaps;
         let mut uses = Vec::with_capacity(2 * probe.path.len());
         let mut sender = 0;
         for (number, stage) in (0..).zip(&probe.path) {
@@ -118,13 +124,17 @@ impl Bookings {
         for resource_use in &uses {
             self.overdue_from = self.overdue_from.min(resource_use.span.to);
             for resource in resource_use.resources() {
-                self.tables[resource].insert(BookedSpan {
+                let held = BookedSpan {
                     from: resource_use.span.from,
                     to: resource_use.span.to,
                     key: resource_use.key,
+                };
+                change_table(&mut self.tables[resource], &mut self.overlaps, |table| {
+                    table.insert(held);
                 });
             }
         }
+        self.check(overlaps);
         let booking = Booking {
             module: cluster.pipelines[probe.pipeline.index()].module,
             pipeline: probe.pipeline,
@@ -137,12 +147,15 @@ impl Bookings {
         id
     }
 
-    /// Frees everything that it still reserves.
+    /// Frees all that it still holds. Legal for one that is not here: its last use was reported, or it was lost with a
+    /// worker, before its module or its batch was heard of.
     pub(super) fn release(&mut self, id: BookingId) -> Option<Booking> {
         let booking = self.all.remove(&id)?;
         for resource_use in booking.uses.iter().filter(|resource_use| !resource_use.ended) {
             for resource in resource_use.resources() {
-                self.tables[resource].remove(resource_use.key);
+                change_table(&mut self.tables[resource], &mut self.overlaps, |table| {
+                    table.remove(resource_use.key);
+                });
             }
         }
         Some(booking)
@@ -170,8 +183,10 @@ impl Bookings {
         self.all.iter().filter_map(hit).collect()
     }
 
-    /// A use was reported to have ended; the earlier uses of the booking have ended as well.
+    /// A resource was used in truth; what the booking needs before it is over as well. Reports of several workers overtake
+    /// each other: one of a booking that is gone, or of a use that is over by a later report, is legal and says nothing.
     pub(super) fn on_used(&mut self, id: BookingId, stage: u32, used: ResourceUse, span: Interval) {
+        let overlaps = self.overlaps;
         let Some(booking) = self.all.get_mut(&id) else {
             return;
         };
@@ -194,9 +209,10 @@ impl Bookings {
                 resource_use.span.from = resource_use.span.from.min(resource_use.span.to);
             }
             for resource in resource_use.resources() {
-                let table = &mut self.tables[resource];
-                table.remove(resource_use.key);
-                table.used_until = table.used_until.max(resource_use.span.to);
+                change_table(&mut self.tables[resource], &mut self.overlaps, |table| {
+                    table.remove(resource_use.key);
+                    table.used_until = table.used_until.max(resource_use.span.to);
+                });
                 touched.push(resource);
             }
         }
@@ -215,6 +231,7 @@ impl Bookings {
             );
         }
         self.reschedule(pending);
+        self.check(overlaps);
         if ended {
             self.all.remove(&id);
         }
@@ -225,6 +242,7 @@ impl Bookings {
         if self.overdue_from >= now {
             return;
         }
+        let overlaps = self.overlaps;
         let mut pending = BinaryHeap::new();
         for table in &self.tables {
             if let Some(span) = table.spans.first().filter(|span| span.to < now) {
@@ -236,6 +254,7 @@ impl Bookings {
             self.update_span(key, |span| span.to = span.to.max(now), &mut behind);
             self.reschedule(behind);
         }
+        self.check(overlaps);
         let ends = self.tables.iter().filter_map(|table| table.spans.first());
         self.overdue_from = ends.map(|span| span.to).min().unwrap_or(Timestamp::MAX);
     }
@@ -311,7 +330,9 @@ impl Bookings {
         for resource in resources {
             let table = &mut self.tables[resource];
             if let Some(index) = table.index_of(key) {
-                table.move_span(index, span.from, span.to);
+                change_table(table, &mut self.overlaps, |table| {
+                    table.move_span(index, span.from, span.to);
+                });
                 let spans = &table.spans;
                 pending.extend(spans.get(index + 1).map(|span| Reverse((span.from, span.key))));
             }
@@ -326,7 +347,26 @@ impl Bookings {
         self.all.retain(|_, booking| booking.finish() > now);
         self.kept = self.all.len();
         for table in &mut self.tables {
-            table.remove_ended(now);
+            change_table(table, &mut self.overlaps, |table| table.remove_ended(now));
         }
     }
+
+    /// Whether no more spans overlap than the `before` that did.
+    fn check(&self, before: usize) {
+        invariant!(
+            self.overlaps <= before,
+            Kind::Bookings,
+            "resource and spans {:?}",
+            (0..)
+                .zip(&self.tables)
+                .find_map(|(resource, table): (usize, &ResourceTable)| Some((resource, table.first_overlap()?)))
+        );
+    }
+}
+
+/// Changes a table, and the count of all spans that overlap by what comes of it.
+fn change_table(table: &mut ResourceTable, overlaps: &mut usize, act: impl FnOnce(&mut ResourceTable)) {
+    let before = table.overlaps;
+    act(table);
+    *overlaps = *overlaps + table.overlaps - before;
 }

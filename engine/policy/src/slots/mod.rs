@@ -16,6 +16,8 @@ mod arbiter;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{ModuleId, SlotId, Span, Timestamp};
 
 use crate::measure::window::Window;
@@ -121,7 +123,9 @@ impl Slots {
             SlotEvent::Bid { module, bid } => self.tenant(module, |tenant| tenant.bid = Some(bid)),
             SlotEvent::BidCancelled { module } => self.tenant(module, |tenant| tenant.bid = None),
             SlotEvent::Declined { module, slot } => {
-                self.become_if(slot, |state| state.granted_to(module), State::Free)
+                self.change(slot, State::Free, ("declined", module), |state| {
+                    state.granted_to(module)
+                });
             }
             SlotEvent::Started {
                 module,
@@ -132,10 +136,11 @@ impl Slots {
                 // It has made its own guess as it began.
                 self.published.remove(&(module, slot));
                 let until = now + expected;
-                self.become_if(
+                self.change(
                     slot,
-                    |state| state.granted_to(module),
                     State::Busy { module, until },
+                    ("started", module),
+                    |state| state.granted_to(module),
                 );
             }
             SlotEvent::Finished { module, slot, took } => {
@@ -144,8 +149,10 @@ impl Slots {
                     tenant.recent.observe(took.as_secs_f64(), now);
                 });
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
-                self.become_if(slot, of_it, State::Free);
+                self.change(slot, State::Free, ("finished", module), of_it);
             }
+            // Legal in any state: what was granted before goes on. It may be told more than once, by what loses workers and
+            // by what gives them a rest.
             SlotEvent::Down { slot } => {
                 self.down.insert(slot);
             }
@@ -157,15 +164,35 @@ impl Slots {
     }
 
     fn tenant(&mut self, module: ModuleId, change: impl FnOnce(&mut Tenant)) {
-        if let Some(tenant) = self.tenants.get_mut(&module) {
+        let tenant = self.tenants.get_mut(&module);
+        invariant!(
+            tenant.is_some(),
+            Kind::Slots,
+            "module {} is placed on no slot",
+            module.0
+        );
+        if let Some(tenant) = tenant {
             change(tenant);
         }
     }
 
-    fn become_if(&mut self, slot: SlotId, is: impl FnOnce(State) -> bool, next: State) {
-        if let Some(state) = self.states.get_mut(slot.index())
-            && is(*state)
-        {
+    /// Changes the state of a slot where that is legal from the one that it is in.
+    fn change(
+        &mut self,
+        slot: SlotId,
+        next: State,
+        (what, module): (&str, ModuleId),
+        is_legal: impl FnOnce(State) -> bool,
+    ) {
+        let state = self.states.get_mut(slot.index());
+        let holds = invariant!(
+            state.as_deref().copied().is_some_and(is_legal),
+            Kind::Slots,
+            "slot {} is {what} by module {} while it is {state:?}",
+            slot.0,
+            module.0
+        );
+        if let Some(state) = state.filter(|_| holds) {
             *state = next;
         }
     }

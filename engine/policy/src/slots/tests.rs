@@ -4,6 +4,7 @@ use weir_types::Topology;
 
 use super::*;
 use crate::strategy::Arbitration;
+use crate::violation::assert_violates;
 
 /// Modules 0 -> 1 on the same slots.
 fn chain(slots: u32, arbitration: Arbitration) -> Slots {
@@ -134,4 +135,73 @@ fn a_slot_that_returns_is_not_booked_beside_the_batch_that_was_granted_before() 
     check(&[down, up, started], finished);
     check(&[down, started, finished], up);
     check(&[down, up], SlotEvent::Declined { module, slot });
+}
+
+#[test]
+fn a_slot_that_is_started_finished_or_declined_out_of_turn_is_a_violation_and_keeps_its_state() {
+    let slot = SlotId(0);
+    let span = Span::from_millis(9);
+    let started = |module| SlotEvent::Started {
+        module: ModuleId(module),
+        slot,
+        expected: span,
+    };
+    let finished = |module| SlotEvent::Finished {
+        module: ModuleId(module),
+        slot,
+        took: span,
+    };
+    let declined = |module| SlotEvent::Declined {
+        module: ModuleId(module),
+        slot,
+    };
+    // After `legal` events, `illegal` is one; then module 1 asks, and is granted the slot where it is free.
+    let check = |legal: &[SlotEvent], illegal: SlotEvent, is_free: bool| {
+        let granted = assert_violates(Kind::Slots, || {
+            let mut slots = chain(1, Arbitration::Fifo);
+            step(&mut slots, legal.iter().copied());
+            step(&mut slots, [illegal]);
+            step(&mut slots, [bid(1, 0, 0)])
+        });
+        assert_eq!(granted.len(), usize::from(is_free), "{legal:?} {illegal:?}");
+    };
+    let granted = bid(0, 0, 0);
+    check(&[], started(0), true);
+    check(&[], finished(0), true);
+    check(&[], declined(0), true);
+    check(&[granted], started(1), false);
+    check(&[granted], finished(0), false);
+    check(&[granted], declined(1), false);
+}
+
+#[test]
+fn a_batch_that_is_started_or_finished_twice_is_a_violation() {
+    let (module, slot, span) = (ModuleId(0), SlotId(0), Span::from_millis(9));
+    let started = SlotEvent::Started {
+        module,
+        slot,
+        expected: span,
+    };
+    let finished = SlotEvent::Finished {
+        module,
+        slot,
+        took: span,
+    };
+    for twice in [vec![started, started], vec![started, finished, finished]] {
+        assert_violates(Kind::Slots, || {
+            let mut slots = chain(1, Arbitration::Fifo);
+            step(&mut slots, [bid(0, 0, 0)]);
+            step(&mut slots, twice.iter().copied());
+        });
+    }
+}
+
+#[test]
+fn a_module_that_is_placed_nowhere_and_a_slot_that_is_not_there_are_violations() {
+    assert_violates(Kind::Slots, || {
+        step(&mut chain(1, Arbitration::Fifo), [bid(7, 0, 0)])
+    });
+    let (module, slot) = (ModuleId(0), SlotId(7));
+    let declined = SlotEvent::Declined { module, slot };
+    assert_violates(Kind::Slots, || step(&mut chain(1, Arbitration::Fifo), [declined]));
 }

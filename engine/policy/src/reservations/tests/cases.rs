@@ -1,6 +1,8 @@
 //! Reservations case by case.
 
 use super::*;
+use crate::violation::assert_violates;
+use weir_types::invariant::Kind;
 use weir_types::*;
 
 const MODULE: ModuleId = ModuleId(0);
@@ -247,4 +249,25 @@ fn ended_spans_are_removed() {
     }
     assert!(all.bookings.all.len() < 200, "{}", all.bookings.all.len());
     assert!(all.bookings.tables.iter().all(|table| table.spans.len() < 200));
+}
+
+#[test]
+fn a_path_that_is_booked_twice_is_a_violation_of_its_first_resource_on() {
+    for tables in [BookingTable::Intervals, BookingTable::BusyUntil] {
+        let mut reservations = assert_violates(Kind::Bookings, || {
+            let mut reservations = pipeline(4, tables, 0.0);
+            let probe = reservations.probe(PipelineId(0), 2, at(0)).unwrap();
+            reservations.reserve(&probe, at(0));
+            reservations.reserve(&probe, at(0));
+            reservations
+        });
+        // What overlaps is told of once; with one of the two gone, nothing does any more.
+        let declined = |booking| ReserveEvent::Declined {
+            booking: BookingId(booking),
+        };
+        step(&mut reservations, [declined(0)], 1);
+        let probe = reservations.probe(PipelineId(0), 2, at(1)).unwrap();
+        let booking = reservations.reserve(&probe, at(1));
+        assert_eq!(reservations.booked(booking), Some(probe.path));
+    }
 }
