@@ -78,7 +78,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         if let Some(entry) = fields.entry(key)
             && let Some(given) = strategy(entry, diagnostics)
         {
-            take(&mut policy, given, key);
+            take(&mut policy, &given, key);
         }
     }
     policy
@@ -123,7 +123,7 @@ fn strategy(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Policy> {
     }
 }
 
-fn take(policy: &mut Policy, given: Policy, key: &str) {
+fn take(policy: &mut Policy, given: &Policy, key: &str) {
     match key {
         "admission" => policy.admission = given.admission,
         "estimate" => policy.estimate = given.estimate,

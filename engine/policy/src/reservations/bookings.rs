@@ -359,7 +359,10 @@ impl Bookings {
             "resource and spans {:?}",
             (0..)
                 .zip(&self.tables)
-                .find_map(|(resource, table): (usize, &ResourceTable)| Some((resource, table.first_overlap()?)))
+                .find_map(|(resource, table): (usize, &ResourceTable)| Some((
+                    resource,
+                    table.first_overlap()?
+                )))
         );
     }
 }
