@@ -34,7 +34,8 @@ pub use zoo::Zoo;
 
 /// What is logged where `RUST_LOG` asks for nothing: errors, what looks wrong with what models give, and where files are
 /// that were not put where the graph says.
-const DEFAULT_LOG: &str = "error,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+const DEFAULT_LOG: &str =
+    "error,weir::outputs=warn,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
 
 /// Carries out the command line of this process.
 #[must_use]

@@ -43,7 +43,7 @@ const MAX_SHOWN: usize = 50;
 /// Characters of a message or a hint: they quote the text, which may be one line of megabytes.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// Why a file cannot be used: its problems by line, all of them or the first [`MAX_PROBLEMS`]. Never empty.
+/// Why a file cannot be used: its problems by line, all of them or the first 200. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     kept: Vec<Diagnostic>,
@@ -193,7 +193,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether [`MAX_PROBLEMS`] were found. Further problems are only counted: a reader may stop early, and need not
+    /// Whether 200 problems were found. Further problems are only counted: a reader may stop early, and need not
     /// search for hints.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -338,7 +338,7 @@ fn missing_files_are_reported() {
     let path = folder.path().join("crossing.mp4");
     std::fs::write(&path, [0xff, 0xfe, 0]).unwrap();
     let problems = load(&path, &catalog, &environment).unwrap_err();
-    assert!(problems.to_string().contains("no UTF-8"), "{problems}");
+    assert!(problems.to_string().contains("not UTF-8"), "{problems}");
 }
 
 #[test]
@@ -614,7 +614,7 @@ fn invalid_traces_of_emulated_sources_are_reported() {
     with("file=day.csv&rate=30&process=gamma&cv=2&seed=4&frames=9", &[]);
     with("file=dey.csv", &["10: did you mean \"day.csv\" beside it?"]);
     with("file=bad-day.csv", &["3: \"60,many\" is not a row of a trace"]);
-    with("file=labels.txt", &["1: this is no trace"]);
+    with("file=labels.txt", &["1: this is not a trace"]);
     with("file=faces", &["10: it is a folder"]);
     with("file=silent.csv", &[]);
     with("file=silent.csv&rate=3", &["10: a trace without any arrival"]);

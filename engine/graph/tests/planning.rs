@@ -30,7 +30,7 @@ fn all_problems_of_a_file_are_reported_at_once() {
     for part in [
         "`count`",
         "\"bandwith\"",
-        "no bandwidth",
+        "not a bandwidth",
         "\"fast\"",
         "no.toml",
         "\"poled\"",

@@ -97,7 +97,7 @@ fn plans_and_workers_require_each_other() {
     check_with(
         "class = \"slow\"",
         "class = \"fast\"",
-        &["36: the plan wants 1 workers of class \"slow\", and there are 0"],
+        &["36: the plan needs 1 workers of class \"slow\", and there are 0"],
     );
     let other = planned()
         .replace("[models.reader]", "[models.readers]")

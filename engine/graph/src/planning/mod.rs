@@ -1,5 +1,5 @@
 //! Planning problems as TOML: device classes, models with their block profiles, and the objective. All mistakes of a file
-//! are reported at once; the result is a [`Problem`](weir_planner::Problem), which the planner validates again.
+//! are reported at once; the result is a [`Problem`], which the planner validates again.
 
 mod plan_file;
 

@@ -167,7 +167,7 @@ fn invalid_lines_are_reported_with_their_number() {
     check("# remark\ntime,rate\n0,1\n", 2, "not a trace");
     check("t_s,rate_rps\n", 1, "two rows, not 0");
     check("t_s,rate_rps\n0,1\n", 2, "two rows, not 1");
-    check("t_s,rate_rps\n0,1\n1,fast\n", 3, "no row of a trace");
+    check("t_s,rate_rps\n0,1\n1,fast\n", 3, "not a row of a trace");
     check(
         "t_s,rate_rps\n0,1\n1,2\n3,4\n",
         4,
@@ -175,7 +175,7 @@ fn invalid_lines_are_reported_with_their_number() {
     );
     check("t_s,rate_rps\n1,1\n0,2\n", 3, "does not come after");
     check("t_s,rate_rps\n0,1\n1,-2\n", 3, "below zero");
-    check("t_s,rate_rps\n0,1\n1,nan\n", 3, "no row of a trace");
+    check("t_s,rate_rps\n0,1\n1,nan\n", 3, "not a row of a trace");
 }
 
 #[test]
