@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whether overload changes what is said: bench-accuracy.sh traffic-monitoring|live-video|game-analysis
-# First the shipped clip as an archive, which tells how many frames a second this machine sustains; then as so many
+# First the shipped clip as an archive, which shows how many frames a second this machine sustains; then as so many
 # cameras that twice as much is offered, for a minute. Of delivered frames, both must say the same to within a point.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -63,7 +63,7 @@ def stream_of(streams: dict[str, dict[int, Objects]], entry: "Dumped") -> str:
     if entry.stream is not None:
         return entry.stream
     if len(streams) > 1:
-        fail("the index does not tell streams apart: dump the inputs of a run of one stream")
+        fail("the index does not distinguish streams: dump the inputs of a run of one stream")
     return next(iter(streams))
 
 

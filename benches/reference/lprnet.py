@@ -29,7 +29,7 @@ class LprNet:
 
 
 def greedy_ctc(logits: np.ndarray) -> tuple[str, float]:
-    """Logits [characters + blank, steps]: the best of each step, repeats collapsed, blanks let go."""
+    """Logits [characters + blank, steps]: the best of each step, repeats collapsed, blanks removed."""
     shifted = np.exp(logits - logits.max(axis=0))
     probability = shifted / shifted.sum(axis=0)
     best = logits.argmax(axis=0)

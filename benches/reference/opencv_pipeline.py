@@ -5,7 +5,7 @@
 
 Frame i of the file is frame i of the engine. Prints how the engine agrees with the pipeline by a bilinear
 and by an area scaler, and how these two agree with each other: no engine can be asked for much more.
-The verdict is about one of the two, bilinear unless told (`--resize area`).
+The verdict is about one of the two, bilinear unless given (`--resize area`).
 Exit code 0 where the engine agrees, 1 where it does not, 2 where the input is at fault.
 """
 

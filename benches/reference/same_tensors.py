@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
 
 
 def load(dump: str, entry: Dumped, model: Yolox) -> np.ndarray:
-    """The dumped tensor [3,H,W]; a leading batch dimension of one is let go."""
+    """The dumped tensor [3,H,W]; a leading batch dimension of one is removed."""
     try:
         tensor = np.load(os.path.join(dump, entry.file))
     except (OSError, ValueError) as error:

@@ -1,5 +1,5 @@
-//! What PARD's decisions cost, in the terms of the paper's section 5.4: state that modules tell each other, the mailbox's
-//! share of a request's latency, the estimate of the way ahead. Figures of a world of four modules under load are taken
+//! What PARD's decisions cost, in the terms of the paper's section 5.4: state that modules send each other, the mailbox's
+//! share of a request's latency, the estimate of the path downstream. Figures of a world of four modules under load are taken
 //! from the simulator, which runs the same decisions; times are measured on this machine.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -24,7 +24,7 @@ const LOAD: f64 = 1.2;
 pub struct Overheads {
     /// Bytes of one state.
     pub state_bytes: f64,
-    /// Bytes a second that a module tells, to each of the others.
+    /// Bytes a second that a module sends to each of the others.
     pub state_bytes_a_second: f64,
     /// The same in kilobits a second and worker.
     pub kbps_a_worker: f64,
@@ -39,15 +39,15 @@ pub struct Overheads {
     /// Deciding and everything else that the simulator does, a request and module, in microseconds: an upper limit of
     /// the broker's time.
     pub step_us_most: f64,
-    /// One estimate of the way ahead with full samples, in microseconds.
+    /// One estimate of the path downstream with full samples, in microseconds.
     pub outlook_us: f64,
     /// One summary of the recent 10,000 waits, in microseconds.
     pub sketch_us: f64,
-    /// Both, as often as states are told and heard, as a share of one core and module.
+    /// Both, as often as states are sent and received, as a share of one core and module.
     pub planner_share: f64,
 }
 
-/// Measures all of it with a rule's `queueing` as told.
+/// Measures all of it with this `queueing` of the rule.
 #[must_use]
 pub fn overheads(queueing: Queueing) -> Overheads {
     let spec = world(queueing);
@@ -68,7 +68,7 @@ pub fn overheads(queueing: Queueing) -> Overheads {
 
     let seconds = ran.report.run.duration_s;
     let states = ran.timeline.state_messages as f64 / seconds / MODULES as f64;
-    let told = ran.timeline.state_bytes as f64 / seconds / MODULES as f64;
+    let bytes_per_s = ran.timeline.state_bytes as f64 / seconds / MODULES as f64;
     let queue = waiting(&ran) / (MODULES as f64 * f64::from(WORKERS));
     let put_and_get_us = depq(queue.ceil() as u64);
     let latency_ms = ran.report.latency_ms.p50;
@@ -78,11 +78,11 @@ pub fn overheads(queueing: Queueing) -> Overheads {
         .values()
         .map(|module| module.items + module.dropped)
         .sum();
-    let (outlook_us, sketch_us) = (outlook(), sketch());
+    let (outlook_us, sketch_us) = (downstream_estimate_us(), sketch());
     Overheads {
         state_bytes: ran.timeline.state_bytes as f64 / ran.timeline.state_messages.max(1) as f64,
-        state_bytes_a_second: told,
-        kbps_a_worker: told * 8.0 / 1e3 / f64::from(WORKERS),
+        state_bytes_a_second: bytes_per_s,
+        kbps_a_worker: bytes_per_s * 8.0 / 1e3 / f64::from(WORKERS),
         queue,
         put_and_get_us,
         latency_ms,
@@ -166,7 +166,7 @@ pub fn depq(depth: u64) -> f64 {
     began.elapsed().as_secs_f64() * 1e6 / times as f64
 }
 
-fn full_waits(module: u64) -> BatchWaitSamples {
+fn full_samples(module: u64) -> BatchWaitSamples {
     let mut waits = BatchWaitSamples::new(10_000);
     for number in 0..10_000_u64 {
         waits.observe(Span::from_micros((number * (7_919 + module)) % 38_000));
@@ -174,26 +174,27 @@ fn full_waits(module: u64) -> BatchWaitSamples {
     waits
 }
 
-/// Microseconds of an outlook of the first of four modules, all of which have told full samples and the last one others
-/// since the last outlook.
-fn outlook() -> f64 {
+/// Microseconds of a downstream estimate of the first of four modules, all of which have sent full samples and the last
+/// one others since the estimate before.
+fn downstream_estimate_us() -> f64 {
     let next = |id: usize| (id + 1..MODULES).take(1).map(|to| ModuleId(to as u32)).collect();
     let topology = Topology::new((0..MODULES).map(next).collect());
     let state = |id: u32| ModuleState {
-        waits: full_waits(id.into()).sketch(),
+        waits: full_samples(id.into()).sketch(),
         ..ModuleState::initial(ModuleId(id), Span::from_millis(38))
     };
     let last = MODULES as u32 - 1;
     let other = ModuleState {
-        waits: full_waits(u64::from(last) + 10).sketch(),
+        waits: full_samples(u64::from(last) + 10).sketch(),
         ..state(last)
     };
-    let mut told = [state(last), other].map(Arc::new).into_iter().cycle();
+    let mut updates = [state(last), other].map(Arc::new).into_iter().cycle();
     let states = (0..=last).map(state).collect();
     let estimation = Policy::default().estimation();
     let mut planner = StatePlanner::new(ModuleId(0), Span::from_millis(400), estimation, &topology, states);
-    timed(500, || {
-        told.next()
+    mean_us(500, || {
+        updates
+            .next()
             .into_iter()
             .for_each(|state| planner.on_peer_state(state));
         std::hint::black_box(planner.downstream_estimate());
@@ -202,9 +203,9 @@ fn outlook() -> f64 {
 
 /// Microseconds of a summary of full samples, of which a second's worth at 300 a second are new.
 fn sketch() -> f64 {
-    let mut waits = full_waits(0);
+    let mut waits = full_samples(0);
     let mut number = 0;
-    timed(200, || {
+    mean_us(200, || {
         for _ in 0..300 {
             number += 1;
             waits.observe(Span::from_micros((number * 7_927) % 38_000));
@@ -213,7 +214,7 @@ fn sketch() -> f64 {
     })
 }
 
-fn timed(times: u32, mut what: impl FnMut()) -> f64 {
+fn mean_us(times: u32, mut what: impl FnMut()) -> f64 {
     let began = Instant::now();
     for _ in 0..times {
         what();

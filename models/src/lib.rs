@@ -1,7 +1,7 @@
 //! The models that ship with the program, compiled into it.
 //!
-//! `shipped.toml` is the list of them; [`FILES`] holds what it names. A model is added in both: a test says which is
-//! behind. It knows nothing of how models are run.
+//! `shipped.toml` lists them; [`FILES`] contains the files that it names. A model is added to both; a test compares them.
+//! This crate does not run models.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use weir_flow::Settings;
 
-/// What a graph puts before the name of a model that ships.
+/// Prefix in graphs of the names of shipped models.
 pub const PREFIX: &str = "embedded:";
 
-/// The list.
+/// The list of models in TOML.
 const MANIFEST: &str = include_str!("../shipped.toml");
 
 macro_rules! files {
@@ -21,7 +21,7 @@ macro_rules! files {
     };
 }
 
-/// Every file that the list names.
+/// Name and content of every file in the list.
 const FILES: &[(&str, &[u8])] = files![
     "alive-count.onnx",
     "expression.onnx",
@@ -41,19 +41,19 @@ const FILES: &[(&str, &[u8])] = files![
 /// A model that ships.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shipped {
-    /// What graphs call it, behind [`PREFIX`].
+    /// Name in graphs after [`PREFIX`].
     pub name: String,
-    /// What it finds or says.
+    /// Its output in one line.
     pub about: String,
-    /// How it is fed and read.
+    /// Name of its head.
     pub head: String,
-    /// Keys of the head, where the graph does not say otherwise.
+    /// Keys of the head; keys in the graph override them.
     pub settings: Settings,
-    /// Its ONNX file.
+    /// Content of its ONNX file.
     pub onnx: &'static [u8],
 }
 
-/// A table of the list.
+/// A model's table in the list.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -62,15 +62,15 @@ struct Entry {
     file: String,
     #[serde(default)]
     settings: Settings,
-    /// File that says how it was trained and how good it is; for readers of the list.
+    /// File about its training and accuracy; for readers of the list.
     #[serde(default, rename = "card")]
     _card: Option<String>,
 }
 
-/// All models that ship, by name.
+/// All shipped models, sorted by name.
 #[must_use]
 pub fn shipped() -> &'static [Shipped] {
-    // The list is part of the build, and the test below reads it: no run can find it otherwise.
+    // The list is compiled in and a test parses it, so reading it cannot fail at run time.
     static ALL: LazyLock<Vec<Shipped>> = LazyLock::new(|| read(MANIFEST).unwrap_or_default());
     &ALL
 }

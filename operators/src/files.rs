@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn many_movers_at_once_replace_nothing() {
+    fn concurrent_renames_replace_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let wanted = folder.path().join("video.mp4");
         std::fs::write(&wanted, "the first").expect("written");

@@ -65,7 +65,7 @@ fn refused(path: &Path, because: &str) {
 }
 
 #[test]
-fn a_video_of_uneven_times_comes_back_as_it_was() {
+fn a_video_of_uneven_times_is_read_back_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/out.mp4");
     let written = uneven(120);
@@ -89,7 +89,7 @@ fn a_video_of_uneven_times_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_second_stream_gets_a_file_of_its_own_and_times_never_go_back() {
+fn a_second_stream_gets_its_own_file_and_times_never_decrease() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.mp4");
     let mut sink = sink("mp4", &settings(&path)).unwrap().open().unwrap();
@@ -112,7 +112,7 @@ fn a_second_stream_gets_a_file_of_its_own_and_times_never_go_back() {
 }
 
 #[test]
-fn a_raw_stream_without_times_has_its_rate_and_may_change_its_size() {
+fn a_raw_stream_has_its_declared_rate_and_may_change_its_size() {
     let folder = tempfile::tempdir().unwrap();
     let mut raw = Vec::new();
     for (name, side) in [("small.mp4", 64), ("large.mp4", 96)] {
@@ -164,7 +164,7 @@ fn elementary(path: &Path, folder: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_video_is_refused_in_one_sentence() {
+fn a_file_without_video_is_refused_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8]| -> PathBuf {
         let path = folder.path().join(name);
@@ -192,7 +192,7 @@ fn what_is_no_video_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn a_video_cut_off_gives_what_it_has() {
+fn a_truncated_video_delivers_its_frames() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.mp4");
     write_mp4(&path, &uneven(150));
@@ -206,7 +206,7 @@ fn a_video_cut_off_gives_what_it_has() {
 }
 
 #[test]
-fn an_indexed_video_cut_off_says_how_much_is_there() {
+fn a_truncated_indexed_video_reports_its_frames() {
     let folder = tempfile::tempdir().unwrap();
     let fragmented = folder.path().join("fragmented.mp4");
     write_mp4(&fragmented, &uneven(60));

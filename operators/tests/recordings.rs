@@ -109,7 +109,7 @@ fn grows(frames: &[Frame], max_step_ms: f64) {
 }
 
 #[test]
-fn two_recordings_joined_have_no_hour_between_them() {
+fn two_joined_recordings_have_no_gap() {
     let folder = tempfile::tempdir().unwrap();
     let hour_ms = 3_600_000;
     let parts = [0, hour_ms, 10_000, -5_000].map(|offset_ms| {
@@ -133,7 +133,7 @@ fn two_recordings_joined_have_no_hour_between_them() {
 }
 
 #[test]
-fn a_matroska_file_that_was_cut_off_says_so_and_a_live_one_is_not_accused() {
+fn a_truncated_matroska_file_is_reported_and_a_live_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let whole = shipped_as(folder.path(), "whole.mkv");
     let found = read(&whole);
@@ -161,7 +161,7 @@ fn a_matroska_file_that_was_cut_off_says_so_and_a_live_one_is_not_accused() {
 }
 
 #[test]
-fn a_transport_stream_that_was_cut_off_says_so() {
+fn a_truncated_transport_stream_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let whole = shipped_as(folder.path(), "whole.ts");
     assert_eq!(read(&whole).error, "");
@@ -176,7 +176,7 @@ fn a_transport_stream_that_was_cut_off_says_so() {
 }
 
 #[test]
-fn pictures_that_the_decoder_made_up_are_marked() {
+fn concealed_pictures_are_marked() {
     let folder = tempfile::tempdir().unwrap();
     let whole = read(&shipped());
     assert!(whole.frames.iter().all(|frame| !frame.concealed));
@@ -264,7 +264,7 @@ fn corners(frame: &Frame) -> String {
 }
 
 #[test]
-fn videos_of_phones_are_turned_as_they_were_held() {
+fn phone_videos_are_rotated_by_their_orientation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("phone.mp4");
     quarters(&path, 3);
@@ -292,7 +292,7 @@ fn image(path: &Path, width: u32) {
 }
 
 #[test]
-fn an_image_that_cannot_be_read_keeps_its_number_and_is_named() {
+fn an_unreadable_image_keeps_its_number_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     for index in 0..20 {
         let path = folder.path().join(format!("{index:02}.png"));
@@ -343,7 +343,7 @@ fn an_image_that_cannot_be_read_keeps_its_number_and_is_named() {
 }
 
 #[test]
-fn photographs_are_turned_as_the_camera_was_held() {
+fn photographs_are_rotated_by_their_orientation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("photo.jpg");
     let colours = [[220, 20, 20], [20, 200, 20], [20, 20, 220], [240, 240, 240]];
@@ -368,7 +368,7 @@ fn photographs_are_turned_as_the_camera_was_held() {
 }
 
 #[test]
-fn an_image_that_says_it_is_huge_is_not_believed() {
+fn an_image_with_a_huge_declared_size_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.png");
     image(&path, 4);
@@ -397,7 +397,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_pipe_is_read_as_a_file_is_and_waits_for_nobody_after_a_stop() {
+fn a_pipe_is_read_like_a_file_until_a_stop() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -409,7 +409,7 @@ fn a_pipe_is_read_as_a_file_is_and_waits_for_nobody_after_a_stop() {
     };
     let silent = open_with(&pipe, options).err().unwrap().to_string();
     assert!(
-        silent.contains("nobody wrote into this named pipe within 0.1 s"),
+        silent.contains("nothing was written into this named pipe within 0.1 s"),
         "{silent}"
     );
     let stop = StopFlag::default();
@@ -430,7 +430,11 @@ fn a_pipe_is_read_as_a_file_is_and_waits_for_nobody_after_a_stop() {
     writer.write_all(&matroska[..60_000]).unwrap();
     let found = read_with(&pipe, options);
     drop(writer);
-    assert!(found.error.contains("nothing came for 0.1 s"), "{}", found.error);
+    assert!(
+        found.error.contains("no data arrived for 0.1 s"),
+        "{}",
+        found.error
+    );
     assert!(!found.frames.is_empty());
     // An index at the end cannot be read from a pipe.
     let (clip, to) = (folder.path().join("plain.mp4"), pipe.clone());

@@ -48,7 +48,7 @@ fn frame(side: u32, seed: u32) -> Arc<Frame> {
 }
 
 #[test]
-fn batches_of_every_model_say_what_its_head_says() {
+fn batches_of_every_shipped_model_equal_single_items() {
     if !runtime() {
         return;
     }
@@ -92,7 +92,7 @@ fn batches_of_every_model_say_what_its_head_says() {
 }
 
 #[test]
-fn plain_boxes_are_found_in_a_gallery_of_crops() {
+fn unaligned_boxes_match_a_gallery_of_crops() {
     if !runtime() {
         return;
     }

@@ -10,7 +10,7 @@ use weir_flow::{Attribute, Frame, KeyPoint, Point, Rect, RunHeader, Settings, Si
 use weir_operators::sinks::{event_line, sink};
 
 #[test]
-fn event_lines_are_as_promised() {
+fn event_lines_match_their_specification() {
     let rect = Rect::new(1.04, 2.06, 30.0, 40.25);
     let plate = Attribute::Text {
         text: "皖A12345".to_owned(),
@@ -79,7 +79,7 @@ fn event_lines_are_as_promised() {
 }
 
 #[test]
-fn lines_go_to_one_file_or_to_one_a_stream() {
+fn lines_are_written_to_one_file_or_one_per_stream() {
     let folder = tempfile::tempdir().unwrap();
     for (path, files) in [
         ("all.jsonl", vec!["all.jsonl"]),
@@ -124,7 +124,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_that_is_large_or_old_is_put_aside_and_none_is_ever_replaced() {
+fn a_large_or_old_file_is_rotated_and_none_is_ever_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("e.jsonl");
     let header = RunHeader {
@@ -204,7 +204,7 @@ fn a_file_that_is_large_or_old_is_put_aside_and_none_is_ever_replaced() {
 }
 
 #[test]
-fn a_file_that_another_run_writes_is_refused_and_half_a_line_is_ended() {
+fn a_file_locked_by_another_run_is_refused_and_an_incomplete_line_is_terminated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("e.jsonl");
     std::fs::write(&path, "{\"half").unwrap();
@@ -278,7 +278,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_video_that_cannot_be_made_is_refused_before_the_run() {
+fn a_video_that_cannot_be_created_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |path: &Path, because: &str| {
         let opened = sink("mp4", &settings(path)).unwrap().open();
@@ -301,7 +301,7 @@ fn a_video_that_cannot_be_made_is_refused_before_the_run() {
 }
 
 #[test]
-fn what_is_below_the_score_threshold_is_not_drawn() {
+fn objects_below_the_score_threshold_are_not_drawn() {
     let folder = tempfile::tempdir().unwrap();
     // The example's score is 0.83.
     let found = object(0, "car", Rect::new(10.0, 10.0, 50.0, 40.0), vec![]);
@@ -322,7 +322,7 @@ fn what_is_below_the_score_threshold_is_not_drawn() {
 }
 
 #[test]
-fn a_sink_without_a_path_or_of_no_kind_is_refused() {
+fn a_sink_without_path_or_of_unknown_kind_is_refused() {
     assert!(sink("mp4", &Settings::default()).is_err());
     assert!(sink("avi", &Settings::default()).is_err());
     let mut null = sink("null", &Settings::default()).unwrap().open().unwrap();

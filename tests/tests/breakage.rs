@@ -1,4 +1,4 @@
-//! Parts that panic or hang: what they hold is lost and told, and the run ends all the same.
+//! Parts that panic or hang: what they hold is lost and reported, and the run ends all the same.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -64,23 +64,23 @@ fn run_with(text: &str, parts: Parts) -> Report {
 
 /// What a fake source does when its frames are used up.
 #[derive(Clone)]
-enum Ending {
-    PrePost,
-    Breaks,
-    Panics,
+enum SourceEnd {
+    Regular,
+    Error,
+    Panic,
     /// Asks the run to stop and does not stop itself, until the other end of the channel is gone.
-    Hangs(Arc<Mutex<mpsc::Receiver<()>>>),
+    Hang(Arc<Mutex<mpsc::Receiver<()>>>),
 }
 
-struct Fake {
+struct FakeSource {
     frames: u64,
-    ending: Ending,
+    ending: SourceEnd,
     opened: Arc<AtomicU64>,
     live: bool,
 }
 
-impl Fake {
-    fn boxed(frames: u64, ending: Ending) -> Box<dyn SourceFactory> {
+impl FakeSource {
+    fn boxed(frames: u64, ending: SourceEnd) -> Box<dyn SourceFactory> {
         Box::new(Self {
             frames,
             ending,
@@ -90,7 +90,7 @@ impl Fake {
     }
 }
 
-impl SourceFactory for Fake {
+impl SourceFactory for FakeSource {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(FakeStream {
@@ -106,7 +106,7 @@ impl SourceFactory for Fake {
 struct FakeStream {
     next: u64,
     frames: u64,
-    ending: Ending,
+    ending: SourceEnd,
     live: bool,
     stop: StopFlag,
 }
@@ -126,14 +126,14 @@ impl Source for FakeStream {
             return Ok(Some(Frame::new(self.next - 1, self.next as f64, image)));
         }
         match &self.ending {
-            Ending::PrePost => Ok(None),
-            Ending::Breaks => Err(SourceError::Broken {
+            SourceEnd::Regular => Ok(None),
+            SourceEnd::Error => Err(SourceError::Broken {
                 uri: "fake".into(),
                 frames: self.frames,
                 reason: "by design".into(),
             }),
-            Ending::Panics => panic!("the source panics by design"),
-            Ending::Hangs(until) => {
+            SourceEnd::Panic => panic!("the source panics by design"),
+            SourceEnd::Hang(until) => {
                 self.stop.raise();
                 let _ = until.lock().unwrap().recv();
                 Ok(None)
@@ -144,20 +144,20 @@ impl Source for FakeStream {
 
 /// Keeps the names of what it takes.
 #[derive(Clone, Default)]
-struct Kept {
+struct RecordingSink {
     taken: Arc<Mutex<Vec<(String, u64)>>>,
     finished: Arc<AtomicU64>,
     panics_at: Option<usize>,
     hangs: Option<(StopFlag, Arc<Mutex<mpsc::Receiver<()>>>)>,
 }
 
-impl SinkFactory for Kept {
+impl SinkFactory for RecordingSink {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let name = (delivery.stream.to_string(), delivery.frame.index);
         let taken = {
@@ -182,12 +182,12 @@ impl Sink for Kept {
 #[test]
 fn a_source_that_panics_ends_its_stream_and_no_other() {
     for (ending, word) in [
-        (Ending::Panics, "panics by design"),
-        (Ending::Breaks, "broke off"),
+        (SourceEnd::Panic, "panics by design"),
+        (SourceEnd::Error, "broke off"),
     ] {
-        let kept = Kept::default();
+        let kept = RecordingSink::default();
         let parts = Parts {
-            sources: vec![("one", Fake::boxed(5, ending))],
+            sources: vec![("one", FakeSource::boxed(5, ending))],
             sinks: vec![("events", Box::new(kept.clone()))],
             ..Parts::default()
         };
@@ -211,8 +211,8 @@ fn a_source_without_frames_says_so() {
         GRAPH.replace("[sources.two]", "loop = true\n[sources.two]"),
     ] {
         let parts = Parts {
-            sources: vec![("one", Fake::boxed(0, Ending::PrePost))],
-            sinks: vec![("events", Box::new(Kept::default()))],
+            sources: vec![("one", FakeSource::boxed(0, SourceEnd::Regular))],
+            sinks: vec![("events", Box::new(RecordingSink::default()))],
             ..Parts::default()
         };
         let report = run_with(&text, parts);
@@ -226,8 +226,11 @@ fn a_source_without_frames_says_so() {
 fn a_source_that_does_not_stop_is_not_waited_for() {
     let (release, until) = mpsc::channel::<()>();
     let parts = Parts {
-        sources: vec![("one", Fake::boxed(3, Ending::Hangs(Arc::new(Mutex::new(until)))))],
-        sinks: vec![("events", Box::new(Kept::default()))],
+        sources: vec![(
+            "one",
+            FakeSource::boxed(3, SourceEnd::Hang(Arc::new(Mutex::new(until)))),
+        )],
+        sinks: vec![("events", Box::new(RecordingSink::default()))],
         ..Parts::default()
     };
     let options = RunOptions {
@@ -244,12 +247,12 @@ fn a_source_that_does_not_stop_is_not_waited_for() {
 }
 
 /// Panics over some frames, by their index.
-struct Shaky {
+struct PanickingOperator {
     items_every: u64,
     finding_every: u64,
 }
 
-impl Operator for Shaky {
+impl Operator for PanickingOperator {
     fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
         assert!(
             !(frame.index + 1).is_multiple_of(self.items_every),
@@ -273,8 +276,8 @@ impl Operator for Shaky {
 
 #[test]
 fn an_operator_that_panics_loses_that_request() {
-    let kept = Kept::default();
-    let shaky = Shaky {
+    let kept = RecordingSink::default();
+    let shaky = PanickingOperator {
         items_every: 10,
         finding_every: 15,
     };
@@ -297,9 +300,9 @@ fn an_operator_that_panics_loses_that_request() {
 
 #[test]
 fn a_sink_that_panics_is_completed_and_loses_the_rest() {
-    let kept = Kept {
+    let kept = RecordingSink {
         panics_at: Some(31),
-        ..Kept::default()
+        ..RecordingSink::default()
     };
     let parts = Parts {
         sinks: vec![("events", Box::new(kept.clone()))],
@@ -316,9 +319,9 @@ fn a_sink_that_panics_is_completed_and_loses_the_rest() {
 fn a_sink_that_hangs_when_the_run_stops_is_left_behind() {
     let (release, until) = mpsc::channel::<()>();
     let stop = StopFlag::default();
-    let kept = Kept {
+    let kept = RecordingSink {
         hangs: Some((stop.clone(), Arc::new(Mutex::new(until)))),
-        ..Kept::default()
+        ..RecordingSink::default()
     };
     let parts = Parts {
         sinks: vec![("events", Box::new(kept))],
@@ -338,21 +341,21 @@ fn a_sink_that_hangs_when_the_run_stops_is_left_behind() {
 #[test]
 fn a_camera_that_comes_back_goes_on() {
     let opened: Arc<AtomicU64> = Arc::default();
-    let camera = Fake {
+    let camera = FakeSource {
         frames: 7,
-        ending: Ending::Breaks,
+        ending: SourceEnd::Error,
         opened: Arc::clone(&opened),
         live: true,
     };
     let stop = StopFlag::default();
-    let enough = Enough {
+    let enough = StoppingSink {
         frames: 50,
         seen: 0,
         stop: stop.clone(),
     };
     let parts = Parts {
         sources: vec![("one", Box::new(camera))],
-        sinks: vec![("events", Box::new(Once(Mutex::new(Some(enough)))))],
+        sinks: vec![("events", Box::new(OnceFactory(Mutex::new(Some(enough)))))],
         ..Parts::default()
     };
     let text = GRAPH
@@ -365,13 +368,13 @@ fn a_camera_that_comes_back_goes_on() {
 }
 
 /// Stops the run when it has seen enough.
-struct Enough {
+struct StoppingSink {
     frames: u64,
     seen: u64,
     stop: StopFlag,
 }
 
-impl Sink for Enough {
+impl Sink for StoppingSink {
     fn accept(&mut self, _delivery: &Delivery) -> Result<(), SinkError> {
         self.seen += 1;
         if self.seen == self.frames {
@@ -385,9 +388,9 @@ impl Sink for Enough {
     }
 }
 
-struct Once(Mutex<Option<Enough>>);
+struct OnceFactory(Mutex<Option<StoppingSink>>);
 
-impl SinkFactory for Once {
+impl SinkFactory for OnceFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }

@@ -51,29 +51,29 @@ fn catalog() -> Catalog {
 
 /// What a camera does once it is opened, or instead.
 #[derive(Clone, Debug)]
-enum Does {
+enum Behaviour {
     /// It is not there.
-    Refuses,
+    Refuse,
     /// So many frames, stamped as they are made, so many milliseconds apart; then its connection ends.
-    Sends(u64, u64),
+    Send(u64, u64),
     /// So many frames, then nothing, but the connection stays.
-    FallsSilent(u64),
+    FallSilent(u64),
     /// Ten frames 20 ms apart, a second and a half of sleep, then all frames of that time at once.
-    Sleeps,
+    Sleep,
     /// Frames with these stamps in milliseconds, at once.
     Stamps(Vec<f64>),
     /// It is never open, and looks at no flag.
-    HangsIn(Arc<Mutex<mpsc::Receiver<()>>>),
+    HangInOpen(Arc<Mutex<mpsc::Receiver<()>>>),
 }
 
 /// A source that does one thing after another as it is opened again and again, the last one for ever.
 struct Camera {
-    script: Mutex<VecDeque<Does>>,
+    script: Mutex<VecDeque<Behaviour>>,
     live: bool,
 }
 
 impl Camera {
-    fn boxed(script: impl Into<VecDeque<Does>>) -> Box<dyn SourceFactory> {
+    fn boxed(script: impl Into<VecDeque<Behaviour>>) -> Box<dyn SourceFactory> {
         Box::new(Self {
             script: Mutex::new(script.into()),
             live: true,
@@ -82,7 +82,7 @@ impl Camera {
 
     fn recording(stamps: &[f64]) -> Box<dyn SourceFactory> {
         Box::new(Self {
-            script: Mutex::new([Does::Stamps(stamps.to_vec())].into()),
+            script: Mutex::new([Behaviour::Stamps(stamps.to_vec())].into()),
             live: false,
         })
     }
@@ -90,7 +90,7 @@ impl Camera {
 
 impl SourceFactory for Camera {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        let does = {
+        let behaviour = {
             let mut script = self.script.lock().unwrap();
             let next = script.pop_front().unwrap();
             if script.is_empty() {
@@ -98,20 +98,20 @@ impl SourceFactory for Camera {
             }
             next
         };
-        match &does {
-            Does::Refuses => {
+        match &behaviour {
+            Behaviour::Refuse => {
                 return Err(SourceError::Open {
                     uri: "camera".into(),
                     reason: "refused by design".into(),
                 });
             }
-            Does::HangsIn(until) => {
+            Behaviour::HangInOpen(until) => {
                 let _ = until.lock().unwrap().recv();
             }
             _ => {}
         }
-        Ok(Box::new(Opened {
-            does,
+        Ok(Box::new(CameraStream {
+            behaviour,
             live: self.live,
             clock: Clock::start(),
             sent: 0,
@@ -124,15 +124,15 @@ impl SourceFactory for Camera {
     }
 }
 
-struct Opened {
-    does: Does,
+struct CameraStream {
+    behaviour: Behaviour,
     live: bool,
     clock: Clock,
     sent: u64,
     stop: StopFlag,
 }
 
-impl Opened {
+impl CameraStream {
     fn wait_until(&self, ms: f64) {
         while !self.stop.is_raised() && self.clock.now().micros() < (ms * 1e3) as u64 {
             std::thread::sleep(Duration::from_millis(1));
@@ -146,7 +146,7 @@ impl Opened {
     }
 }
 
-impl Source for Opened {
+impl Source for CameraStream {
     fn info(&self) -> SourceInfo {
         SourceInfo {
             live: self.live,
@@ -158,23 +158,23 @@ impl Source for Opened {
 
     fn next(&mut self) -> Result<Option<Frame>, SourceError> {
         let sent = self.sent;
-        Ok(match self.does.clone() {
-            Does::Sends(frames, apart) if sent < frames => {
+        Ok(match self.behaviour.clone() {
+            Behaviour::Send(frames, apart) if sent < frames => {
                 let made = (sent * apart) as f64;
                 self.wait_until(made);
                 self.frame(made)
             }
-            Does::FallsSilent(frames) if sent < frames => self.frame(sent as f64 * 20.0),
-            Does::FallsSilent(_) => {
+            Behaviour::FallSilent(frames) if sent < frames => self.frame(sent as f64 * 20.0),
+            Behaviour::FallSilent(_) => {
                 self.wait_until(f64::INFINITY);
                 None
             }
-            Does::Sleeps if sent < SLEPT => {
+            Behaviour::Sleep if sent < SLEPT => {
                 let made = sent as f64 * 20.0;
                 self.wait_until(if sent < 10 { made } else { SLEPT as f64 * 20.0 });
                 self.frame(made)
             }
-            Does::Stamps(stamps) => match stamps.get(sent as usize) {
+            Behaviour::Stamps(stamps) => match stamps.get(sent as usize) {
                 Some(stamp) => self.frame(*stamp),
                 None => None,
             },
@@ -188,18 +188,18 @@ const SLEPT: u64 = 10 + 75;
 
 /// Keeps numbers and times of what it takes; stops the run after so many.
 #[derive(Clone, Default)]
-struct Kept {
+struct RecordingSink {
     taken: Arc<Mutex<Vec<(u64, f64)>>>,
     enough: Option<(usize, StopFlag)>,
 }
 
-impl SinkFactory for Kept {
+impl SinkFactory for RecordingSink {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let mut taken = self.taken.lock().unwrap();
         taken.push((delivery.frame.index, delivery.frame.pts_ms));
@@ -223,9 +223,9 @@ fn run(
     options: &RunOptions,
 ) -> (Report, Vec<(u64, f64)>) {
     let stop = StopFlag::default();
-    let kept = Kept {
+    let kept = RecordingSink {
         enough: enough.map(|enough| (enough, stop.clone())),
-        ..Kept::default()
+        ..RecordingSink::default()
     };
     let parts = Parts {
         sources: vec![("one", camera)],
@@ -255,12 +255,12 @@ fn at_once() -> RunOptions {
 #[test]
 fn a_camera_that_is_away_at_first_is_tried_again_like_one_that_dies_later() {
     let script = [
-        Does::Refuses,
-        Does::Refuses,
-        Does::Refuses,
-        Does::Sends(20, 5),
-        Does::Refuses,
-        Does::Sends(1_000_000, 5),
+        Behaviour::Refuse,
+        Behaviour::Refuse,
+        Behaviour::Refuse,
+        Behaviour::Send(20, 5),
+        Behaviour::Refuse,
+        Behaviour::Send(1_000_000, 5),
     ];
     let (report, taken) = run(Camera::boxed(script), Some(60), &at_once());
     let stream = &report.streams["one"];
@@ -285,7 +285,7 @@ fn a_camera_that_never_comes_is_reported_as_never_reached() {
         duration: Some(Duration::from_millis(300)),
         ..at_once()
     };
-    let (report, taken) = run(Camera::boxed([Does::Refuses]), None, &options);
+    let (report, taken) = run(Camera::boxed([Behaviour::Refuse]), None, &options);
     let stream = &report.streams["one"];
     let health = stream.health.as_ref().unwrap();
     assert_eq!((health.state, health.outages), (StreamStanding::NeverReached, 1));
@@ -306,7 +306,7 @@ fn a_camera_that_is_gone_at_the_end_is_reported_as_down() {
         duration: Some(Duration::from_millis(700)),
         ..at_once()
     };
-    let script = [Does::Sends(10, 5), Does::Refuses];
+    let script = [Behaviour::Send(10, 5), Behaviour::Refuse];
     let (report, _) = run(Camera::boxed(script), None, &options);
     let health = report.streams["one"].health.as_ref().unwrap();
     assert_eq!(
@@ -326,7 +326,7 @@ fn an_outage_is_a_gap_in_numbers_and_times() {
         },
         ..at_once()
     };
-    let script = [Does::Sends(30, 20), Does::Sends(1_000_000, 20)];
+    let script = [Behaviour::Send(30, 20), Behaviour::Send(1_000_000, 20)];
     let (report, taken) = run(Camera::boxed(script), Some(50), &away);
     let health = report.streams["one"].health.as_ref().unwrap();
     let gap = taken
@@ -346,7 +346,7 @@ fn an_outage_is_a_gap_in_numbers_and_times() {
 
 #[test]
 fn a_camera_that_falls_silent_is_opened_again() {
-    let script = [Does::FallsSilent(5), Does::Sends(1_000_000, 5)];
+    let script = [Behaviour::FallSilent(5), Behaviour::Send(1_000_000, 5)];
     let (report, _) = run(Camera::boxed(script), Some(20), &at_once());
     let health = report.streams["one"].health.as_ref().unwrap();
     assert_eq!(
@@ -369,7 +369,11 @@ fn frames_that_slept_in_the_camera_are_not_in_time() {
         duration: Some(Duration::from_millis(2_500)),
         ..at_once()
     };
-    let (report, taken) = run(Camera::boxed([Does::Sleeps, Does::Refuses]), None, &options);
+    let (report, taken) = run(
+        Camera::boxed([Behaviour::Sleep, Behaviour::Refuse]),
+        None,
+        &options,
+    );
     let stream = &report.streams["one"];
     let health = stream.health.as_ref().unwrap();
     assert_eq!(stream.requests.arrived, SLEPT);
@@ -405,14 +409,14 @@ fn a_recording_whose_clock_jumps_goes_on_and_says_so() {
 }
 
 #[test]
-fn a_source_that_hangs_in_opening_holds_nobody() {
+fn a_source_that_hangs_in_opening_delays_no_other() {
     let (release, until) = mpsc::channel::<()>();
     let options = RunOptions {
         duration: Some(Duration::from_millis(100)),
         grace: Duration::ZERO,
         ..at_once()
     };
-    let camera = Camera::boxed([Does::HangsIn(Arc::new(Mutex::new(until)))]);
+    let camera = Camera::boxed([Behaviour::HangInOpen(Arc::new(Mutex::new(until)))]);
     let (report, _) = run(camera, None, &options);
     let stream = &report.streams["one"];
     assert!(stream.error.as_deref().unwrap().contains("did not stop"));
@@ -429,7 +433,7 @@ struct Stuck(Mutex<mpsc::Receiver<()>>);
 impl SinkFactory for Stuck {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let _ = self.0.lock().unwrap().recv();
-        Ok(Box::new(Kept::default()))
+        Ok(Box::new(RecordingSink::default()))
     }
 }
 
@@ -485,7 +489,7 @@ fn a_signal_while_models_are_opened_ends_the_run() {
     let stop = StopFlag::default();
     let parts = Parts {
         models: vec![("quick", Arc::new(Interrupted(stop.clone())))],
-        sinks: vec![("events", Box::new(Kept::default()))],
+        sinks: vec![("events", Box::new(RecordingSink::default()))],
         ..Parts::default()
     };
     let assembly = assemble(graph(GRAPH, &catalog()), parts);

@@ -73,7 +73,7 @@ fn a_lossless_source_loses_nothing_and_keeps_every_slot_busy() {
 }
 
 #[test]
-fn overload_is_let_go_early_and_the_rest_is_on_time() {
+fn overload_is_dropped_early_and_the_rest_is_on_time() {
     let graph = graph(&chain(200.0, 600, "live", ""), &Catalog::default());
     let report = run(assemble(graph, Parts::default()), &own_pace());
     assert_eq!(report.requests.arrived, 600);
@@ -83,7 +83,7 @@ fn overload_is_let_go_early_and_the_rest_is_on_time() {
     assert!(counts.dropped > 150, "twice the capacity: {counts:?}");
     assert!(
         counts.late * 10 < counts.dropped,
-        "what cannot be in time is let go: {counts:?}"
+        "what cannot be in time is dropped: {counts:?}"
     );
     assert!(counts.late < counts.delivered, "{counts:?}");
     let after_bottleneck = report.drops.iter().filter(|drop| drop.module == "three");
@@ -150,7 +150,7 @@ fn a_recorded_run_is_decided_the_same_again() {
         };
         run(assemble(graph, Parts::default()), &options);
         let verified = weir_runtime::verify(&path).unwrap_or_else(|error| panic!("{forming}: {error}"));
-        // A stalled machine takes in more at a step; every request comes and is sent on or let go all the same.
+        // A stalled machine takes in more at a step; every request comes and is sent on or dropped all the same.
         assert!(
             verified.steps > 0 && verified.events >= 300 && verified.effects >= 300,
             "{forming}: {verified:?}"

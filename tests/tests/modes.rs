@@ -1,4 +1,4 @@
-//! What becomes of late frames, by the mode of their source, and which sink sees whose frames.
+//! What becomes of late frames, by the mode of their source, and which sink sees the frames of which stream.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -12,15 +12,15 @@ use weir_runtime::{Pace, RunOptions};
 
 /// Streams and frames of what was taken, and whether each was late.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<(String, u64, bool)>>>);
+struct RecordingSink(Arc<Mutex<Vec<(String, u64, bool)>>>);
 
-impl SinkFactory for Kept {
+impl SinkFactory for RecordingSink {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let taken = (delivery.stream.to_string(), delivery.frame.index, delivery.late);
         self.0.lock().unwrap().push(taken);
@@ -32,7 +32,7 @@ impl Sink for Kept {
     }
 }
 
-impl Kept {
+impl RecordingSink {
     fn frames_of(&self, stream: &str) -> Vec<u64> {
         let taken = self.0.lock().unwrap();
         taken
@@ -89,7 +89,7 @@ fn overloaded(rule: &str) -> String {
 #[test]
 fn late_frames_of_a_camera_are_withheld_and_of_an_archive_kept() {
     for rule in ["none", "pard"] {
-        let kept = Kept::default();
+        let kept = RecordingSink::default();
         let parts = Parts {
             sinks: vec![("all", Box::new(kept.clone()))],
             ..Parts::default()
@@ -149,7 +149,7 @@ fn a_sink_sees_the_streams_that_lead_to_it() {
         type = "kept"
         inputs = ["up", "down"]
     "#;
-    let (northern, both) = (Kept::default(), Kept::default());
+    let (northern, both) = (RecordingSink::default(), RecordingSink::default());
     let parts = Parts {
         sinks: vec![
             ("northern", Box::new(northern.clone())),
@@ -162,8 +162,8 @@ fn a_sink_sees_the_streams_that_lead_to_it() {
         ..RunOptions::default()
     };
     let report = run(assemble(graph(text, &catalog()), parts), &options);
-    let taken = |kept: &Kept| ["north", "south", "spare"].map(|name| kept.frames_of(name).len());
+    let taken = |kept: &RecordingSink| ["north", "south", "spare"].map(|name| kept.frames_of(name).len());
     assert_eq!((taken(&northern), taken(&both)), ([9, 0, 0], [9, 7, 0]));
-    // Frames that nobody takes end, too.
+    // Frames that no module takes end, too.
     assert_eq!(report.streams["spare"].requests.delivered, 5);
 }

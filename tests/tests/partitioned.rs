@@ -119,10 +119,10 @@ fn loader(fails_every: u64) -> Arc<Adders> {
     Arc::new(Adders { fails_every })
 }
 
-/// Stands where the whole model would be; nobody asks it anything.
-struct Absent;
+/// Stands where the whole model would be; it is never run.
+struct NeverOpened;
 
-impl Model for Absent {
+impl Model for NeverOpened {
     fn batching(&self) -> Batching {
         Batching {
             max: None,
@@ -135,9 +135,9 @@ impl Model for Absent {
     }
 }
 
-struct Frames;
+struct WholeFrames;
 
-impl Operator for Frames {
+impl Operator for WholeFrames {
     fn items(&self, frame: &Arc<Frame>, _: &RequestResults) -> Vec<Item> {
         vec![Item {
             frame: Arc::clone(frame),
@@ -158,17 +158,17 @@ impl Operator for Frames {
 }
 
 /// What is called with each delivery's frame and what the model said of it.
-type Seen = Arc<Mutex<dyn FnMut(u64, u64) + Send>>;
+type Callback = Arc<Mutex<dyn FnMut(u64, u64) + Send>>;
 
-struct Watch(Seen);
+struct CallbackSink(Callback);
 
-impl SinkFactory for Watch {
+impl SinkFactory for CallbackSink {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         Ok(Box::new(Self(Arc::clone(&self.0))))
     }
 }
 
-impl Sink for Watch {
+impl Sink for CallbackSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         let said = delivery.objects[0].object.class.parse().unwrap();
         (self.0.lock().unwrap())(delivery.frame.index, said);
@@ -245,7 +245,7 @@ fn run_on(
     frames: u64,
     addresses: [Option<String>; 3],
     loader: Arc<Adders>,
-    seen: Seen,
+    seen: Callback,
     next: Option<Box<dyn FnMut() -> Option<Plan>>>,
 ) -> Report {
     let camera = format!("uri = \"emulated:uniform?rate=60&frames={frames}\"\nmode = \"lossless\"");
@@ -257,7 +257,7 @@ fn run_camera(
     camera: &str,
     addresses: [Option<String>; 3],
     loader: Arc<Adders>,
-    seen: Seen,
+    seen: Callback,
     next: Option<Box<dyn FnMut() -> Option<Plan>>>,
 ) -> Report {
     let plan = plan(70);
@@ -283,9 +283,9 @@ fn run_camera(
     let assembly = Assembly {
         graph: graph.unwrap_or_else(|problems| panic!("{problems}")),
         sources: vec![None],
-        models: vec![Some(Arc::new(Absent))],
-        operators: vec![Some(Arc::new(Frames))],
-        sinks: vec![Box::new(Watch(seen))],
+        models: vec![Some(Arc::new(NeverOpened))],
+        operators: vec![Some(Arc::new(WholeFrames))],
+        sinks: vec![Box::new(CallbackSink(seen))],
         partitioning: Some(Partitioning {
             plan,
             models: vec![Some(Arc::new(Adder))],

@@ -16,27 +16,27 @@ use weir_policy::Report;
 use weir_runtime::{Assembly, Pace, RunOptions};
 
 /// The first frames of another source.
-struct First {
+struct FirstFrames {
     count: u64,
     source: Box<dyn SourceFactory>,
 }
 
-struct Begun {
+struct FirstFramesStream {
     left: u64,
     source: Box<dyn Source>,
 }
 
-impl SourceFactory for First {
+impl SourceFactory for FirstFrames {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
         let source = self.source.open(stop)?;
-        Ok(Box::new(Begun {
+        Ok(Box::new(FirstFramesStream {
             left: self.count,
             source,
         }))
     }
 }
 
-impl Source for Begun {
+impl Source for FirstFramesStream {
     fn info(&self) -> SourceInfo {
         self.source.info()
     }
@@ -155,7 +155,7 @@ fn faces_name_their_person_and_bear_what_every_branch_found() {
     let mut assembly = application("live-video", &assets, &recording, out.path(), &[]);
     assembly.sources = vec![assembly.sources.remove(0).map(|source| {
         let count = 6;
-        Box::new(First { count, source }) as Box<dyn SourceFactory>
+        Box::new(FirstFrames { count, source }) as Box<dyn SourceFactory>
     })];
     as_fast_as_it_goes(assembly);
     let mut poses = 0;

@@ -289,6 +289,82 @@ fn a_place_that_cannot_be_written_to_is_said_before_anything_is_rendered() {
     }
 }
 
+/// What files hold, by name.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = files(folder).into_iter();
+    names
+        .map(|name| (name.clone(), fs::read(folder.join(name)).unwrap()))
+        .collect()
+}
+
+/// The program must not render to `clip.mp4`, say why, and leave everything as it is.
+fn keeps(folder: &Path, words: &[&str]) {
+    let before = contents(folder);
+    let output = render(folder, "card --seconds 3600 --out clip.mp4");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
+    for word in words {
+        assert!(said.contains(word), "\"{word}\" is not in: {said}");
+    }
+    assert!(contents(folder) == before, "{said}");
+}
+
+#[test]
+fn only_what_was_rendered_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("clip.mp4"), "notes that were called so").unwrap();
+    keeps(
+        folder.path(),
+        &[
+            "cannot write clip.mp4: it is there already",
+            "no MP4 video",
+            "choose another name",
+        ],
+    );
+
+    // Nothing is lost with an empty file, such as one of mktemp.
+    fs::write(at("clip.mp4"), "").unwrap();
+    renders(folder.path(), "card --seconds 0.2 --out clip.mp4");
+    fs::rename(at("clip.truth.jsonl"), at("kept")).unwrap();
+    // As a filmed video is: nothing is known to be true of it.
+    keeps(
+        folder.path(),
+        &[
+            "cannot write clip.mp4: it is there already",
+            "its truth is not beside it",
+        ],
+    );
+
+    let by_hand = r#"{"truth":1,"world":"front door","seed":0,"width":64,"height":48,"fps":25.0,"frames":0}"#;
+    let words = [
+        "clip.truth.jsonl: it is there already",
+        "not the truth of a rendered clip",
+    ];
+    for text in [by_hand, "{}\n", "once upon a time"] {
+        fs::write(at("clip.truth.jsonl"), text).unwrap();
+        keeps(folder.path(), &words);
+    }
+    fs::remove_file(at("clip.mp4")).unwrap();
+    keeps(folder.path(), &words);
+
+    fs::rename(at("kept"), at("clip.truth.jsonl")).unwrap();
+    renders(folder.path(), "card --seconds 0.2 --out clip.mp4");
+    renders(folder.path(), "card --seconds 0.2 --out clip.mp4 --seed 1");
+    assert_eq!(truth(&at("clip.truth.jsonl")).clip.seed, 1);
+}
+
+#[test]
+fn a_clip_and_its_truth_are_two_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    renders(folder.path(), "card --seconds 0.2 --out clip.mp4");
+    fs::remove_file(at("clip.truth.jsonl")).unwrap();
+    fs::hard_link(at("clip.mp4"), at("clip.truth.jsonl")).unwrap();
+    keeps(folder.path(), &["the clip and its truth would both write"]);
+}
+
 #[test]
 fn an_interrupted_rendering_leaves_nothing_behind() {
     for arguments in [

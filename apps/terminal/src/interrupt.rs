@@ -13,8 +13,8 @@ use crate::output;
 /// What a shell expects of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// Signals within this time are one request: a terminal or `timeout` may tell the program and its group, and so tell it
-/// twice.
+/// Signals within this time are one request: a terminal or `timeout` may signal the program and its group, and so the
+/// program twice.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
 /// Watches for Ctrl-C (SIGINT), for being asked to terminate (SIGTERM) and for the end of the terminal (SIGHUP), on a

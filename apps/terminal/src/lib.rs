@@ -1,4 +1,4 @@
-//! What programs of this project do alike where they meet the person who called them: words to the terminal, errors and
+//! What programs of this project share at their edge to the user: words to the terminal, errors and
 //! exit codes, signals, progress, and that no output takes the place of an input.
 //!
 //! It is the edge of a program, so libraries do not depend on it. It knows neither a graph nor an engine: `weir` and

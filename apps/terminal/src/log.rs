@@ -14,7 +14,7 @@ pub fn log_to_stderr(default: &str) {
         Some(given) if given == OsStr::new("") => EnvFilter::new(default),
         Some(_) => EnvFilter::from_default_env(),
     };
-    // Without colours: what stands in an event cannot be told from them.
+    // Without colours: what stands in an event could not be distinguished from them.
     tracing_subscriber::fmt()
         .with_writer(LogWriter::default)
         .with_ansi(false)

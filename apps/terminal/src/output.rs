@@ -14,7 +14,7 @@ use crate::printable;
 static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Words go above this bar from now on; above none, where none is given.
-pub fn beside(bar: Option<ProgressBar>) {
+pub fn set_bar(bar: Option<ProgressBar>) {
     *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
@@ -34,7 +34,7 @@ pub fn to_stderr(words: &str) -> io::Result<()> {
 /// Writes one result line.
 ///
 /// # Errors
-/// What standard output says: that nobody reads it, see [`is_closed`], or why it takes nothing.
+/// What standard output says: that it has no reader, see [`is_closed`], or why it takes nothing.
 pub fn say(line: &str) -> anyhow::Result<()> {
     writeln!(io::stdout(), "{}", printable::text(line)).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
@@ -47,7 +47,7 @@ pub fn complain(line: &str) {
     remark(&format!("error: {line}"));
 }
 
-/// Writes a remark. Where nobody reads standard error there is nobody to tell.
+/// Writes a remark. Where standard error has no reader, the remark is lost.
 pub fn remark(line: &str) {
     let _ = to_stderr(&format!("{}\n", printable::text(line)));
 }

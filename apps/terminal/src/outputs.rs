@@ -21,13 +21,13 @@ const MAX_DEPTH: usize = 3;
 /// What is read and what is to be written.
 #[derive(Debug, Default)]
 pub struct Files {
-    reads: Vec<(Named, Within)>,
-    writes: Vec<Named>,
+    reads: Vec<(NamedFile, FolderScope)>,
+    writes: Vec<NamedFile>,
 }
 
 /// What is read of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum FolderScope {
     /// The images in it.
     Images,
     /// All that is in it, and in so many folders within folders.
@@ -36,7 +36,7 @@ enum Within {
 
 /// A file, and what it is to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
+struct NamedFile {
     what: String,
     path: PathBuf,
 }
@@ -53,17 +53,18 @@ enum FileId {
 impl Files {
     /// A file that is read, or a folder with all that is in it.
     pub fn read(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
-        self.reads.push((Named::new(what, path), Within::All(MAX_DEPTH)));
+        self.reads
+            .push((NamedFile::new(what, path), FolderScope::All(MAX_DEPTH)));
     }
 
     /// A video that is read, or a folder with its images.
     pub fn read_source(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
-        self.reads.push((Named::new(what, path), Within::Images));
+        self.reads.push((NamedFile::new(what, path), FolderScope::Images));
     }
 
     /// A file that is to be written.
     pub fn write(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
-        self.writes.push(Named::new(what, path));
+        self.writes.push(NamedFile::new(what, path));
     }
 
     /// Looks whether all outputs are files of their own.
@@ -71,16 +72,16 @@ impl Files {
     /// # Errors
     /// [`UserError`] that names the first output that is an input or another output, and what that is.
     pub fn check(&self) -> anyhow::Result<()> {
-        let known = |named: &Named| Some((named.clone(), identify(&named.path)?));
-        let writes: Vec<(Named, FileId)> = self.writes.iter().filter_map(known).collect();
-        let is_there = |(_, id): &(Named, FileId)| matches!(id, FileId::Present { .. });
+        let known = |named: &NamedFile| Some((named.clone(), identify(&named.path)?));
+        let writes: Vec<(NamedFile, FileId)> = self.writes.iter().filter_map(known).collect();
+        let is_there = |(_, id): &(NamedFile, FileId)| matches!(id, FileId::Present { .. });
         // Files of folders are many, and a file that is not there yet is none of them.
         let any_there = writes.iter().any(is_there);
         let mut reads = Vec::new();
         for (named, kind) in &self.reads {
             match identify(&named.path) {
                 Some(id) => reads.push((named.clone(), id)),
-                None if any_there => within(named, &named.path, *kind, &mut reads),
+                None if any_there => add_folder_files(named, &named.path, *kind, &mut reads),
                 None => {}
             }
         }
@@ -91,7 +92,7 @@ impl Files {
     }
 }
 
-impl Named {
+impl NamedFile {
     fn new(what: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self {
             what: what.into(),
@@ -101,7 +102,7 @@ impl Named {
 }
 
 /// The first output that is an input or an earlier output, in words.
-fn conflict(writes: &[(Named, FileId)], reads: &[(Named, FileId)]) -> Option<String> {
+fn conflict(writes: &[(NamedFile, FileId)], reads: &[(NamedFile, FileId)]) -> Option<String> {
     for (index, (output, id)) in writes.iter().enumerate() {
         let path = output.path.display();
         if let Some((input, _)) = reads.iter().find(|(_, read)| read == id) {
@@ -109,7 +110,7 @@ fn conflict(writes: &[(Named, FileId)], reads: &[(Named, FileId)]) -> Option<Str
                 "{} would write {path}, which {} is read from{}: choose another path",
                 output.what,
                 input.what,
-                also_called(output, input)
+                other_path_note(output, input)
             ));
         }
         if let Some((other, _)) = writes[..index].iter().find(|(_, earlier)| earlier == id) {
@@ -124,7 +125,7 @@ fn conflict(writes: &[(Named, FileId)], reads: &[(Named, FileId)]) -> Option<Str
                     "{} and {} would both write {path}{}: give each a file of its own",
                     other.what,
                     output.what,
-                    also_called(output, other)
+                    other_path_note(output, other)
                 )
             });
         }
@@ -133,7 +134,7 @@ fn conflict(writes: &[(Named, FileId)], reads: &[(Named, FileId)]) -> Option<Str
 }
 
 /// The other path of the file, where it is another one.
-fn also_called(one: &Named, other: &Named) -> String {
+fn other_path_note(one: &NamedFile, other: &NamedFile) -> String {
     if one.path == other.path {
         String::new()
     } else {
@@ -146,12 +147,12 @@ fn identify(path: &Path) -> Option<FileId> {
     let mut path = std::path::absolute(path).ok()?;
     for _ in 0..MAX_LINKS {
         match std::fs::metadata(&path) {
-            Ok(there) => return present(&there),
+            Ok(there) => return file_id(&there),
             Err(_) => match std::fs::read_link(&path) {
                 // A link to what is not there yet: that is what would be made.
                 Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
                 Err(_) => {
-                    let (folder, there, rest) = made_in(&path)?;
+                    let (folder, there, rest) = existing_folder(&path)?;
                     let straight = folder.join(&rest);
                     if straight == path {
                         return Some(FileId::Missing {
@@ -169,7 +170,7 @@ fn identify(path: &Path) -> Option<FileId> {
     None
 }
 
-fn present(there: &Metadata) -> Option<FileId> {
+fn file_id(there: &Metadata) -> Option<FileId> {
     there.is_file().then(|| FileId::Present {
         device: there.dev(),
         inode: there.ino(),
@@ -177,7 +178,7 @@ fn present(there: &Metadata) -> Option<FileId> {
 }
 
 /// The folder that is there already, and the rest of the path below it without detours.
-fn made_in(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
+fn existing_folder(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
     let folder = path.ancestors().skip(1).find_map(|folder| {
         let there = std::fs::metadata(folder).ok()?;
         there.is_dir().then(|| (folder.to_owned(), there))
@@ -196,7 +197,12 @@ fn made_in(path: &Path) -> Option<(PathBuf, Metadata, PathBuf)> {
 }
 
 /// The files of a folder that is read.
-fn within(named: &Named, folder: &Path, kind: Within, found: &mut Vec<(Named, FileId)>) {
+fn add_folder_files(
+    named: &NamedFile,
+    folder: &Path,
+    kind: FolderScope,
+    found: &mut Vec<(NamedFile, FileId)>,
+) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -204,14 +210,14 @@ fn within(named: &Named, folder: &Path, kind: Within, found: &mut Vec<(Named, Fi
         let path = entry.path();
         match std::fs::metadata(&path) {
             Ok(there) if there.is_dir() => {
-                if let Within::All(depth @ 1..) = kind {
-                    within(named, &path, Within::All(depth - 1), found);
+                if let FolderScope::All(depth @ 1..) = kind {
+                    add_folder_files(named, &path, FolderScope::All(depth - 1), found);
                 }
             }
-            Ok(_) if kind == Within::Images && !is_image(&path) => {}
+            Ok(_) if kind == FolderScope::Images && !is_image(&path) => {}
             Ok(there) => {
-                let named = Named::new(named.what.clone(), path);
-                found.extend(present(&there).map(|id| (named, id)));
+                let named = NamedFile::new(named.what.clone(), path);
+                found.extend(file_id(&there).map(|id| (named, id)));
             }
             Err(_) => {}
         }
@@ -224,15 +230,15 @@ mod tests {
 
     use super::*;
 
-    fn named(what: &str, path: &str) -> Named {
-        Named::new(what, path)
+    fn named(what: &str, path: &str) -> NamedFile {
+        NamedFile::new(what, path)
     }
 
     #[test]
     fn an_output_that_is_an_input_or_another_output_is_named_with_it() {
         let id = |inode| FileId::Present { device: 1, inode };
         let input = (named("source north", "a.mp4"), id(1));
-        let check = |writes: &[(Named, FileId)], words: Option<&str>| {
+        let check = |writes: &[(NamedFile, FileId)], words: Option<&str>| {
             assert_eq!(conflict(writes, std::slice::from_ref(&input)).as_deref(), words);
         };
         let sink = (named("sink video", "a.mp4"), id(1));

@@ -10,16 +10,16 @@ use std::fmt::Write as _;
 /// The text with everything that a terminal obeys as `\u{..}`. Ends of lines and tabs stay: tables and hints have them.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_obeyed(c) && c != '\n' && c != '\t')
+    escape(text, |c| is_control(c) && c != '\n' && c != '\t')
 }
 
 /// The text in one line: ends of lines are shown, too. For names in tables, and for logs.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
-    escaped(text, is_obeyed)
+    escape(text, is_control)
 }
 
-fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&hidden) {
         return Cow::Borrowed(text);
     }
@@ -40,7 +40,7 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Control characters of both sets, what turns the direction of text, other ends of lines, and what has no width.
-fn is_obeyed(c: char) -> bool {
+fn is_control(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let unseen = matches!(

@@ -6,23 +6,23 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[must_use]
 pub fn bytes(label: &str, total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total).with_message(label.to_owned());
-    styled(bar, "{msg:24} {bar:30} {bytes:>10} / {total_bytes} {eta:>4}")
+    with_style(bar, "{msg:24} {bar:30} {bytes:>10} / {total_bytes} {eta:>4}")
 }
 
 /// A bar over so many steps of equal size.
 #[must_use]
 pub fn steps(label: &str, total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total).with_message(label.to_owned());
-    styled(bar, "{msg} {bar:30} {pos} / {len} {elapsed} {eta:>4}")
+    with_style(bar, "{msg} {bar:30} {pos} / {len} {elapsed} {eta:>4}")
 }
 
 /// A line about work of unknown length: its message fills what the terminal has.
 #[must_use]
 pub fn line() -> ProgressBar {
-    styled(ProgressBar::new_spinner(), "{spinner} {elapsed} {wide_msg}")
+    with_style(ProgressBar::new_spinner(), "{spinner} {elapsed} {wide_msg}")
 }
 
-fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+fn with_style(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

@@ -11,7 +11,7 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
         // A name that was expanded by the shell (`weir check *`) may hold what a terminal obeys; so do clap's colours.
         output::remark(words.trim_end());
     } else {
-        // Where nothing reads there is no one to say it to.
+        // Without a reader there is nothing to do about it.
         let _ = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

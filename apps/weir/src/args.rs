@@ -65,9 +65,9 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// How a run goes and what is kept of it.
+/// When a run ends, and the files that it leaves beside those of sinks.
 #[derive(Debug, Clone, Default, PartialEq, Group)]
-pub(crate) struct Course {
+pub(crate) struct RunArgs {
     /// Stop after this time, such as 60s or 5m
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub(crate) duration: Option<Span>,
@@ -86,7 +86,7 @@ pub(crate) struct Run {
     #[arg(value_name = "GRAPH.toml")]
     pub(crate) graph: PathBuf,
     #[command(flatten)]
-    pub(crate) course: Course,
+    pub(crate) run_args: RunArgs,
 }
 
 /// How videos are played through a graph.
@@ -108,7 +108,7 @@ pub(crate) struct Playback {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) course: Course,
+    pub(crate) run_args: RunArgs,
     /// Drop rule instead of the graph's: none, pard, weir, clipper++, nexus, back, sf, oc, split, wcl, lower, upper
     #[arg(long, value_name = "RULE", value_parser = drop_rule)]
     pub(crate) drop: Option<weir_policy::DropRule>,

@@ -10,7 +10,7 @@ use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, Ope
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
 
-use crate::error::{Collected, UserError};
+use crate::error::{ErrorList, UserError};
 use crate::plans;
 use crate::zoo::Zoo;
 
@@ -54,7 +54,7 @@ pub(crate) fn assemble_showing(
         let message = format!("the graph has no model {name}; it has {}", names.join(", "));
         return Err(UserError::new(message).into());
     }
-    let mut errors = Collected::default();
+    let mut errors = ErrorList::default();
     let sinks = errors.take(sinks(&graph, out));
     let runs_models = graph.models().iter().any(|node| !is_emulated(node, &graph));
     // Said once, and not of each model.
@@ -68,7 +68,7 @@ pub(crate) fn assemble_showing(
         errors.take(onnx(node, &graph, zoo, dump))
     };
     let loaded: Option<Vec<Option<Arc<OnnxModel>>>> =
-        runtime.and_then(|()| each((1..).zip(models).map(open)));
+        runtime.and_then(|()| all_or_none((1..).zip(models).map(open)));
     let (Some(loaded), Some(sinks)) = (loaded, sinks) else {
         errors.finish()?;
         return Err(anyhow::anyhow!("a part of the graph is missing"));
@@ -95,7 +95,7 @@ pub(crate) fn assemble_showing(
 }
 
 /// All of them, or none where one is missing; all are made in any case.
-fn each<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+fn all_or_none<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let made: Vec<Option<T>> = made.collect();
     made.into_iter().collect()
 }
@@ -112,7 +112,9 @@ fn partitioning(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Res
     let mut divided = Vec::new();
     for (node, model) in graph.models().iter().zip(models) {
         let model = model.as_ref().filter(|_| node.plan.is_some());
-        let cut = model.map(|model| cut(model, &node.name, plan)).transpose()?;
+        let cut = model
+            .map(|model| partition_model(model, &node.name, plan))
+            .transpose()?;
         divided.push(cut);
     }
     let path = graph.models().iter().find_map(|model| model.plan.clone());
@@ -124,7 +126,7 @@ fn partitioning(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Res
     }))
 }
 
-fn cut(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn PartitionedModel>> {
+fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn PartitionedModel>> {
     let served = plan.problem.models.iter().find(|served| served.name == name);
     let layers = served.map(|served| served.blocks.layers.iter().map(|layer| *layer as usize).collect());
     let layers: Vec<usize> = layers.unwrap_or_default();
@@ -212,9 +214,9 @@ fn operator(
 /// The graph's sinks, each for the streams that reach it. Nothing is opened.
 ///
 /// # Errors
-/// A sink whose keys do not make one.
+/// A sink with keys that do not make one.
 pub(crate) fn sinks(graph: &Graph, out: Option<&Path>) -> anyhow::Result<Vec<Box<dyn SinkFactory>>> {
-    let paths = out.map(|out| placed(graph.sinks(), out));
+    let paths = out.map(|out| sink_paths(graph.sinks(), out));
     let make = |(index, node): (usize, &SinkNode)| {
         let mut settings = node.settings.clone();
         if let Some(path) = paths.as_ref().and_then(|paths| paths[index].clone()) {
@@ -238,10 +240,10 @@ pub(crate) fn streams_of_sink(graph: &Graph, sink: usize) -> Vec<String> {
 
 /// Where the files of sinks go below `out`; none for a sink without a file. A file keeps its name, and from the first
 /// folder on that differs by stream its path; what two sinks call alike goes into folders with the names of the sinks.
-fn placed(sinks: &[SinkNode], out: &Path) -> Vec<Option<PathBuf>> {
+fn sink_paths(sinks: &[SinkNode], out: &Path) -> Vec<Option<PathBuf>> {
     let tails: Vec<Option<PathBuf>> = sinks
         .iter()
-        .map(|sink| tail(sink.settings.text("path").filter(|path| *path != "-")?))
+        .map(|sink| path_below(sink.settings.text("path").filter(|path| *path != "-")?))
         .collect();
     let place = |(sink, own): (&SinkNode, &Option<PathBuf>)| {
         let own = own.as_ref()?;
@@ -257,7 +259,7 @@ fn placed(sinks: &[SinkNode], out: &Path) -> Vec<Option<PathBuf>> {
 }
 
 /// What stays of the path of a sink below another folder.
-fn tail(path: &str) -> Option<PathBuf> {
+fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let name = path.file_name()?;
     let by_stream = |component: &Component<'_>| component.as_os_str().to_string_lossy().contains("{stream}");
@@ -285,7 +287,7 @@ mod tests {
         };
         let check = |paths: &[&str], expected: &[&str]| {
             let sinks: Vec<SinkNode> = paths.iter().enumerate().map(sink).collect();
-            let placed = placed(&sinks, Path::new("out")).into_iter();
+            let placed = sink_paths(&sinks, Path::new("out")).into_iter();
             let placed: Vec<String> = placed
                 .map(|path| path.map_or("-".to_owned(), |path| path.display().to_string()))
                 .collect();

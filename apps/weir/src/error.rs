@@ -1,16 +1,16 @@
-//! Which errors the user can mend, and errors that are told together.
+//! Which errors the user can mend, and errors that are reported together.
 
 pub(crate) use weir_terminal::UserError;
 use weir_terminal::error_line;
 
-/// Errors that do not hang together, so that all are told at once and not one a try.
+/// Errors that do not hang together, so that all are reported at once and not one a try.
 #[derive(Debug, Default)]
-pub(crate) struct Collected(Vec<anyhow::Error>);
+pub(crate) struct ErrorList(Vec<anyhow::Error>);
 
-/// Errors that are told at once; a screen of them.
-const MAX_TOLD: usize = 50;
+/// Errors that are reported at once; a screen of them.
+const MAX_LINES: usize = 50;
 
-impl Collected {
+impl ErrorList {
     /// What came of something, its error kept.
     pub(crate) fn take<T>(&mut self, result: anyhow::Result<T>) -> Option<T> {
         result.map_err(|error| self.0.push(error)).ok()
@@ -31,8 +31,8 @@ impl Collected {
                 lines.push(line);
             }
         }
-        let more = lines.len().saturating_sub(MAX_TOLD);
-        lines.truncate(MAX_TOLD);
+        let more = lines.len().saturating_sub(MAX_LINES);
+        lines.truncate(MAX_LINES);
         if more > 0 {
             lines.push(format!("and {more} more: mend these first"));
         }
@@ -55,19 +55,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_errors_are_told_each_once() {
+    fn all_errors_are_reported_each_once() {
         let user = |text: &str| Err::<(), _>(UserError::new(text).into());
-        let mut errors = Collected::default();
+        let mut errors = ErrorList::default();
         assert!(errors.0.is_empty() && errors.take(Ok(1)) == Some(1));
         for text in ["a", "b", "a"] {
             assert_eq!(errors.take(user(text)), None);
         }
-        let told = errors.finish().unwrap_err();
-        assert_eq!((error_line(&told).as_str(), is_mendable(&told)), ("a\nb", true));
-        let mut errors = Collected::default();
+        let all = errors.finish().unwrap_err();
+        assert_eq!((error_line(&all).as_str(), is_mendable(&all)), ("a\nb", true));
+        let mut errors = ErrorList::default();
         errors.take(user("a"));
         errors.take(Err::<(), _>(anyhow::anyhow!("the disk is on fire")));
         assert!(!is_mendable(&errors.finish().unwrap_err()));
-        assert!(Collected::default().finish().is_ok());
+        assert!(ErrorList::default().finish().is_ok());
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn require(graph: &Graph) -> Result<(), UserError> {
         Some(_) => 1,
     });
     let of_workers = graph.workers().len() as u64 * EACH_WORKER;
-    enough(
+    require_at_least(
         BASE + sources * EACH_SOURCE + of_sinks.sum::<u64>() + of_workers,
         "this run",
     )
@@ -65,10 +65,10 @@ pub(crate) fn require(graph: &Graph) -> Result<(), UserError> {
 /// As [`require`].
 pub(crate) fn require_connections(connections: usize) -> Result<(), UserError> {
     // Each is read by one thread and written by another.
-    enough(BASE + 2 * connections as u64, "a worker")
+    require_at_least(BASE + 2 * connections as u64, "a worker")
 }
 
-fn enough(needed: u64, what: &str) -> Result<(), UserError> {
+fn require_at_least(needed: u64, what: &str) -> Result<(), UserError> {
     match limit() {
         Some(limit) if limit < needed => Err(UserError::new(format!(
             "{what} may need {needed} file handles, and this process may have {limit}: raise the limit, such as by \

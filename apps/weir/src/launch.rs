@@ -10,7 +10,7 @@ use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
 use weir_policy::Report;
 use weir_runtime::{Pace, Progress, RunError, RunOptions};
 
-use crate::args::{Course, Speed};
+use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
 use crate::outputs::Files;
@@ -18,15 +18,15 @@ use crate::printable::line;
 use crate::progress::RunLine;
 use crate::score::{self, Score};
 use crate::settings::Settings;
-use crate::whole_file::Reserved;
+use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
 use crate::{handles, health, interrupt, output, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LaunchOptions {
-    /// When it stops, and what is kept of it.
-    pub(crate) course: Course,
+    /// When it ends, and the files that it leaves beside those of sinks.
+    pub(crate) run_args: RunArgs,
     /// How fast recorded sources go.
     pub(crate) speed: Speed,
     /// The folder that files of sinks go to instead of where the graph says.
@@ -39,9 +39,9 @@ pub(crate) struct LaunchOptions {
 
 impl LaunchOptions {
     /// The graph as it is, on its own sources.
-    pub(crate) fn of_graph(course: Course) -> Self {
+    pub(crate) fn for_graph(run_args: RunArgs) -> Self {
         Self {
-            course,
+            run_args,
             speed: Speed::Own,
             out: None,
             dump_inputs: None,
@@ -50,14 +50,12 @@ impl LaunchOptions {
     }
 }
 
-/// What came of a run.
-pub(crate) struct Ran {
-    /// Its report.
+/// The report of a run, and where it is to be printed.
+pub(crate) struct RunResult {
     pub(crate) report: Report,
     /// Whether a sink writes to standard output.
     lines_on_output: bool,
-    /// Where the report goes.
-    report_file: Option<Reserved>,
+    report_file: Option<ReservedFile>,
 }
 
 /// Runs the graph to its end.
@@ -71,25 +69,25 @@ pub(crate) fn launch(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
-    let ran = carry_out(graph, options, None, settings, zoo)?;
-    tell(ran, None)
+    let ran = execute(graph, options, None, settings, zoo)?;
+    print_result(ran, None)
 }
 
 /// Runs the graph to its end, and lets `tap` take every delivery beside the graph's own sinks.
 ///
 /// # Errors
 /// What keeps it from starting.
-pub(crate) fn carry_out(
+pub(crate) fn execute(
     graph: Graph,
     options: &LaunchOptions,
     tap: Option<Box<dyn SinkFactory>>,
     settings: &Settings,
     zoo: &Zoo,
-) -> anyhow::Result<Ran> {
+) -> anyhow::Result<RunResult> {
     handles::require(&graph)?;
     files(&graph, options, settings, zoo)?.check()?;
     let report_file = options
-        .course
+        .run_args
         .report
         .as_deref()
         .map(report::reserve)
@@ -144,8 +142,8 @@ pub(crate) fn files(
         }
     }
     for (option, path) in [
-        ("--report", &options.course.report),
-        ("--record", &options.course.record),
+        ("--report", &options.run_args.report),
+        ("--record", &options.run_args.record),
     ] {
         if let Some(path) = path {
             files.write(option, path);
@@ -166,8 +164,8 @@ pub(crate) fn files(
 ///
 /// # Errors
 /// What cannot be written, and what went wrong in the run.
-pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
-    let Ran {
+pub(crate) fn print_result(ran: RunResult, accuracy: Option<&Score>) -> anyhow::Result<()> {
+    let RunResult {
         report,
         lines_on_output,
         report_file,
@@ -180,7 +178,7 @@ pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
     };
     match report_file {
         Some(file) => {
-            let written = report::write(&Accounted { report, accuracy }, file);
+            let written = report::write(&ReportFile { report, accuracy }, file);
             if written.is_err() {
                 // What a long run came to is not lost with its file.
                 output::remark(&table());
@@ -189,7 +187,7 @@ pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
         }
         // A table of noughts says nothing beside the reason for them.
         None if report.requests.arrived == 0 && !failures.is_empty() => {}
-        // Whoever reads event lines from standard output wants nothing else there.
+        // A reader of event lines on standard output wants nothing else there.
         None if lines_on_output => output::remark(&table()),
         None => output::say(&table())?,
     }
@@ -202,14 +200,14 @@ pub(crate) fn tell(ran: Ran, accuracy: Option<&Score>) -> anyhow::Result<()> {
 
 /// The report as it is written.
 #[derive(Serialize)]
-struct Accounted<'a> {
+struct ReportFile<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
     accuracy: Option<&'a Score>,
 }
 
-/// What the tap is called; no sink of a graph can have that name.
+/// Name of the tap; no sink of a graph can have it.
 const TAP: &str = "(tap)";
 
 /// Runs the graph; says also whether a sink writes to standard output.
@@ -219,17 +217,17 @@ fn run(
     tap: Option<Box<dyn SinkFactory>>,
     settings: &Settings,
     zoo: &Zoo,
-) -> anyhow::Result<Ran> {
+) -> anyhow::Result<RunResult> {
     let lines_on_output = graph
         .sinks()
         .iter()
         .any(|sink| sink.settings.text("path") == Some("-"));
     let progress: Arc<Progress> = Arc::default();
-    let shown = RunLine::start(Arc::clone(&progress), options.course.duration, lines_on_output)?;
+    let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
     let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
     let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
     if let Some(tap) = tap {
-        assembly.graph = tapped(assembly.graph);
+        assembly.graph = with_tap(assembly.graph);
         assembly.sinks.push(tap);
     }
     let stop = StopFlag::default();
@@ -239,7 +237,7 @@ fn run(
     )?;
     let run = RunOptions {
         duration: options
-            .course
+            .run_args
             .duration
             .map(|span| Duration::from_micros(span.micros())),
         pace: match options.speed {
@@ -249,18 +247,18 @@ fn run(
         },
         memory_bytes: settings.frame_memory.0,
         max_sink_waiting: settings.sink_events.0,
-        record: options.course.record.clone(),
+        record: options.run_args.record.clone(),
         progress,
         ..RunOptions::default()
     };
     let ended = weir_runtime::run(assembly, &run, &stop);
     drop(shown);
     let mut report = ended.map_err(mendable)?;
-    // Who reads the report knows the graph's sinks; a tap that was as good as its word is none of them.
+    // The report lists the graph's sinks; a tap that did not fail is none of them.
     if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
         report.sinks.remove(TAP);
     }
-    Ok(Ran {
+    Ok(RunResult {
         report,
         lines_on_output,
         report_file: None,
@@ -268,7 +266,7 @@ fn run(
 }
 
 /// The graph with a sink that is shown all that any module finds in any stream.
-fn tapped(graph: Graph) -> Graph {
+fn with_tap(graph: Graph) -> Graph {
     let sources = (0..graph.sources().len()).map(Vertex::Source);
     let modules = (0..graph.modules().len()).map(Vertex::Module);
     let tap = SinkNode {
@@ -282,7 +280,7 @@ fn tapped(graph: Graph) -> Graph {
 }
 
 /// Streams whose failure is said one by one where a run ends; the report has them all.
-const MAX_STREAMS_SAID: usize = 10;
+const MAX_STREAMS_LISTED: usize = 10;
 
 /// What was not read or not written, though the run went on to its end.
 fn failures(report: &Report) -> Vec<String> {
@@ -291,9 +289,9 @@ fn failures(report: &Report) -> Vec<String> {
         Some(format!("stream {}: {}", line(name), line(&failure)))
     });
     let mut streams: Vec<String> = streams.collect();
-    let more = streams.len().saturating_sub(MAX_STREAMS_SAID);
+    let more = streams.len().saturating_sub(MAX_STREAMS_LISTED);
     if more > 0 {
-        streams.truncate(MAX_STREAMS_SAID);
+        streams.truncate(MAX_STREAMS_LISTED);
         streams.push(format!("{more} more streams failed (--report names them)"));
     }
     let sinks = report.sinks.iter().filter_map(|(name, sink)| {
@@ -312,7 +310,7 @@ fn failures(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// What the user can mend, as such.
+/// Exit code 2 for what the user can mend.
 fn mendable(error: RunError) -> anyhow::Error {
     match error {
         RunError::Thread(_) | RunError::EngineFailed(_) => error.into(),

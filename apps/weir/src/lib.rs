@@ -1,8 +1,8 @@
-//! The command line, as a library: the program is [`main`], and whoever wants to run a graph from Rust takes the steps
-//! between it and the engine: [`catalog`] and [`load`] check a graph, [`assemble`] makes its parts, and
+//! The command line, as a library: the program is [`main`]; to run a graph from Rust, take the steps between it and the
+//! engine: [`catalog`] and [`load`] check a graph, [`assemble`] makes its parts, and
 //! `weir_runtime::run` runs them.
 //!
-//! It composes the graph, the operators and the engine, and speaks to the person who called it. Results go to standard
+//! It composes the graph, the operators and the engine, and speaks to its user. Results go to standard
 //! output, everything else to standard error. Exit code 0: done; 2: something the user can mend; 1: the rest.
 
 mod args;

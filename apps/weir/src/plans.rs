@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use weir_graph::planning;
 use weir_planner::Plan;
 
-/// Gives the plan of a file each time that it is another one. A file that is no plan is told of once and left alone.
+/// Gives the plan of a file each time that it is another one. A file that is no plan is reported once and ignored.
 pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan>> {
-    let mut seen = state(&path);
+    let mut seen = file_version(&path);
     Box::new(move || {
-        let now = state(&path);
+        let now = file_version(&path);
         if now == seen || now.is_none() {
             return None;
         }
@@ -28,8 +28,8 @@ pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan>> {
     })
 }
 
-/// What tells one writing of a file from another.
-fn state(path: &PathBuf) -> Option<(SystemTime, u64)> {
+/// Time and size: they differ between two writings of a file.
+fn file_version(path: &PathBuf) -> Option<(SystemTime, u64)> {
     let known = std::fs::metadata(path).ok()?;
     Some((known.modified().ok()?, known.len()))
 }

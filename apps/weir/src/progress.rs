@@ -40,16 +40,16 @@ impl RunLine {
         }
         let bar = weir_terminal::progress::line();
         bar.enable_steady_tick(REDRAW_INTERVAL);
-        output::beside(Some(bar.clone()));
+        output::set_bar(Some(bar.clone()));
         let (shown, stop) = (bar.clone(), StopFlag::default());
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("weir-progress".to_owned());
         let thread = thread.spawn(move || {
             let clock = Clock::start();
-            let mut pace = Pacing::new(duration);
+            let mut pace = RateEstimator::new(duration);
             while !stopped.is_raised() {
                 let now = progress.snapshot();
-                shown.set_message(line(&now, &pace.look(&now, clock.now())));
+                shown.set_message(line(&now, &pace.update(&now, clock.now())));
                 std::thread::sleep(REDRAW_INTERVAL);
             }
         })?;
@@ -65,14 +65,14 @@ impl Drop for RunLine {
             stop.raise();
             // A line that cannot be shown is no reason to fail.
             let _ = thread.join();
-            output::beside(None);
+            output::set_bar(None);
             bar.finish_and_clear();
         }
     }
 }
 
 /// How fast a run goes.
-struct Pacing {
+struct RateEstimator {
     duration: Option<Span>,
     began: Option<Timestamp>,
     /// What was delivered when, over the window.
@@ -81,12 +81,12 @@ struct Pacing {
 
 /// What is worked out of several readings.
 #[derive(Debug, Default, PartialEq)]
-struct Outlook {
+struct Estimate {
     delivered_per_s: f64,
     left: Option<Span>,
 }
 
-impl Pacing {
+impl RateEstimator {
     fn new(duration: Option<Span>) -> Self {
         Self {
             duration,
@@ -95,9 +95,9 @@ impl Pacing {
         }
     }
 
-    fn look(&mut self, reading: &ProgressSnapshot, now: Timestamp) -> Outlook {
+    fn update(&mut self, reading: &ProgressSnapshot, now: Timestamp) -> Estimate {
         if reading.streams == 0 {
-            return Outlook::default();
+            return Estimate::default();
         }
         let elapsed = now.since(*self.began.get_or_insert(now));
         self.seen.push_back((now, reading.delivered));
@@ -116,15 +116,14 @@ impl Pacing {
         let share = reading.done.filter(|done| *done > 0.0 && elapsed >= MIN_ELAPSED);
         let of_streams = share.map(|done| elapsed.scale((1.0 - done) / done));
         let of_duration = self.duration.map(|duration| duration.saturating_sub(elapsed));
-        Outlook {
+        Estimate {
             delivered_per_s: if window > 0.0 { rate } else { 0.0 },
             left: of_streams.into_iter().chain(of_duration).min(),
         }
     }
 }
 
-/// The line.
-fn line(now: &ProgressSnapshot, outlook: &Outlook) -> String {
+fn line(now: &ProgressSnapshot, outlook: &Estimate) -> String {
     if let Some(step) = &now.preparing {
         let name = printable::line(&step.name);
         return format!("{} {}/{}: {name}", step.step, step.number, step.total);
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_line_says_streams_rate_what_is_dropped_and_the_time_left() {
-        let mut pacing = Pacing::new(None);
+        let mut pacing = RateEstimator::new(None);
         let at = |seconds: u64| Timestamp::ZERO + Span::from_secs(seconds);
         let reading = |delivered: u64, done: Option<f64>| ProgressSnapshot {
             arrived: delivered + 10,
@@ -168,18 +167,18 @@ mod tests {
             done,
             ..ProgressSnapshot::default()
         };
-        pacing.look(&reading(0, Some(0.0)), at(0));
-        let outlook = pacing.look(&reading(90, Some(0.25)), at(30));
+        pacing.update(&reading(0, Some(0.0)), at(0));
+        let outlook = pacing.update(&reading(90, Some(0.25)), at(30));
         assert_eq!(
             line(&reading(90, Some(0.25)), &outlook),
             "1:30 left, streams 2/3, 100 frames, 3.0/s delivered, drop rate 10.0 %"
         );
         // A camera has no end, a run by the clock has.
-        assert_eq!(pacing.look(&reading(90, None), at(31)).left, None);
-        let mut timed = Pacing::new(Some(Span::from_secs(60)));
-        timed.look(&reading(0, None), at(0));
+        assert_eq!(pacing.update(&reading(90, None), at(31)).left, None);
+        let mut timed = RateEstimator::new(Some(Span::from_secs(60)));
+        timed.update(&reading(0, None), at(0));
         assert_eq!(
-            timed.look(&reading(0, None), at(50)).left,
+            timed.update(&reading(0, None), at(50)).left,
             Some(Span::from_secs(10))
         );
     }
@@ -197,7 +196,7 @@ mod tests {
             ..ProgressSnapshot::default()
         };
         assert_eq!(
-            line(&now, &Outlook::default()),
+            line(&now, &Estimate::default()),
             "opening models 2/5: det\\u{1b}[31mector"
         );
     }

@@ -10,27 +10,28 @@ use weir_policy::{DecodingReport, Quantiles, Report};
 use crate::error::UserError;
 use crate::health;
 use crate::printable::line;
-use crate::whole_file::Reserved;
+use crate::whole_file::ReservedFile;
 
 /// Writes the report as JSON.
 ///
 /// # Errors
 /// [`UserError`] where the file cannot be written.
-pub(crate) fn write(report: &impl Serialize, to: Reserved) -> anyhow::Result<()> {
+pub(crate) fn write(report: &impl Serialize, to: ReservedFile) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)?;
     let path = to.path().to_owned();
-    to.write(&(text + "\n")).map_err(|error| unwritten(&path, &error))
+    to.write(&(text + "\n"))
+        .map_err(|error| write_error(&path, &error))
 }
 
 /// Says before a long run, not after it, that its report cannot be written.
 ///
 /// # Errors
 /// [`UserError`] with the reason.
-pub(crate) fn reserve(path: &Path) -> anyhow::Result<Reserved> {
-    Reserved::new(path).map_err(|error| unwritten(path, &error))
+pub(crate) fn reserve(path: &Path) -> anyhow::Result<ReservedFile> {
+    ReservedFile::new(path).map_err(|error| write_error(path, &error))
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> anyhow::Error {
+fn write_error(path: &Path, error: &std::io::Error) -> anyhow::Error {
     UserError::new(format!(
         "cannot write the report {}: {}",
         path.display(),
@@ -234,7 +235,7 @@ mod tests {
                 "latency_ms": {"p50": 31.2, "p90": 40.0, "p95": 41.0, "p99": 42.0, "max": 43.0},
                 "error": "it broke off"}},
             "modules": {},
-            "drops": [{"module": "detect", "reason": "hopeless", "count": 2}]
+            "drops": [{"module": "detect", "reason": "infeasible", "count": 2}]
         }))
         .unwrap()
     }
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn the_table_says_what_came_out_and_why_the_rest_did_not() {
         let table = table(&report());
-        for part in ["north", "30.0 %", "31.2", "dropped: 2 hopeless at detect"] {
+        for part in ["north", "30.0 %", "31.2", "dropped: 2 infeasible at detect"] {
             assert!(table.contains(part), "{part} is not in\n{table}");
         }
         assert!(

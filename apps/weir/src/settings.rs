@@ -57,14 +57,14 @@ impl Settings {
             })
             .map_err(|error| bad(&error))?;
         if let Some(file) = file {
-            let layer = of_file(file).map_err(|error| bad(&error))?;
+            let layer = read_file(file).map_err(|error| bad(&error))?;
             if !asked {
-                trusted(&layer, &variables).map_err(|error| bad(&error))?;
+                check_trusted(&layer, &variables).map_err(|error| bad(&error))?;
             }
             builder = builder.add_source(layer);
         }
         builder
-            .add_source(of_environment(variables))
+            .add_source(environment_layer(variables))
             .build()
             .and_then(Config::try_deserialize)
             .map(|settings: Self| Self {
@@ -79,13 +79,13 @@ impl Settings {
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The layer of one file, with its paths made relative to it.
-fn of_file(file: &Path) -> Result<Config, String> {
+fn read_file(file: &Path) -> Result<Config, String> {
     let wrong = |reason: &dyn fmt::Display| format!("{}: {reason}", file.display());
     let text = weir_files::read_text(file, MAX_FILE_BYTES).map_err(|error| wrong(&error))?;
     let source = config::File::from_str(&text, FileFormat::Toml);
     let read = || {
         let plain = Config::builder().add_source(source.clone()).build()?;
-        if let Some(key) = unknown(&plain) {
+        if let Some(key) = unknown_key(&plain) {
             let meant = weir_config::spelling::hint(&key, "keys", KEYS).unwrap_or_default();
             return Err(config::ConfigError::Message(format!(
                 "there is no key `{key}`; {meant}"
@@ -103,9 +103,9 @@ fn of_file(file: &Path) -> Result<Config, String> {
     read().map_err(|error: config::ConfigError| wrong(&error))
 }
 
-/// A `weir.toml` that nobody named may not say where models come from: it lies in whatever folder the program was started
+/// A `weir.toml` that was not named on the command line may not say where models come from: it lies in whatever folder the program was started
 /// in, and a model is a program. What the environment says instead of it is as good as named.
-fn trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String> {
+fn check_trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String> {
     for key in PATHS {
         let variable = format!("WEIR_{}", key.to_uppercase());
         let replaced = variables
@@ -122,7 +122,7 @@ fn trusted(layer: &Config, variables: &[(String, String)]) -> Result<(), String>
 }
 
 /// A key of the file that is none of the settings.
-fn unknown(plain: &Config) -> Option<String> {
+fn unknown_key(plain: &Config) -> Option<String> {
     let keys = plain
         .clone()
         .try_deserialize::<std::collections::BTreeMap<String, config::Value>>();
@@ -130,7 +130,7 @@ fn unknown(plain: &Config) -> Option<String> {
 }
 
 /// The layer of the environment: `WEIR_` and a key in capitals. An empty variable counts as unset.
-fn of_environment(variables: Vec<(String, String)>) -> Environment {
+fn environment_layer(variables: Vec<(String, String)>) -> Environment {
     let known = |name: &str| {
         name.strip_prefix("WEIR_")
             .is_some_and(|key| KEYS.contains(&key.to_lowercase().as_str()))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Those of the disk; nothing is left behind then.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let path = named(path);
+    let path = resolve_dash(path);
     if is_device(path) {
         return fs::write(path, text);
     }
@@ -33,7 +33,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// What a path names: `-` is the standard output.
-fn named(path: &Path) -> &Path {
+fn resolve_dash(path: &Path) -> &Path {
     if path.as_os_str() == "-" {
         Path::new("/dev/stdout")
     } else {
@@ -50,7 +50,7 @@ fn is_device(path: &Path) -> bool {
 
 /// A file that is to be written at the end of something long: held against other runs until then.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedFile {
     path: PathBuf,
     /// The lock; none of a device.
     _held: Option<File>,
@@ -58,13 +58,13 @@ pub(crate) struct Reserved {
     made: bool,
 }
 
-impl Reserved {
+impl ReservedFile {
     /// Looks whether the file can be written, and locks it. What it holds stays until it is written.
     ///
     /// # Errors
     /// Those of the disk, and where another run holds it.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
-        let path = named(path);
+        let path = resolve_dash(path);
         let path_owned = path.to_owned();
         if is_device(path) {
             let _opens = OpenOptions::new().append(true).open(path)?;
@@ -93,7 +93,6 @@ impl Reserved {
         })
     }
 
-    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -109,7 +108,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedFile {
     fn drop(&mut self) {
         // Nothing came to be written: an empty file says nothing.
         if self.made && fs::metadata(&self.path).is_ok_and(|file| file.is_file() && file.len() == 0) {
@@ -126,17 +125,17 @@ mod tests {
     fn a_reserved_file_keeps_its_text_until_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
-        drop(Reserved::new(&path).unwrap());
+        drop(ReservedFile::new(&path).unwrap());
         assert!(!path.exists(), "nothing was written");
         fs::write(&path, "old").unwrap();
-        let reserved = Reserved::new(&path).unwrap();
+        let reserved = ReservedFile::new(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        let other = Reserved::new(&path).unwrap_err();
+        let other = ReservedFile::new(&path).unwrap_err();
         assert!(other.to_string().contains("another run"), "{other}");
         reserved.write("new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert!(Reserved::new(&path).is_ok());
+        assert!(ReservedFile::new(&path).is_ok());
     }
 
     #[test]

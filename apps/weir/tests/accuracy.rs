@@ -82,7 +82,7 @@ const PROMISES: &[Promise] = &[
     },
 ];
 
-/// The score of all frames of a clip, none of which is let go.
+/// The score of all frames of a clip, none of which is dropped.
 fn accuracy(promise: &Promise) -> Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();

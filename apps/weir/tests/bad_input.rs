@@ -31,7 +31,7 @@ fn count(value: &serde_json::Value, name: &str) -> u64 {
     value[name].as_u64().unwrap()
 }
 
-/// `arrived = delivered + late + dropped + in_flight`, for the whole run and each stream, and nothing is left under way.
+/// `arrived = delivered + late + dropped + in_flight`, for the whole run and each stream, and nothing is left in flight.
 fn adds_up(report: &serde_json::Value) {
     let streams = report["streams"].as_object().unwrap().values();
     let of_streams: Vec<&serde_json::Value> = streams.map(|stream| &stream["requests"]).collect();
@@ -97,7 +97,7 @@ fn a_video_that_was_cut_off_gives_what_it_holds() {
         ];
         place.weir(&arguments)
     };
-    // In fragments: nobody can say how many frames there were; the torn packet is counted.
+    // In fragments: nothing says how many frames there were; the torn packet is counted.
     let output = replay("cut.mp4");
     assert!(output.status.success(), "{}", stderr(&output));
     let report = place.report();
@@ -287,7 +287,7 @@ fn videos_take_the_place_of_sources_that_are_not_there() {
 fn a_reader_that_goes_away_is_no_crash() {
     let place = Place::new();
     place.clip("clip.mp4", 400);
-    // Without an end of its own: it ends because nobody reads it.
+    // Without an end of its own: it ends because its output has no reader.
     let arguments = "replay graph.toml clip.mp4 --loop --report report.json";
     let mut run = place
         .command(&arguments.split(' ').collect::<Vec<_>>())
@@ -367,7 +367,7 @@ fn an_interrupted_replay_completes_its_files_and_accounts_for_every_frame() {
 fn a_second_interrupt_leaves_at_once() {
     let place = Place::new();
     place.clip("clip.mp4", 50);
-    // One batch takes longer than anybody waits.
+    // One batch takes longer than the run may.
     let text = GRAPH.replace("\"1ms\"", "\"60s\"").replace("\"10s\"", "\"100s\"");
     std::fs::write(place.at("graph.toml"), text).unwrap();
     let arguments = "replay graph.toml clip.mp4 --loop --speed 10 --record record.jsonl";
@@ -480,7 +480,7 @@ fn models_that_are_none_or_other_ones() {
     std::fs::write(place.at("part.onnx"), &part[..part.len() / 2]).unwrap();
     refuses(Path::new("part.onnx"), "yolox", &["part.onnx", "damaged"]);
     let keypoints = models.join("hand_keypoint_classifier.onnx");
-    refuses(&keypoints, "yolox", &["the input is [?, 42]", "wants an image"]);
+    refuses(&keypoints, "yolox", &["the input is [?, 42]", "expects an image"]);
     for head in [
         "nanodet",
         "yolov8",

@@ -10,7 +10,7 @@ use common::place::{GRAPH, Place};
 use common::{refuses, stderr};
 
 #[test]
-fn check_opens_what_a_run_would_and_tells_all_at_once() {
+fn check_opens_what_a_run_would_and_reports_all_at_once() {
     let place = Place::new();
     let text = GRAPH
         .replace(

@@ -237,7 +237,7 @@ fn settings_are_checked_before_anything_is_done() {
 }
 
 #[test]
-fn a_settings_file_that_nobody_named_does_not_say_where_models_come_from() {
+fn a_settings_file_that_was_not_named_does_not_say_where_models_come_from() {
     let folder = tempfile::tempdir().unwrap();
     for key in ["model_cache", "model_mirror"] {
         std::fs::write(folder.path().join("weir.toml"), format!("{key} = \"evil\"\n")).unwrap();

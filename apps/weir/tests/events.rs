@@ -143,7 +143,7 @@ fn every_frame_has_one_line_and_every_line_is_as_the_schema_says() {
     assert_eq!(report["requests"]["late"], late);
     assert!(reasons.is_empty(), "{reasons:?}");
 
-    // Who does not ask for them gets none.
+    // A sink that does not ask for them gets none.
     let frames = lines(&folder.path().join("out/frames.jsonl"));
     frames.iter().for_each(|line| valid(&schema, line));
     assert_eq!(frames[0]["streams"].as_array().unwrap().len(), 2);
@@ -220,7 +220,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
 }
 
 #[test]
-fn lines_that_break_the_contract_are_told_from_those_that_keep_it() {
+fn lines_that_break_the_contract_are_recognised() {
     let schema = schema();
     let good = serde_json::json!({"type": "dropped", "stream": "a", "frame": 1, "time": "2025-11-23T01:02:03.456Z",
         "pts_ms": 40.0, "module": null, "reason": "late"});

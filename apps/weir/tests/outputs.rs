@@ -245,7 +245,7 @@ fn a_start_that_fails_changes_nothing() {
             words,
         );
     };
-    // Nothing to read from, whose sinks were emptied before this was found.
+    // Nothing to read from: this once was found only after its sinks had been emptied.
     kept(
         "replay graph.toml text.mp4",
         &[("VIDEO", "out/clip.mp4")],
@@ -334,7 +334,7 @@ fn running(place: &Place) -> Child {
     for _ in 0..130 {
         lines.next().unwrap().unwrap();
     }
-    // Whoever reads goes on reading, or the run would end.
+    // The reader goes on reading, or the run would end.
     std::thread::spawn(move || lines.for_each(drop));
     run
 }

@@ -200,7 +200,7 @@ fn a_sample_holds_for_the_videos_that_take_the_place_of_a_source() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_does_not_outlast_the_run() {
+fn a_pipe_without_a_writer_does_not_outlast_the_run() {
     let place = Place::new(GRAPH);
     let made = Command::new("mkfifo").arg(place.at("pipe")).status().unwrap();
     assert!(made.success());

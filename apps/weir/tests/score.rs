@@ -219,7 +219,7 @@ fn a_run_is_scored_beside_its_report() {
     let sinks: Vec<&String> = report["sinks"].as_object().unwrap().keys().collect();
     assert_eq!(sinks, ["nowhere"]);
 
-    // A truth of another clip: the run is told of, and then the mistake.
+    // A truth of another clip: the run is reported, and then the mistake.
     place.truth("truth.jsonl", 4);
     let output = place.score(&arguments);
     refuses(

@@ -159,7 +159,7 @@ fn cameras_that_are_away_are_waited_for_and_named() {
     }
 }
 
-/// A camera over TCP that sends its clip to whoever calls and hangs up; from the second caller on it stays on the line.
+/// A camera over TCP that sends its clip to each caller and hangs up; from the second caller on it keeps the connection.
 struct CameraServer {
     address: String,
     callers: Arc<Mutex<Vec<TcpStream>>>,
@@ -210,7 +210,7 @@ fn a_camera_that_hangs_up_is_called_again_and_its_absence_is_a_gap() {
     );
     let run = start(folder.path(), &[]);
     let clock = Clock::start();
-    // The second caller is kept on the line, hears nothing more, and calls again.
+    // The second caller keeps its connection, receives nothing more, and connects again.
     while server.callers.lock().unwrap().len() < 2 {
         assert!(clock.now().micros() < 60_000_000, "it never came back");
         std::thread::sleep(Duration::from_millis(50));

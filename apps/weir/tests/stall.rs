@@ -83,7 +83,7 @@ fn a_process_that_stood_still_loses_nothing() {
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     let count = |name: &str| report["requests"][name].as_u64().unwrap();
     assert_eq!((count("arrived"), count("in_flight")), (400, 0), "{text}");
-    assert_eq!(count("dropped"), 0, "nobody was pressed for time: {text}");
+    assert_eq!(count("dropped"), 0, "no deadline was at risk: {text}");
     assert_eq!(
         lines(&at("events.jsonl")) as u64,
         count("delivered") + count("late")

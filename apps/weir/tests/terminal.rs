@@ -145,8 +145,8 @@ fn what_went_wrong_is_said_once() {
     }
 }
 
-/// The program as somebody who may not read what root may; `None` where this test is not run by root.
-fn as_nobody(folder: &Path, arguments: &[&str]) -> Option<Output> {
+/// The program as a user without root's rights; `None` where this test is not run by root.
+fn unprivileged(folder: &Path, arguments: &[&str]) -> Option<Output> {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|file| {
         use std::os::unix::fs::MetadataExt;
         file.uid() == 0
@@ -174,7 +174,7 @@ fn as_nobody(folder: &Path, arguments: &[&str]) -> Option<Output> {
     }
 }
 
-/// The program where anybody may run it: where it is built may be in a folder of somebody's own.
+/// The program where every user may run it: the build folder may be readable by its owner alone.
 fn program(folder: &Path) -> PathBuf {
     let copy = folder.join("weir");
     if !copy.exists() {
@@ -214,7 +214,7 @@ fn what_permissions_forbid_is_named_so() {
         (&["--settings", "secret.toml", "models", "list"], "secret.toml"),
         (&["score", "graph.toml", "--truth", "secret.mp4"], "secret.mp4"),
     ] {
-        let Some(said) = as_nobody(folder.path(), arguments) else {
+        let Some(said) = unprivileged(folder.path(), arguments) else {
             return;
         };
         let complaint = refuses(&said, &["not permitted", name]);
@@ -293,7 +293,7 @@ fn slips_are_answered_with_what_was_meant() {
 }
 
 #[test]
-fn variables_that_are_no_text_are_nobodys_but_a_setting_is_refused() {
+fn variables_that_are_no_text_are_ignored_but_a_setting_is_refused() {
     let folder = place(&graph("app", FIVE_FRAMES));
     let check = |name: &[u8]| {
         let mut command = Command::new(PROGRAM);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use common::{asks_to_stop, refuses, signal};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionedModel, Tensor};
 use weir_operators::{LayerChain, OnnxPartitionLoader, PartitionedOnnx};
-use weir_partition::wire::{Address, BatchKey, Load, PartId};
+use weir_partition::wire::{Address, BatchKey, LoadPartition, PartitionId};
 use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
 use weir_planner::group_layers;
 use weir_runtime::Clock;
@@ -83,7 +83,7 @@ fn it_says_where_it_listens_and_ends_when_it_is_asked_to() {
             .read_to_string(&mut said)
             .unwrap();
         assert!(said.contains("0 batches run"), "{said}");
-        assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+        assert!(TcpStream::connect(&address).is_err(), "the port is closed");
     }
 }
 
@@ -96,7 +96,7 @@ fn a_name_is_as_good_as_an_address() {
 }
 
 #[test]
-fn a_worker_that_other_machines_reach_is_told_of_its_hops_and_warns() {
+fn a_worker_that_other_machines_reach_needs_its_hops_and_warns() {
     refused(&["--listen", "0.0.0.0:0"], "--hops");
     refused(&["--listen", "[::]:0"], "--hops");
     refused(&["--listen", "127.0.0.1:0", "--hops", ","], "HOST:PORT");
@@ -140,7 +140,7 @@ fn three_blocks(assets: &Path) -> PartitionedOnnx {
         .zip(legal)
         .map(|(bytes, legal)| legal.then_some(*bytes))
         .collect();
-    // As if every layer took the same: what is tested is the way, not the balance.
+    // As if every layer took the same: what is tested is the path, not the balance.
     let starts = group_layers(&vec![1; chain.layer_count()], &allowed, 3);
     chain.partition(&starts).unwrap()
 }
@@ -187,10 +187,10 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
         Box::new(move |event| drop(sender.send(event))),
     )
     .unwrap();
-    let mut way = Vec::new();
+    let mut path = Vec::new();
     for (number, ((_, address), part)) in (0..).zip(workers.iter().zip(&parts)) {
-        let load = Load {
-            part: PartId(number),
+        let load = LoadPartition {
+            partition: PartitionId(number),
             plan: 1,
             shares: vec![0],
             half: true,
@@ -201,10 +201,10 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
         client
             .add(WorkerId(number), Address::Tcp(address.parse().unwrap()))
             .unwrap();
-        way.push(Stage {
+        path.push(Stage {
             worker: WorkerId(number),
             share: 0,
-            part: PartId(number),
+            partition: PartitionId(number),
         });
     }
     let next = || {
@@ -224,7 +224,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
         module: ModuleId(0),
         batch: BatchId(0),
     };
-    client.run(key, 1, &way, inputs).unwrap();
+    client.run(key, 1, &path, inputs).unwrap();
     let (outputs, times) = loop {
         match next() {
             Event::Done { outputs, times, .. } => break (outputs, times),

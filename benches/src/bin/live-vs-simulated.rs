@@ -29,17 +29,17 @@ const GRAPHS: [&str; 3] = [
     "config/emulated-batches.toml",
     "config/emulated-shared.toml",
 ];
-const GOODPUT_MOST: f64 = 0.05;
-const DROP_RATE_MOST: f64 = 0.02;
+const MAX_GOODPUT_ERROR: f64 = 0.05;
+const MAX_DROP_RATE_ERROR: f64 = 0.02;
 
-struct Wanted {
+struct Options {
     seconds: u64,
     loads: Vec<f64>,
     graphs: Vec<PathBuf>,
 }
 
-fn wanted() -> anyhow::Result<Wanted> {
-    let mut wanted = Wanted {
+fn parse_args() -> anyhow::Result<Options> {
+    let mut options = Options {
         seconds: 120,
         loads: vec![0.8, 1.2, 2.0],
         graphs: Vec::new(),
@@ -48,45 +48,45 @@ fn wanted() -> anyhow::Result<Wanted> {
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
-            "--seconds" => wanted.seconds = value()?.parse().context("--seconds takes a whole number")?,
+            "--seconds" => options.seconds = value()?.parse().context("--seconds takes a whole number")?,
             "--loads" => {
                 let loads = value()?;
                 let loads: Result<_, _> = loads.split(',').map(str::parse).collect();
-                wanted.loads = loads.context("--loads takes numbers with commas")?;
+                options.loads = loads.context("--loads takes numbers with commas")?;
             }
             flag if flag.starts_with('-') => bail!("there is no {flag}; there are --seconds and --loads"),
-            graph => wanted.graphs.push(PathBuf::from(graph)),
+            graph => options.graphs.push(PathBuf::from(graph)),
         }
     }
-    if wanted.graphs.is_empty() {
+    if options.graphs.is_empty() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        wanted.graphs = GRAPHS.iter().map(|graph| root.join(graph)).collect();
+        options.graphs = GRAPHS.iter().map(|graph| root.join(graph)).collect();
     }
-    Ok(wanted)
+    Ok(options)
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let wanted = wanted()?;
+    let options = parse_args()?;
     let mut all_close = true;
-    for path in &wanted.graphs {
+    for path in &options.graphs {
         let (world, _) = world_from_graph(&graph(path, 1.0)?).map_err(|reason| anyhow!(reason))?;
         let capacity = capacity(&world);
         println!(
             "{}: {} s each; capacity {capacity:.1} a second",
             path.file_stem().unwrap_or_default().to_string_lossy(),
-            wanted.seconds
+            options.seconds
         );
         let pairs: Vec<anyhow::Result<Pair>> = std::thread::scope(|scope| {
-            let run = |&load: &f64| scope.spawn(move || pair(path, capacity * load, wanted.seconds));
-            let running: Vec<_> = wanted.loads.iter().map(run).collect();
+            let run = |&load: &f64| scope.spawn(move || pair(path, capacity * load, options.seconds));
+            let running: Vec<_> = options.loads.iter().map(run).collect();
             let ended = running.into_iter().map(|thread| {
                 let ended = thread.join();
                 ended.unwrap_or_else(|_| Err(anyhow!("a run panicked")))
             });
             ended.collect()
         });
-        for (load, pair) in wanted.loads.iter().zip(pairs) {
-            all_close &= pair?.print(*load, wanted.seconds as f64);
+        for (load, pair) in options.loads.iter().zip(pairs) {
+            all_close &= pair?.print(*load, options.seconds as f64);
         }
     }
     Ok(if all_close {
@@ -182,7 +182,7 @@ impl Pair {
         let (live, simulated) = (self.live.requests, self.simulated.requests);
         let goodput = live.delivered as f64 / (simulated.delivered as f64).max(1.0) - 1.0;
         let drops = live.drop_rate() - simulated.drop_rate();
-        let close = goodput.abs() <= GOODPUT_MOST && drops.abs() <= DROP_RATE_MOST;
+        let close = goodput.abs() <= MAX_GOODPUT_ERROR && drops.abs() <= MAX_DROP_RATE_ERROR;
         println!(
             "  load {load:.1}: goodput {:+.2} %, drop rate {:+.2} points: {}",
             goodput * 100.0,

@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get().min(2);
     let (mut limits, mut rates) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
-        let bare = bare(&clip, &model)?;
+        let bare = measure_steps(&clip, &model)?;
         let limit = cores as f64 / bare.total().as_secs_f64();
         let rate = engine(&clip, &model)?;
         println!(
@@ -72,12 +72,12 @@ fn decisions() -> anyhow::Result<()> {
         weir_runtime::measure_message_latency(20_000)?.micros() as f64
     );
     println!("four modules of four workers each, 1.2 of capacity, PARD:");
-    for (queueing, told) in [
+    for (queueing, label) in [
         (Queueing::Recent, "states once a second (the paper)"),
         (Queueing::Present, "states as queues move"),
     ] {
         let found = pard::overheads(queueing);
-        println!("  {told}:");
+        println!("  {label}:");
         println!(
             "    {:.0} bytes a state, {:.0} bytes a second and module to each other: {:.2} Kbps a worker (paper: < 3.2)",
             found.state_bytes, found.state_bytes_a_second, found.kbps_a_worker
@@ -96,7 +96,7 @@ fn decisions() -> anyhow::Result<()> {
             4.0 * found.step_us_most / (found.latency_ms * 1e3) * 100.0
         );
         println!(
-            "    planner: outlook {:.0} us, summary of 10,000 waits {:.0} us: {:.3} % of a core a module",
+            "    planner: downstream estimate {:.0} us, summary of 10,000 waits {:.0} us: {:.3} % of a core a module",
             found.outlook_us,
             found.sketch_us,
             found.planner_share * 100.0
@@ -118,20 +118,20 @@ fn detector(assets: &Path) -> anyhow::Result<Arc<dyn Model>> {
 }
 
 /// Time of one frame, by step.
-struct Bare {
+struct StepTimes {
     decode: Duration,
     prepare: Duration,
     infer: Duration,
     outputs: Duration,
 }
 
-impl Bare {
+impl StepTimes {
     fn total(&self) -> Duration {
         self.decode + self.prepare + self.infer + self.outputs
     }
 }
 
-impl std::fmt::Display for Bare {
+impl std::fmt::Display for StepTimes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ms = |step: Duration| step.as_secs_f64() * 1e3;
         let (decode, prepare) = (ms(self.decode), ms(self.prepare));
@@ -145,7 +145,7 @@ impl std::fmt::Display for Bare {
 }
 
 /// Each step alone, on this thread.
-fn bare(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<Bare> {
+fn measure_steps(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<StepTimes> {
     let factory = source(&clip.to_string_lossy(), SourceOptions::default());
     let mut opened = factory.open(&StopFlag::default())?;
     let mut frames: Vec<Arc<Frame>> = Vec::new();
@@ -177,7 +177,7 @@ fn bare(clip: &Path, model: &Arc<dyn Model>) -> anyhow::Result<Bare> {
     }
     let frames = frames.len() as u32;
     let [prepare, infer, outputs] = steps.map(|step| step / frames);
-    Ok(Bare {
+    Ok(StepTimes {
         decode: decode / frames,
         prepare,
         infer,
@@ -241,7 +241,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Microseconds of everything that a module decides about one request on its way through.
+/// Microseconds of everything that a module decides about one request from arrival to completion.
 fn decision() -> f64 {
     let profile = Profile::new(vec![(1, Span::from_millis(8))]).unwrap_or_else(|| unreachable!("one point"));
     let slot = SlotId(0);

@@ -31,17 +31,17 @@ const WORKERS: [(&str, &str, &str); 3] = [
 /// How many times slower than this machine each class is.
 const CLASSES: [(&str, &str); 2] = [("fast", "3"), ("slow", "6")];
 /// Frames in time, without a fault.
-const ATTAINMENT_LEAST: f64 = 0.99;
+const MIN_ATTAINMENT: f64 = 0.99;
 
-struct Wanted {
+struct Options {
     seconds: u64,
     load: f64,
     kill: bool,
     out: PathBuf,
 }
 
-fn wanted() -> anyhow::Result<Wanted> {
-    let mut wanted = Wanted {
+fn parse_args() -> anyhow::Result<Options> {
+    let mut options = Options {
         seconds: 60,
         load: 0.9,
         kill: true,
@@ -51,14 +51,14 @@ fn wanted() -> anyhow::Result<Wanted> {
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
-            "--seconds" => wanted.seconds = value()?.parse().context("--seconds takes a whole number")?,
-            "--load" => wanted.load = value()?.parse().context("--load takes a number")?,
-            "--out" => wanted.out = value()?.into(),
-            "--no-kill" => wanted.kill = false,
+            "--seconds" => options.seconds = value()?.parse().context("--seconds takes a whole number")?,
+            "--load" => options.load = value()?.parse().context("--load takes a number")?,
+            "--out" => options.out = value()?.into(),
+            "--no-kill" => options.kill = false,
             other => bail!("there is no {other}; there are --seconds, --load, --out and --no-kill"),
         }
     }
-    Ok(wanted)
+    Ok(options)
 }
 
 /// A worker process; it ends with this.
@@ -105,18 +105,18 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<bool> {
-    let wanted = wanted()?;
+    let options = parse_args()?;
     let assets = std::env::var_os("WEIR_ASSETS").context("set WEIR_ASSETS to the asset pack's folder")?;
     let assets = PathBuf::from(assets);
     let weir = std::env::current_exe()?.with_file_name("weir");
-    std::fs::create_dir_all(&wanted.out)?;
-    let out = std::fs::canonicalize(&wanted.out)?;
-    let plan = planned(&weir, &assets, &out)?;
+    std::fs::create_dir_all(&options.out)?;
+    let out = std::fs::canonicalize(&options.out)?;
+    let plan = make_plan(&weir, &assets, &out)?;
     let throughput = plan.solution.models.first().map_or(0.0, |model| model.throughput);
-    let rate = throughput * wanted.load;
+    let rate = throughput * options.load;
     println!(
         "planned: {throughput:.1} frames/s; offered: {rate:.1} ({:.2} of it)",
-        wanted.load
+        options.load
     );
 
     let mut workers: Vec<Worker> = Vec::new();
@@ -129,7 +129,7 @@ fn run() -> anyhow::Result<bool> {
         .args(["replay", "apps/traffic-monitoring/partitioned.toml"])
         .arg(assets.join(CLIP))
         .args(["--loop", "--speed", &format!("{:.4}", rate / FPS)])
-        .args(["--duration", &format!("{}s", wanted.seconds)])
+        .args(["--duration", &format!("{}s", options.seconds)])
         .arg("--out")
         .arg(&out)
         .arg("--report")
@@ -144,9 +144,9 @@ fn run() -> anyhow::Result<bool> {
     let mut replay = replay.spawn().context("cannot start weir replay")?;
     // Frames are counted from the first: a run takes a moment to load its models.
     await_first(&events, &mut replay)?;
-    let half = wanted.seconds / 2;
-    let away = (wanted.seconds / 6).max(1);
-    if wanted.kill {
+    let half = options.seconds / 2;
+    let away = (options.seconds / 6).max(1);
+    if options.kill {
         std::thread::sleep(Duration::from_secs(half));
         let Some(lost) = workers.pop() else {
             bail!("there is no worker to kill")
@@ -162,7 +162,7 @@ fn run() -> anyhow::Result<bool> {
         bail!("weir replay failed");
     }
     let report: Report = serde_json::from_slice(&std::fs::read(&report)?)?;
-    shown(&report, &events, rate, &wanted, (half, away))
+    print_result(&report, &events, rate, &options, (half, away))
 }
 
 /// What only lines of delivered frames hold.
@@ -180,7 +180,7 @@ fn await_first(events: &Path, replay: &mut Child) -> anyhow::Result<()> {
 }
 
 /// Profiles the model for both classes, and plans.
-fn planned(weir: &Path, assets: &Path, out: &Path) -> anyhow::Result<Plan> {
+fn make_plan(weir: &Path, assets: &Path, out: &Path) -> anyhow::Result<Plan> {
     let profile = out.join("profile.toml");
     let _ = std::fs::remove_file(&profile);
     for (class, slower) in CLASSES {
@@ -197,7 +197,7 @@ fn planned(weir: &Path, assets: &Path, out: &Path) -> anyhow::Result<Plan> {
             class,
         ]);
         command.args(["--slower", slower, "--out"]).arg(&profile);
-        succeed(command.env("WEIR_MODEL_MIRROR", assets.join("models")))?;
+        run_to_success(command.env("WEIR_MODEL_MIRROR", assets.join("models")))?;
     }
     let plan = out.join("plan.toml");
     let mut command = Command::new(weir);
@@ -209,11 +209,11 @@ fn planned(weir: &Path, assets: &Path, out: &Path) -> anyhow::Result<Plan> {
             "--out",
         ])
         .arg(&plan);
-    succeed(command.env("WEIR_PROFILE", &profile))?;
+    run_to_success(command.env("WEIR_PROFILE", &profile))?;
     weir_graph::planning::read_plan(&plan).map_err(anyhow::Error::msg)
 }
 
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
+fn run_to_success(command: &mut Command) -> anyhow::Result<()> {
     if command.status().context("cannot start weir")?.success() {
         Ok(())
     } else {
@@ -222,11 +222,11 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// Prints what came of it; false where it is less than it should be.
-fn shown(
+fn print_result(
     report: &Report,
     events: &Path,
     rate: f64,
-    wanted: &Wanted,
+    options: &Options,
     (half, away): (u64, u64),
 ) -> anyhow::Result<bool> {
     let counts = report.requests;
@@ -263,11 +263,11 @@ fn shown(
         let offered = rate * (to - from) as f64;
         frames.iter().filter(within).count() as f64 / offered
     };
-    let end = wanted.seconds;
-    if !wanted.kill {
+    let end = options.seconds;
+    if !options.kill {
         let whole = share(0, end);
         println!("in time: {:.2} %", 100.0 * whole);
-        return Ok(whole >= ATTAINMENT_LEAST);
+        return Ok(whole >= MIN_ATTAINMENT);
     }
     let before = share(0, half);
     println!("in time before: {:.2} %", 100.0 * before);
@@ -277,7 +277,7 @@ fn shown(
     );
     println!("in time after: {:.2} %", 100.0 * share(half + away, end));
     let accounted = counts.arrived == counts.delivered + counts.late + counts.dropped + counts.in_flight;
-    Ok(before >= ATTAINMENT_LEAST && accounted && counts.in_flight == 0)
+    Ok(before >= MIN_ATTAINMENT && accounted && counts.in_flight == 0)
 }
 
 /// Numbers of the frames that were delivered; of a live stream those are in time.

@@ -1,6 +1,6 @@
-//! Rates of links, as texts with a unit.
+//! Bandwidths of links, as texts with a unit.
 
-/// `text` in bits a second: `10Gbps`, `1.5Mbps`, `800kbps`, `9600bps`; `None` where it is none, or not above zero.
+/// Bits a second of `10Gbps`, `1.5Mbps`, `800kbps` or `9600bps`; `None` where it is not a bandwidth, or not above zero.
 #[must_use]
 pub fn parse_bandwidth_bps(text: &str) -> Option<u64> {
     let number = text.trim().strip_suffix("bps")?;
@@ -20,7 +20,7 @@ mod tests {
     use super::parse_bandwidth_bps;
 
     #[test]
-    fn a_rate_is_a_number_with_a_unit() {
+    fn a_bandwidth_is_a_number_with_a_unit() {
         for (text, rate) in [
             ("10Gbps", Some(10_000_000_000)),
             ("1.5 Mbps", Some(1_500_000)),

@@ -1,6 +1,6 @@
 //! Amounts of memory, as texts with a unit.
 
-/// Bytes of an amount with its unit, `"64MiB"`; `None` for what is no whole amount above zero.
+/// Bytes of an amount such as `"64MiB"`; `None` where it is not a whole amount above zero.
 #[must_use]
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let trimmed = text.trim();

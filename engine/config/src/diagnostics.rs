@@ -1,21 +1,21 @@
-//! What is wrong with a graph, for the person who wrote it: all of it at once, each with its place and a hint.
+//! What is wrong with a file, for its author: everything at once, each with its position and a hint.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong, or that looks like a slip.
+/// A problem of a file, or a warning about a likely mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file that it is in.
+    /// The file that it was found in.
     pub file: PathBuf,
-    /// Its line, from 1; 0 where the file as a whole could not be read.
+    /// Line, from 1; 0 where it concerns the whole file.
     pub line: usize,
-    /// Its column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: Option<usize>,
     /// What is wrong.
     pub message: String,
-    /// What would mend it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -33,28 +33,28 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Problems of one reading that are kept. Whoever has made more will not mend them in one go, and each may cost a search
-/// for the name that was meant; reading stops looking for more.
+/// Problems of one file that are kept. Nobody fixes more in one go, and each may cost a search for the name that was
+/// meant; beyond this, reading stops early.
 const MAX_PROBLEMS: usize = 200;
 
-/// Problems that are shown: a screen or two.
+/// Problems that are printed: a screen or two.
 const MAX_SHOWN: usize = 50;
 
 /// Characters of a message or a hint: they quote the text, which may be one line of megabytes.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// What is wrong with a graph, by line: all of it, or the first so many. Never empty.
+/// Why a file cannot be used: its problems by line, all of them or the first [`MAX_PROBLEMS`]. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     kept: Vec<Diagnostic>,
-    /// How many were met beside those.
+    /// How many more were found and not kept.
     more: usize,
-    /// Whether reading went on looking to its end.
+    /// Whether the file was read to its end.
     whole: bool,
 }
 
 impl ConfigError {
-    /// One problem with a file as a whole.
+    /// One problem that concerns the whole file.
     #[must_use]
     pub fn for_file(file: &Path, message: impl Into<String>, hint: Option<String>) -> Self {
         let (file, message) = (file.to_owned(), message.into());
@@ -72,13 +72,13 @@ impl ConfigError {
         }
     }
 
-    /// How many were met, those that were not kept included.
+    /// How many problems were found, including those that were not kept.
     #[must_use]
     pub fn count(&self) -> usize {
         self.kept.len() + self.more
     }
 
-    /// Each that was kept, by line.
+    /// The problems that were kept, by line.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.kept.iter()
     }
@@ -110,31 +110,31 @@ impl fmt::Display for ConfigError {
         }
         match self.count().saturating_sub(MAX_SHOWN) {
             0 => Ok(()),
-            more if !self.whole => write!(f, "\nand at least {more} more: mend these first"),
-            more => write!(f, "\nand {more} more: mend these first"),
+            more if !self.whole => write!(f, "\nand at least {more} more: fix these first"),
+            more => write!(f, "\nand {more} more: fix these first"),
         }
     }
 }
 
 impl std::error::Error for ConfigError {}
 
-/// Gathers problems while a file is read. Places are byte offsets into its text.
+/// Collects problems while a file is read. Positions (`at`) are byte offsets into its text.
 pub struct Diagnostics {
     file: PathBuf,
-    /// Every file that was read on the way, this one among them.
+    /// Every file that was read, including this one.
     files: BTreeSet<PathBuf>,
     text: String,
     line_starts: Vec<usize>,
     problems: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
-    /// Problems that were met and not kept.
+    /// Problems that were found and not kept.
     more: usize,
-    /// Lines that are no TOML: what was recovered from them is not judged.
+    /// Lines that are not TOML: what was recovered from them is not checked.
     unparsed_lines: BTreeSet<usize>,
 }
 
 impl Diagnostics {
-    /// Nothing found yet in `text`, which stands in `file`.
+    /// No problems yet in `text`, the content of `file`.
     #[must_use]
     pub fn new(file: &Path, text: &str) -> Self {
         let line_starts = std::iter::once(0)
@@ -152,18 +152,18 @@ impl Diagnostics {
         }
     }
 
-    /// Notes a file that the text names and that was read.
+    /// Records that a file named by the text was read.
     pub fn record_file(&mut self, file: &Path) {
         self.files.insert(file.to_owned());
     }
 
-    /// Every file that was read until now: that of the text and those that it names.
+    /// Every file that was read so far: that of the text and those that it names.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         self.files.iter().cloned().collect()
     }
 
-    /// The line that `at` is on, from 1.
+    /// The line of `at`, from 1.
     #[must_use]
     pub fn line(&self, at: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= at)
@@ -193,8 +193,8 @@ impl Diagnostics {
         }
     }
 
-    /// Whether as many problems were found as are kept. What is added now is counted alone: a reader of many things may
-    /// stop, and need not search for hints.
+    /// Whether [`MAX_PROBLEMS`] were found. Further problems are only counted: a reader may stop early, and need not
+    /// search for hints.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
@@ -208,7 +208,7 @@ impl Diagnostics {
         }
     }
 
-    /// Something is wrong at `at`, whatever the rest of the file says.
+    /// Adds a problem at `at` that does not depend on the rest of the file.
     pub fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.is_full() {
             self.more += 1;
@@ -217,15 +217,15 @@ impl Diagnostics {
         }
     }
 
-    /// Something is missing or does not fit together. Said only where the whole file could be read: what is missing may
-    /// stand in a part that could not.
+    /// Adds something that is missing or inconsistent. Reported only where the whole file could be parsed: what is
+    /// missing may be in a line that could not.
     pub fn add_if_parsed(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.unparsed_lines.is_empty() {
             self.add(at, message, hint);
         }
     }
 
-    /// A line is no TOML; said once a line.
+    /// Adds a syntax error, once a line.
     pub fn add_syntax_error(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.is_full() {
             self.more += 1;
@@ -234,27 +234,27 @@ impl Diagnostics {
         }
     }
 
-    /// Something that works but is probably a slip.
+    /// Adds a warning: something that works but is probably a mistake.
     pub fn warn(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         if self.warnings.len() < MAX_PROBLEMS {
             self.warnings.push(self.problem(at, message.into(), hint));
         }
     }
 
-    /// Takes over what was found in another file.
+    /// Adds the problems of another file.
     pub fn absorb(&mut self, other: Self) {
         self.files.extend(other.files);
         self.more += other.more;
         other.problems.into_iter().for_each(|problem| self.keep(problem));
     }
 
-    /// Takes over all that is wrong with another file.
+    /// Adds the problems of a file that could not be used.
     pub fn absorb_error(&mut self, problems: ConfigError) {
         self.more += problems.more;
         problems.kept.into_iter().for_each(|problem| self.keep(problem));
     }
 
-    /// Takes over one problem with another file.
+    /// Adds a problem of another file.
     pub fn adopt(&mut self, problem: Diagnostic) {
         self.keep(problem);
     }
@@ -265,10 +265,10 @@ impl Diagnostics {
         self.problems.is_empty()
     }
 
-    /// The warnings, or all the problems: those of this file first, each file's by line.
+    /// The warnings, or all problems: those of this file first, each file's by line.
     ///
     /// # Errors
-    /// [`ConfigError`] where there is one.
+    /// [`ConfigError`] where there is a problem.
     pub fn finish(self) -> Result<Vec<Diagnostic>, ConfigError> {
         let Self {
             file,
@@ -286,7 +286,7 @@ impl Diagnostics {
             (key(a), &a.file).cmp(&(key(b), &b.file))
         });
         let whole = problems.len() < MAX_PROBLEMS;
-        // A place that was read more than once says everything again, in the same order.
+        // What was read more than once reports everything again, in the same order.
         let mut once: Vec<Diagnostic> = Vec::with_capacity(problems.len());
         for problem in problems {
             let here = |other: &&Diagnostic| other.line == problem.line && other.file == problem.file;

@@ -1,4 +1,4 @@
-//! TOML text as a tree with positions. What a key means is for the reader of the document to say.
+//! TOML text as a tree with positions. What a key means is up to the reader of the document.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use weir_flow::mask_credentials;
 use crate::diagnostics::Diagnostics;
 use crate::variables::{Environment, substitute};
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone)]
 pub struct Node {
     /// Byte offset into the text.
@@ -18,10 +18,10 @@ pub struct Node {
     pub content: Content,
 }
 
-/// What a value is.
+/// A value, by its kind.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// A text, its variables filled in.
+    /// A text, with its variables substituted.
     Text(String),
     /// A whole number.
     Integer(i64),
@@ -35,23 +35,23 @@ pub enum Content {
     List(Vec<Node>),
     /// A table, in the order of the text.
     Table(Vec<Entry>),
-    /// Could not be read; reported.
+    /// Could not be parsed; already reported.
     Broken,
 }
 
-/// A key with its value.
+/// A key with its value and position.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The key.
+    /// The key as written.
     pub name: String,
-    /// Where the key stands.
+    /// Byte offset of the key into the text.
     pub at: usize,
-    /// Its value.
+    /// The value of the key.
     pub node: Node,
 }
 
 impl Content {
-    /// What it is, for messages.
+    /// The kind with its article, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -67,12 +67,12 @@ impl Content {
     }
 }
 
-/// The entries of a document, in the order of the text. What is not TOML is reported, and the rest is read on.
+/// The entries of a document, in the order of the text. What is not TOML is reported; the rest is still read.
 pub fn parse(text: &str, environment: Environment<'_>, diagnostics: &mut Diagnostics) -> Vec<Entry> {
     parse_by_key(text, &|_| environment, diagnostics)
 }
 
-/// As [`parse`], where the variables may differ by the top-level key that a text stands under.
+/// As [`parse`], with the variables to use under each top-level key.
 pub fn parse_by_key<'a>(
     text: &str,
     environment_of: &dyn Fn(&str) -> Environment<'a>,
@@ -104,7 +104,7 @@ fn report_errors(errors: &[Error], diagnostics: &mut Diagnostics) {
     let headers: BTreeSet<usize> = (1..=last).filter(|line| is_header(diagnostics, *line)).collect();
     for at in twice {
         let line = diagnostics.line(at);
-        // A table given twice says so once, not again for each of its keys.
+        // A duplicate table is reported once, not again for each of its keys.
         let header = headers.range(..=line).next_back().copied();
         let hint = if header == Some(line) {
             Some("join the two tables, or rename one".to_owned())
@@ -118,7 +118,7 @@ fn report_errors(errors: &[Error], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// How a line names what it gives: `[sources.north]` or `` `uri` ``.
+/// What a line defines: `[sources.north]` or `` `uri` ``.
 fn key_at(line: &str) -> String {
     let line = line.trim();
     if line.starts_with('[') {
@@ -128,7 +128,7 @@ fn key_at(line: &str) -> String {
     }
 }
 
-/// The commonest slip: a text, mostly a duration, without its quotes.
+/// The commonest mistake: a text, mostly a duration, without its quotes.
 fn quotes_hint(line: &str) -> Option<String> {
     let (_, value) = line.split_once('=')?;
     let value = value.split('#').next()?.trim();
@@ -139,7 +139,7 @@ fn quotes_hint(line: &str) -> Option<String> {
     bare.then(|| format!("texts and durations stand in quotes: \"{shown}\""))
 }
 
-/// `environment_of` gives the variables for what stands under a key.
+/// `environment_of` returns the variables for the values under a key.
 fn entries<'a>(
     table: &DeTable<'_>,
     environment_of: &dyn Fn(&str) -> Environment<'a>,
@@ -159,7 +159,7 @@ fn entries<'a>(
 
 fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, diagnostics: &mut Diagnostics) -> Node {
     let (at, content) = (value.span().start, value.get_ref());
-    // What stands for a value that could not be parsed has no extent; its line has been reported.
+    // The placeholder of a value that could not be parsed is empty; its line has been reported.
     if value.span().is_empty() && !matches!(content, DeValue::Table(_)) {
         return Node {
             at,
@@ -185,7 +185,7 @@ fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, diagnostics:
         DeValue::Float(number) => match number.as_str().parse() {
             Ok(number) => Content::Float(number),
             Err(_) => {
-                diagnostics.add(at, format!("{} is no number", number.as_str()), None);
+                diagnostics.add(at, format!("{} is not a number", number.as_str()), None);
                 Content::Broken
             }
         },

@@ -1,4 +1,4 @@
-//! Declared durations by batch size, the key `profile`: in the document, or in a file of their own under `[durations]`.
+//! Declared durations by batch size, the key `profile`: inline, or in a file of its own under `[durations]`.
 
 use std::path::Path;
 
@@ -70,11 +70,11 @@ fn from_file(
 
 fn from_table(entries: &[Entry], at: usize, diagnostics: &mut Diagnostics) -> Option<Vec<(u32, Span)>> {
     let mut profile = Vec::with_capacity(entries.len());
-    let mut whole = true;
+    let mut complete = true;
     for entry in entries {
         let size = entry.name.parse::<u32>().ok().filter(|size| *size > 0);
         if size.is_none() {
-            let message = format!("\"{}\" is no batch size", entry.name.escape_debug());
+            let message = format!("\"{}\" is not a batch size", entry.name.escape_debug());
             diagnostics.add(
                 entry.at,
                 message,
@@ -95,7 +95,7 @@ fn from_table(entries: &[Entry], at: usize, diagnostics: &mut Diagnostics) -> Op
         }
         match size.zip(span) {
             Some(point) => profile.push(point),
-            None => whole = false,
+            None => complete = false,
         }
     }
     if entries.is_empty() {
@@ -110,7 +110,7 @@ fn from_table(entries: &[Entry], at: usize, diagnostics: &mut Diagnostics) -> Op
     if let Some(pair) = profile.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         // "1" and "01" are two keys to TOML.
         diagnostics.add(at, format!("batch size {} is given twice", pair[0].0), None);
-        whole = false;
+        complete = false;
     }
-    whole.then_some(profile)
+    complete.then_some(profile)
 }

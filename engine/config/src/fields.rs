@@ -1,4 +1,4 @@
-//! Reads the keys of one table: which there may be, and of which kind. What a value means is not its part.
+//! The keys of one table: which are allowed, and of which kind. What a value means is up to the reader.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::diagnostics::Diagnostics;
 use crate::document::{Content, Entry, Node};
 use crate::spelling;
 
-/// Rates of frames: from one in a quarter of an hour, a time lapse, to what no camera gives.
+/// Frame rates: from one in a quarter of an hour, a time lapse, to more than any camera delivers.
 const MIN_FRAME_RATE: f64 = 0.001;
 const MAX_FRAME_RATE: f64 = 1000.0;
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spanned<T> {
     /// The value.
@@ -22,25 +22,25 @@ pub struct Spanned<T> {
 }
 
 impl<T> Spanned<T> {
-    /// A value at its place.
+    /// `at` is a byte offset into the text.
     pub fn new(value: T, at: usize) -> Self {
         Self { value, at }
     }
 }
 
-/// A key of a table, as it was read.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Field<T> {
-    /// Not there.
+    /// The key is absent.
     Absent,
-    /// There, but of the wrong kind; reported.
+    /// Present, but of the wrong kind; already reported.
     Broken,
-    /// There.
+    /// Present.
     Given(Spanned<T>),
 }
 
 impl<T> Field<T> {
-    /// The value with its place, where there is one.
+    /// The value with its position, if present.
     pub fn given(&self) -> Option<&Spanned<T>> {
         match self {
             Self::Given(spanned) => Some(spanned),
@@ -48,7 +48,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The value, where there is one.
+    /// The value, if present.
     pub fn into_value(self) -> Option<T> {
         match self {
             Self::Given(spanned) => Some(spanned.value),
@@ -56,12 +56,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// Whether the key is not there.
+    /// Whether the key is absent.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// The value turned into another kind, or a report of why it cannot be.
+    /// Converts the value; `turn` reports why where it cannot.
     pub fn and_then<U>(self, turn: impl FnOnce(Spanned<T>) -> Option<U>) -> Field<U> {
         match self {
             Self::Absent => Field::Absent,
@@ -76,16 +76,16 @@ impl<T> Field<T> {
 
 /// The keys of one table.
 pub struct Fields<'d> {
-    /// What the table is, for messages: `module "plates"`.
+    /// Name of the table for messages: `module "plates"`.
     pub owner: String,
-    /// Where the table begins.
+    /// Byte offset of the table's name.
     pub at: usize,
-    /// Keys by the names that they are meant to have.
+    /// Entries by the key each is read as.
     entries: Vec<(String, &'d Entry)>,
 }
 
 impl<'d> Fields<'d> {
-    /// Opens the table of `entry`; `None`, reported, where it is no table.
+    /// Opens the table of `entry`; `None`, reported, where it is not a table.
     pub fn open(owner: String, entry: &'d Entry, diagnostics: &mut Diagnostics) -> Option<Self> {
         match &entry.node.content {
             Content::Table(entries) => {
@@ -108,7 +108,7 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// Where the key `name` or what is probably a slip for it stands, and its text. Reports nothing.
+    /// The text of the key `name`, or of one that is probably a misspelling of it. Reports nothing.
     pub fn peek(&self, name: &str) -> Option<Spanned<&'d str>> {
         let slip = || {
             self.entries
@@ -122,8 +122,8 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// Reports keys that are not known. One that is a slip for a known key is read as that key, so that it is not
-    /// missed again. Where `open_ended`, only slips are reported: what else the table may hold is not known.
+    /// Reports unknown keys. A misspelling of a known key is read as that key, so that it is not also reported as
+    /// missing. Where `open_ended`, only misspellings are reported: which other keys are allowed is not known.
     pub fn expect(&mut self, known: &[&str], open_ended: bool, diagnostics: &mut Diagnostics) {
         let present: BTreeSet<&str> = self.entries.iter().map(|(_, entry)| &*entry.name).collect();
         let free: Vec<&str> = known
@@ -152,7 +152,7 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// The key with its value as it stands.
+    /// The entry of a key.
     pub fn entry(&self, name: &str) -> Option<&'d Entry> {
         self.entries
             .iter()
@@ -160,7 +160,7 @@ impl<'d> Fields<'d> {
             .map(|(_, entry)| *entry)
     }
 
-    /// Reads a key by `read`, which gives what it wants where it cannot.
+    /// Reads a key by `read`, whose error says what the value must be.
     pub fn read<T>(
         &self,
         name: &str,
@@ -187,7 +187,7 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// A text that is not empty.
+    /// A non-empty text.
     pub fn text(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<String> {
         let field = self.read(name, diagnostics, |node| match &node.content {
             Content::Text(text) => Ok(text.clone()),
@@ -226,16 +226,16 @@ impl<'d> Fields<'d> {
         })
     }
 
-    /// A whole number from 1 to `most`.
-    pub fn count(&self, name: &str, most: u32, diagnostics: &mut Diagnostics) -> Field<u32> {
+    /// A whole number from 1 to `max`.
+    pub fn count(&self, name: &str, max: u32, diagnostics: &mut Diagnostics) -> Field<u32> {
         let field = self.read(name, diagnostics, |node| match node.content {
             Content::Integer(whole) => Ok(whole),
             _ => Err("a whole number".to_owned()),
         });
         field.and_then(|spanned| match u32::try_from(spanned.value) {
-            Ok(count) if (1..=most).contains(&count) => Some(count),
+            Ok(count) if (1..=max).contains(&count) => Some(count),
             _ => {
-                let message = format!("`{name}` must lie between 1 and {most}, not {}", spanned.value);
+                let message = format!("`{name}` must lie between 1 and {max}, not {}", spanned.value);
                 diagnostics.add(spanned.at, message, None);
                 None
             }
@@ -275,7 +275,7 @@ impl<'d> Fields<'d> {
         }
     }
 
-    /// A rate of frames such as `"5fps"`, in frames a second.
+    /// A frame rate such as `"5fps"`, in frames a second.
     pub fn frame_rate(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<f64> {
         let hint =
             || Some("write a number with its unit in quotes, such as \"5fps\" or \"0.5fps\"".to_owned());
@@ -328,7 +328,7 @@ impl<'d> Fields<'d> {
         })
     }
 
-    /// A list of texts, each with its place.
+    /// A list of texts, each with its position.
     pub fn texts(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<Vec<Spanned<String>>> {
         let field = self.read(name, diagnostics, |node| match &node.content {
             Content::List(list) => Ok(list),
@@ -338,7 +338,7 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// The texts of a list, each with its place; the first item that is none is reported.
+/// The texts of a list, each with its position; the first item that is not a text is reported.
 pub fn texts(name: &str, list: &[Node], diagnostics: &mut Diagnostics) -> Option<Vec<Spanned<String>>> {
     let mut texts = Vec::with_capacity(list.len());
     for node in list {

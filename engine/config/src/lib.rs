@@ -1,8 +1,8 @@
-//! How TOML is read throughout: graphs, worlds, experiments and planning problems share it, and it knows none of them.
+//! Reading TOML: what graphs, worlds, experiments and planning problems have in common. It knows none of them.
 //!
-//! A reader [parses](parse) its text into a tree with positions, opens each table as [`Fields`], says which keys it
-//! [expects](Fields::expect), takes its values and adds to the [`Diagnostics`] what is wrong; [`Diagnostics::finish`] gives the
-//! verdict: all problems at once, each with its line and a hint.
+//! A reader [parses](parse) its text into a tree with positions, opens each table as [`Fields`], lists the keys it
+//! [expects](Fields::expect), reads their values and adds problems to the [`Diagnostics`]; [`Diagnostics::finish`] returns
+//! all of them at once, each with its line and a hint.
 
 mod bandwidth;
 mod bytes;

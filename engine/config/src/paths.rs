@@ -1,4 +1,4 @@
-//! Paths that a file names: relative to its folder, and perhaps misspelt.
+//! Paths that a file names: relative to its folder, and perhaps misspelled.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use weir_files::io_reason;
 use crate::diagnostics::Diagnostics;
 use crate::spelling;
 
-/// How many files beside a missing one are looked at for a likely name.
+/// Files beside a missing one that are searched for a similar name.
 const MAX_SIBLINGS: usize = 1_000;
 
-/// A path made absolute: relative ones are relative to `folder`.
+/// The absolute path; a relative one is relative to `folder`.
 #[must_use]
 pub fn absolute(folder: &Path, path: &str) -> PathBuf {
     folder.join(path).components().collect()
 }
 
-/// Reports a path that is not there, with a file beside it that may be meant.
+/// Reports a path that does not exist, with a file beside it that may be meant.
 pub fn report_missing(message: &str, path: &Path, at: usize, diagnostics: &mut Diagnostics) {
     if diagnostics.is_full() {
         return diagnostics.add(at, message, None);
@@ -40,7 +40,7 @@ pub fn report_missing(message: &str, path: &Path, at: usize, diagnostics: &mut D
     diagnostics.add(at, message, Some(hint));
 }
 
-/// The file beside a missing one whose name is nearest to it.
+/// The file beside a missing one whose name is most similar.
 #[must_use]
 pub fn nearest_sibling(path: &Path) -> Option<String> {
     if path.exists() {

@@ -1,19 +1,19 @@
-//! "Did you mean": the known word nearest to one that is not known.
+//! "Did you mean": the known word nearest to an unknown one.
 
-/// How many known words a hint lists.
+/// Known words that a hint lists, at most.
 const MAX_LISTED: usize = 100;
 
 /// Longer words are not compared: names are short, and comparing takes the product of both lengths.
 const MAX_WORD_BYTES: usize = 64;
 
-/// The candidate that `word` is probably a slip for.
+/// The candidate that `word` is probably a misspelling of.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD_BYTES {
         return None;
     }
     let word = word.to_lowercase();
-    // Longer words leave room for more slips; words of two letters are all near each other.
-    let room = match word.chars().count() {
+    // Longer words may differ in more letters; words of two letters are all near each other.
+    let max_distance = match word.chars().count() {
         0..=2 => 0,
         3..=5 => 1,
         6..=8 => 2,
@@ -29,13 +29,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             )
         })
         .filter(|(distance, candidate)| {
-            *distance <= room || (room > 0 && strsim::jaro_winkler(&word, &candidate.to_lowercase()) >= 0.9)
+            *distance <= max_distance
+                || (max_distance > 0 && strsim::jaro_winkler(&word, &candidate.to_lowercase()) >= 0.9)
         })
         .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// The nearest candidate, or all of them: `kind` is what they are, in the plural.
+/// Suggests the nearest candidate, or lists all of them; `kind` is their kind, in the plural.
 pub fn hint<'a>(word: &str, kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     match nearest(word, candidates.iter().copied()) {
@@ -44,7 +45,7 @@ pub fn hint<'a>(word: &str, kind: &str, candidates: impl IntoIterator<Item = &'a
     }
 }
 
-/// All candidates; nothing where there are none.
+/// Lists all candidates; `None` where there are none.
 pub fn list<'a>(kind: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     if candidates.is_empty() {
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_found_and_strangers_are_not() {
+    fn misspellings_are_corrected_and_unrelated_words_are_not() {
         let check = |word: &str, expected: Option<&str>| {
             let known = ["detect", "read-text", "classify", "jsonl", "mp4"];
             assert_eq!(nearest(word, known), expected, "{word}");

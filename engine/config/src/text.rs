@@ -1,10 +1,10 @@
-//! The text of a file of reasonable size.
+//! Text files of bounded size.
 
 use std::path::Path;
 
 use weir_files::FileError;
 
-/// Graphs, labels and profiles are written by hand; what is larger was named by mistake.
+/// Such files are written by hand; a larger one was named by mistake.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The text of the file at `path`, 4 MiB at most.

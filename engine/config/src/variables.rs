@@ -1,22 +1,22 @@
-//! `${NAME}` and `${NAME:-default}` in the texts of a graph.
+//! `${NAME}` and `${NAME:-default}` in the texts of a document.
 
-/// Reads one variable; `None` where it is not set.
+/// Looks up an environment variable; `None` where it is not set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is wrong with one use of a variable, and what would mend it.
+/// What is wrong with one use of a variable, and how to fix it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct BadVariable {
     pub(crate) message: String,
     pub(crate) hint: String,
 }
 
-/// A text with variables filled in, most of all a path or an address. Long variables that are named often make long texts.
+/// A text with its variables substituted is a path or an address at most; a long variable used often would exceed memory.
 const MAX_FILLED_BYTES: usize = 1 << 20;
-/// Uses of variables in one text that are told of.
+/// Bad uses of variables in one text that are reported.
 const MAX_BAD: usize = 100;
 
-/// The text with its variables filled in; `$$` is a dollar sign, and a dollar sign before anything else stays. As in a
-/// shell, `:-` also covers a variable that is set but empty.
+/// Substitutes the variables of a text; `$$` is a dollar sign, and a dollar sign before anything else stays. As in a
+/// shell, the default after `:-` also replaces a variable that is set but empty.
 pub(crate) fn substitute(text: &str, environment: Environment<'_>) -> Result<String, Vec<BadVariable>> {
     let (mut filled, mut bad, mut rest) = (String::with_capacity(text.len()), Vec::new(), text);
     while let Some(dollar) = rest.find('$') {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in() {
+    fn variables_are_substituted() {
         check("a ${SET} b", Ok("a value b"));
         check("${SET}${SET:-x}", Ok("valuevalue"));
         check("${UNSET:-a/b:c}", Ok("a/b:c"));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_missing_variable_is_told() {
+    fn every_unset_variable_is_reported() {
         assert_eq!(substitute("${A} ${B}", &|_| None).unwrap_err().len(), 2);
     }
 }

@@ -1,13 +1,13 @@
-//! Why a file was not read.
+//! Why a file could not be read.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a file was not read; the text goes behind the name of the file.
+/// Why a file could not be read; the message follows the name of the file.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The system says why.
+    /// An error of the operating system.
     #[error("{}", io_reason(.0))]
     Io(io::Error),
     /// It is a folder.
@@ -19,23 +19,23 @@ pub enum FileError {
         /// What it is, with its article.
         kind: &'static str,
     },
-    /// It holds more than it may.
+    /// It is larger than allowed.
     #[error("it holds more than {}", amount(*.max_bytes))]
     TooLarge {
-        /// The bound.
+        /// The bound in bytes.
         max_bytes: u64,
     },
-    /// It is no UTF-8.
-    #[error("it is no text (no UTF-8)")]
+    /// It is not UTF-8.
+    #[error("it is not text (not UTF-8)")]
     NoText,
 }
 
 /// `EMFILE`: as many files are open as the process may have.
 const EMFILE: i32 = 24;
-/// `ENFILE`: as many as the whole system may have.
+/// `ENFILE`: as many files are open as the whole system may have.
 const ENFILE: i32 = 23;
 
-/// What to do where the system gives no more file handles; `None` for other errors.
+/// What to do where no more files can be opened; `None` for other errors.
 #[must_use]
 pub fn open_files_hint(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error() {
@@ -49,14 +49,14 @@ pub fn open_files_hint(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Why a file or folder cannot be used: what the system says, and where permissions, a folder or the number of open files
-/// are the reason, that they are.
+/// Why a file or folder cannot be used: the system's message, put more plainly where the reason is permissions, a folder
+/// or the number of open files.
 #[must_use]
 pub fn io_reason(error: &io::Error) -> String {
     if let Some(hint) = open_files_hint(error) {
         return hint.to_owned();
     }
-    // What was made with words of its own knows best.
+    // An error with a message of its own is more precise than its kind.
     if error.get_ref().is_some() {
         return error.to_string();
     }
@@ -65,17 +65,17 @@ pub fn io_reason(error: &io::Error) -> String {
             "not permitted: check its permissions, and those of the folders above it".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        io::ErrorKind::NotADirectory => "what it lies in is no folder".to_owned(),
+        io::ErrorKind::NotADirectory => "the path before it is not a folder".to_owned(),
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         io::ErrorKind::AlreadyExists => "something else of that name is there".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "nothing can be written there: the disk is read-only".to_owned(),
-        io::ErrorKind::InvalidData => "it is no text (no UTF-8)".to_owned(),
+        io::ErrorKind::InvalidData => "it is not text (not UTF-8)".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// A bound in the largest unit that it is a multiple of.
+/// Formats a bound in the largest unit that divides it.
 pub(crate) fn amount(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let fits = units

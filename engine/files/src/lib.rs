@@ -1,10 +1,9 @@
 //! Files that are read whole, or line by line, within a bound on the bytes that are read.
 //!
-//! What metadata say of a size is not believed: a file may grow while it is read, and a device has no size at all. What
-//! is neither a regular file nor the standard input is refused before it is opened, since opening a FIFO without a
-//! writer waits for one.
+//! The size in the metadata is not trusted: a file may grow while it is read, and a device has no size at all. Anything
+//! but a regular file or the standard input is refused before it is opened, since opening a FIFO without a writer blocks.
 //!
-//! It knows nothing of what files mean, and it does not read videos: those are streams, and FFmpeg's.
+//! It does not interpret what it reads, and it does not read videos: those are streams, which FFmpeg opens.
 
 mod error;
 mod limited;
@@ -19,13 +18,13 @@ pub use limited::Limited;
 /// Opens a regular file, or the standard input under one of its names, for reading.
 ///
 /// # Errors
-/// [`FileError`]: it is not there, may not be read, or is no file.
+/// [`FileError`]: it does not exist, may not be read, or is not a file.
 pub fn open(path: &Path) -> Result<File, FileError> {
     let inherited = is_inherited(path);
-    look(&std::fs::metadata(path).map_err(FileError::Io)?, inherited)?;
+    check_kind(&std::fs::metadata(path).map_err(FileError::Io)?, inherited)?;
     let file = File::open(path).map_err(FileError::Io)?;
-    // What stands under the name may be another thing by now.
-    look(&file.metadata().map_err(FileError::Io)?, inherited)?;
+    // The name may refer to something else by now.
+    check_kind(&file.metadata().map_err(FileError::Io)?, inherited)?;
     Ok(file)
 }
 
@@ -53,7 +52,7 @@ pub fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
     String::from_utf8(read(path, max_bytes)?).map_err(|_| FileError::NoText)
 }
 
-/// A reader of lines of `max_line_bytes` at most, `max_bytes` in all; beyond either it gives an error of the kind
+/// A reader of lines of `max_line_bytes` at most, `max_bytes` in all; beyond either it returns an error of the kind
 /// [`std::io::ErrorKind::FileTooLarge`].
 ///
 /// # Errors
@@ -70,8 +69,8 @@ pub fn lines(
     ))
 }
 
-/// Whether the path names a handle that this process was started with, such as standard input or the pipe of a shell's
-/// `<(command)`: whoever started it has connected the other end.
+/// Whether the path names a handle that this process inherited, such as standard input or the pipe of a shell's
+/// `<(command)`: the parent process has connected the other end.
 fn is_inherited(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || [path.parent(), path.parent().and_then(Path::parent)]
@@ -80,7 +79,7 @@ fn is_inherited(path: &Path) -> bool {
             .any(|folder| folder == Path::new("/dev/fd") || folder == Path::new("/proc/self/fd"))
 }
 
-fn look(found: &Metadata, inherited: bool) -> Result<(), FileError> {
+fn check_kind(found: &Metadata, inherited: bool) -> Result<(), FileError> {
     if found.is_dir() {
         return Err(FileError::Folder);
     }

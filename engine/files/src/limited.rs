@@ -1,16 +1,17 @@
-//! A reader that gives up beyond so many bytes of a line, or in all.
+//! A reader with a bound on the bytes of one line and on the bytes in all.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
 use crate::error::amount;
 
-/// See the module. Lines end with `\n`; the bound on a line is held to by whatever reads it, `read_until` included.
+/// Lines end with `\n`. The bound on a line holds for every way of reading, `read_until` included.
 #[derive(Debug)]
 pub struct Limited<R> {
     inner: R,
     max_line_bytes: u64,
-    /// What may still come of the line, and in all.
+    /// Bytes that may still be read of this line.
     line_left: u64,
+    /// Bytes that may still be read in all.
     left: u64,
 }
 
@@ -37,17 +38,17 @@ impl<R: BufRead> BufRead for Limited<R> {
         if left == 0 {
             return beyond("it holds more than is read of such a file".to_owned());
         }
-        let most = left.min(line_left.saturating_add(1));
-        let window = &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
-        // No further than the end of the line: what comes behind it has a bound of its own.
+        let max = left.min(line_left.saturating_add(1));
+        let window = &bytes[..bytes.len().min(usize::try_from(max).unwrap_or(usize::MAX))];
+        // No further than the end of the line: the next line has a bound of its own.
         if let Some(end) = window.iter().position(|byte| *byte == b'\n') {
             return Ok(&window[..=end]);
         }
         if line_left == 0 {
             return beyond(format!("a line is longer than {}", amount(max_line_bytes)));
         }
-        let most = usize::try_from(line_left).unwrap_or(usize::MAX);
-        Ok(&window[..window.len().min(most)])
+        let max = usize::try_from(line_left).unwrap_or(usize::MAX);
+        Ok(&window[..window.len().min(max)])
     }
 
     fn consume(&mut self, count: usize) {

@@ -20,8 +20,8 @@ fn a_file_is_read_up_to_its_bound() {
 
 #[cfg(unix)]
 #[test]
-fn what_metadata_say_is_not_believed() {
-    // Files of /proc have a size of none and hold something all the same.
+fn a_size_of_zero_in_the_metadata_does_not_hide_content() {
+    // Files of /proc have a size of zero although they have content.
     let path = Path::new("/proc/self/status");
     if path.exists() {
         assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
@@ -50,7 +50,7 @@ fn devices_and_fifos_are_refused_without_being_opened() {
 }
 
 #[test]
-fn handles_that_the_process_was_given_are_taken() {
+fn inherited_handles_are_accepted() {
     for path in ["/dev/stdin", "/dev/fd/63", "/proc/self/fd/0"] {
         assert!(is_inherited(Path::new(path)), "{path}");
     }
@@ -77,7 +77,7 @@ fn lines_are_read_up_to_their_bound() {
 }
 
 #[test]
-fn what_permissions_forbid_is_named_so() {
+fn permission_errors_are_reported_as_such() {
     let check = |kind: ErrorKind, part: &str| {
         let reason = io_reason(&kind.into());
         assert!(reason.contains(part), "{reason}");

@@ -4,14 +4,14 @@ use weir_types::Span;
 
 use crate::graph::{Graph, Vertex};
 
-/// The longest way through modules.
+/// The longest path through modules.
 #[derive(Debug, Default)]
 pub(crate) struct CriticalPath {
     pub(crate) length: Span,
     pub(crate) modules: Vec<usize>,
 }
 
-/// The longest way, where each module takes its duration; `order` is topological.
+/// The longest path, where each module takes its duration; `order` is topological.
 pub(crate) fn critical_path(order: &[usize], inputs: &[Vec<Vertex>], durations: &[Span]) -> CriticalPath {
     let mut until = vec![(Span::ZERO, None); inputs.len()];
     let mut end = None;
@@ -39,7 +39,7 @@ pub(crate) fn critical_path(order: &[usize], inputs: &[Vec<Vertex>], durations: 
     }
 }
 
-/// How many ways lead to each module, counting no further than `u64` reaches; `order` is topological.
+/// How many paths lead to each module, saturating at `u64::MAX`; `order` is topological.
 pub(crate) fn path_counts(order: &[usize], inputs: &[Vec<Vertex>]) -> Vec<u64> {
     let mut counts = vec![0_u64; inputs.len()];
     for module in order {
@@ -56,8 +56,8 @@ pub(crate) fn modules_of(inputs: &[Vertex]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The graph's bare execution: the longest way through it where each module takes `durations[module]` and nothing
-/// waits. No SLO below it can be met.
+/// The graph's bare execution time: its critical path where module `i` takes `durations[i]` and nothing waits. No SLO below
+/// it can be met.
 #[must_use]
 pub fn bare_execution(graph: &Graph, durations: &[Span]) -> Span {
     let inputs: Vec<Vec<Vertex>> = graph.modules.iter().map(|module| module.inputs.clone()).collect();

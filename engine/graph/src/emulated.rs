@@ -9,45 +9,45 @@ use weir_types::Span;
 
 use crate::trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
 
-/// How many frames a second an emulated stream has.
+/// The load of an emulated stream, in frames a second.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EmulatedLoad {
-    /// The same mean throughout, without end.
+    /// A constant mean rate, without end.
     Constant {
         /// Mean frames a second, above zero.
         rate: f64,
     },
-    /// As a trace says, until its end.
+    /// The load of a trace, until its end.
     Trace {
         /// The CSV file of the trace; in a checked graph it is absolute.
         file: PathBuf,
-        /// What the mean rate is brought to, in frames a second; `None`: as in the file.
+        /// Mean rate that the trace is scaled to, in frames a second; `None`: as in the file.
         rate: Option<f64>,
     },
 }
 
-/// An emulated stream, as its URI says it.
+/// An emulated stream, as described by its URI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulatedStream {
-    /// How many frames a second.
+    /// Frames a second.
     pub load: EmulatedLoad,
-    /// How frames follow each other.
+    /// The arrival process of frames.
     pub process: ArrivalProcess,
-    /// Of the random gaps; 1 by default.
+    /// Seed of the random gaps; 1 by default.
     pub seed: u64,
-    /// After how many it ends; `None`: with its load.
+    /// Number of frames after which it ends; `None`: with its load.
     pub frames: Option<u64>,
-    /// Width and height of its blank pictures in pixels; 64x48 by default.
+    /// Width and height of its blank frames in pixels; 64x48 by default.
     pub size: (u32, u32),
 }
 
-/// Why a URI is no emulated stream.
+/// Why a URI is not a valid emulated stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EmulatedStreamError {
     /// What is wrong.
     pub message: String,
-    /// What would mend it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -55,21 +55,21 @@ const EXAMPLE: &str = "for example \"emulated:poisson?rate=100&seed=1&frames=500
 const TRACE_EXAMPLE: &str = "for example \"emulated:trace?file=day.csv&rate=100&process=gamma&cv=2\"";
 const KINDS: [&str; 4] = ["poisson", "gamma", "uniform", "trace"];
 const PROCESSES: [&str; 3] = ["poisson", "gamma", "uniform"];
-/// Pictures are made in memory; this side is that of the largest cameras, doubled.
+/// Frames are made in memory; this is twice the side of the largest cameras' frames.
 const MAX_SIDE_PX: u32 = 16_384;
 
 impl EmulatedStream {
-    /// What such URIs begin with.
+    /// Prefix of such URIs.
     pub const SCHEME: &'static str = "emulated:";
 
-    /// Reads a URI. Files are not looked for.
+    /// Parses a URI. Files need not exist.
     ///
     /// # Errors
-    /// [`EmulatedStreamError`] for the first thing that is wrong.
+    /// [`EmulatedStreamError`] for the first problem.
     pub fn parse(uri: &str) -> Result<Self, EmulatedStreamError> {
         let rest = uri
             .strip_prefix(Self::SCHEME)
-            .ok_or_else(|| bad(format!("\"{uri}\" is no emulated stream")))?;
+            .ok_or_else(|| bad(format!("\"{uri}\" is not an emulated stream")))?;
         let (kind, query) = rest.split_once('?').unwrap_or((rest, ""));
         if !KINDS.contains(&kind) {
             return Err(EmulatedStreamError {
@@ -84,8 +84,8 @@ impl EmulatedStream {
         query_keys.stream(kind)
     }
 
-    /// When its frames arrive, counted from its beginning; `stream` keeps streams of one URI apart. The live engine and
-    /// the simulator take the times from here, so that both see the same. At a constant rate the first frame is at 0.
+    /// Arrival times of its frames, since its start; `stream` distinguishes streams of one URI. The live engine and the
+    /// simulator both use these times. At a constant rate the first frame is at 0.
     ///
     /// # Errors
     /// [`TraceError`] where the file of a trace cannot be used.
@@ -102,7 +102,7 @@ impl EmulatedStream {
         Ok(arrivals.take(frames.unwrap_or(usize::MAX)))
     }
 
-    /// Its load as a trace, a file read and brought to its rate; a constant load never ends.
+    /// Its load as a trace, read from its file and scaled to its rate; a constant load never ends.
     ///
     /// # Errors
     /// As [`EmulatedStream::arrivals`].
@@ -118,7 +118,7 @@ impl EmulatedStream {
     }
 }
 
-/// What the keys of a URI say.
+/// The keys of a URI.
 #[derive(Default)]
 struct Query {
     rate: Option<f64>,
@@ -137,12 +137,12 @@ impl Query {
             "rate" => self.rate = Some(above_zero(key, value)?),
             "seed" => {
                 let seed = value.parse();
-                self.seed = Some(seed.map_err(|_| bad(format!("seed \"{value}\" is no whole number")))?);
+                self.seed = Some(seed.map_err(|_| bad(format!("seed \"{value}\" is not a whole number")))?);
             }
             "frames" => {
                 let frames = value.parse().ok().filter(|frames| *frames > 0);
                 let frames =
-                    frames.ok_or_else(|| bad(format!("frames \"{value}\" is no whole number above zero")));
+                    frames.ok_or_else(|| bad(format!("frames \"{value}\" is not a whole number above zero")));
                 self.frames = Some(frames?);
             }
             "size" => {
@@ -228,7 +228,7 @@ fn process_of(word: &str, cv: Option<f64>) -> Result<ArrivalProcess, EmulatedStr
     }
 }
 
-/// The URI of a trace with another file in place of its own.
+/// The URI of a trace with its file replaced.
 pub(crate) fn with_file(uri: &str, file: &str) -> String {
     let (head, query) = uri.split_once('?').unwrap_or((uri, ""));
     let file = format!("file={}", encoded(file));
@@ -242,7 +242,7 @@ pub(crate) fn with_file(uri: &str, file: &str) -> String {
     format!("{head}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// A path may hold what ends a value.
+/// A path may contain the character that ends a value.
 fn encoded(path: &str) -> String {
     path.replace('%', "%25").replace('&', "%26")
 }
@@ -256,7 +256,7 @@ fn above_zero(key: &str, value: &str) -> Result<f64, EmulatedStreamError> {
         .parse()
         .ok()
         .filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| bad(format!("{key} \"{value}\" is no number above zero")))
+    number.ok_or_else(|| bad(format!("{key} \"{value}\" is not a number above zero")))
 }
 
 fn bad(message: String) -> EmulatedStreamError {
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_read_whole() {
+    fn all_keys_of_a_stream_are_read() {
         let stream =
             EmulatedStream::parse("emulated:poisson?rate=12.5&seed=7&frames=500&size=32x16").unwrap();
         let expected = EmulatedStream {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_have_any_name() {
+    fn a_trace_file_may_have_any_name() {
         for name in ["day.csv", "R&D/100%.csv", "a?b=%2526.csv"] {
             let uri = with_file("emulated:trace?seed=2&file=x&rate=3", name);
             let stream = EmulatedStream::parse(&uri).unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_begin_at_zero_end_with_the_frames_and_differ_by_stream() {
+    fn arrivals_start_at_zero_end_with_the_frames_and_differ_by_stream() {
         for kind in ["poisson?rate=100", "uniform?rate=100", "gamma?rate=100&cv=2"] {
             let stream = EmulatedStream::parse(&format!("emulated:{kind}&frames=400")).unwrap();
             let times: Vec<Span> = stream.arrivals(0).unwrap().collect();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_uris_are_reported_with_a_hint() {
         let check = |rest: &str, part: &str| {
             let error = EmulatedStream::parse(&format!("emulated:{rest}")).unwrap_err();
             assert!(error.message.contains(part), "{rest}: {error}");

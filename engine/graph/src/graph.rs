@@ -1,4 +1,4 @@
-//! The checked graph. Whoever holds one need not check it again: names resolve, inputs exist, there is no cycle.
+//! The checked graph, which needs no further checks: names resolve, inputs exist, there is no cycle.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use weir_planner::Plan;
 use weir_policy::Policy;
 use weir_types::Span;
 
-/// The operator that is known without a catalog: it needs no head, takes frames or boxes, and runs models on emulated
-/// devices only.
+/// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
+/// only.
 pub const EMULATE: &str = "emulate";
 
-/// What a module or sink takes its input from.
+/// An input of a module or a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Vertex {
     /// A source, by its index.
@@ -21,19 +21,19 @@ pub enum Vertex {
     Module(usize),
 }
 
-/// How a source treats frames that the graph has no room for.
+/// What happens to frames of a source when the graph is overloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceMode {
-    /// What would be late is let go.
+    /// Frames that would be late are dropped.
     #[default]
     Live,
-    /// The source is held back; nothing is let go.
+    /// Backpressure: the source waits, and nothing is dropped.
     Lossless,
 }
 
 impl SourceMode {
-    /// How a source at `uri` is treated where its graph does not say: a folder of images, or an image, is an archive,
-    /// which is to be seen whole; anything else is taken for a camera.
+    /// The mode of a source at `uri` where its graph sets none: a folder of images, or an image, is an archive, of which
+    /// every frame is processed; anything else is treated as a camera.
     #[must_use]
     pub fn default_for(uri: &str) -> Self {
         if uri.contains("://") {
@@ -51,32 +51,32 @@ impl SourceMode {
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNode {
-    /// Its name.
+    /// Name, unique among sources, modules and sinks.
     pub name: String,
     /// File (made absolute), URL, device, folder, or `emulated:...`.
     pub uri: String,
-    /// What happens under overload.
+    /// What happens to its frames under overload.
     pub mode: SourceMode,
-    /// Whether the graph says the mode, or it is [`SourceMode::default_for`] the address.
+    /// Whether the graph sets the mode; else it is [`SourceMode::default_for`] the address.
     pub mode_given: bool,
-    /// Frames a second for sources that do not say; `None` where not given.
+    /// Frames a second of a source that does not carry its rate; `None` where not given.
     pub fps: Option<f64>,
-    /// Frames a second of media time that are taken, evenly; `None`: all.
+    /// Frames a second of media time that are sampled, evenly; `None`: all.
     pub sample: Option<f64>,
-    /// Whether it starts again at its end.
+    /// Whether it restarts at its end.
     pub repeat: bool,
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceClass {
     /// CPU cores.
     Cpu,
-    /// A CUDA GPU by ordinal.
+    /// A CUDA GPU, by its ordinal.
     Cuda(u32),
-    /// A device that exists as a profile only; the word is its class.
+    /// A device that exists as a profile only, by its class.
     Emulated(String),
-    /// Partition workers: a plan says which of them run which part of a model.
+    /// Partition workers: a plan assigns the partitions of a model to them.
     Workers,
 }
 
@@ -85,15 +85,14 @@ pub enum DeviceClass {
 pub struct DeviceNode {
     /// Its name: `cpu`, `cuda:0`, `emulated:t4`.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub class: DeviceClass,
-    /// Slots on it; `None` for a CPU means one a core, for others one.
+    /// Slots on it; `None` means one a core for a CPU, one for others.
     pub slots: Option<u32>,
 }
 
 impl DeviceNode {
-    /// How many slots of this process it has on a machine of `cores` cores; at least one, but none where the work is
-    /// done by partition workers.
+    /// Slots of this process on it, on a machine of `cores` cores: at least one, but none for partition workers.
     #[must_use]
     pub fn slot_count(&self, cores: u32) -> u32 {
         match self.class {
@@ -104,108 +103,108 @@ impl DeviceNode {
     }
 }
 
-/// What runs partitions of models: a process at an address, or threads of this one.
+/// A partition worker: a process at an address, or threads of this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerNode {
-    /// Its name.
+    /// Name, unique among workers.
     pub name: String,
-    /// The class of device that it is or stands for, as plans name it.
+    /// The device class that it has or emulates, as plans name it.
     pub class: String,
     /// `HOST:PORT` of a `weir worker`; `None` for a worker in this process.
     pub address: Option<String>,
-    /// The server it is on: workers of one server share its links. Its own name where it does not say.
+    /// The server it is on: workers of one server share its links. Its own name where none is given.
     pub server: String,
-    /// What its server's link carries each way, in bits a second.
+    /// Bandwidth of its server's link in each direction, in bits a second.
     pub bandwidth_bps: u64,
-    /// It stands for a device of its class: it keeps each batch as long as the plan's profile says, or longer.
+    /// Whether it emulates a device of its class: each batch then takes as long as in the plan's profile, or longer.
     pub emulated: bool,
-    /// A worker in this process that stands for a slower device takes so many times as long; 1 where it does not.
+    /// Factor by which a worker in this process is slowed down to emulate a slower device; at least 1.
     pub slowdown: f64,
-    /// The core that a worker in this process is pinned to.
+    /// Core that a worker in this process is pinned to.
     pub core: Option<u32>,
 }
 
-/// Where a model comes from.
+/// The origin of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelOrigin {
     /// A file, made absolute.
     File(PathBuf),
     /// An entry of the zoo.
     Zoo(String),
-    /// Ships with the program.
+    /// A model that ships with the program, by its name.
     Embedded(String),
-    /// None: the device is emulated.
+    /// No model: the device is emulated.
     Emulated,
 }
 
-/// A model and where it is placed.
+/// A model and its device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelNode {
-    /// Its name.
+    /// Name, unique among models.
     pub name: String,
-    /// Where it comes from.
+    /// The file or the catalog entry of the model.
     pub origin: ModelOrigin,
-    /// Its head, from the graph or the zoo; `None` only on emulated devices.
+    /// Its head, from the graph or the zoo; `None` on emulated devices only.
     pub head: Option<String>,
     /// Index of its device.
     pub device: usize,
     /// Batch sizes it may run, ascending, at least one.
     pub batch: Vec<u32>,
-    /// On how many of the device's slots it is placed; `None`: all.
+    /// Number of the device's slots that it runs on; `None`: all.
     pub workers: Option<u32>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
-    /// The plan by which it is spread over partition workers.
+    /// File of the plan by which it is partitioned over workers.
     pub plan: Option<PathBuf>,
-    /// Keys of the head.
+    /// Settings of the head.
     pub settings: Settings,
 }
 
-/// A module.
+/// A module: an operator with its model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleNode {
-    /// Its name.
+    /// Name, unique among sources, modules and sinks.
     pub name: String,
     /// Its operator.
     pub operator: String,
     /// Index of its model.
     pub model: usize,
-    /// What it waits for, without repetition: of sources any, of modules all that the frame passes.
+    /// Its inputs, without repetition: it waits for any of its sources, and for all of its modules that the frame passes.
     pub inputs: Vec<Vertex>,
-    /// Classes of objects whose crops are its items; empty: whole frames, or what the operator takes by itself.
+    /// Classes of objects whose crops are its items; empty: whole frames, or the operator's own choice.
     pub regions: Vec<String>,
     /// Its weight under the arbitration `weighted`; 1 by default.
     pub weight: f64,
-    /// Keys of the operator.
+    /// Settings of the operator.
     pub settings: Settings,
 }
 
-/// What happens to deliveries when a sink cannot follow.
+/// What happens to deliveries when a sink is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenSlow {
-    /// The run waits for it.
+    /// Backpressure: the run waits for the sink.
     #[default]
     Wait,
-    /// The newest delivery is left out and counted.
+    /// The newest delivery is skipped and counted.
     Skip,
 }
 
 /// A sink.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkNode {
-    /// Its name.
+    /// Name, unique among sources, modules and sinks.
     pub name: String,
     /// Its type.
     pub kind: String,
-    /// What it waits for, without repetition.
+    /// Its inputs, without repetition.
     pub inputs: Vec<Vertex>,
-    /// What happens when it cannot follow.
+    /// What happens when it is too slow.
     pub when_slow: WhenSlow,
-    /// Keys of the sink; paths are absolute.
+    /// Settings of the sink; paths are absolute.
     pub settings: Settings,
 }
 
-/// A checked graph. Modules stand in topological order: inputs of a module come before it.
+/// A checked graph. Modules are in topological order: the inputs of a module precede it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     pub(crate) name: String,
@@ -229,7 +228,7 @@ impl Graph {
         &self.name
     }
 
-    /// The latency objective of every request, from sending to coming out.
+    /// The latency objective (SLO) of every request, from its sending time to its completion.
     #[must_use]
     pub fn slo(&self) -> Span {
         self.slo
@@ -259,7 +258,7 @@ impl Graph {
         &self.workers
     }
 
-    /// The plan by which models are spread over the workers, where any is.
+    /// The plan by which models are partitioned over the workers, if any.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
@@ -283,13 +282,13 @@ impl Graph {
         &self.sinks
     }
 
-    /// What works but looks like a slip: unused models, modules that nobody listens to. By line.
+    /// Likely mistakes, by line: unused models, modules whose output nothing takes.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// Every file and folder that it was read from or that it names, but for those of its sources: its own file, models,
+    /// Every file and folder that it was read from or that it names, except those of its sources: its own file, models,
     /// profiles, plans, traces, labels, galleries.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
@@ -303,7 +302,7 @@ impl Graph {
         self
     }
 
-    /// The same graph with one sink more.
+    /// The same graph with an additional sink.
     #[must_use]
     pub fn with_sink(mut self, sink: SinkNode) -> Self {
         self.sinks.push(sink);

@@ -1,9 +1,9 @@
 //! The operator graph of one application: read from TOML, checked whole, and then never checked again.
 //!
-//! Three types on the way: the TOML as a tree with places, the raw tables (known keys of the right kind), and the
-//! [`Graph`], whose fields are private and need no second look. [`load`] reports every problem at once.
+//! Three stages: the TOML as a tree with positions, the raw tables (known keys of the right kind), and the [`Graph`],
+//! whose fields are private and need no further checks. [`load`] reports every problem at once.
 //!
-//! Nothing here opens a model or a video: it looks whether files are there, and reads labels and profiles only.
+//! Nothing here opens a model or a video: it checks that files exist, and reads labels and profiles only.
 
 mod check;
 mod critical_path;
@@ -37,7 +37,7 @@ pub use weir_flow::Catalog;
 
 use raw::Context;
 
-/// Reads and checks the graph at `path`; `environment` gives the variables that its texts name.
+/// Reads and checks the graph at `path`; `environment` looks up the variables in its texts.
 ///
 /// # Errors
 /// All [`ConfigError`] at once, each with its file, line and hint.
@@ -49,7 +49,7 @@ pub fn load(
     load_for(Sources::Own, path, catalog, environment)
 }
 
-/// As [`load`], for the streams that are to be.
+/// As [`load`], for its own streams or for others.
 ///
 /// # Errors
 /// As [`load`].
@@ -69,8 +69,8 @@ pub fn load_for(
     parse_for(sources, &text, path, catalog, environment)
 }
 
-/// Reads and checks a graph that is at hand as text. `path` is where it would stand: its folder is what relative paths
-/// are relative to, its name is that of the problems.
+/// Reads and checks the text of a graph. `path` is its notional location: relative paths are relative to its folder, and
+/// problems name it.
 ///
 /// # Errors
 /// As [`load`].
@@ -91,11 +91,11 @@ fn parse_for(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Graph, ConfigError> {
     let mut diagnostics = Diagnostics::new(path, text);
-    // Variables of sources that others replace need not be set: they stay as they stand.
-    let forgiving = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
+    // Variables of sources that are replaced need not be set: they are left as written.
+    let lenient = |name: &str| Some(environment(name).unwrap_or_else(|| format!("${{{name}}}")));
     let environment_of = |section: &str| -> Environment<'_> {
         if sources == Sources::Replaced && section == "sources" {
-            &forgiving
+            &lenient
         } else {
             environment
         }

@@ -1,4 +1,4 @@
-//! `[policy]`: values of `weir-policy`, each read by itself so that every mistake is told at its own place.
+//! `[policy]`: values of `weir-policy`, each read by itself so that every mistake is reported at its position.
 
 use std::fmt;
 
@@ -105,7 +105,7 @@ fn preset(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Policy> 
 
 /// A policy of which only the strategy of `entry` is set; `None` where it was reported.
 fn strategy(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Policy> {
-    let value = plain(&entry.node)?;
+    let value = to_toml(&entry.node)?;
     let table = toml::Table::from_iter([(entry.name.clone(), value)]);
     match Policy::deserialize(toml::Value::Table(table)) {
         Ok(policy) => {
@@ -219,10 +219,10 @@ fn known_rule(name: &str, at: usize, diagnostics: &mut Diagnostics) -> bool {
     known
 }
 
-/// Reads the rule with each parameter alone first, so that each wrong one is told at its place.
+/// Reads the rule with each parameter alone first, so that each invalid one is reported at its position.
 fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let mut good = vec![("rule", &rule.node)];
-    let mut whole = true;
+    let mut complete = true;
     for entry in entries.iter().filter(|entry| entry.name != "rule") {
         if !PARAMETERS.contains(&entry.name.as_str()) {
             let hint = spelling::hint(&entry.name, "parameters", PARAMETERS.iter().copied());
@@ -231,16 +231,16 @@ fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) ->
                 format!("`drop` has no parameter \"{}\"", entry.name),
                 hint,
             );
-            whole = false;
+            complete = false;
             continue;
         }
         let alone = [("rule", &rule.node), (entry.name.as_str(), &entry.node)];
         match read_rule(&alone, entry.at, diagnostics) {
             Some(_) => good.push((entry.name.as_str(), &entry.node)),
-            None => whole = false,
+            None => complete = false,
         }
     }
-    if whole {
+    if complete {
         read_rule(&good, rule.at, diagnostics)
     } else {
         None
@@ -250,7 +250,7 @@ fn parameters(rule: &Entry, entries: &[Entry], diagnostics: &mut Diagnostics) ->
 fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -> Option<DropRule> {
     let table = keys
         .iter()
-        .map(|(name, node)| Some(((*name).to_owned(), plain(node)?)))
+        .map(|(name, node)| Some(((*name).to_owned(), to_toml(node)?)))
         .collect::<Option<_>>()?;
     match DropRule::deserialize(toml::Value::Table(table)) {
         Ok(rule) => Some(rule),
@@ -263,7 +263,7 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -
 }
 
 /// A value as plain TOML; `None` where it was broken and reported.
-fn plain(node: &Node) -> Option<toml::Value> {
+fn to_toml(node: &Node) -> Option<toml::Value> {
     Some(match &node.content {
         Content::Text(text) => toml::Value::String(text.clone()),
         Content::Integer(whole) => toml::Value::Integer(*whole),
@@ -272,7 +272,7 @@ fn plain(node: &Node) -> Option<toml::Value> {
         Content::List(_) | Content::Date => toml::Value::Array(Vec::new()),
         Content::Table(entries) => {
             let entries = entries.iter();
-            let values = entries.map(|entry| Some((entry.name.clone(), plain(&entry.node)?)));
+            let values = entries.map(|entry| Some((entry.name.clone(), to_toml(&entry.node)?)));
             toml::Value::Table(values.collect::<Option<_>>()?)
         }
         Content::Broken => return None,

@@ -1,4 +1,4 @@
-//! Drawings of a graph, as Mermaid and as Graphviz source. Left to right, as frames go.
+//! Drawings of a graph, as Mermaid and as Graphviz source, from left to right.
 
 use std::fmt::Write;
 
@@ -71,7 +71,7 @@ impl Graph {
         format!("{head}{style}{out}}}\n")
     }
 
-    /// Arrows by the ids of their ends, in the order of those that take.
+    /// Edges by the ids of their ends, in the order of their targets.
     fn edges(&self) -> Vec<(String, String)> {
         let id = |vertex: &Vertex| match vertex {
             Vertex::Source(index) => format!("s{index}"),
@@ -132,7 +132,7 @@ fn sink_lines(sink: &SinkNode) -> Vec<String> {
         .collect()
 }
 
-/// A place without what makes drawings wide, and without passwords: files by their names, URLs without user and query.
+/// A short form of a URI, without passwords: files by their names, URLs without user and query.
 fn shown(uri: &str) -> String {
     let uri = &*mask_credentials(uri);
     if let Some((scheme, rest)) = uri.split_once("://") {

@@ -1,4 +1,4 @@
-//! Keys of operators, heads and sinks against what the catalog says of them.
+//! Settings of operators, heads and sinks, checked against the keys that the catalog declares.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use weir_config::{
 use weir_flow::{KeyKind, KeySpec, Settings, Value};
 use weir_types::Span;
 
-/// The settings of one table, and whether all of them could be read.
+/// The settings of one table, and whether all of them are valid.
 pub(crate) struct ReadSettings {
     pub(crate) settings: Settings,
     pub(crate) whole: bool,
 }
 
-/// Reads the keys that `keys` names. A key that stands there twice may hold either kind.
+/// Reads the keys that `keys` lists. A key that is listed twice may be of either kind.
 pub(crate) fn read(
     fields: &Fields<'_>,
     keys: &[KeySpec],
@@ -38,7 +38,7 @@ pub(crate) fn read(
             .filter(|other| other.name == key.name)
             .find(fits)
             .unwrap_or(key);
-        if is_left_out(spec.kind, &entry.node.content) {
+        if is_unset(spec.kind, &entry.node.content) {
             continue;
         }
         match value(spec, &entry.node, folder, diagnostics) {
@@ -51,8 +51,8 @@ pub(crate) fn read(
     read
 }
 
-/// An empty path names nothing: a graph writes `gallery = "${GALLERY:-}"` for what a user may set or leave.
-fn is_left_out(kind: KeyKind, content: &Content) -> bool {
+/// An empty path counts as absent: a graph writes `gallery = "${GALLERY:-}"` for an optional setting.
+fn is_unset(kind: KeyKind, content: &Content) -> bool {
     matches!(kind, KeyKind::File | KeyKind::Folder)
         && matches!(content, Content::Text(text) if text.is_empty())
 }
@@ -182,7 +182,7 @@ fn path(
     }
     diagnostics.record_file(&path);
     let Some(path) = path.to_str() else {
-        diagnostics.add(at, format!("`{}`: the path is no UTF-8", spec.name), None);
+        diagnostics.add(at, format!("`{}`: the path is not UTF-8", spec.name), None);
         return None;
     };
     Some(Value::Text(path.to_owned()))

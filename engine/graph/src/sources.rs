@@ -3,16 +3,16 @@
 /// Which streams a graph is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sources {
-    /// Its own: their files must be there.
+    /// Its own: their files must exist.
     #[default]
     Own,
-    /// Others take their place (see [`Graph::with_streams`](crate::Graph::with_streams)): files of its own need not be
-    /// there, and variables that name them need not be set.
+    /// Others replace them (see [`Graph::with_streams`](crate::Graph::with_streams)): files of its own need not exist,
+    /// and variables that name them need not be set.
     Replaced,
 }
 
 impl Sources {
-    /// [`Sources::Replaced`] where there are others.
+    /// [`Sources::Replaced`] if there are others.
     #[must_use]
     pub fn replaced_if(others: bool) -> Self {
         if others { Self::Replaced } else { Self::Own }

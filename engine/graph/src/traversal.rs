@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::critical_path::modules_of;
 use crate::graph::{Graph, SourceNode, Vertex};
 
-/// Who takes what a vertex gives.
+/// What takes the output of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Successor {
     /// A module, by its index.
@@ -15,7 +15,7 @@ pub enum Successor {
 }
 
 impl Graph {
-    /// Who takes from a vertex: modules in their order, then sinks.
+    /// The successors of a vertex: modules in their order, then sinks.
     #[must_use]
     pub fn successors(&self, vertex: Vertex) -> Vec<Successor> {
         let modules = self
@@ -34,7 +34,7 @@ impl Graph {
             .collect()
     }
 
-    /// The modules that take frames straight from a source.
+    /// The modules that take frames directly from a source.
     #[must_use]
     pub fn entry_modules(&self, source: usize) -> Vec<usize> {
         let takes = |module: usize| self.modules[module].inputs.contains(&Vertex::Source(source));
@@ -57,7 +57,7 @@ impl Graph {
         reached
     }
 
-    /// The streams whose frames a sink is given.
+    /// The sources whose frames reach a sink.
     #[must_use]
     pub fn streams_of_sink(&self, sink: usize) -> BTreeSet<usize> {
         let inputs = &self.sinks[sink].inputs;
@@ -75,15 +75,15 @@ impl Graph {
     #[must_use]
     pub fn ancestors(&self, module: usize) -> BTreeSet<usize> {
         let mut above = BTreeSet::new();
-        let mut ahead = vec![module];
-        while let Some(next) = ahead.pop() {
-            ahead.extend(modules_of(&self.modules[next].inputs).filter(|input| above.insert(*input)));
+        let mut open = vec![module];
+        while let Some(next) = open.pop() {
+            open.extend(modules_of(&self.modules[next].inputs).filter(|input| above.insert(*input)));
         }
         above
     }
 
-    /// Every way from a vertex, itself left out, to a module that no other takes from. A vertex that no module takes
-    /// from has one empty way. A checked graph has at most some thousands of ways to any module.
+    /// Every path from a vertex, excluding it, to a module without module successors. A vertex without module successors
+    /// has one empty path. A checked graph has at most some thousands of paths to any module.
     #[must_use]
     pub fn paths(&self, from: Vertex) -> Vec<Vec<usize>> {
         let mut paths = Vec::new();
@@ -111,22 +111,22 @@ impl Graph {
         paths
     }
 
-    /// The same graph on other streams: stream `i` plays the part of the source `i % sources`, wherever that is an
-    /// input. A source whose part nobody plays is gone.
+    /// The same graph on other streams: stream `i` replaces the source `i % sources` wherever that is an input. A source
+    /// that no stream replaces is removed.
     #[must_use]
     pub fn with_streams(mut self, streams: Vec<SourceNode>) -> Self {
-        let (parts, count) = (self.sources.len().max(1), streams.len());
-        let replaced = |inputs: &mut Vec<Vertex>| {
-            let played = inputs.iter().flat_map(|vertex| match *vertex {
-                Vertex::Source(part) => (part..count).step_by(parts).map(Vertex::Source).collect(),
+        let (sources, count) = (self.sources.len().max(1), streams.len());
+        let replace = |inputs: &mut Vec<Vertex>| {
+            let replaced = inputs.iter().flat_map(|vertex| match *vertex {
+                Vertex::Source(source) => (source..count).step_by(sources).map(Vertex::Source).collect(),
                 Vertex::Module(module) => vec![Vertex::Module(module)],
             });
-            *inputs = played.collect();
+            *inputs = replaced.collect();
         };
         self.modules
             .iter_mut()
-            .for_each(|module| replaced(&mut module.inputs));
-        self.sinks.iter_mut().for_each(|sink| replaced(&mut sink.inputs));
+            .for_each(|module| replace(&mut module.inputs));
+        self.sinks.iter_mut().for_each(|sink| replace(&mut sink.inputs));
         self.sources = streams;
         self
     }

@@ -1,4 +1,4 @@
-//! Whatever is done to the text of a graph, reading it ends in a graph or in problems, never in a panic.
+//! However the text of a graph is garbled, reading it gives a graph or problems, never a panic.
 
 mod common;
 
@@ -72,7 +72,7 @@ fn a_garbled_graph_never_panics() {
 }
 
 #[test]
-fn each_line_left_out_or_given_twice() {
+fn omitting_or_repeating_any_line_never_panics() {
     let lines: Vec<&str> = VALID.lines().collect();
     for at in 0..lines.len() {
         let mut fewer = lines.clone();

@@ -1,4 +1,4 @@
-//! What a checked graph holds, the ways through it, and its drawings.
+//! The contents of a checked graph, the paths through it, and its drawings.
 
 mod common;
 
@@ -75,7 +75,7 @@ fn set(graph: &Graph, names: &[&str]) -> BTreeSet<usize> {
 }
 
 #[test]
-fn a_valid_graph_is_read_whole() {
+fn all_tables_of_a_valid_graph_are_read() {
     let graph = graph(VALID);
     assert_eq!((graph.name(), graph.slo()), ("traffic", Span::from_millis(400)));
     assert_eq!(graph.policy().order, Order::Adaptive);
@@ -177,14 +177,14 @@ inputs = ["detect", "plates"]
 }
 
 #[test]
-fn what_the_graph_says_goes_before_the_zoo() {
+fn settings_of_the_graph_override_those_of_the_zoo() {
     let graph = graph(&VALID.replace("workers = 2", "threshold = 0.7"));
     assert_eq!(graph.models()[0].settings.number("threshold", 0.0), 0.7);
     assert!(matches!(graph.models()[0].settings.0["labels"], Value::Texts(_)));
 }
 
 #[test]
-fn modules_stand_in_topological_order() {
+fn modules_are_in_topological_order() {
     let graph = graph(DIAMOND);
     let names: Vec<&str> = graph
         .modules()
@@ -203,7 +203,7 @@ fn modules_stand_in_topological_order() {
 }
 
 #[test]
-fn ways_through_a_graph() {
+fn successors_ancestors_and_paths_of_a_graph() {
     let graph = graph(DIAMOND);
     let at = |name: &str| index(&graph, name);
     assert_eq!(graph.entry_modules(0), [at("first"), at("other")]);
@@ -227,7 +227,7 @@ fn ways_through_a_graph() {
 }
 
 #[test]
-fn the_bare_execution_is_the_longest_way() {
+fn the_bare_execution_is_the_critical_path() {
     let graph = graph(DIAMOND);
     let millis = |name: &str| match name {
         "first" => 1,
@@ -247,7 +247,7 @@ fn the_bare_execution_is_the_longest_way() {
 }
 
 #[test]
-fn streams_play_the_parts_of_sources() {
+fn streams_replace_sources_in_turn() {
     let graph = graph(DIAMOND);
     let (first, other) = (index(&graph, "first"), index(&graph, "other"));
     let stream = |name: &str| SourceNode {
@@ -266,7 +266,7 @@ fn streams_play_the_parts_of_sources() {
 }
 
 #[test]
-fn slips_that_work_are_warnings() {
+fn likely_mistakes_are_warnings() {
     let toml = format!(
         "{VALID}[models.spare]\nmodel = \"reader.onnx\"\nhead = \"ctc\"\ndevice = \"cuda:0\"\n\
          [sources.east]\nuri = \"rtsp://east\"\n[devices.\"cuda:0\"]\nslots = 4\n"
@@ -294,7 +294,7 @@ fn slips_that_work_are_warnings() {
 }
 
 #[test]
-fn the_graph_as_mermaid() {
+fn a_graph_is_drawn_as_mermaid() {
     let expected = r#"flowchart LR
     s0(["<b>north</b><br/>crossing.mp4<br/>live"]):::source
     s1(["<b>south</b><br/>rtsp://camera/stream<br/>live"]):::source
@@ -314,7 +314,7 @@ fn the_graph_as_mermaid() {
 }
 
 #[test]
-fn the_graph_as_dot() {
+fn a_graph_is_drawn_as_dot() {
     let graph = graph(&VALID.replace("name = \"traffic\"", "name = 'a \"b\" \\'"));
     let dot = graph.to_dot();
     assert!(
@@ -357,7 +357,7 @@ fn drawings_are_escaped() {
 }
 
 #[test]
-fn an_empty_path_is_one_that_is_not_given() {
+fn an_empty_path_counts_as_absent() {
     let without = graph(VALID);
     let empty = graph(&VALID.replace("workers = 2", "workers = 2\nlabels = \"${NOT_SET:-}\""));
     assert_eq!(empty.models()[0].settings, without.models()[0].settings);

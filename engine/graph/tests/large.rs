@@ -1,5 +1,5 @@
-//! Files with very many keys, tables or names: read to an end, and told of in a page. Without the bounds each of these
-//! took minutes, since work grew with the square of what is in the file.
+//! Files with very many keys, tables or names: read in bounded time, and reported in a page. Without the bounds each of
+//! these took minutes, since work grew with the square of the file's size.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -68,9 +68,9 @@ fn refused(what: &str, text: &str, word: &str) {
 }
 
 #[test]
-fn very_many_slips_are_told_in_a_page() {
+fn very_many_problems_are_reported_in_a_page() {
     let keys = repeat(MANY, |index| format!("k{index} = 1\n"));
-    let more = "more: mend these first";
+    let more = "more: fix these first";
     refused("keys of a table", &format!("{HEAD}{keys}{REST}{MODULE}"), more);
     refused(
         "keys outside of tables",

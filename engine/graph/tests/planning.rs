@@ -1,4 +1,4 @@
-//! Planning problems as TOML: the shipped example can be planned, and all that is wrong with a file is told at once.
+//! Planning problems as TOML: the shipped example can be planned, and all problems of a file are reported at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,7 @@ fn the_example_can_be_planned() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
+fn all_problems_of_a_file_are_reported_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("problem.toml");
     let text = "[cluster.l4]\ncount = -1\nbandwith = \"10Gbs\"\n[models.m]\nslo = \"fast\"\nprofile = \"no.toml\"\n[plan]\nscheme = \"poled\"\nmargin = 2\n";
@@ -41,7 +41,7 @@ fn all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn a_plan_that_was_changed_is_not_taken() {
+fn an_edited_plan_is_refused() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/plans/example.toml");
     let problem = load(&path, &|_| None).unwrap();
     let solution = solve(&problem).unwrap();

@@ -1,4 +1,4 @@
-//! Keys of sources: how they are treated, sampled, and what is shown of their addresses.
+//! Keys of sources: mode, sampling, and how their addresses are displayed.
 
 mod common;
 
@@ -10,7 +10,7 @@ fn graph(text: &str) -> Graph {
 }
 
 #[test]
-fn images_are_an_archive_and_the_rest_are_cameras() {
+fn images_are_lossless_by_default_and_other_sources_live() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name).display().to_string();
     std::fs::create_dir(place("images.mp4")).expect("a folder");
@@ -34,7 +34,7 @@ fn images_are_an_archive_and_the_rest_are_cameras() {
 }
 
 #[test]
-fn a_graph_says_the_mode_or_leaves_it_to_the_address() {
+fn the_mode_defaults_to_that_of_the_address() {
     let mode = |text: &str| {
         let graph = graph(text);
         (graph.sources()[0].mode, graph.sources()[0].mode_given)
@@ -52,7 +52,7 @@ fn a_graph_says_the_mode_or_leaves_it_to_the_address() {
 }
 
 #[test]
-fn a_sample_is_a_rate_with_its_unit() {
+fn a_sample_is_a_rate_with_a_unit() {
     let sample = |text: &str| graph(&VALID.replace("mode = \"live\"", text)).sources()[0].sample;
     assert_eq!(sample("sample = \"5fps\""), Some(5.0));
     assert_eq!(sample("sample = \" 0.5 fps\""), Some(0.5));

@@ -44,11 +44,11 @@ fn a_model_with_a_plan_is_on_the_workers() {
 }
 
 #[test]
-fn what_is_wrong_with_workers() {
+fn invalid_workers_are_reported() {
     check_with("class = \"fast\"\n", "", &["20: worker \"a\" has no `class`"]);
-    check_with("\"127.0.0.1:7101\"", "\"somewhere\"", &["22: is no HOST:PORT"]);
-    check_with("\"127.0.0.1:7101\"", "\"camera:0\"", &["22: is no HOST:PORT"]);
-    check_with("\"1Gbps\"", "\"1GB/s\"", &["23: is no rate above zero"]);
+    check_with("\"127.0.0.1:7101\"", "\"somewhere\"", &["22: is not HOST:PORT"]);
+    check_with("\"127.0.0.1:7101\"", "\"camera:0\"", &["22: is not HOST:PORT"]);
+    check_with("\"1Gbps\"", "\"1GB/s\"", &["23: is not a bandwidth above zero"]);
     check_with(
         "slowdown = 3",
         "slowdown = 0.5",
@@ -68,7 +68,7 @@ fn what_is_wrong_with_workers() {
 }
 
 #[test]
-fn plans_go_with_workers() {
+fn plans_and_workers_require_each_other() {
     check_with(
         "plan = \"plan.toml\"",
         "plan = \"plam.toml\"",
@@ -92,7 +92,7 @@ fn plans_go_with_workers() {
     check_with(
         "plan = \"plan.toml\"",
         "plan = \"labels.txt\"",
-        &["36: it is no plan: line 1"],
+        &["36: it is not a plan: line 1"],
     );
     check_with(
         "class = \"slow\"",

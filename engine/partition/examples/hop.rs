@@ -15,8 +15,10 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, unbounded};
 use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
-use weir_partition::wire::{Address, BatchKey, Load, PartId};
-use weir_partition::{Client, ClientOptions, Event, Locals, Now, Stage, Worker, WorkerId, WorkerOptions};
+use weir_partition::wire::{Address, BatchKey, LoadPartition, PartitionId};
+use weir_partition::{
+    Client, ClientOptions, Event, LocalWorkers, Now, Stage, Worker, WorkerId, WorkerOptions,
+};
 use weir_types::{BatchId, ModuleId, Timestamp};
 
 const ROUNDS: u64 = 2_000;
@@ -79,10 +81,10 @@ fn main() {
     let processes = [process(), process()];
     measure(
         "loopback TCP, two processes",
-        Locals::default(),
+        LocalWorkers::default(),
         processes.each_ref().map(|(_, at)| *at),
     );
-    let locals = Locals::default();
+    let locals = LocalWorkers::default();
     let workers = [0, 1].map(|_| {
         let options = WorkerOptions {
             locals: locals.clone(),
@@ -97,7 +99,7 @@ fn main() {
     );
 }
 
-fn measure(what: &str, locals: Locals, addresses: [Address; 2]) {
+fn measure(what: &str, locals: LocalWorkers, addresses: [Address; 2]) {
     let (sender, events) = unbounded();
     let options = ClientOptions {
         locals,
@@ -105,8 +107,8 @@ fn measure(what: &str, locals: Locals, addresses: [Address; 2]) {
     };
     let client = Client::start(options, clock(), Box::new(move |event| drop(sender.send(event)))).unwrap();
     for (worker, address) in (0..).zip(addresses) {
-        let load = Load {
-            part: PartId(worker),
+        let load = LoadPartition {
+            partition: PartitionId(worker),
             plan: 0,
             shares: vec![0],
             half: false,
@@ -150,11 +152,11 @@ fn ways(client: &Client, events: &Receiver<Event>, bytes: usize, stages: u32) ->
         shape: vec![bytes],
         data: vec![7; bytes],
     };
-    let way: Vec<Stage> = (0..stages)
+    let path: Vec<Stage> = (0..stages)
         .map(|worker| Stage {
             worker: WorkerId(worker),
             share: 0,
-            part: PartId(worker),
+            partition: PartitionId(worker),
         })
         .collect();
     let mut times = Times::default();
@@ -165,7 +167,7 @@ fn ways(client: &Client, events: &Receiver<Event>, bytes: usize, stages: u32) ->
         };
         let inputs = vec![tensor.clone()];
         let began = Instant::now();
-        client.run(key, 1, &way, inputs).unwrap();
+        client.run(key, 1, &path, inputs).unwrap();
         let stages = loop {
             match events.recv().unwrap() {
                 Event::Done { key: of, times, .. } if of == key => break times,

@@ -6,20 +6,21 @@
 //! actors nor graphs.
 
 mod client;
-mod line;
-mod local;
+mod connection;
+mod liveness;
+mod local_workers;
 mod pin;
-mod receiving;
-mod silence;
+mod receive_budget;
 mod time;
+mod timeouts;
 pub mod wire;
 mod worker;
 
-pub use client::{Client, ClientOptions, Event, Listener, RunError, Stage, WorkerId, WorkerInfo};
-pub use line::Patience;
-pub use local::Locals;
+pub use client::{Client, ClientOptions, DispatchError, Event, Listener, Stage, WorkerId, WorkerInfo};
+pub use local_workers::LocalWorkers;
 pub use pin::pin_to_core;
 pub use time::{Now, Timebase};
+pub use timeouts::Timeouts;
 pub use worker::{
-    AllowedHop, ConnectionQuota, Emulation, Hops, Worker, WorkerError, WorkerOptions, WorkerTally,
+    AllowedHop, AllowedHops, ConnectionQuota, Emulation, Worker, WorkerError, WorkerOptions, WorkerStats,
 };

@@ -27,7 +27,7 @@ pub struct Timebase {
 impl Timebase {
     /// Takes in an answer: the ping left at `sent` and the answer came at `now` on the engine's clock; the worker had
     /// `at` on its own.
-    pub fn answered(&mut self, sent: Timestamp, at: Timestamp, now: Timestamp) {
+    pub fn on_pong(&mut self, sent: Timestamp, at: Timestamp, now: Timestamp) {
         let trip = now.since(sent);
         let middle = sent.micros().saturating_add(trip.micros() / 2);
         let offset = i128::from(middle) - i128::from(at.micros());
@@ -54,13 +54,13 @@ impl Timebase {
 
     /// How many answers there were, at most as many as are looked back upon.
     #[must_use]
-    pub fn answers(&self) -> usize {
+    pub fn sample_count(&self) -> usize {
         self.samples.len()
     }
 }
 
 /// A worker's moment on the engine's clock.
-pub(crate) fn shifted(at: Timestamp, offset: i64) -> Timestamp {
+pub(crate) fn to_engine_clock(at: Timestamp, offset: i64) -> Timestamp {
     Timestamp::from_micros(at.micros().saturating_add_signed(offset))
 }
 
@@ -74,25 +74,25 @@ mod tests {
         let mut base = Timebase::default();
         assert_eq!(base.offset(), None);
         // The worker's clock is 1000 behind; the way there took 10, the way back 30.
-        base.answered(at(5_000), at(4_010), at(5_040));
+        base.on_pong(at(5_000), at(4_010), at(5_040));
         assert_eq!(
             (base.offset(), base.uncertainty()),
             (Some(1_010), Some(Span::from_micros(20)))
         );
-        base.answered(at(6_000), at(5_002), at(6_004));
+        base.on_pong(at(6_000), at(5_002), at(6_004));
         assert_eq!(base.offset(), Some(1_000));
-        base.answered(at(7_000), at(6_900), at(8_000));
+        base.on_pong(at(7_000), at(6_900), at(8_000));
         assert_eq!(base.offset(), Some(1_000), "a slow one says less");
-        assert_eq!(shifted(at(5_002), 1_000), at(6_002));
-        assert_eq!(shifted(at(5), -10), at(0));
+        assert_eq!(to_engine_clock(at(5_002), 1_000), at(6_002));
+        assert_eq!(to_engine_clock(at(5), -10), at(0));
     }
 
     #[test]
     fn a_peer_may_say_anything() {
         let mut base = Timebase::default();
-        base.answered(Timestamp::MAX, Timestamp::ZERO, Timestamp::MAX);
-        base.answered(Timestamp::ZERO, Timestamp::MAX, Timestamp::ZERO);
+        base.on_pong(Timestamp::MAX, Timestamp::ZERO, Timestamp::MAX);
+        base.on_pong(Timestamp::ZERO, Timestamp::MAX, Timestamp::ZERO);
         assert_eq!(base.offset(), None);
-        assert_eq!(shifted(Timestamp::MAX, i64::MAX), Timestamp::MAX);
+        assert_eq!(to_engine_clock(Timestamp::MAX, i64::MAX), Timestamp::MAX);
     }
 }

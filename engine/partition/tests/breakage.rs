@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use common::{Heard, LONG, Loader, clock, key, listen, model, stage, tensor, wait_until};
 use weir_partition::wire::{
-    Address, Failure, Leg, Limits, Message, PartId, Welcome, WireError, read_message, read_preamble,
-    write_message, write_preamble,
+    Address, BatchFailure, Limits, Message, PartitionId, StageInput, Welcome, WireError, read_message,
+    read_preamble, write_message, write_preamble,
 };
 use weir_partition::{
-    AllowedHop, ClientOptions, ConnectionQuota, Event, Hops, Patience, Worker, WorkerId, WorkerOptions,
+    AllowedHop, AllowedHops, ClientOptions, ConnectionQuota, Event, Timeouts, Worker, WorkerId, WorkerOptions,
 };
 use weir_types::Timestamp;
 
@@ -66,9 +66,9 @@ fn said(messages: &[Message]) -> Vec<u8> {
 #[test]
 fn peers_that_break_the_protocol_are_counted_and_let_go() {
     let options = WorkerOptions {
-        patience: Patience {
+        timeouts: Timeouts {
             stall: Duration::from_millis(200),
-            ..WorkerOptions::default().patience
+            ..WorkerOptions::default().timeouts
         },
         ..WorkerOptions::default()
     };
@@ -101,15 +101,19 @@ fn peers_that_break_the_protocol_are_counted_and_let_go() {
         ("half a message and its end", half, true),
         ("half a message and silence", half, false),
     ];
-    for (foul, (what, bytes, end)) in (1..).zip(cases) {
+    for (protocol_errors, (what, bytes, end)) in (1..).zip(cases) {
         bytes_to(&worker, bytes, end);
-        assert_eq!(worker.tally().foul, foul, "{what}");
-        heard.run(foul, &[stage(0, 0)], &[1.0]).unwrap();
-        assert_eq!(heard.end(), (foul, Ok(vec![2.0])), "it goes on after {what}");
+        assert_eq!(worker.stats().protocol_errors, protocol_errors, "{what}");
+        heard.run(protocol_errors, &[stage(0, 0)], &[1.0]).unwrap();
+        assert_eq!(
+            heard.end(),
+            (protocol_errors, Ok(vec![2.0])),
+            "it goes on after {what}"
+        );
     }
     // A message that has no place there.
     bytes_to(&worker, &said(&[Message::Peer, ping]), false);
-    assert_eq!(worker.tally().foul, 10);
+    assert_eq!(worker.stats().protocol_errors, 10);
     assert!(heard.client.is_up(WorkerId(0)));
 }
 
@@ -141,7 +145,7 @@ fn one_engine_at_a_time() {
         matches!(&refused, Message::Refused { reason } if reason.contains("another engine")),
         "{refused:?}"
     );
-    assert_eq!(worker.tally().refused, 1);
+    assert_eq!(worker.stats().refused, 1);
 
     first.run(0, &[stage(0, 0)], &[1.0]).unwrap();
     assert_eq!(first.end(), (0, Ok(vec![2.0])));
@@ -153,7 +157,7 @@ fn one_engine_at_a_time() {
     second.run(1, &[stage(0, 0)], &[1.0]).unwrap();
     assert_eq!(
         second.end(),
-        (1, Err(Failure::NotHeld)),
+        (1, Err(BatchFailure::NotHeld)),
         "partitions of the other engine are gone"
     );
 }
@@ -167,9 +171,9 @@ fn connections_are_bounded() {
             unidentified: 1,
         },
         // Whoever says nothing keeps its place for as long as the test lasts.
-        patience: Patience {
+        timeouts: Timeouts {
             stall: LONG,
-            ..WorkerOptions::default().patience
+            ..WorkerOptions::default().timeouts
         },
         ..WorkerOptions::default()
     };
@@ -185,7 +189,7 @@ fn connections_are_bounded() {
     assert!(matches!(answer, Message::Welcome(_)));
     let (_second, answer) = peer();
     assert!(matches!(answer, Message::Refused { .. }), "{answer:?}");
-    assert_eq!(worker.tally().refused, 1);
+    assert_eq!(worker.stats().refused, 1);
     // All places of peers are taken, and the engine has its own.
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "add 1")]);
@@ -196,9 +200,9 @@ fn connections_are_bounded() {
     let silent = TcpStream::connect(tcp(&worker)).unwrap();
     // The system accepts before the worker does: it is refused once the first is counted.
     wait_until("a second silent one is refused", || {
-        let before = worker.tally().refused;
+        let before = worker.stats().refused;
         bytes_to(&worker, b"", true);
-        worker.tally().refused > before
+        worker.stats().refused > before
     });
     heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
     assert_eq!(heard.end(), (0, Ok(vec![2.0])), "who is served is served");
@@ -209,11 +213,11 @@ fn connections_are_bounded() {
 fn whoever_says_nothing_is_let_go_after_a_while() {
     let short = Duration::from_millis(200);
     let options = WorkerOptions {
-        patience: Patience {
+        timeouts: Timeouts {
             stall: short,
-            ..WorkerOptions::default().patience
+            ..WorkerOptions::default().timeouts
         },
-        peer_silence: short,
+        peer_timeout: short,
         ..WorkerOptions::default()
     };
     let worker = with(options);
@@ -227,7 +231,7 @@ fn whoever_says_nothing_is_let_go_after_a_while() {
     much.truncate(much.len() - (1 << 20));
     bytes_to(&worker, &much, false);
     wait_until("nothing is being received", || {
-        worker.tally().receiving_bytes == 0
+        worker.stats().receiving_bytes == 0
     });
 }
 
@@ -235,9 +239,9 @@ fn whoever_says_nothing_is_let_go_after_a_while() {
 fn unfinished_messages_are_bounded_together() {
     let options = WorkerOptions {
         max_receiving_bytes: 4 << 20,
-        patience: Patience {
+        timeouts: Timeouts {
             stall: LONG,
-            ..WorkerOptions::default().patience
+            ..WorkerOptions::default().timeouts
         },
         ..WorkerOptions::default()
     };
@@ -255,18 +259,18 @@ fn unfinished_messages_are_bounded_together() {
         held.push(peer);
         // What came together with the greeting was counted with it.
         let bytes = held.len() as u64 * ((1 << 20) - (1 << 17));
-        wait_until("it is being received", || worker.tally().receiving_bytes > bytes);
+        wait_until("it is being received", || worker.stats().receiving_bytes > bytes);
     }
     // What it is told may be lost with what it sent and was not read.
     bytes_to(&worker, half, false);
-    assert_eq!(worker.tally().refused, 1);
+    assert_eq!(worker.stats().refused, 1);
     heard.run(0, &[stage(0, 0)], &vec![1.0; 1 << 18]).unwrap();
     let (_, sum) = heard.end();
     let sum = sum.expect("the engine has the other half");
     assert!(sum.len() == 1 << 18 && sum.iter().all(|value| *value == 2.0));
     drop(held);
     wait_until("nothing is being received", || {
-        worker.tally().receiving_bytes == 0
+        worker.stats().receiving_bytes == 0
     });
 }
 
@@ -287,10 +291,10 @@ fn features_go_only_where_they_may() {
         ..allowed
     };
     for (hops, goes) in [
-        (Hops::Listed(vec![other]), false),
-        (Hops::Listed(Vec::new()), false),
-        (Hops::Listed(vec![other, allowed]), true),
-        (Hops::Loopback, true),
+        (AllowedHops::Listed(vec![other]), false),
+        (AllowedHops::Listed(Vec::new()), false),
+        (AllowedHops::Listed(vec![other, allowed]), true),
+        (AllowedHops::Loopback, true),
     ] {
         let at = "127.0.0.1:0".parse().unwrap();
         let first = Worker::listen(at, options(hops.clone()), Arc::new(loader.clone()), clock()).unwrap();
@@ -300,7 +304,9 @@ fn features_go_only_where_they_may() {
         heard.run(0, &[stage(0, 0), stage(1, 1)], &[1.0]).unwrap();
         match heard.end() {
             (0, Ok(sum)) if goes => assert_eq!(sum, [4.0]),
-            (0, Err(Failure::Unreachable(reason))) if !goes => assert!(reason.contains("--hops"), "{reason}"),
+            (0, Err(BatchFailure::Unreachable(reason))) if !goes => {
+                assert!(reason.contains("--hops"), "{reason}")
+            }
             other => panic!("{hops:?}: {other:?}"),
         }
         // The next worker serves one engine at a time.
@@ -319,7 +325,9 @@ fn models_are_bounded_together() {
     heard.add(0, worker.address(), [model(0, "add 1"), model(1, "add 2")]);
     heard.client.load(WorkerId(0), model(2, "add 3"));
     heard.next("not loaded", |event| match event {
-        Event::NotLoaded { part, reason, .. } if part.0 == 2 => {
+        Event::NotLoaded {
+            partition, reason, ..
+        } if partition.0 == 2 => {
             assert!(reason.contains("together"), "{reason}");
             Some(())
         }
@@ -335,13 +343,13 @@ fn leg_of(bytes: usize) -> Message {
     let mut tensor = tensor(&[]);
     tensor.shape = vec![bytes / 4];
     tensor.data = vec![0; bytes];
-    Message::Feature(Leg {
+    Message::Feature(StageInput {
         engine: 1,
         key: key(0),
         items: 1,
         stage: 0,
         share: 0,
-        part: PartId(0),
+        partition: PartitionId(0),
         rest: Vec::new(),
         times: Vec::new(),
         began: Timestamp::ZERO,
@@ -373,7 +381,7 @@ fn a_worker_that_dies_costs_its_batches_and_serves_again_when_restarted() {
         (5, Ok(vec![2.0])),
         "its partitions were loaded again"
     );
-    assert_eq!(again.tally().batches, 1);
+    assert_eq!(again.stats().batches, 1);
     let strays = heard.rest();
     let ends = strays
         .iter()
@@ -393,9 +401,9 @@ fn a_worker_in_the_middle_of_a_chain_dies() {
         let address = workers[number as usize].as_ref().unwrap().address();
         heard.add(number, address, [model(number, kind)]);
     }
-    let way: Vec<_> = (0..3).map(|number| stage(number, number)).collect();
+    let path: Vec<_> = (0..3).map(|number| stage(number, number)).collect();
     for batch in 0..3 {
-        heard.run(batch, &way, &[1.0]).unwrap();
+        heard.run(batch, &path, &[1.0]).unwrap();
     }
     loaders[1].gate.came(1);
     let address = tcp(workers[1].as_ref().unwrap());
@@ -407,7 +415,7 @@ fn a_worker_in_the_middle_of_a_chain_dies() {
     loaders[1].gate.open(2);
     let _again = listen(&address.to_string(), &loaders[1]);
     heard.up(1);
-    heard.run(4, &way, &[1.0]).unwrap();
+    heard.run(4, &path, &[1.0]).unwrap();
     assert_eq!(
         heard.end(),
         (4, Ok(vec![3.0])),
@@ -432,7 +440,7 @@ fn an_engine_that_comes_back_finds_its_partitions() {
     heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
     assert_eq!(
         heard.end(),
-        (0, Err(Failure::NotHeld)),
+        (0, Err(BatchFailure::NotHeld)),
         "what the engine no longer wants is let go of"
     );
 }
@@ -457,8 +465,8 @@ fn actor(on_run: impl Fn(&mut TcpStream) -> bool + Send + 'static) -> (Address, 
                         class: "fake".to_owned(),
                         shares: 1,
                         emulated: true,
-                        message_most: 1 << 20,
-                        kept: Vec::new(),
+                        max_message_bytes: 1 << 20,
+                        held: Vec::new(),
                     }),
                 ),
                 Ok(Message::Ping { sent, .. }) => answer(&mut stream, Message::Pong { sent, at: sent }),
@@ -511,12 +519,12 @@ fn a_worker_that_talks_garbage_is_let_go() {
 fn a_batch_of_which_nothing_is_heard_is_lost() {
     let (address, _thread) = actor(|_| true);
     let heard = Heard::start(ClientOptions {
-        batch_most: Duration::from_millis(100),
+        batch_timeout: Duration::from_millis(100),
         ..ClientOptions::default()
     });
     heard.add(0, address, []);
     heard.run(0, &[stage(0, 0)], &[1.0]).unwrap();
-    assert_eq!(heard.end(), (0, Err(Failure::Lost)));
+    assert_eq!(heard.end(), (0, Err(BatchFailure::Lost)));
     assert!(heard.client.is_up(WorkerId(0)), "the worker itself answers");
 }
 
@@ -538,7 +546,7 @@ fn options_that_make_no_worker_are_said() {
         assert!(Worker::listen(at, options, Arc::new(Loader::default()), clock()).is_err());
     };
     check(|options| options.shares = 0);
-    check(|options| options.queue_most = 0);
+    check(|options| options.max_queue = 0);
     check(|options| options.emulation.slowdown = 0.5);
     check(|options| options.emulation.slowdown = f64::NAN);
     check(|options| options.emulation.uplink_bps = Some(0));

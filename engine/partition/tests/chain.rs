@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{Heard, Loader, clock, key, listen, model, options, stage, tensor, wait_until};
-use weir_partition::wire::{Failure, Usage, Use};
-use weir_partition::{ClientOptions, Emulation, Event, Locals, RunError, Worker, WorkerId, WorkerOptions};
+use weir_partition::wire::{BatchFailure, Resource, Usage};
+use weir_partition::{
+    ClientOptions, DispatchError, Emulation, Event, LocalWorkers, Worker, WorkerId, WorkerOptions,
+};
 use weir_types::Span;
 
 const SUMS: [&str; 3] = ["mul 2", "add 3", "mul 5"];
@@ -20,7 +22,7 @@ fn in_a_row(value: f32, stages: usize) -> f32 {
 }
 
 /// Workers with a part each, by turns over TCP and within the process.
-fn workers(locals: &Locals, count: usize, over_tcp: impl Fn(usize) -> bool) -> Vec<Worker> {
+fn workers(locals: &LocalWorkers, count: usize, over_tcp: impl Fn(usize) -> bool) -> Vec<Worker> {
     let start = |number| {
         let loader = Arc::new(Loader::default());
         if over_tcp(number) {
@@ -34,22 +36,22 @@ fn workers(locals: &Locals, count: usize, over_tcp: impl Fn(usize) -> bool) -> V
 }
 
 fn check_chain(count: usize, over_tcp: impl Fn(usize) -> bool) {
-    let locals = Locals::default();
+    let locals = LocalWorkers::default();
     let workers = workers(&locals, count, over_tcp);
     let heard = Heard::start(ClientOptions {
         locals,
         ..ClientOptions::default()
     });
-    let mut way = Vec::new();
+    let mut path = Vec::new();
     for (number, worker) in (0..).zip(&workers) {
         heard.add(number, worker.address(), [model(number, SUMS[number as usize])]);
-        way.push(stage(number, number));
+        path.push(stage(number, number));
     }
     // No more at a time than a share's queue takes.
     let (batches, at_a_time) = (40, 6);
     let mut ended = BTreeMap::new();
     for batch in 0..batches {
-        heard.run(batch, &way, &[batch as f32, 0.5]).unwrap();
+        heard.run(batch, &path, &[batch as f32, 0.5]).unwrap();
         if batch >= at_a_time {
             let (batch, result) = heard.end();
             assert!(
@@ -68,12 +70,12 @@ fn check_chain(count: usize, over_tcp: impl Fn(usize) -> bool) {
     for (batch, result) in ended {
         assert_eq!(result, [in_a_row(batch as f32, count), in_a_row(0.5, count)]);
     }
-    assert_eq!(heard.client.under_way(), 0);
-    let run: u64 = workers.iter().map(|worker| worker.tally().batches).sum();
+    assert_eq!(heard.client.in_flight_count(), 0);
+    let run: u64 = workers.iter().map(|worker| worker.stats().batches).sum();
     assert_eq!(run, batches * count as u64);
     // What was sent on is given back once it is written: the end of the chain may be heard before.
     wait_until("all is given back", || {
-        workers.iter().all(|worker| worker.tally().held_bytes == 0)
+        workers.iter().all(|worker| worker.stats().held_bytes == 0)
     });
 }
 
@@ -109,7 +111,7 @@ fn all_stages_on_one_worker() {
     heard.add(
         0,
         worker.address(),
-        (0..3).map(|part| model(part, SUMS[part as usize])),
+        (0..3).map(|partition| model(partition, SUMS[partition as usize])),
     );
     heard
         .run(0, &[stage(0, 0), stage(0, 1), stage(0, 2)], &[1.0])
@@ -119,7 +121,7 @@ fn all_stages_on_one_worker() {
 
 #[test]
 fn every_use_is_told_and_the_end_repeats_it() {
-    let locals = Locals::default();
+    let locals = LocalWorkers::default();
     let workers = workers(&locals, 3, |_| true);
     let heard = Heard::start(ClientOptions::default());
     for (number, worker) in (0..).zip(&workers) {
@@ -142,7 +144,7 @@ fn every_use_is_told_and_the_end_repeats_it() {
             } if of == key(8) => {
                 assert_eq!(worker, WorkerId(stage));
                 assert!(
-                    uses.insert((stage, what == Use::Run), usage).is_none(),
+                    uses.insert((stage, what == Resource::Run), usage).is_none(),
                     "told twice"
                 );
             }
@@ -241,7 +243,7 @@ fn a_plan_is_switched_without_stopping() {
     heard.run(1, &[stage(0, 1)], &[1.0]).unwrap();
     assert_eq!(heard.end(), (1, Ok(vec![11.0])));
     heard.run(2, &[stage(0, 0)], &[1.0]).unwrap();
-    assert_eq!(heard.end(), (2, Err(Failure::NotHeld)));
+    assert_eq!(heard.end(), (2, Err(BatchFailure::NotHeld)));
 }
 
 #[test]
@@ -250,9 +252,9 @@ fn an_error_or_a_panic_costs_its_batch() {
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "fail"), model(1, "panic")]);
     let mut batch = 0;
-    let mut check = |part, value: f32| {
+    let mut check = |partition, value: f32| {
         batch += 1;
-        heard.run(batch, &[stage(0, part)], &[value]).unwrap();
+        heard.run(batch, &[stage(0, partition)], &[value]).unwrap();
         let (ended, result) = heard.end();
         assert_eq!(ended, batch);
         result
@@ -260,17 +262,17 @@ fn an_error_or_a_panic_costs_its_batch() {
     for _ in 0..3 {
         let failed = check(0, -1.0);
         assert!(
-            matches!(&failed, Err(Failure::Part(why)) if why.contains("less than nothing")),
+            matches!(&failed, Err(BatchFailure::Session(why)) if why.contains("less than nothing")),
             "{failed:?}"
         );
         assert_eq!(check(0, 1.0), Ok(vec![1.0]));
         assert_eq!(
             check(1, -1.0),
-            Err(Failure::Panicked("less than nothing".to_owned()))
+            Err(BatchFailure::Panicked("less than nothing".to_owned()))
         );
         assert_eq!(check(1, 1.0), Ok(vec![1.0]), "the partition is built anew");
     }
-    assert_eq!(worker.tally().failed, 6);
+    assert_eq!(worker.stats().failed, 6);
 }
 
 #[test]
@@ -279,15 +281,15 @@ fn what_is_not_there_is_said() {
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "add 1")]);
     heard.run(0, &[stage(0, 9)], &[1.0]).unwrap();
-    assert_eq!(heard.end(), (0, Err(Failure::NotHeld)));
+    assert_eq!(heard.end(), (0, Err(BatchFailure::NotHeld)));
     let mut elsewhere = stage(0, 0);
     elsewhere.share = 5;
     heard.run(1, &[elsewhere], &[1.0]).unwrap();
-    assert_eq!(heard.end(), (1, Err(Failure::NotHeld)));
-    assert_eq!(heard.run(2, &[], &[1.0]), Err(RunError::Way));
+    assert_eq!(heard.end(), (1, Err(BatchFailure::NotHeld)));
+    assert_eq!(heard.run(2, &[], &[1.0]), Err(DispatchError::Path));
     assert_eq!(
         heard.run(2, &[stage(3, 0)], &[1.0]),
-        Err(RunError::Down(WorkerId(3)))
+        Err(DispatchError::Down(WorkerId(3)))
     );
     heard.client.load(WorkerId(0), model(4, "nonsense"));
     let reason = heard.next("a refusal", |event| match event {
@@ -309,44 +311,48 @@ fn what_is_not_there_is_said() {
 fn queues_are_bounded_by_batches_and_by_bytes() {
     let loader = Loader::default();
     let options = WorkerOptions {
-        queue_most: 2,
-        held_bytes_most: 100,
+        max_queue: 2,
+        max_held_bytes: 100,
         ..WorkerOptions::default()
     };
     let at = "127.0.0.1:0".parse().unwrap();
     let worker = Worker::listen(at, options, Arc::new(loader.clone()), clock()).unwrap();
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, worker.address(), [model(0, "gate")]);
-    let way = [stage(0, 0)];
-    heard.run(0, &way, &[0.0]).unwrap();
+    let path = [stage(0, 0)];
+    heard.run(0, &path, &[0.0]).unwrap();
     loader.gate.came(1);
     for batch in 1..=3 {
-        heard.run(batch, &way, &[0.0]).unwrap();
+        heard.run(batch, &path, &[0.0]).unwrap();
     }
-    assert_eq!(heard.end(), (3, Err(Failure::QueueFull)), "one runs, two wait");
+    assert_eq!(
+        heard.end(),
+        (3, Err(BatchFailure::QueueFull)),
+        "one runs, two wait"
+    );
     loader.gate.open(3);
     for batch in 0..3 {
         assert_eq!(heard.end(), (batch, Ok(vec![0.0])));
     }
-    heard.run(4, &way, &[0.0; 26]).unwrap();
+    heard.run(4, &path, &[0.0; 26]).unwrap();
     assert_eq!(
         heard.end(),
-        (4, Err(Failure::QueueFull)),
+        (4, Err(BatchFailure::QueueFull)),
         "104 bytes are more than 100"
     );
-    assert_eq!(heard.run(5, &way, &[0.0; 25]), Ok(()));
+    assert_eq!(heard.run(5, &path, &[0.0; 25]), Ok(()));
     loader.gate.came(4);
-    assert_eq!(heard.run(5, &way, &[0.0]), Err(RunError::Twice(key(5))));
+    assert_eq!(heard.run(5, &path, &[0.0]), Err(DispatchError::Duplicate(key(5))));
     loader.gate.open(1);
     assert_eq!(heard.end(), (5, Ok(vec![0.0; 25])));
-    assert_eq!(worker.tally().turned_away, 2);
+    assert_eq!(worker.stats().rejected, 2);
 }
 
 #[test]
 fn a_message_that_the_next_worker_does_not_take_fails_its_batch() {
     let last = WorkerOptions {
         limits: weir_partition::wire::Limits {
-            message_most: 1_000,
+            max_message_bytes: 1_000,
             ..Default::default()
         },
         ..WorkerOptions::default()
@@ -359,19 +365,19 @@ fn a_message_that_the_next_worker_does_not_take_fails_its_batch() {
     let heard = Heard::start(ClientOptions::default());
     heard.add(0, first.address(), [model(0, "add 1")]);
     heard.add(1, last.address(), [model(1, "add 1")]);
-    let way = [stage(0, 0), stage(1, 1)];
-    heard.run(0, &way, &[0.0; 1_000]).unwrap();
+    let path = [stage(0, 0), stage(1, 1)];
+    heard.run(0, &path, &[0.0; 1_000]).unwrap();
     let (_, failed) = heard.end();
     assert!(
-        matches!(&failed, Err(Failure::Unreachable(why)) if why.contains("more than")),
+        matches!(&failed, Err(BatchFailure::Unreachable(why)) if why.contains("more than")),
         "{failed:?}"
     );
-    heard.run(1, &way, &[0.0]).unwrap();
+    heard.run(1, &path, &[0.0]).unwrap();
     assert_eq!(heard.end(), (1, Ok(vec![2.0])), "the link goes on");
-    heard.run(2, &way[1..], &[0.0; 1_000]).unwrap();
+    heard.run(2, &path[1..], &[0.0; 1_000]).unwrap();
     let (_, failed) = heard.end();
     assert!(
-        matches!(&failed, Err(Failure::Unreachable(why)) if why.contains("more than")),
+        matches!(&failed, Err(BatchFailure::Unreachable(why)) if why.contains("more than")),
         "{failed:?}"
     );
     heard
@@ -380,7 +386,7 @@ fn a_message_that_the_next_worker_does_not_take_fails_its_batch() {
     heard.next("a refusal", |event| {
         matches!(event, Event::NotLoaded { .. }).then_some(())
     });
-    heard.run(3, &way[1..], &[0.0]).unwrap();
+    heard.run(3, &path[1..], &[0.0]).unwrap();
     assert_eq!(heard.end(), (3, Ok(vec![1.0])), "the connection goes on");
 }
 

@@ -64,11 +64,11 @@ fn a_process_that_is_killed_costs_its_batches_and_serves_again_when_restarted() 
     let heard = Heard::start(ClientOptions::default());
     for (number, process) in (0..).zip(&processes) {
         // Nobody opens the gate of a process.
-        let parts = [model(number, "add 1"), model(10 + number, "gate")];
-        heard.add(number, Address::Tcp(process.address), parts);
+        let partitions = [model(number, "add 1"), model(10 + number, "gate")];
+        heard.add(number, Address::Tcp(process.address), partitions);
     }
-    let way: Vec<_> = (0..3).map(|number| stage(number, number)).collect();
-    heard.run(0, &way, &[1.0]).unwrap();
+    let path: Vec<_> = (0..3).map(|number| stage(number, number)).collect();
+    heard.run(0, &path, &[1.0]).unwrap();
     assert_eq!(heard.end(), (0, Ok(vec![4.0])));
 
     let stuck = [stage(0, 0), stage(1, 11), stage(2, 2)];
@@ -77,11 +77,11 @@ fn a_process_that_is_killed_costs_its_batches_and_serves_again_when_restarted() 
     let at = processes[1].address.to_string();
     drop(processes.remove(1));
     heard.fall(1, 1..3);
-    heard.run(3, &[way[0], way[2]], &[1.0]).unwrap();
+    heard.run(3, &[path[0], path[2]], &[1.0]).unwrap();
     assert_eq!(heard.end(), (3, Ok(vec![3.0])));
 
     let _again = Process::start(&at);
     heard.up(1);
-    heard.run(4, &way, &[1.0]).unwrap();
+    heard.run(4, &path, &[1.0]).unwrap();
     assert_eq!(heard.end(), (4, Ok(vec![4.0])));
 }

@@ -1,18 +1,18 @@
-//! Pre-partition: layers are grouped into a few blocks of about equal time, cut where few bytes cross (PPipe 5.2).
+//! Pre-partitioning: layers are grouped into a few blocks of about equal duration, cut where few bytes cross (PPipe 5.2).
 //!
-//! The paper groups layers from the first on until a block is as close as can be to an equal part of the time. Here a
-//! block may miss that part by a quarter, and of all boundaries within this window the one with the fewest bytes is
-//! taken: a planner can make up for blocks that are a little unequal, but not for a feature map that is twice as large.
+//! The paper groups layers greedily until a block is as close as possible to an equal fraction of the total duration. Here
+//! a block may deviate from it by a quarter, and of all boundaries within this tolerance the one with the fewest bytes is
+//! chosen: the planner can balance slightly unequal blocks, but cannot shrink a feature map that is twice as large.
 
-/// How far a block may be from its equal part of the time that is left, in percent, for the sake of fewer bytes.
+/// Deviation of a block from an equal fraction of the remaining duration that is accepted for fewer bytes, in percent.
 const TOLERANCE_PERCENT: u128 = 25;
 
 /// The first layer of each block, from 0, ascending.
 ///
-/// `times[i]` is how long layer `i` takes, in any unit. `boundaries[i]` are the bytes that cross from layer `i` to layer
-/// `i + 1`, and `None` where the model must not be cut. There are `blocks` blocks, or fewer where there are too few
-/// boundaries. A block's part is that of the time not yet given away over the blocks not yet made, so that an unequal
-/// block is made up for by those after it.
+/// `times[i]` is the duration of layer `i`, in any unit. `boundaries[i]` are the bytes that cross from layer `i` to layer
+/// `i + 1`, `None` where the model must not be cut. There are `blocks` blocks, or fewer if there are too few boundaries.
+/// The target of each block is the remaining duration over the remaining blocks, so that later blocks compensate for an
+/// unequal one.
 #[must_use]
 pub fn group_layers(times: &[u64], boundaries: &[Option<u64>], blocks: usize) -> Vec<usize> {
     let mut candidates: Vec<Candidate> = boundaries
@@ -43,8 +43,8 @@ struct Candidate {
     bytes: u64,
 }
 
-/// Which of `candidates` ends the first of `parts` blocks of the layers `times`, which begin with layer `from`.
-fn choose_boundary(times: &[u64], from: usize, candidates: &[Candidate], parts: usize) -> usize {
+/// Index of the candidate that ends the first of `blocks` blocks over the layers `times`, the first of which is `from`.
+fn choose_boundary(times: &[u64], from: usize, candidates: &[Candidate], blocks: usize) -> usize {
     let total: u128 = times.iter().map(|time| u128::from(*time)).sum();
     let (mut sum, mut counted) = (0_u128, 0);
     let mut best: Option<(usize, (bool, u64, u128))> = None;
@@ -54,11 +54,11 @@ fn choose_boundary(times: &[u64], from: usize, candidates: &[Candidate], parts: 
             .map(|time| u128::from(*time))
             .sum::<u128>();
         counted = candidate.layer - from;
-        // Both sides times the number of parts, so that nothing is rounded.
-        let miss = (sum * parts as u128).abs_diff(total);
-        let outside = miss * 100 > TOLERANCE_PERCENT * total;
-        // Outside of the window only closeness counts.
-        let rank = (outside, if outside { 0 } else { candidate.bytes }, miss);
+        // Both sides are multiplied by the number of blocks, so that nothing is rounded.
+        let deviation = (sum * blocks as u128).abs_diff(total);
+        let outside = deviation * 100 > TOLERANCE_PERCENT * total;
+        // Outside of the tolerance only the deviation counts.
+        let rank = (outside, if outside { 0 } else { candidate.bytes }, deviation);
         if best.is_none_or(|(_, least)| rank < least) {
             best = Some((index, rank));
         }
@@ -135,8 +135,8 @@ mod tests {
             let made = blocks_of(&times, &starts);
             for (index, time) in made[..made.len() - 1].iter().enumerate() {
                 let left: u64 = made[index..].iter().sum();
-                let parts = (blocks - index) as u64;
-                prop_assert!((time * parts).abs_diff(left) * 2 <= longest * parts, "{:?}", made);
+                let remaining = (blocks - index) as u64;
+                prop_assert!((time * remaining).abs_diff(left) * 2 <= longest * remaining, "{:?}", made);
             }
         }
 

@@ -1,16 +1,16 @@
-//! Whether a problem can be planned for at all: every number in its range, every profile without a hole.
+//! Validation of a problem: every number in its range, every profile complete.
 
 use crate::error::PlanError;
 use crate::problem::{BlockTimes, Blocks, Class, Objective, Problem, Scheme};
 
-/// The most parts of a device: a worker has no more shares.
+/// Shares of a device at most: a worker serves no more.
 const MAX_SHARES: u32 = 1 << 10;
-/// The largest batch. Durations are tabled by size, and a table of what nobody runs would only fill memory.
+/// The largest batch size: durations are tabulated by size, which bounds the tables.
 const MAX_BATCH: u32 = 1 << 12;
-/// The longest that a block may take: an hour. Sums over blocks stay far within their numbers.
+/// The longest duration of a block, an hour: sums over blocks stay far below overflow.
 const MAX_BLOCK_US: u64 = 3_600_000_000;
 
-/// The first thing that is wrong with a problem.
+/// The first error of a problem.
 pub(super) fn check(problem: &Problem) -> Result<(), PlanError> {
     check_classes(&problem.classes)?;
     if problem.models.is_empty() {
@@ -94,8 +94,8 @@ fn check_classes(classes: &[Class]) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What a profile lacks, if anything. Every class and share that it has must have every block at every batch size; a
-/// class or a share that it does not have is one that the model cannot run on.
+/// The first error of a profile. Each class and share in it must have every block at every batch size; on other classes
+/// and shares the model cannot run.
 fn check_blocks(model: &str, blocks: &Blocks, classes: &[Class]) -> Result<(), PlanError> {
     let invalid = |what: String| PlanError::InvalidProfile {
         model: model.to_owned(),

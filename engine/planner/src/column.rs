@@ -1,61 +1,61 @@
-//! The pipelines that a model could run on: every (cut, class, share, batch) that is in time, less those that another one
-//! of the same classes beats in every stage.
+//! Columns of the program: the feasible pipelines of a model, that is every (cut, class, share, batch size) within the
+//! latency budget, without those that are dominated by another pipeline over the same classes.
 
 use std::cmp::Ordering;
 
 use crate::problem::{BlockTimes, Class, Scheme, ServedModel};
 
-/// One stage of a pipeline.
+/// One stage of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ColumnStage {
     /// First block, and the block after the last.
     pub(super) blocks: (usize, usize),
-    /// Index of the class.
+    /// Index of the device class.
     pub(super) class: usize,
-    /// The device is split into so many.
+    /// Number of equal shares of a device.
     pub(super) shares: u32,
-    /// Microseconds a batch takes.
+    /// Duration of a batch in microseconds.
     pub(super) us: u64,
-    /// Microseconds a batch takes to get here.
+    /// Transfer time of a batch to this stage in microseconds.
     pub(super) transfer_us: f64,
-    /// Items a second of one share, as its links allow.
+    /// Items a second of one share, bounded by its fraction of the links.
     pub(super) rate: f64,
 }
 
 impl ColumnStage {
-    /// Devices for one item a second.
+    /// Devices per item a second.
     pub(super) fn cost(&self) -> f64 {
         1.0 / (self.rate * f64::from(self.shares))
     }
 }
 
-/// A pipeline that is in time.
+/// A pipeline within the latency budget.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
     pub(super) batch: u32,
     pub(super) stages: Vec<ColumnStage>,
-    /// Microseconds from the first leg's beginning to the last one's end.
+    /// Microseconds from the start of the first stage to the end of the last.
     pub(super) latency_us: f64,
 }
 
 impl Column {
-    /// The classes that it passes.
+    /// Class of each stage.
     pub(super) fn classes(&self) -> Vec<usize> {
         self.stages.iter().map(|stage| stage.class).collect()
     }
 }
 
-/// What a pipeline of a batch may take.
+/// Limits of a feasible pipeline.
 pub(super) struct Limit<'a> {
-    /// Microseconds of the SLO that the margin leaves.
+    /// Microseconds: the SLO less the margin.
     pub(super) budget_us: f64,
-    /// Microseconds that an additional item of the batch takes to come, charged before the first stage.
+    /// Microseconds until another item of the batch arrives, charged before the first stage.
     pub(super) gather_us: f64,
     pub(super) classes: &'a [Class],
     pub(super) scheme: Scheme,
 }
 
-/// All pipelines of a model that are in time and are not beaten, in a fixed order.
+/// All undominated feasible pipelines of a model, in a fixed order.
 pub(super) fn columns(model: &ServedModel, limit: &Limit) -> Vec<Column> {
     let mut columns = Vec::new();
     for search in searches_by_batch(model, limit) {
@@ -66,7 +66,7 @@ pub(super) fn columns(model: &ServedModel, limit: &Limit) -> Vec<Column> {
     undominated(&columns, true)
 }
 
-/// The latency of the fastest pipeline, in microseconds, whatever the limit is.
+/// Latency of the fastest pipeline in microseconds, without a budget.
 pub(super) fn least_latency(model: &ServedModel, limit: &Limit) -> Option<f64> {
     let free = Limit {
         budget_us: f64::INFINITY,
@@ -90,7 +90,7 @@ struct Search<'a> {
     partitions: usize,
 }
 
-/// A share of a class with the sums of its block times: `sums[j] - sums[i]` are the blocks from `i` to `j`.
+/// A share of a class, with prefix sums of its block durations: `sums[j] - sums[i]` is the duration of blocks `i..j`.
 struct DeviceShare {
     class: usize,
     shares: u32,
@@ -123,7 +123,7 @@ fn searches_by_batch<'a>(model: &'a ServedModel, limit: &Limit<'a>) -> Vec<Searc
     sizes.into_iter().map(search).collect()
 }
 
-/// Where blocks can run in batches of this size.
+/// The device shares on which blocks can run in batches of this size.
 fn device_shares(model: &ServedModel, limit: &Limit, batch: u32) -> Vec<DeviceShare> {
     let mut device_shares = Vec::new();
     for (class, of) in limit.classes.iter().enumerate() {
@@ -133,7 +133,7 @@ fn device_shares(model: &ServedModel, limit: &Limit, batch: u32) -> Vec<DeviceSh
             .iter()
             .filter(|times| times.class == of.name && of.count > 0)
         {
-            // The baselines know no shares.
+            // The baselines use whole devices only.
             let whole_only = !matches!(limit.scheme, Scheme::Pooled { .. });
             if let Some(sums) = sums(times, batch)
                 && (times.shares == 1 || !whole_only)
@@ -160,7 +160,7 @@ fn sums(times: &BlockTimes, batch: u32) -> Option<Vec<u64>> {
 }
 
 impl Search<'_> {
-    /// Adds every pipeline that begins with `stages`, which took `spent` microseconds.
+    /// Adds every pipeline that starts with `stages`, whose latency is `spent` microseconds.
     fn extend(&self, stages: &mut Vec<ColumnStage>, spent: f64, found: &mut Vec<Column>) {
         let blocks = self.model.blocks.boundary_bytes.len() + 1;
         let from = stages.last().map_or(0, |stage| stage.blocks.1);
@@ -199,7 +199,7 @@ impl Search<'_> {
     fn column(&self, stages: &[ColumnStage], latency_us: f64) -> Column {
         let mut stages = stages.to_vec();
         if self.scheme == Scheme::DartR {
-            // A chain has one device of each class, so its stages come in equal numbers.
+            // A chain has one device of each class, so its stages have pools of equal size.
             let least = stages
                 .iter()
                 .map(|stage| stage.rate)
@@ -213,7 +213,7 @@ impl Search<'_> {
         }
     }
 
-    /// Microseconds of a batch over an idle link, which is as fast as the slower of its two ends.
+    /// Transfer time of a batch in microseconds over an idle link, at the bandwidth of the slower end.
     fn transfer_us(&self, boundary: usize, sender: usize, receiver: usize) -> f64 {
         let ends = [&self.classes[sender], &self.classes[receiver]];
         let bandwidth = ends
@@ -228,7 +228,7 @@ impl Search<'_> {
         self.model.blocks.boundary_bytes[boundary - 1] as f64 * 8e6 / bandwidth_bps as f64
     }
 
-    /// Items a second of one share: what it computes, or what its part of its server's links carries.
+    /// Items a second of one share: the minimum of its compute rate and its fraction of the server's links.
     fn rate(&self, device_share: &DeviceShare, (from, to): (usize, usize), us: u64) -> f64 {
         let class = &self.classes[device_share.class];
         let computed = 1e6 * f64::from(self.batch) / us as f64;
@@ -243,11 +243,11 @@ impl Search<'_> {
             .fold(computed, f64::min)
     }
 
-    /// The least latency, in microseconds: a walk over (partition, block, place), not over all pipelines.
+    /// The least latency in microseconds, by dynamic programming over (stage, block, device share).
     fn fastest(&self) -> Option<f64> {
         let blocks = self.model.blocks.boundary_bytes.len() + 1;
         let mut best: Option<f64> = None;
-        // `reached[p][j]`: the least time after which place `p` has done block `j - 1` as the last of its stage.
+        // `reached[p][j]`: the least time at which a stage on share `p` ends with block `j - 1`.
         let mut reached = vec![vec![f64::INFINITY; blocks + 1]; self.device_shares.len()];
         for stage in 0..self.partitions {
             let mut next = vec![vec![f64::INFINITY; blocks + 1]; self.device_shares.len()];
@@ -284,8 +284,8 @@ impl Search<'_> {
     }
 }
 
-/// Those columns that no other one of the same classes beats: at most its cost in every leg and, where pools are `whole`
-/// shares, shares that its own can stand for.
+/// The columns that are not dominated by another over the same classes. A column dominates if its cost is no higher in any
+/// stage and, where pools are `whole` numbers of shares, its shares subdivide those of the other.
 pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
     struct Ranked<'a> {
         column: &'a Column,
@@ -298,8 +298,8 @@ pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
         costs: column.stages.iter().map(ColumnStage::cost).collect(),
     };
     let mut ranked: Vec<Ranked> = columns.iter().map(rank).collect();
-    // By classes, then by cost, so that whoever beats a column comes before it; of equals, the finer shares, the smaller
-    // batch and the shorter latency.
+    // By classes, then by cost, so that a dominating column precedes a dominated one; among equals the finer shares, the
+    // smaller batch and the shorter latency are first.
     let shares =
         |ranked: &Ranked| -> Vec<u32> { ranked.column.stages.iter().map(|stage| stage.shares).collect() };
     ranked.sort_by(|a, b| {
@@ -312,17 +312,17 @@ pub(super) fn undominated(columns: &[Column], whole: bool) -> Vec<Column> {
             .then(a.column.latency_us.total_cmp(&b.column.latency_us))
     });
     let mut kept: Vec<Ranked> = Vec::new();
-    let mut first_of_kind = 0;
+    let mut first_of_classes = 0;
     for one in ranked {
         if kept.last().is_none_or(|last| last.classes != one.classes) {
-            first_of_kind = kept.len();
+            first_of_classes = kept.len();
         }
-        let beats = |better: &Ranked| {
+        let dominates = |better: &Ranked| {
             let stages = better.column.stages.iter().zip(&one.column.stages);
             better.costs.iter().zip(&one.costs).all(|(a, b)| a <= b)
                 && (!whole || stages.into_iter().all(|(a, b)| a.shares.is_multiple_of(b.shares)))
         };
-        if !kept[first_of_kind..].iter().any(beats) {
+        if !kept[first_of_classes..].iter().any(dominates) {
             kept.push(one);
         }
     }

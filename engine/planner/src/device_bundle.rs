@@ -1,40 +1,40 @@
-//! With which devices one model reaches a rate: every set of pipelines with whole pools that wastes little, less those that
-//! others beat in every class.
+//! Device bundles: the device counts with which one model reaches a rate. Enumerates the sets of pipelines with whole pools
+//! whose reduced cost is low, without those that are dominated in every class.
 //!
-//! A set of pipelines takes at most one of each kind (PPipe A.2). Kinds that share no devices with others have whole
-//! devices in every stage, and so few choices; only where kinds share a class at one position are there many. What has
-//! been chosen has wasted something for certain, and what is still to be chosen wastes at least its least: a set is left
-//! as soon as that is too much.
+//! A set has at most one pipeline of each pipeline class (PPipe A.2). Pipeline classes that share no devices with others
+//! have whole devices in every stage and so few options; there are many only where several use one device class at the
+//! same position. Branch and bound: the reduced cost of what is chosen plus a lower bound for what remains must not exceed
+//! the limit.
 
 use crate::column::Column;
 use crate::pool_options::{MAX_STAGES, PoolOption, PoolOptions};
 
-/// So many sets of kinds are looked at, the smaller ones.
+/// Sets of pipeline classes that are searched at most, smaller ones first.
 const MAX_SETS: usize = 6_000;
-/// What a set costs before anything is chosen, in steps.
+/// Steps charged for a set before anything is chosen.
 const STEPS_PER_SET: u64 = 100;
-/// Steps for one set of kinds.
+/// Steps for one set of pipeline classes.
 const MAX_STEPS_PER_SET: u64 = 2_000_000;
 
-/// Devices that do for one model.
+/// Device counts that are sufficient for one model, and pipelines over them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DeviceBundle {
-    /// By class.
+    /// Devices by class.
     pub(super) devices: Vec<u32>,
-    /// What they are worth more than the fares of what is needed.
+    /// Price of the devices above the cost of the required rate at the duals.
     pub(super) reduced_cost: f64,
-    /// Column and pools by stage, a pipeline each.
+    /// A pipeline each: its column, and the pool of each stage in shares.
     pub(super) pipelines: Vec<(usize, [u32; MAX_STAGES])>,
 }
 
-/// What a search may still do; it counts, so that it ends at the same place everywhere.
+/// The remaining steps of a search: counted rather than timed, so that it ends identically on every machine.
 #[derive(Debug)]
 pub(super) struct Steps {
     pub(super) remaining: u64,
 }
 
 impl Steps {
-    /// Whether so many more may be done.
+    /// Uses up `steps`; whether that many remained.
     pub(super) fn take(&mut self, steps: u64) -> bool {
         let enough = self.remaining >= steps;
         self.remaining = self.remaining.saturating_sub(steps);
@@ -42,43 +42,43 @@ impl Steps {
     }
 }
 
-/// How much a search wants.
+/// What a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchGoal {
-    /// The holding that wastes least.
+    /// The bundle of least reduced cost.
     Cheapest,
-    /// All that waste little enough and are not beaten.
+    /// All undominated bundles up to the maximum reduced cost.
     All,
 }
 
-/// A search over one model's menu.
+/// A search over the pool options of one model.
 pub(super) struct Search<'a> {
     pub(super) options: &'a PoolOptions,
     pub(super) columns: &'a [Column],
-    /// Items a second that are needed.
+    /// Required items a second.
     pub(super) rate: f64,
-    /// Devices by class that there are at most.
+    /// Available devices by class.
     pub(super) limit: &'a [u32],
     pub(super) goal: SearchGoal,
     pub(super) max_reduced_cost: f64,
     found: Vec<DeviceBundle>,
 }
 
-/// A set of kinds under search.
+/// A set of pipeline classes.
 struct ClassSet<'a> {
     pipeline_classes: Vec<SetMember<'a>>,
-    /// By level, of the kinds from there on.
+    /// By level, over the pipeline classes from this one on.
     remaining: Vec<RemainingBound>,
 }
 
-/// What the kinds that are still to be chosen for can do.
+/// Bounds over the pipeline classes for which no option is chosen yet.
 #[derive(Debug, Clone, Copy)]
 struct RemainingBound {
-    /// What they waste at least.
+    /// Least reduced cost.
     reduced_cost: f64,
-    /// What they waste at least for an item a second.
+    /// Least reduced cost per item a second.
     cost_per_rate: f64,
-    /// The items a second that they reach at most.
+    /// Greatest rate in items a second.
     rate: f64,
 }
 
@@ -89,7 +89,7 @@ impl RemainingBound {
         rate: 0.0,
     };
 
-    fn with(self, options: &[PoolOption]) -> Self {
+    fn adding(self, options: &[PoolOption]) -> Self {
         let cost_per_rate = options.iter().map(|option| option.reduced_cost / option.rate);
         Self {
             reduced_cost: self.reduced_cost + min_reduced_cost(options),
@@ -98,7 +98,7 @@ impl RemainingBound {
         }
     }
 
-    /// What they waste at least when they have to reach a rate.
+    /// Least reduced cost at which they reach a rate.
     fn min_cost(&self, rate: f64) -> f64 {
         if rate > 0.0 && self.cost_per_rate.is_finite() {
             self.reduced_cost.max(self.cost_per_rate * rate)
@@ -110,9 +110,9 @@ impl RemainingBound {
 
 struct SetMember<'a> {
     options: &'a [PoolOption],
-    /// By stage: the devices that it shares with other kinds, as a slot; `None` where it shares none.
+    /// By stage: the (stage, class) position whose devices it shares with other members; `None` if it shares none.
     shared_positions: [Option<usize>; MAX_STAGES],
-    /// Slots, with their classes, that no later kind of the set shares.
+    /// Shared positions, with their classes, that no later member uses: their devices are known at this level.
     completed_positions: Vec<(usize, usize)>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The holdings that are sought, and whether there was time to look at everything.
+    /// The bundles found, and whether the search was complete.
     pub(super) fn run(mut self, steps: &mut Steps) -> (Vec<DeviceBundle>, bool) {
         let (sets, mut complete) = self.sets(steps);
         let mut ranked = Vec::new();
@@ -173,7 +173,7 @@ impl<'a> Search<'a> {
         (self.found, complete)
     }
 
-    /// All sets of kinds that could waste little enough, smaller ones first, and whether these are all.
+    /// All sets of pipeline classes within the maximum reduced cost, smaller ones first, and whether these are all.
     fn sets(&self, steps: &mut Steps) -> (Vec<Vec<usize>>, bool) {
         let min_cost: Vec<f64> = (0..self.options.pipeline_classes.len())
             .map(|pipeline_class| min_reduced_cost(self.options.options(pipeline_class, 0)))
@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
             }
         };
         let mut members: Vec<SetMember> = pipeline_classes.iter().map(member).collect();
-        // The last kind is looked up by what is still needed, so it had better be the one with most choices.
+        // The last member is looked up by the remaining rate, so the one with most options is last.
         members.sort_by_key(|member| member.options.len());
         for level in 0..members.len() {
             let later: Vec<usize> = members[level + 1..]
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
         }
         let mut remaining = vec![RemainingBound::NONE; members.len() + 1];
         for (level, member) in members.iter().enumerate().rev() {
-            remaining[level] = remaining[level + 1].with(member.options);
+            remaining[level] = remaining[level + 1].adding(member.options);
         }
         ClassSet {
             pipeline_classes: members,
@@ -256,7 +256,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Chooses for the next kind of the set in every way. `false`: the steps were used up.
+    /// Tries every option of the next member. `false`: the steps are used up.
     fn extend(&mut self, set: &ClassSet, partial: &mut PartialSet, steps: &mut Steps) -> bool {
         let level = partial.chosen.len();
         let member = &set.pipeline_classes[level];
@@ -315,7 +315,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Keeps what has been chosen, unless something is as good.
+    /// Keeps the chosen bundle unless it is dominated.
     fn record(&mut self, set: &ClassSet, partial: &PartialSet) {
         let classes = self.limit.len();
         let mut devices = vec![0_u32; classes];
@@ -342,7 +342,7 @@ impl<'a> Search<'a> {
         };
         match self.goal {
             SearchGoal::Cheapest => {
-                // From here on only what is better by more than nothing counts.
+                // From here on a bundle must be cheaper by more than rounding.
                 self.max_reduced_cost = bundle.reduced_cost - 1e-9 * self.rate * self.options.unit_cost;
                 self.found = vec![bundle];
             }
@@ -359,14 +359,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What has been chosen of a set so far.
+/// The options chosen for the first members of a set.
 struct PartialSet {
-    /// Items a second still needed.
+    /// Remaining items a second.
     rate: f64,
     reduced_cost: f64,
-    /// By slot, the parts of devices that several kinds share.
+    /// By position, units of the devices that several members share.
     units: Vec<u64>,
-    /// By level, the index of the choice.
+    /// By level, the index of the option.
     chosen: Vec<usize>,
 }
 

@@ -1,9 +1,9 @@
-//! Prices of devices: the dual of the plan without whole numbers.
+//! Dual prices of the LP relaxation.
 //!
-//! With parts of devices the greatest least throughput over weight is a linear program. Its dual prices every class so
-//! that the whole cluster is worth that throughput, and no pipeline carries an item a second for less than its model's
-//! fare. What a plan of whole devices is worth more than the fares of what it carries, it wastes; a plan of a certain
-//! throughput can waste so much and no more, which is what [`crate::search`] prunes by.
+//! With fractional devices, maximising the least throughput over weight is a linear program. Its dual prices each device
+//! class such that the price of the cluster equals that throughput and no pipeline serves an item a second for less than
+//! its model's unit cost. The *reduced cost* of a bundle is the price of its devices less the cost of its rate. A plan
+//! of a given throughput has a bounded total reduced cost, by which [`crate::search`] prunes.
 
 use microlp::{ComparisonOp, OptimizationDirection, Variable};
 
@@ -11,19 +11,19 @@ use crate::column::Column;
 use crate::error::PlanError;
 use crate::problem::Problem;
 
-/// Prices at which no plan, whole or not, has a least throughput over weight above `cluster_price`.
+/// Prices at which no plan, integral or fractional, has a least throughput over weight above `cluster_price`.
 #[derive(Debug, Clone)]
 pub(super) struct Duals {
-    /// Of a device, by class.
+    /// Price of a device, by class.
     pub(super) device_prices: Vec<f64>,
-    /// Of an item a second, by model: the least that a pipeline of it costs.
+    /// Price of an item a second, by model: the least over its pipelines.
     pub(super) unit_costs: Vec<f64>,
-    /// Of the cluster.
+    /// Price of all devices: an upper bound of the throughput over weight.
     pub(super) cluster_price: f64,
 }
 
 impl Duals {
-    /// Prices for these pipelines. Every model has at least one.
+    /// Optimal prices for these columns, at least one a model.
     pub(super) fn solve(problem: &Problem, columns: &[Vec<Column>]) -> Result<Self, PlanError> {
         let scale = scale(problem, columns);
         let mut lp = microlp::Problem::new(OptimizationDirection::Minimize);
@@ -39,11 +39,11 @@ impl Duals {
             for column in columns {
                 let mut terms: Vec<(Variable, f64)> = Vec::new();
                 for stage in &column.stages {
-                    let part =
+                    let cost =
                         stage.cost() * model.weight * scale / f64::from(problem.classes[stage.class].count);
                     match terms.iter_mut().find(|(of, _)| *of == classes[stage.class]) {
-                        Some((_, sum)) => *sum += part,
-                        None => terms.push((classes[stage.class], part)),
+                        Some((_, sum)) => *sum += cost,
+                        None => terms.push((classes[stage.class], cost)),
                     }
                 }
                 terms.push((unit_cost, -1.0));
@@ -63,8 +63,8 @@ impl Duals {
             .ok_or_else(|| PlanError::Solver("the prices of devices are no numbers".into()))
     }
 
-    /// The fares that go with prices of devices, scaled so that a unit of throughput over weight costs 1. Any prices make
-    /// a bound, so the solver's tolerance does no harm. `None`: every model would be free.
+    /// Duals with these device prices, scaled such that a unit of throughput over weight costs 1. Any prices give a valid
+    /// bound, so the solver's tolerance is harmless. `None`: the unit cost of every model is zero.
     pub(super) fn from_prices(
         problem: &Problem,
         columns: &[Vec<Column>],
@@ -103,11 +103,11 @@ impl Duals {
 }
 
 impl Duals {
-    /// Prices of devices that leave least to spare when every model has the cheapest of the holdings that have been seen
-    /// of it (devices by class), and what they leave then, as a part of the cluster's worth. `None`: the solver failed.
+    /// Device prices of least slack if each model has the cheapest of its known bundles (devices by class), and that slack
+    /// as a fraction of the cluster's price. Each known bundle is a cutting plane. `None`: the solver failed.
     pub(super) fn cutting_plane_prices(problem: &Problem, seen: &[Vec<Vec<u32>>]) -> Option<(Vec<f64>, f64)> {
         let mut lp = microlp::Problem::new(OptimizationDirection::Maximize);
-        // Of all devices of a class together; the cluster is worth 1.
+        // Price of all devices of a class together; the cluster costs 1.
         let of_class: Vec<Variable> = problem
             .classes
             .iter()
@@ -144,15 +144,15 @@ impl Duals {
     }
 }
 
-/// About the greatest throughput over weight, so that numbers in the program are near 1.
+/// About the greatest throughput over weight, so that coefficients of the program are near 1.
 fn scale(problem: &Problem, columns: &[Vec<Column>]) -> f64 {
-    let most = |column: &Column| {
+    let max_rate = |column: &Column| {
         let stages = column.stages.iter();
         stages
             .map(|stage| f64::from(problem.classes[stage.class].count) / stage.cost())
             .fold(f64::INFINITY, f64::min)
     };
-    let of_model = |columns: &Vec<Column>| columns.iter().map(most).fold(0.0, f64::max);
+    let of_model = |columns: &Vec<Column>| columns.iter().map(max_rate).fold(0.0, f64::max);
     columns
         .iter()
         .zip(&problem.models)

@@ -1,72 +1,72 @@
-//! Why there is no plan.
+//! Errors of planning.
 
 use thiserror::Error;
 use weir_types::Span;
 
-/// Why there is no plan.
+/// Why a problem cannot be planned, or a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PlanError {
-    /// There is nothing to run on.
+    /// Every class has a count of 0.
     #[error("the cluster has no devices; give at least one class a count above 0")]
     NoDevices,
-    /// There is nothing to run.
+    /// The list of models is empty.
     #[error("there are no models to plan for; name at least one")]
     NoModels,
-    /// A number is not what it must be.
+    /// A number is out of its range.
     #[error("{what} is {value}; {must}")]
     InvalidValue {
-        /// Of what.
+        /// The quantity.
         what: String,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it must be.
+        /// The requirement.
         must: &'static str,
     },
-    /// Two classes or models have one name.
+    /// Two classes or two models have the same name.
     #[error("two {kind} are named \"{name}\"; names must differ")]
     DuplicateName {
-        /// Classes or models.
+        /// `classes` or `models`.
         kind: &'static str,
-        /// The name.
+        /// The duplicate name.
         name: String,
     },
-    /// A profile lacks something, or holds what cannot be.
+    /// A profile is incomplete or has values out of range.
     #[error("the profile of model \"{model}\" {what}")]
     InvalidProfile {
-        /// Whose profile.
+        /// Name of the model.
         model: String,
-        /// Which class, share, block and batch, and what is wrong.
+        /// The class, share, block and batch size concerned, and the error.
         what: String,
     },
-    /// A plan that was changed, or is another problem's.
+    /// A plan that was modified, or belongs to another problem.
     #[error("the plan of model \"{model}\" {what}; plan again")]
     InvalidPlan {
-        /// Whose plan.
+        /// Name of the model.
         model: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// No pipeline is fast enough.
+    /// No pipeline meets the latency budget.
     #[error(
         "model \"{model}\": no pipeline takes at most {budget} (its SLO of {slo} less the margin); the least latency on this \
          cluster is {least}, so give it an SLO of at least {needed} or a smaller margin"
     )]
     Infeasible {
-        /// Which model.
+        /// Name of the model.
         model: String,
         /// Its SLO.
         slo: Span,
-        /// What the margin leaves of it.
+        /// The SLO less the margin.
         budget: Span,
         /// The latency of the fastest pipeline.
         least: Span,
-        /// The SLO with which that one would do.
+        /// The least SLO that this pipeline would meet.
         needed: Span,
     },
-    /// The cluster is too small for what is asked.
+    /// The cluster is too small.
     #[error("{0}")]
     TooSmall(String),
-    /// The LP solver gave up; a bug or a problem of extreme numbers.
+    /// The LP solver failed: a bug, or numbers of extreme magnitude.
     #[error("the solver failed: {0}; numbers of very different magnitude in one problem can cause this")]
     Solver(String),
 }

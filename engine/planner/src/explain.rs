@@ -1,30 +1,31 @@
-//! Why a plan is as it is: which pipelines and cuts it has, and what would make it better.
+//! Explanation of a plan: its pipelines and cuts, its optimality gap, and the sensitivity of its objective to resources.
 
 use crate::problem::{Objective, Problem};
 use crate::solution::{PipelinePlan, Solution};
 use crate::solve::solve;
 
-/// What is made more of to see whether it binds.
+/// A resource that is increased in order to see whether it is binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
-    /// A tenth more devices of a class, one at least.
+    /// A tenth more devices of the class, at least one.
     Devices(String),
-    /// A tenth more time for a model.
+    /// A tenth more SLO for the model.
     Slo(String),
-    /// Links of all classes twice as fast.
+    /// Twice the bandwidth for all classes.
     Links,
 }
 
-/// How the objective changes with more of something.
+/// The objective with more of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sensitivity {
-    /// What there is more of.
+    /// The increased resource.
     pub resource: Resource,
-    /// The objective then.
+    /// The objective with it.
     pub objective: f64,
 }
 
-/// Solves the problem again with more of each thing, in turn. What leaves the objective as it is does not bind.
+/// Solves the problem again with more of each resource in turn. A resource that leaves the objective unchanged is not
+/// binding.
 #[must_use]
 pub fn sensitivity(problem: &Problem) -> Vec<Sensitivity> {
     let mut more = Vec::new();
@@ -52,7 +53,7 @@ pub fn sensitivity(problem: &Problem) -> Vec<Sensitivity> {
     more.into_iter().filter_map(result_of).collect()
 }
 
-/// A pipeline in one line: its stages with their parts of the latency, and what crosses at each cut.
+/// A pipeline in one line: its stages with their percentages of the latency, and the bytes that cross each cut.
 #[must_use]
 pub fn describe(pipeline: &PipelinePlan, boundary_bytes: &[u64]) -> String {
     let whole = pipeline.latency.micros().max(1) as f64;
@@ -90,7 +91,7 @@ pub fn describe(pipeline: &PipelinePlan, boundary_bytes: &[u64]) -> String {
     stages.join(" ")
 }
 
-/// How far the solution may be from the best there is, as a part of its objective.
+/// Optimality gap: the distance from the objective to the bound, as a fraction of the objective.
 #[must_use]
 pub fn gap(problem: &Problem, solution: &Solution) -> f64 {
     match problem.objective {

@@ -1,14 +1,14 @@
-//! What a plan leaves over: the least throughput over weight binds one model, and others may get more for nothing.
+//! Assignment of leftover devices: one model binds the least throughput over weight, and the others may gain at no cost.
 
 use crate::problem::{Class, Problem, Scheme};
 use crate::solution::{ModelPlan, Solution};
 use crate::{PlanError, solve};
 
-/// Gives devices that are left over to the model with the least throughput over weight that can make use of them, and so
-/// on: each model is planned anew on what it has and what is left. What binds the plan, and with it the objective, stays.
+/// Assigns unused devices to the models in ascending order of throughput over weight: each is planned again on its own
+/// devices and the unused ones, and keeps the better plan. The objective stays, since its binding model keeps its plan.
 ///
 /// # Errors
-/// When a part of the problem cannot be solved for another reason than that it has no solution.
+/// If the problem without partitions cannot be solved (DART-r only).
 pub fn assign_leftover(problem: &Problem, solution: &Solution) -> Result<Solution, PlanError> {
     let mut improved = solution.clone();
     let mut order: Vec<usize> = (0..improved.models.len()).collect();
@@ -56,8 +56,8 @@ pub fn assign_leftover(problem: &Problem, solution: &Solution) -> Result<Solutio
     Ok(improved)
 }
 
-/// By model and class, the most devices under DART-r: those that the model has without partitions, and all that are idle
-/// then.
+/// Device limits by model and class under DART-r: the devices of the model's plan without partitions, plus all that are
+/// idle in that plan.
 fn device_limits(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
     let whole = solve(&Problem {
         scheme: Scheme::Np,
@@ -74,7 +74,7 @@ fn device_limits(problem: &Problem) -> Result<Vec<Vec<u32>>, PlanError> {
     Ok(whole.models.iter().map(of_model).collect())
 }
 
-/// The classes with as many devices as one model has and nobody else.
+/// The classes with the devices that are unused or assigned to model `at`.
 fn available_classes(classes: &[Class], solution: &Solution, at: usize) -> Vec<Class> {
     let others = |class: &Class| -> u32 {
         let others = solution
@@ -93,7 +93,7 @@ fn available_classes(classes: &[Class], solution: &Solution, at: usize) -> Vec<C
         .collect()
 }
 
-/// How many devices of a class a model has: shares of one position are put together on devices.
+/// Devices of a class that a model uses: shares at the same position are packed onto devices.
 fn devices(plan: &ModelPlan, class: &str) -> u32 {
     let positions = plan
         .pipelines

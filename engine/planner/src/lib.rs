@@ -1,5 +1,6 @@
-//! Plans: which blocks of which model run on which pools of devices, in batches of what size (PPipe 3, 5.2, 5.3, A.1,
-//! A.2). A problem and its solution are plain values; [`place`] gives a solution its devices.
+//! The planner: which blocks of which model run on which pools of devices, and in which batch sizes (PPipe 3, 5.2, 5.3,
+//! A.1, A.2). A problem and its solution are plain values; [`place`] assigns device shares to a solution. README.md has the
+//! mathematics.
 
 mod blocks;
 mod check;

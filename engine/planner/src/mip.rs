@@ -1,9 +1,8 @@
-//! The integer program over pools (PPipe A.2, by columns): how many items a second each pipeline takes, and how many
-//! devices each model has of each class at each position.
+//! The mixed integer program over columns (PPipe A.2): the rate of each pipeline in items a second, and the devices of each
+//! model by position and class.
 //!
-//! Of the pipelines of one model that pass the same classes in the same order, one is used at most, as in A.2. Devices are
-//! whole per model, position and class. Whether pools are whole numbers of shares is left open at first (`integer_pools`): it
-//! rarely matters, and the program is much smaller without.
+//! At most one pipeline per model and sequence of classes is used, as in A.2. Devices are integral per model, position and
+//! class. Integral pools are optional (`integer_pools`): they rarely matter, and the program is much smaller without.
 
 use std::collections::BTreeMap;
 
@@ -13,41 +12,41 @@ use crate::column::Column;
 use crate::error::PlanError;
 use crate::problem::{Objective, Problem};
 
-/// Nodes after which the search gives its best solution, with its gap: counts, so that they are the same everywhere. With
-/// whole pools it finds the best soon and then proves it for long.
+/// Branch-and-bound nodes after which the best solution is returned with its gap: counted rather than timed, so that the
+/// result is the same on every machine. With integral pools the best is found early and proved late.
 const MAX_NODES: u64 = 20_000;
 const MAX_NODES_INTEGER: u64 = 20_000;
 
-/// What a program is made of.
+/// The input of the program.
 pub(super) struct Mip<'a> {
     pub(super) problem: &'a Problem,
-    /// The pipelines of each model.
+    /// Columns by model.
     pub(super) columns: &'a [Vec<Column>],
-    /// Pools are whole numbers of shares.
+    /// Whether pools are integral numbers of shares.
     pub(super) integer_pools: bool,
-    /// Devices by model and class that nobody else may have; none where all are free for all.
+    /// Devices by model and class that are reserved for the model; `None`: none are reserved.
     pub(super) allotment: Option<&'a [Vec<u32>]>,
 }
 
-/// A solved program.
+/// The solution.
 pub(super) struct Flows {
     /// Items a second, by model and column.
     pub(super) flows: Vec<Vec<f64>>,
-    /// What no solution of the program can beat.
+    /// Bound of the objective.
     pub(super) bound: f64,
 }
 
 /// Variables of one model.
 #[derive(Default)]
 struct ModelVariables {
-    /// Part of `max_rate` that a column takes, by column.
+    /// Rate of a column over its `max_rate`, by column.
     fractions: Vec<Variable>,
     /// Devices by position and class.
     devices: BTreeMap<(usize, usize), Variable>,
 }
 
 impl Mip<'_> {
-    /// Solves it to within the problem's gap. `None`: there is no solution.
+    /// Solves to within the gap of the problem. `None`: infeasible.
     pub(super) fn solve(&self) -> Result<Option<Flows>, PlanError> {
         let scale = self.scale();
         let (mut lp, min_rate) = self.new_program();
@@ -68,7 +67,7 @@ impl Mip<'_> {
         });
         let solution = match lp.solve_with(options) {
             Ok(SolveOutcome::Solution(solution)) => solution,
-            // With whole pools there may be another way.
+            // With integral pools the caller falls back to the pools of the relaxation.
             Ok(SolveOutcome::Interrupted(_)) if self.integer_pools => return Ok(None),
             Ok(SolveOutcome::Interrupted(_)) => {
                 return Err(PlanError::Solver(format!("no solution after {MAX_NODES} nodes")));
@@ -80,7 +79,7 @@ impl Mip<'_> {
         let flows = |(variables, columns): (&ModelVariables, &Vec<Column>)| -> Vec<f64> {
             let flow = |(&fraction, column): (&Variable, &Column)| {
                 let fraction = solution.var_value(fraction);
-                // Less than the solver's tolerance is nothing.
+                // A value below the solver's tolerance is zero.
                 if fraction > 2e-6 {
                     fraction * self.max_rate(column)
                 } else {
@@ -95,7 +94,7 @@ impl Mip<'_> {
         }))
     }
 
-    /// The program without constraints, and the variable of the least throughput over weight where that is sought.
+    /// The program without constraints, and the variable of the least throughput over weight if that is the objective.
     fn new_program(&self) -> (microlp::Problem, Option<Variable>) {
         match self.problem.objective {
             Objective::Throughput => {
@@ -107,7 +106,7 @@ impl Mip<'_> {
         }
     }
 
-    /// Throughputs over weight are in this unit, so that numbers are near 1.
+    /// Unit of throughputs over weight, so that coefficients are near 1.
     fn scale(&self) -> f64 {
         let max_rate = |columns: &Vec<Column>| {
             columns
@@ -123,7 +122,7 @@ impl Mip<'_> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Items a second that a column takes when it has the whole cluster.
+    /// Items a second of a column on the whole cluster.
     fn max_rate(&self, column: &Column) -> f64 {
         column
             .stages
@@ -176,7 +175,7 @@ impl Mip<'_> {
         variables
     }
 
-    /// A model's throughput is at least its weight times the least one, or times the rate that is asked for.
+    /// The throughput of a model is at least its weight times the least throughput over weight, or times the required rate.
     fn add_demand(
         &self,
         lp: &mut microlp::Problem,

@@ -1,5 +1,5 @@
-//! From a plan to a cluster: which share of which device of which server each stage gets. Deterministic: devices are given
-//! out in the order of models, stages and pipelines, and fill servers in the order of their numbers.
+//! Placement of a solution: which share of which device on which server each stage gets. Deterministic: devices are
+//! allocated in the order of models, stages and pipelines, and servers fill up in the order of their ids.
 
 use thiserror::Error;
 use weir_types::{
@@ -8,69 +8,69 @@ use weir_types::{
 
 use crate::{BlockTimes, Blocks, PipelinePlan, Problem, Scheme, Solution, StagePlan};
 
-/// A plan that does not fit its problem.
+/// The solution does not fit its problem.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlacementError {
-    /// The plan has a model that the problem has not.
+    /// The solution has a model that the problem lacks.
     #[error("the plan serves \"{model}\", which the problem does not name; plan again for this problem")]
     UnknownModel {
-        /// Which.
+        /// Name of the model.
         model: String,
     },
-    /// The plan uses a class that the problem has not.
+    /// The solution uses a class that the problem lacks.
     #[error(
         "the plan puts \"{model}\" on devices of class \"{class}\", which the problem does not have; plan again"
     )]
     UnknownClass {
-        /// Whose stage.
+        /// Name of the model.
         model: String,
-        /// Which.
+        /// Name of the class.
         class: String,
     },
-    /// Fewer devices than the plan needs.
+    /// The solution needs more devices than there are.
     #[error(
         "the plan needs {needed} devices of class \"{class}\", and there are {count}; plan again for this cluster"
     )]
     TooFewDevices {
-        /// Of which class.
+        /// Name of the class.
         class: String,
-        /// How many are needed, as shares can be packed.
+        /// Devices needed after shares are packed.
         needed: u32,
-        /// How many there are.
+        /// Devices of the class.
         count: u32,
     },
-    /// Blocks without times.
+    /// The profile has no times for a class and share of the solution.
     #[error("no times of \"{model}\" for 1/{shares} of a \"{class}\"; add them to its profile")]
     NoTimes {
-        /// Of which model.
+        /// Name of the model.
         model: String,
-        /// On which class.
+        /// Name of the class.
         class: String,
-        /// On which part of a device.
+        /// Number of shares of a device.
         shares: u32,
     },
 }
 
-/// Devices of one class that are given out so far.
+/// Devices of one class, and how many are allocated.
 struct ClassDevices {
     first_device: u32,
     first_server: u32,
     used: u32,
 }
 
-/// A device that shares are cut from, for one model and partition; `free` in parts of [`UNITS_PER_DEVICE`].
+/// A device with free shares for one model and partition; `free` in units of 1/[`UNITS_PER_DEVICE`].
 struct OpenDevice {
     device: u32,
     free: u32,
 }
 
-/// Divisible by all shares up to ten.
+/// Divisible by every number of shares up to ten.
 const UNITS_PER_DEVICE: u32 = 2_520;
 
-/// Gives every stage of `solution` its shares; model `i` becomes the module `modules[i]`.
+/// Allocates the shares of every stage of `solution`; model `i` becomes the module `modules[i]`.
 ///
 /// # Errors
-/// When the plan is not one of this problem.
+/// If the solution does not belong to this problem.
 pub fn place(
     problem: &Problem,
     solution: &Solution,
@@ -109,8 +109,8 @@ pub fn place(
     Ok(placer.cluster)
 }
 
-/// DART-r's devices stand in chains: what leaves a device goes to the one that it is chained to. A chain is a pipeline of
-/// one share a stage.
+/// DART-r chains devices: the output of a device goes to the one chained to it. A chain is a pipeline with one share a
+/// stage.
 fn split_into_chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
     let longest = pipeline
         .stages
@@ -120,7 +120,7 @@ fn split_into_chains(pipeline: &PipelineSpec) -> Vec<PipelineSpec> {
         .unwrap_or(0);
     let chain = |place: usize| {
         let stage = |stage: &StageSpec| StageSpec {
-            // Where a stage has fewer, several chains end in one.
+            // A stage with fewer shares is used by several chains.
             shares: stage
                 .shares
                 .get(place % stage.shares.len().max(1))
@@ -174,7 +174,7 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Gives out the shares of the stages at one position, the largest first; `pools[pipeline]` gets one pool more.
+    /// Allocates the shares of the stages at one position, largest shares first; appends a pool to each `pools[pipeline]`.
     fn place_position(
         &mut self,
         position: usize,
@@ -200,7 +200,7 @@ impl<'a> Placer<'a> {
                 model: model.to_owned(),
                 class: stage.class.clone(),
             })?;
-            // Whatever the others leave: shares that cannot be there are not even counted.
+            // Checked before allocating: a pool that exceeds the class alone would only allocate memory.
             let (shares, count) = (stage.shares.max(1), self.problem.classes[class].count);
             if u64::from(stage.pool) > u64::from(shares) * u64::from(count) {
                 return Err(PlacementError::TooFewDevices {
@@ -217,7 +217,7 @@ impl<'a> Placer<'a> {
         Ok(())
     }
 
-    /// One share of a device of the class: of one that is open and has room, or of the next.
+    /// Allocates a share of an open device of the class with enough free units, else of the next device.
     fn allocate_share(&mut self, class: usize, shares: u32, open_devices: &mut Vec<OpenDevice>) -> ShareId {
         let units = UNITS_PER_DEVICE / shares.max(1);
         let devices = &mut self.classes[class];

@@ -1,4 +1,4 @@
-//! A plan as it is kept: what was asked and what came out, so that whoever runs it needs nothing else.
+//! A plan file: a solution with its problem, which is all that running it needs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,18 @@ use crate::{Blocks, PipelinePlan, PlanError, Problem, Solution, StagePlan};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What comes out.
+    /// The solution.
     pub solution: Solution,
-    /// What was asked.
+    /// The problem that it solves.
     pub problem: Problem,
 }
 
 impl Plan {
-    /// Whether it can be run: the problem is one that can be planned for, and each pipeline passes all blocks of its
-    /// model in order, in batches that were measured, on pools that hold something. What comes out of
-    /// [`solve`](crate::solve()) is so; a file may have been changed since.
+    /// Validates the plan: the problem is valid, and each pipeline covers all blocks of its model in order, in measured
+    /// batch sizes, on non-empty pools. Solutions of [`solve`](crate::solve()) are valid; a file may have been modified.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error found.
     pub fn check(&self) -> Result<(), PlanError> {
         check(&self.problem)?;
         for plan in &self.solution.models {
@@ -45,7 +44,7 @@ impl Plan {
     }
 }
 
-/// Why a pipeline is none for these blocks, if it is not.
+/// Why a pipeline does not fit these blocks, if so.
 fn pipeline_error(pipeline: &PipelinePlan, blocks: &Blocks) -> Option<String> {
     let count = blocks.boundary_bytes.len() + 1;
     let mut next = 0;

@@ -1,5 +1,5 @@
-//! What pools each kind of pipeline may have: for one model, by the classes that a pipeline passes, all pools that no
-//! others of these classes beat and that waste little.
+//! Pool options of one model: for each pipeline class (sequence of device classes), all undominated pools of low reduced
+//! cost.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::column::Column;
 use crate::duals::Duals;
 
-/// A pipeline has at most so many stages.
+/// Stages of a pipeline at most.
 pub(super) const MAX_STAGES: usize = 3;
 
 /// A pipeline with whole pools.
@@ -17,49 +17,49 @@ pub(super) struct PoolOption {
     pub(super) column: usize,
     /// Shares by stage.
     pub(super) pools: [u32; MAX_STAGES],
-    /// Devices by stage, in units of the menu.
+    /// Devices by stage, in units of 1/`units_per_device`.
     pub(super) units: [u64; MAX_STAGES],
-    /// Items a second, of which no more count than the model needs.
+    /// Items a second, at most the required rate.
     pub(super) rate: f64,
-    /// What its devices are worth more than the fares of its rate.
+    /// Price of its devices less the cost of its rate at the duals.
     pub(super) reduced_cost: f64,
 }
 
-/// The choices of the pipelines of one model that pass the same classes.
+/// The options of the pipelines of one model over the same sequence of device classes.
 pub(super) struct PipelineClass {
-    /// Class by stage.
+    /// Device class by stage.
     pub(super) classes: Vec<usize>,
-    /// The choices by which stages share their devices with no other kind, a bit each: these have whole devices.
+    /// Options by the set of stages (a bit each) whose devices no other pipeline class shares: these need whole devices.
     by_exclusive: Vec<OnceCell<Vec<PoolOption>>>,
 }
 
-/// What one model may choose from.
+/// All options of one model.
 pub(super) struct PoolOptions {
     pub(super) pipeline_classes: Vec<PipelineClass>,
-    /// A device is so many units: every share is a whole number of them.
+    /// Units of a device, such that every share is an integral number of units.
     pub(super) units_per_device: u64,
-    /// Price of a unit, by class.
+    /// Price of a unit, by device class.
     unit_prices: Vec<f64>,
     /// Price of an item a second.
     pub(super) unit_cost: f64,
     max_reduced_cost: f64,
 }
 
-/// What a menu is made for.
+/// Requirements of the options.
 pub(super) struct OptionRequirement<'a> {
     pub(super) duals: &'a Duals,
     /// Index of the model.
     pub(super) model: usize,
-    /// Items a second that are needed.
+    /// Required items a second.
     pub(super) rate: f64,
-    /// Choices that waste more are left out.
+    /// Options of higher reduced cost are left out.
     pub(super) max_reduced_cost: f64,
-    /// There are no more choices to look at than this.
+    /// Options that are enumerated at most.
     pub(super) max_options: usize,
 }
 
 impl PoolOptions {
-    /// `None`: there would be too many choices, or shares have no common unit.
+    /// `None`: there are too many options, or the shares have no common unit.
     pub(super) fn new(columns: &[Column], requirement: &OptionRequirement) -> Option<Self> {
         let units_per_device = units_per_device(columns)?;
         let duals = requirement.duals;
@@ -78,7 +78,7 @@ impl PoolOptions {
         let mut remaining = requirement.max_options;
         for (at, column) in columns.iter().enumerate() {
             let options = by_classes.entry(column.classes()).or_default();
-            for rate in steps(column, requirement.rate, remaining)? {
+            for rate in rate_steps(column, requirement.rate, remaining)? {
                 remaining = remaining.checked_sub(1)?;
                 options.extend(all.option(at, column, rate, requirement));
             }
@@ -94,7 +94,7 @@ impl PoolOptions {
         Some(all)
     }
 
-    /// The least pools of a column for a rate, if they waste little enough.
+    /// The smallest pools of a column for a rate, if their reduced cost is within the maximum.
     fn option(
         &self,
         index: usize,
@@ -121,7 +121,7 @@ impl PoolOptions {
         })
     }
 
-    /// The choices of a kind, of which the stages in `exclusive` have whole devices, by ascending rate.
+    /// The options of a pipeline class with whole devices in the stages of `exclusive`, by ascending rate.
     pub(super) fn options(&self, pipeline_class: usize, exclusive: usize) -> &[PoolOption] {
         let pipeline_class = &self.pipeline_classes[pipeline_class];
         pipeline_class.by_exclusive[exclusive].get_or_init(|| {
@@ -149,19 +149,19 @@ impl PoolOptions {
         })
     }
 
-    /// Parts of a class made whole devices, and what that wastes.
+    /// Units of a class rounded up to whole devices, and the price of the difference.
     pub(super) fn round_up_devices(&self, units: u64, class: usize) -> (u64, f64) {
         let whole = units.next_multiple_of(self.units_per_device);
         (whole, (whole - units) as f64 * self.unit_prices[class])
     }
 }
 
-/// Rates at which a pool of a column is just used up, below `rate`, and `rate` itself.
-fn steps(column: &Column, rate: f64, most: usize) -> Option<Vec<f64>> {
+/// The rates below `rate` at which a pool of the column is saturated, and `rate` itself.
+fn rate_steps(column: &Column, rate: f64, max_steps: usize) -> Option<Vec<f64>> {
     let mut steps = vec![rate];
     for stage in &column.stages {
         let shares = rate / stage.rate;
-        if shares > most as f64 {
+        if shares > max_steps as f64 {
             return None;
         }
         steps.extend(
@@ -175,7 +175,8 @@ fn steps(column: &Column, rate: f64, most: usize) -> Option<Vec<f64>> {
     Some(steps)
 }
 
-/// Those that no other one beats: at least its rate with at most its devices in every stage. By ascending rate.
+/// The undominated options, by ascending rate. An option dominates with at least the rate on at most the devices of each
+/// stage.
 fn undominated(mut options: Vec<PoolOption>) -> Vec<PoolOption> {
     options.sort_by(|a, b| {
         b.rate
@@ -185,7 +186,7 @@ fn undominated(mut options: Vec<PoolOption>) -> Vec<PoolOption> {
     });
     let mut kept: Vec<PoolOption> = Vec::new();
     for option in options {
-        // The nearest rates are the likeliest to beat it.
+        // Options of similar rate are the most likely to dominate.
         let dominated = kept
             .iter()
             .rev()

@@ -1,4 +1,4 @@
-//! From flows to pools: whole shares for every stage, whole devices for every model, position and class.
+//! Rounding of flows to pools: integral shares for every stage, integral devices for every model, position and class.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct ModelPools {
 pub(super) struct Pools(pub(super) Vec<ModelPools>);
 
 impl Pools {
-    /// The least pools that take these flows, grown to what their devices have room for.
+    /// The smallest pools for these flows, grown to fill their devices.
     pub(super) fn from_flows(columns: &[Vec<Column>], flows: &[Vec<f64>]) -> Self {
         Self(
             columns
@@ -43,7 +43,7 @@ impl Pools {
         devices
     }
 
-    /// Whether the cluster has them.
+    /// Whether the cluster has enough devices.
     pub(super) fn fits(&self, problem: &Problem) -> bool {
         self.devices(problem.classes.len())
             .iter()
@@ -51,7 +51,7 @@ impl Pools {
             .all(|(&used, class)| used <= class.count)
     }
 
-    /// Whether no model has more than its own devices and what others leave.
+    /// Whether models use only their allotted devices and the unallotted ones.
     pub(super) fn respects_allotment(&self, problem: &Problem, allotment: Option<&[Vec<u32>]>) -> bool {
         let Some(allotment) = allotment else { return true };
         (0..problem.classes.len()).all(|class| {
@@ -66,7 +66,7 @@ impl Pools {
         })
     }
 
-    /// The objective's value.
+    /// The value of the objective.
     pub(super) fn objective(&self, problem: &Problem) -> f64 {
         match problem.objective {
             Objective::Throughput => self
@@ -101,7 +101,7 @@ impl ModelPools {
         Self::with_grown_pools(in_use.map(pools).collect())
     }
 
-    /// These pipelines with these pools, grown to what their devices have room for.
+    /// Pools grown to fill their devices.
     pub(super) fn with_grown_pools(mut pipelines: Vec<(Column, Vec<u32>)>) -> Self {
         let devices_by_position = grow_pools(&mut pipelines);
         Self {
@@ -128,7 +128,7 @@ impl ModelPools {
     }
 }
 
-/// Items a second of a pipeline: the least of its stages.
+/// Items a second of a pipeline: the minimum over its stages.
 pub(super) fn throughput(column: &Column, pools: &[u32]) -> f64 {
     column
         .stages
@@ -138,12 +138,12 @@ pub(super) fn throughput(column: &Column, pools: &[u32]) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Up to a whole number, but for what the solver's tolerance adds.
+/// Rounded up to an integer, less the solver's tolerance.
 fn round_up_shares(shares: f64) -> u32 {
     ((shares - 2e-6 * shares.max(1.0)).ceil() as u32).max(1)
 }
 
-/// The devices that pools need; a pool grows while its devices have room for another share, the first pipeline's first.
+/// Grows each pool while its devices have a free share, in the order of pipelines; returns the devices.
 fn grow_pools(pipelines: &mut [(Column, Vec<u32>)]) -> DevicesByPosition {
     let mut used: BTreeMap<(usize, usize), f64> = BTreeMap::new();
     for (column, pools) in pipelines.iter() {

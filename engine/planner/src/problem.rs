@@ -1,21 +1,21 @@
-//! What is to be planned: devices, models as blocks of layers, and what counts.
+//! A planning problem: device classes, models as chains of blocks, objective and scheme.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
-/// Devices of one kind.
+/// A device class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// Its name, as profiles have it.
+    /// The name used in profiles.
     pub name: String,
-    /// How many devices there are.
+    /// Number of devices.
     pub count: u32,
-    /// How many of them share a server, and with it its links.
+    /// Devices per server; they share its links.
     pub per_server: u32,
-    /// What a server's uplink carries, and what its downlink carries, in bits a second that can be had in practice.
+    /// Achievable bandwidth of a server's uplink, and of its downlink, in bits a second.
     pub bandwidth_bps: u64,
-    /// What one device costs, in any unit; for the objective `cost`.
+    /// Cost of a device in any unit, for the objective `cost`.
     pub cost: f64,
 }
 
@@ -23,9 +23,9 @@ pub struct Class {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockTimes {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// The device is split evenly into so many shares; 1 is the whole.
+    /// Number of equal shares of a device; 1 is the whole device.
     pub shares: u32,
     /// Batch sizes, ascending.
     pub batch: Vec<u32>,
@@ -33,81 +33,79 @@ pub struct BlockTimes {
     pub us: Vec<Vec<u64>>,
 }
 
-/// A model as a chain of blocks, between any two of which it can be cut (PPipe 5.2). This is what a profile file of
-/// blocks holds.
+/// A model as a chain of blocks, between any two of which it can be cut (PPipe 5.2); the content of a block profile file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
     /// Name of the model.
     pub model: String,
-    /// The first layer of each block, from 0, where the model is to be cut by this profile. Empty where only the
-    /// times are known.
+    /// The first layer of each block, from 0, if the model can be cut by this profile. Empty if only the times are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<u32>,
     /// `boundary_bytes[i]`: bytes an item that cross from block `i` to block `i + 1`, as they are sent (fp16 halves
     /// them). One fewer than there are blocks.
     pub boundary_bytes: Vec<u64>,
-    /// How long they take, by class and share.
+    /// Durations by class and share.
     pub times: Vec<BlockTimes>,
 }
 
-/// A model that is to be served.
+/// A model to serve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServedModel {
-    /// Its name within the problem.
+    /// The name within the problem.
     pub name: String,
-    /// Its latency objective.
+    /// Latency objective.
     pub slo: Span,
-    /// Its part of the load: throughputs are divided by it before they are compared.
+    /// Relative load: throughputs are divided by it before they are compared.
     pub weight: f64,
-    /// Its blocks.
+    /// Blocks and their durations.
     pub blocks: Blocks,
 }
 
-/// What counts.
+/// What is optimised.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "goal", rename_all = "kebab-case")]
 pub enum Objective {
-    /// The least throughput over weight is as great as can be (PPipe 3).
+    /// Maximise the least throughput over weight (PPipe 3).
     Throughput,
-    /// As little cost as can be for this throughput over weight, in items a second.
+    /// Minimise the cost of devices at a required throughput over weight.
     Cost {
-        /// The throughput over weight that every model must reach.
+        /// Required throughput over weight of every model, in items a second.
         rate: f64,
     },
 }
 
-/// In what ways models may be spread.
+/// How models may be partitioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "scheme", rename_all = "kebab-case")]
 pub enum Scheme {
     /// Pooled pipelines (PPipe).
     Pooled {
-        /// The most partitions of a pipeline.
+        /// Partitions of a pipeline at most, 1 to 3.
         partitions: u32,
     },
-    /// Whole models on either class (the paper's NP).
+    /// Whole models on whole devices (the paper's NP).
     Np,
-    /// Chains of one device of each class, the rest alone (the paper's DART-r).
+    /// Chains of one device of two classes, the remaining devices alone (the paper's DART-r).
     DartR,
 }
 
 /// A planning problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The cluster.
+    /// Device classes of the cluster.
     pub classes: Vec<Class>,
-    /// The models.
+    /// Models to serve.
     pub models: Vec<ServedModel>,
-    /// What counts.
+    /// What is optimised.
     pub objective: Objective,
-    /// In what ways.
+    /// How models may be partitioned.
     pub scheme: Scheme,
-    /// Part of the SLO that is kept back for what a plan cannot foresee (PPipe 5.4), from 0 to 1.
+    /// Fraction of the SLO reserved for queueing and jitter (PPipe 5.4), at least 0 and below 1.
     pub margin: f64,
-    /// What gathering a batch is charged against the SLO: `building * (batch - 1) / throughput` seconds, where the
-    /// throughput is that of the plan without partitions. 0 charges nothing; the published results used 1.3.
+    /// Charge for gathering a batch against the SLO: `building * (batch - 1) / throughput` seconds, with the throughput of
+    /// the plan without partitions. 0 charges nothing; the published results used 1.3.
     pub building: f64,
-    /// Stop when the solution is proved to be within this part of the optimum.
+    /// Relative optimality gap at which the search stops.
     pub gap: f64,
 }

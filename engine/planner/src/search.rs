@@ -1,8 +1,8 @@
-//! The greatest least throughput over weight with whole pools, between what is known to be possible and what is not.
+//! Bisection on the least throughput over weight with integral pools, between the best plan found and the proved bound.
 //!
-//! For a throughput there is so much that a plan may waste (see [`crate::duals`]). Every model wastes its least at any
-//! rate; what is then left of the allowance limits what each model may waste beyond that, and few holdings are left to
-//! combine. If none fit the cluster, the throughput is out of reach; if some do, they are a plan.
+//! At a target throughput the total reduced cost of a plan is bounded (see [`crate::duals`]). Each model has a least reduced
+//! cost; the remaining slack bounds the reduced cost of each model beyond it, so that few bundles are left to combine. If
+//! no combination fits the cluster, the target is infeasible; otherwise the combination is a plan.
 
 use crate::column::Column;
 use crate::device_bundle::{DeviceBundle, Search, SearchGoal, Steps};
@@ -12,32 +12,33 @@ use crate::pool_options::{MAX_STAGES, OptionRequirement, PoolOptions};
 use crate::pools::{ModelPools, Pools};
 use crate::problem::Problem;
 
-/// Steps of all searches for one plan together, and of one of them: counts, so that they end the same everywhere.
+/// Steps of all searches for one plan, and of one target: counted rather than timed, so that results are the same on every
+/// machine.
 const MAX_STEPS: u64 = 300_000_000;
 const MAX_STEPS_PER_ATTEMPT: u64 = 60_000_000;
-/// Steps of a search for what one model wastes least.
+/// Steps of a search for the cheapest bundle of one model.
 const MAX_STEPS_CHEAPEST: u64 = 1_000_000;
-/// So often prices are improved.
+/// Rounds of cutting planes by which prices are improved.
 const MAX_ROUNDS: usize = 10;
-/// The most choices of one model.
+/// Pool options of one model at most.
 const MAX_OPTIONS: usize = 400_000;
 
-/// What is known of the greatest least throughput over weight.
+/// The best pools and the bound.
 pub(super) struct Range {
-    /// The best pools so far.
+    /// Best pools found so far.
     pub(super) best: Option<Pools>,
-    /// What no plan can beat.
+    /// Upper bound of the objective.
     pub(super) bound: f64,
 }
 
-/// What a search for a throughput came to.
+/// Result of the search at one target.
 enum AttemptResult {
     Found(Pools),
     Infeasible,
     Unknown,
 }
 
-/// Narrows the range until it is within the problem's gap or the steps are used up.
+/// Narrows the range until it is within the gap of the problem or the steps are used up.
 pub(super) fn narrow(
     problem: &Problem,
     columns: &[Vec<Column>],
@@ -47,11 +48,11 @@ pub(super) fn narrow(
     let mut duals = Duals::solve(problem, columns)?;
     range.bound = range.bound.min(duals.cluster_price);
     let mut steps = Steps { remaining: MAX_STEPS };
-    // Above this there is nothing, or nothing that can be found.
+    // No plan above this is possible, or none was found.
     let mut ceiling = range.bound;
     let mut unknown = false;
     let mut stride = 0.005;
-    // Less than the solver's tolerance cannot be told apart.
+    // Values within the solver's tolerance are equal.
     let gap = problem.gap.max(2e-6);
     while steps.remaining > 0 {
         let reached = range.best.as_ref().map_or(0.0, |pools| pools.objective(problem));
@@ -97,7 +98,7 @@ pub(super) fn narrow(
     Ok(range)
 }
 
-/// A search for a least throughput over weight.
+/// A search at one target of the least throughput over weight.
 struct Attempt<'a> {
     problem: &'a Problem,
     columns: &'a [Vec<Column>],
@@ -105,33 +106,32 @@ struct Attempt<'a> {
     limit: &'a [u32],
 }
 
-/// What every model wastes at least at some prices.
+/// Least reduced costs of all models at some prices.
 struct CostFloor {
     duals: Duals,
     options_by_model: Vec<PoolOptions>,
     cheapest: Vec<DeviceBundle>,
-    /// What may be wasted beyond that.
+    /// Total reduced cost that remains beyond them.
     slack: f64,
-    /// Nothing wastes less.
+    /// Whether the searches were complete, so that no bundle is cheaper.
     is_proved: bool,
 }
 
 impl Attempt<'_> {
-    /// Pools that reach the target. The prices become better ones.
+    /// Pools that reach the target. `duals` are replaced by the improved prices.
     fn find_pools(&self, duals: &mut Duals, steps: &mut Steps) -> AttemptResult {
         let floor = match self.best_floor(duals, steps) {
             Ok(floor) => floor,
             Err(result) => return result,
         };
         *duals = floor.duals.clone();
-        // Mostly holdings that waste a little more than the least fit together; all of them have to be tried only to prove
-        // that none do.
+        // Bundles of slightly more than the least cost mostly combine to a plan; all are needed only to prove that none do.
         let mut complete = false;
-        for part in [0.02, 0.1, 0.3, 1.0] {
+        for fraction in [0.02, 0.1, 0.3, 1.0] {
             let mut bundles = Vec::new();
             complete = floor.is_proved;
             for model in 0..self.columns.len() {
-                let max_reduced_cost = floor.cheapest[model].reduced_cost + floor.slack * part;
+                let max_reduced_cost = floor.cheapest[model].reduced_cost + floor.slack * fraction;
                 let share = steps.remaining / (self.columns.len() - model) as u64;
                 let mut own = Steps { remaining: share };
                 let (found, all) = self
@@ -184,8 +184,8 @@ impl Attempt<'_> {
         )
     }
 
-    /// The floor at the prices that leave least to spare: prices are improved by cutting planes, since every holding says
-    /// what its model wastes at most at any prices.
+    /// The floor at the prices of least slack. Prices are improved by cutting planes: each known bundle bounds the least
+    /// reduced cost of its model at any prices.
     fn best_floor(&self, start: &Duals, steps: &mut Steps) -> Result<CostFloor, AttemptResult> {
         let mut seen: Vec<Vec<Vec<u32>>> = vec![Vec::new(); self.columns.len()];
         let mut duals = start.clone();
@@ -210,11 +210,11 @@ impl Attempt<'_> {
             let Some((device, expected_slack)) = Duals::cutting_plane_prices(self.problem, &seen) else {
                 break;
             };
-            // Other prices leave no less to spare.
+            // Other prices give no less slack.
             if expected_slack > found.slack / found.duals.cluster_price - 1e-4 {
                 break;
             }
-            // Half way there: what has been seen says little of prices that are far off.
+            // Half a step: known bundles say little about distant prices.
             let between = |(new, old): (&f64, &f64)| (new + old / found.duals.cluster_price) / 2.0;
             let device: Vec<f64> = device
                 .iter()
@@ -230,7 +230,7 @@ impl Attempt<'_> {
     }
 
     fn floor(&self, duals: Duals, steps: &mut Steps) -> Result<CostFloor, AttemptResult> {
-        // A plan that uses the whole cluster wastes exactly the allowance, but for rounding.
+        // The reduced cost of a plan on the whole cluster equals the allowance up to rounding.
         let mut slack = duals.cluster_price * (1.0 + 1e-9) - self.target;
         if slack < 0.0 {
             return Err(AttemptResult::Infeasible);
@@ -275,17 +275,17 @@ impl Attempt<'_> {
     }
 }
 
-/// The search for a holding of every model that fit the cluster together.
+/// Search for one bundle of each model that fit the cluster together.
 struct Combination<'a> {
     bundles: &'a [Vec<DeviceBundle>],
-    /// By model, what it wastes at least.
+    /// Cheapest bundle by model.
     cheapest: &'a [DeviceBundle],
-    /// By model, the index of its holding.
+    /// Index of the chosen bundle, by model.
     chosen: Vec<usize>,
 }
 
 impl Combination<'_> {
-    /// Whether the next models' holdings fit in what is left. `None`: the steps were used up.
+    /// Whether bundles of the next models fit the remaining devices. `None`: the steps are used up.
     fn choose(&mut self, left: &mut [u32], slack: f64, steps: &mut Steps) -> Option<bool> {
         let model = self.chosen.len();
         let Some(bundles) = self.bundles.get(model) else {

@@ -1,4 +1,4 @@
-//! What comes out of planning.
+//! The solution of a planning problem.
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
@@ -6,55 +6,55 @@ use weir_types::Span;
 /// One partition and its pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagePlan {
-    /// First block.
+    /// First block, from 0.
     pub from: u32,
     /// The block after the last.
     pub to: u32,
-    /// The class of its devices.
+    /// Device class.
     pub class: String,
-    /// Each device is split into so many shares.
+    /// Number of equal shares of a device.
     pub shares: u32,
-    /// How many shares are in the pool.
+    /// Shares in the pool.
     pub pool: u32,
-    /// How long a batch takes on one.
+    /// Duration of a batch on one share.
     pub duration: Span,
-    /// How long a batch's tensors take to get here over an idle link; zero for the first.
+    /// Transfer time of a batch to this stage over an idle link; zero for the first.
     pub transfer: Span,
 }
 
-/// A pooled pipeline: a batch passes one share of each stage's pool.
+/// A pooled pipeline: a batch runs on one share of each stage's pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelinePlan {
-    /// The batch size, the same in all stages (PPipe 5.3).
+    /// Batch size in items, the same in all stages (PPipe 5.3).
     pub batch: u32,
-    /// Its stages in order; together they are the whole model.
+    /// Stages in order; together they cover the model.
     pub stages: Vec<StagePlan>,
-    /// Items a second: the least of its stages.
+    /// Items a second: the minimum over its stages.
     pub throughput: f64,
-    /// From the first stage's beginning to the last one's end, with nothing to wait for.
+    /// From the start of the first stage to the end of the last, without queueing.
     pub latency: Span,
 }
 
-/// What serves one model.
+/// The pipelines of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelPlan {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// Its pipelines.
+    /// Pipelines that serve it.
     pub pipelines: Vec<PipelinePlan>,
     /// Items a second over all of them.
     pub throughput: f64,
 }
 
-/// A plan for the whole cluster.
+/// The pipelines of all models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Solution {
-    /// By model, in the order of the problem.
+    /// Plans by model, in the order of the problem.
     pub models: Vec<ModelPlan>,
-    /// The objective's value: least throughput over weight, or cost.
+    /// Value of the objective: least throughput over weight in items a second, or cost.
     pub objective: f64,
-    /// What no plan can beat.
+    /// Proved bound of the objective.
     pub bound: f64,
-    /// Devices in use, by class in the order of the problem.
+    /// Devices used by class, in the order of the problem.
     pub devices: Vec<u32>,
 }

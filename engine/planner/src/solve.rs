@@ -1,4 +1,4 @@
-//! From a problem to its solution: the pipelines that are in time, the program over them, and whole pools out of its flows.
+//! From a problem to its solution: feasible columns, the program over them, and integral pools from its flows.
 
 use weir_types::Span;
 
@@ -11,13 +11,13 @@ use crate::problem::{Objective, Problem, Scheme};
 use crate::search::{self, Range};
 use crate::solution::{ModelPlan, PipelinePlan, Solution, StagePlan};
 
-/// Plans: the greatest least throughput over weight, or the least cost for a rate.
+/// Solves a problem: maximises the least throughput over weight, or minimises the cost at a rate.
 ///
-/// The same problem gives the same solution: the search stops by gap or by its count of nodes, never by a clock.
+/// Deterministic: the search stops by gap or by a count of nodes or steps, never by a clock.
 ///
 /// # Errors
-/// When a number is out of its range, a profile has a hole, there are no devices or too few of them, or no pipeline of a
-/// model meets its SLO.
+/// If a number is out of its range, a profile is incomplete, there are too few devices, or no pipeline of a model meets
+/// its SLO.
 pub fn solve(problem: &Problem) -> Result<Solution, PlanError> {
     check(problem)?;
     let estimate = estimate(problem)?;
@@ -36,8 +36,8 @@ pub fn solve(problem: &Problem) -> Result<Solution, PlanError> {
     Ok(best.solution(problem))
 }
 
-/// Items a second of each model, which say how fast a batch gathers: those of the plan without partitions, by which
-/// nothing is charged, or what the objective asks for. `None` where nothing is charged.
+/// Items a second of each model, by which gathering a batch is charged: the rates of the plan without partitions and
+/// without the charge, or the required rates. `None` if nothing is charged.
 fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
     if problem.building == 0.0 {
         return Ok(None);
@@ -47,7 +47,7 @@ fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
         return Ok(by_weight(rate));
     }
     for scheme in [Scheme::Np, problem.scheme] {
-        // Where a model is in time only when it is cut, the plan with partitions has to do.
+        // If a model is feasible only when partitioned, the plan with partitions is used.
         let Ok(columns) = feasible_columns(problem, scheme, None) else {
             continue;
         };
@@ -61,8 +61,8 @@ fn estimate(problem: &Problem) -> Result<Option<Vec<f64>>, PlanError> {
     Ok(None)
 }
 
-/// Devices by model and class as the plan without partitions has them: DART-r chains what a model has with what is idle.
-/// `None` where there is no such plan.
+/// Devices by model and class in the plan without partitions: DART-r chains these with idle ones. `None` if there is no such
+/// plan.
 fn allotment(problem: &Problem, estimate: Option<&[f64]>) -> Result<Option<Vec<Vec<u32>>>, PlanError> {
     let Ok(columns) = feasible_columns(problem, Scheme::Np, estimate) else {
         return Ok(None);
@@ -72,7 +72,7 @@ fn allotment(problem: &Problem, estimate: Option<&[f64]>) -> Result<Option<Vec<V
     Ok(pools.map(|pools| pools.pools.0.iter().map(|model| model.devices(classes)).collect()))
 }
 
-/// The pipelines of every model that are in time under a scheme.
+/// The feasible columns of every model under a scheme.
 fn feasible_columns(
     problem: &Problem,
     scheme: Scheme,
@@ -102,16 +102,16 @@ fn feasible_columns(
     Ok(all)
 }
 
-/// Parts of the gap by which less is asked for, where whole pools would not fit.
+/// Fractions of the gap by which rates are reduced if the rounded pools do not fit.
 const RATE_REDUCTIONS: [f64; 3] = [0.25, 0.6, 0.95];
 
-/// Pools, and what no plan can beat.
+/// Pools, and the bound of the objective.
 struct BoundedPools {
     pools: Pools,
     bound: f64,
 }
 
-/// The best pools over these columns. `None`: none do what is asked.
+/// The best pools over these columns. `None`: infeasible.
 fn find_pools(
     problem: &Problem,
     columns: &[Vec<Column>],
@@ -126,7 +126,7 @@ fn find_pools(
         };
         mip.solve()
     };
-    // With parts of shares first. Mostly the pools, made whole, still fit.
+    // First with fractional shares. The rounded pools mostly fit.
     let cheapest: Vec<Vec<Column>> = columns
         .iter()
         .map(|columns| undominated(columns, false))
@@ -146,16 +146,16 @@ fn find_pools(
             .is_some_and(|best| is_within_gap(problem, best.objective(problem), bound))
     };
     let mut done = consider(&mut best, bound, &cheapest, &loose.flows);
-    // Of many devices a few are left over by asking for a little less, which is within the gap.
-    for part in RATE_REDUCTIONS {
+    // Slightly lower rates, within the gap, may need fewer devices.
+    for fraction in RATE_REDUCTIONS {
         if done {
             break;
         }
-        let less = 1.0 - part * problem.gap;
+        let factor = 1.0 - fraction * problem.gap;
         let flows: Vec<Vec<f64>> = loose
             .flows
             .iter()
-            .map(|flows| flows.iter().map(|flow| flow * less).collect())
+            .map(|flows| flows.iter().map(|flow| flow * factor).collect())
             .collect();
         done = consider(&mut best, bound, &cheapest, &flows);
     }
@@ -163,13 +163,13 @@ fn find_pools(
         && allotment.is_none()
         && problem.objective == Objective::Throughput;
     if !done && searched {
-        let range = search::narrow(problem, columns, Range { best: best, bound })?;
+        let range = search::narrow(problem, columns, Range { best, bound })?;
         (best, bound) = (range.best, range.bound);
         let reached = best.as_ref().map(|best| best.objective(problem));
         done = reached.is_some_and(|reached| is_within_gap(problem, reached, bound));
     }
-    // Where that is not for this problem, or found too little, the program decides on whole pools itself: first over the
-    // pipelines in use, then over all.
+    // If the search does not apply to this problem, or found too little, the program has integral pools: first over the
+    // columns in use, then over all.
     done = done || {
         let in_use: Vec<Vec<Column>> = cheapest.iter().zip(&loose.flows).map(columns_in_use).collect();
         run(&in_use, true)?.is_some_and(|flows| consider(&mut best, bound, &in_use, &flows.flows))
@@ -192,7 +192,7 @@ fn is_better(problem: &Problem, a: &Pools, b: &Pools) -> bool {
     }
 }
 
-/// The columns that something flows through.
+/// The columns with positive flow.
 fn columns_in_use((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
     columns
         .iter()
@@ -202,9 +202,9 @@ fn columns_in_use((columns, flows): (&Vec<Column>, &Vec<f64>)) -> Vec<Column> {
         .collect()
 }
 
-/// Whether nothing can be better by more than the gap.
+/// Whether the objective is within the gap of the bound.
 fn is_within_gap(problem: &Problem, objective: f64, bound: f64) -> bool {
-    // What pools lose by the solver's tolerance counts for nothing.
+    // Rounding by the solver's tolerance is not counted.
     let gap = problem.gap + 4e-6;
     match problem.objective {
         Objective::Throughput => objective >= bound * (1.0 - gap),
@@ -249,7 +249,7 @@ impl BoundedPools {
         Solution {
             models: self.pools.0.iter().zip(&problem.models).map(model).collect(),
             objective,
-            // The bound is the solver's, to its tolerance.
+            // The bound is exact only up to the solver's tolerance.
             bound: match problem.objective {
                 Objective::Throughput => self.bound.max(objective),
                 Objective::Cost { .. } => self.bound.min(objective),

@@ -1,4 +1,4 @@
-//! Plans: never beyond devices or SLO, the same each time, as good as enumeration, and clear about what is wrong.
+//! Plans respect devices and SLOs, are deterministic, and match exhaustive search on small problems.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -45,7 +45,7 @@ fn blocks(rng: &mut Pcg64Mcg, model: &str, classes: &[Class], count: usize) -> B
     }
 }
 
-/// A small problem; its seed says all.
+/// A small random problem.
 fn problem(seed: u64, devices: u32, count: usize) -> Problem {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let classes = vec![
@@ -73,7 +73,7 @@ fn problem(seed: u64, devices: u32, count: usize) -> Problem {
     }
 }
 
-/// What every plan upholds.
+/// Invariants of every plan.
 fn check_invariants(problem: &Problem, solution: &Solution, seed: u64) {
     let mut shares = vec![0.0; problem.classes.len()];
     for (plan, model) in solution.models.iter().zip(&problem.models) {
@@ -176,8 +176,8 @@ fn more_devices_never_lower_the_objective() {
 }
 
 mod enumeration {
-    //! A planner that tries everything: for each model, every set of pipelines with every pool, as the devices it
-    //! holds by position and class and the throughput it has.
+    //! An exhaustive planner: for each model, every set of pipelines with every pool, as devices by position and class
+    //! and throughput.
 
     use std::collections::BTreeMap;
 
@@ -241,16 +241,16 @@ mod enumeration {
     }
 
     /// Throughput by devices of the two classes, for one model.
-    fn reach(problem: &Problem, model: &ServedModel) -> BTreeMap<(u32, u32), f64> {
-        // Pools of each order of classes: by shares' parts (in twelfths of a device) at (position, class).
+    fn throughput_by_devices(problem: &Problem, model: &ServedModel) -> BTreeMap<(u32, u32), f64> {
+        // Pools by sequence of classes: half devices at each (position, class).
         let counts = [problem.classes[0].count, problem.classes[1].count];
-        let mut by_kind: BTreeMap<Vec<usize>, BTreeMap<Vec<u32>, f64>> = BTreeMap::new();
+        let mut by_classes: BTreeMap<Vec<usize>, BTreeMap<Vec<u32>, f64>> = BTreeMap::new();
         for Chain(stages) in chains(problem, model) {
-            let kind: Vec<usize> = stages.iter().map(|stage| stage.0).collect();
-            let of_kind = by_kind.entry(kind).or_default();
+            let classes: Vec<usize> = stages.iter().map(|stage| stage.0).collect();
+            let of_classes = by_classes.entry(classes).or_default();
             let mut pools = vec![1; stages.len()];
             loop {
-                let slices: Vec<u32> = stages
+                let halves: Vec<u32> = stages
                     .iter()
                     .zip(&pools)
                     .map(|(stage, pool)| pool * 2 / stage.1)
@@ -260,7 +260,7 @@ mod enumeration {
                     .zip(&pools)
                     .map(|(stage, &pool)| stage.2 * f64::from(pool))
                     .fold(f64::INFINITY, f64::min);
-                let best = of_kind.entry(slices).or_insert(0.0);
+                let best = of_classes.entry(halves).or_insert(0.0);
                 *best = best.max(rate);
                 let Some(at) = (0..pools.len()).find(|&at| pools[at] < counts[stages[at].0] * stages[at].1)
                 else {
@@ -270,38 +270,39 @@ mod enumeration {
                 pools[..at].fill(1);
             }
         }
-        // One of each kind at most: all combinations, by parts held at each (position, class).
+        // All combinations of at most one pipeline per sequence of classes, by half devices at each (position, class).
         let mut held: BTreeMap<Vec<u32>, f64> = BTreeMap::from([(vec![0; 6], 0.0)]);
-        for (kind, pools) in &by_kind {
+        for (classes, pools) in &by_classes {
             let mut more = held.clone();
-            for (slices, rate) in &held {
+            for (halves, rate) in &held {
                 for (added, extra) in pools {
-                    let mut slices = slices.clone();
-                    kind.iter()
+                    let mut halves = halves.clone();
+                    classes
+                        .iter()
                         .zip(added)
                         .enumerate()
-                        .for_each(|(at, (&class, added))| slices[at * 2 + class] += added);
-                    let fits = (0..2).all(|class| devices(&slices, class) <= counts[class]);
+                        .for_each(|(at, (&class, added))| halves[at * 2 + class] += added);
+                    let fits = (0..2).all(|class| devices(&halves, class) <= counts[class]);
                     if fits {
-                        let best = more.entry(slices).or_insert(0.0);
+                        let best = more.entry(halves).or_insert(0.0);
                         *best = best.max(rate + extra);
                     }
                 }
             }
             held = more;
         }
-        let mut reach = BTreeMap::new();
-        for (slices, rate) in held {
-            let best = reach
-                .entry((devices(&slices, 0), devices(&slices, 1)))
+        let mut throughputs = BTreeMap::new();
+        for (halves, rate) in held {
+            let best = throughputs
+                .entry((devices(&halves, 0), devices(&halves, 1)))
                 .or_insert(0.0_f64);
             *best = best.max(rate);
         }
-        reach
+        throughputs
     }
 
-    fn devices(slices: &[u32], class: usize) -> u32 {
-        (0..3).map(|at| slices[at * 2 + class].div_ceil(2)).sum()
+    fn devices(halves: &[u32], class: usize) -> u32 {
+        (0..3).map(|at| halves[at * 2 + class].div_ceil(2)).sum()
     }
 
     /// The greatest least throughput over weight.
@@ -311,7 +312,7 @@ mod enumeration {
         for model in &problem.models {
             let mut next = BTreeMap::new();
             for (&(a, b), &least) in &all {
-                for (&(x, y), &rate) in &reach(problem, model) {
+                for (&(x, y), &rate) in &throughput_by_devices(problem, model) {
                     if a + x <= counts.0 && b + y <= counts.1 {
                         let best = next.entry((a + x, b + y)).or_insert(0.0_f64);
                         *best = best.max(least.min(rate / model.weight));
@@ -340,7 +341,7 @@ fn plans_match_exhaustive_search_on_small_problems() {
                 assert!(gap < 1e-5, "seed {seed}: {ours} against {best}");
                 compared += 1;
             }
-            Err(error) => assert!(best == 0.0, "seed {seed}: {error}, but {best} can be had"),
+            Err(error) => assert!(best == 0.0, "seed {seed}: {error}, but {best} is possible"),
         }
     }
     assert!(compared > 15, "only {compared} of 40 could be planned");

@@ -1,4 +1,4 @@
-//! What is wrong with a problem is said clearly, and plans survive being written down.
+//! Errors of problems and plans, and serialisation of plans.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

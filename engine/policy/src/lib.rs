@@ -1,12 +1,11 @@
 //! Pure decisions: `(event, now) -> effects`.
 //!
-//! Nothing here does I/O, reads a clock, spawns, or iterates in hash order; randomness comes from a seeded generator
-//! whose seed is handed in. The live engine and the simulator are two drivers around what is here.
+//! No I/O, clocks, threads or hash order; randomness comes from a generator whose seed is an argument. The live engine and
+//! the simulator are two drivers of these state machines.
 //!
-//! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on which requests come in;
-//! [`Join`] and [`ReorderBuffer`] keep branches and frames together and in order; [`Ledger`] keeps the books, and
-//! [`Report`] shows them. [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are what a source's thread
-//! goes by.
+//! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on admission; [`Join`] and
+//! [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and [`Report`] shows them.
+//! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads.
 
 mod accounting;
 mod admission;
@@ -41,7 +40,8 @@ pub use module::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
 pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};
 pub use pard::priority::AdaptivePriority;
-pub use pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
+pub use pard::state::{DownstreamEstimate, ModuleState};
+pub use pard::state_planner::StatePlanner;
 pub use queue::depq::{Depq, End};
 pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};

@@ -1,4 +1,4 @@
-//! What the policies are for, in worlds whose outcome can be worked out by hand.
+//! Goodput and drops of the policies, in scenarios with outcomes known in advance.
 
 #![allow(
     clippy::unwrap_used,
@@ -119,8 +119,8 @@ fn slow_last_module(rule: &str, order: Order, forming: BatchBinding) -> (Vec<u64
     (world.dropped_by(), goodput, world.ledger.invalid_rate())
 }
 
-/// Where requests queue in order, a newcomer's wait is known ahead, and pard drops before the work is done. The rest is
-/// what comes between two states of the last module.
+/// If requests queue in order, the wait of a new one is predictable, and pard drops it before work is spent. The rest arrives
+/// between two states of the last module.
 #[test]
 fn pard_drops_before_a_slow_last_module_and_back_at_it() {
     for forming in [BatchBinding::Late, BatchBinding::Early] {
@@ -138,8 +138,8 @@ fn pard_drops_before_a_slow_last_module_and_back_at_it() {
     }
 }
 
-/// High budget first serves newcomers at once, so their estimate stays good however many are buried behind them: nothing
-/// is to be lost by it.
+/// High budget first serves new requests at once, so their estimates stay feasible whatever the queue: no capacity may be
+/// lost by it.
 #[test]
 fn high_budget_first_keeps_a_slow_last_module_busy() {
     for forming in [BatchBinding::Late, BatchBinding::Early] {
@@ -149,8 +149,8 @@ fn high_budget_first_keeps_a_slow_last_module_busy() {
     }
 }
 
-/// Under sustained overload the adaptive order turns to high budget first once, and what it serves has hardly waited;
-/// low budget first serves what is about to be too late.
+/// Under sustained overload the adaptive order switches to high budget first once, and serves requests of short waits; low
+/// budget first serves requests close to their deadline.
 #[test]
 fn adaptive_order_turns_to_high_budget_under_overload() {
     let median = |order| {
@@ -171,8 +171,7 @@ fn adaptive_order_turns_to_high_budget_under_overload() {
     );
 }
 
-/// Three modules share two slots at twice the load: finishing what was begun wastes less than serving whoever waits
-/// longest.
+/// Three modules share two slots at twice the load: downstream first wastes less device time than FIFO.
 #[test]
 fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
     let wasted = |rule, arbitration| {
@@ -207,8 +206,7 @@ fn downstream_first_wastes_less_than_fifo_on_shared_slots() {
     }
 }
 
-/// A request that waits, or sits in a batch formed ahead, while others have the slot is let go at the moment when it can
-/// no longer be on time, not at the next tick.
+/// A request in the mailbox or in an early bound batch is dropped at the moment it becomes infeasible, not at the next tick.
 #[test]
 fn requests_are_dropped_as_soon_as_they_become_infeasible() {
     let ms = |ms| Timestamp::ZERO + Span::from_millis(ms);
@@ -257,12 +255,12 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
             .any(|effect| matches!(effect, ModuleEffect::Run { slices, .. } if slices.len() == 1));
         assert!(
             ran && module.requests() == 1,
-            "what must not be dropped runs: {effects:?}"
+            "an undroppable request runs: {effects:?}"
         );
     }
 }
 
-/// Twelve cameras alike, three times what can be run: the least and the largest drop rate of one of them.
+/// Twelve equal streams at three times the capacity: the least and the greatest drop rate of a stream.
 fn extremes(drop: &str, fair: bool) -> (f64, f64) {
     let mut scenario = chain(
         Policy {
@@ -297,7 +295,7 @@ fn streams_with_synchronised_frames_share_the_drops() {
     }
 }
 
-/// Events about what a module does not know change nothing and panic nowhere.
+/// Events with unknown ids have no effect and do not panic.
 #[test]
 fn events_about_unknown_ids_are_ignored() {
     let scenario = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);

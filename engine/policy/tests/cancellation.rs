@@ -1,6 +1,6 @@
-//! A module whose requests are cancelled because a sibling was dropped elsewhere: once the message has come, nothing of
-//! them runs, goes on or is dropped here. In whatever order arrivals, cancellations, batches and losses of workers come,
-//! for pools of its own with either kind of mailbox.
+//! Requests that are cancelled because a sibling branch was dropped: after the cancellation they neither run nor are
+//! forwarded or dropped here, for any order of arrivals, cancellations, batches and lost workers, with own pools and either
+//! kind of mailbox.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -14,11 +14,11 @@ use weir_types::*;
 enum Input {
     /// A request with so many items, sent so many milliseconds ago.
     Arrives(u32, u64),
-    /// One of those that are here is cancelled.
+    /// A request in the module is cancelled.
     Cancelled(prop::sample::Index),
-    /// One of the batches that run comes back, or is lost.
+    /// A running batch ends, or fails.
     BatchEnds(prop::sample::Index, bool),
-    /// A worker is lost with its batch, or returns.
+    /// A worker goes down with its batch, or up.
     Worker(u32, bool),
     Advance(u64),
 }
@@ -63,12 +63,12 @@ fn module(policy: Policy) -> Module {
     })
 }
 
-/// What goes on around the module; checks what it wants done.
+/// Drives the module and checks its effects.
 struct Harness {
     module: Module,
     now: Timestamp,
     sent: u64,
-    /// Requests that are in the module, with the items that have not run.
+    /// Requests in the module, with the items that have not run.
     pending: BTreeMap<RequestId, u32>,
     ended: BTreeSet<RequestId>,
     running: BTreeMap<SlotId, BatchId>,
@@ -103,7 +103,7 @@ impl Harness {
                     self.ended.insert(request);
                 }
                 ModuleEffect::Bid(_) | ModuleEffect::Decline { .. } => {
-                    panic!("a pool of its own asks nobody")
+                    panic!("an own pool needs no arbiter")
                 }
                 _ => (),
             }
@@ -196,7 +196,7 @@ proptest! {
                     for what in &inputs {
                         harness.apply(what);
                     }
-                    // All workers are back, and time goes by: whatever was not cancelled ends.
+                    // All workers are up, and time passes: every request that was not cancelled ends.
                     for worker in 0..WORKERS {
                         harness.apply(&Input::Worker(worker, true));
                     }

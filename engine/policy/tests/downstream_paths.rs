@@ -1,5 +1,5 @@
-//! The way ahead in any graph: the state planner's maximum over paths against a plain enumeration of walks, and what the
-//! topology says of itself against the same.
+//! Downstream estimates in random graphs: the state planner's maximum over paths, and the paths of the topology, against an
+//! enumeration.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -12,10 +12,10 @@ use weir_policy::{
 };
 use weir_types::{ModuleId, Span, Topology};
 
-/// What a module told: queueing, duration and batch waits, in microseconds.
+/// A published state: queueing delay, duration and batch waits in microseconds.
 type PublishedState = (u64, u64, Vec<u64>);
 
-/// Edges `from -> to` with `from < to`, and what each module told.
+/// Edges `from -> to` with `from < to`, and the state of each module.
 #[derive(Debug, Clone)]
 struct Graph {
     edges: BTreeSet<(u32, u32)>,
@@ -54,8 +54,8 @@ impl Graph {
         Topology::new((0..self.modules()).map(next).collect())
     }
 
-    /// Every walk behind `module` to where nothing follows, by trying each set of modules: a set is a walk if each of its
-    /// members follows the one before, and nothing follows the last.
+    /// Every path after `module` to a last module, by trying each set of modules: a set is a path if each member succeeds the
+    /// one before, and the last has no successor.
     fn paths(&self, module: u32) -> BTreeSet<Vec<u32>> {
         let edge = |from: u32, to: u32| self.edges.contains(&(from, to));
         let last = |module: u32| !self.edges.iter().any(|(from, _)| *from == module);
@@ -89,7 +89,7 @@ impl Graph {
         }
     }
 
-    /// The way ahead of `module` by the formula of each rule, the longest of all walks.
+    /// The downstream latency of `module` by the formula of each rule, the maximum over all paths.
     fn longest(&self, module: u32, rule: &DropRule) -> Span {
         let along = |path: &Vec<u32>| {
             let sum = |of: fn(&PublishedState) -> u64| {
@@ -104,7 +104,7 @@ impl Graph {
                 DropRule::Lower(_) => queueing + duration,
                 DropRule::Upper(_) => queueing + duration + duration,
                 DropRule::Pard(lookahead) => queueing + duration + wait(lookahead.quantile),
-                // With a moment for the way out: a two-hundredth of the SLO of one second.
+                // With a reserve for output: a two-hundredth of the SLO of one second.
                 DropRule::Weir(lookahead) => duration + wait(lookahead.quantile) + Span::from_millis(5),
                 _ => Span::ZERO,
             }
@@ -130,7 +130,7 @@ fn rules() -> Vec<DropRule> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// PARD's `L_sub` of a graph is the maximum over its paths, of what was told last.
+    /// PARD's `L_sub` of a graph is the maximum over its paths, by the last states.
     #[test]
     fn the_downstream_estimate_is_the_maximum_over_all_paths(graph in graph()) {
         let topology = graph.topology();
@@ -150,14 +150,14 @@ proptest! {
                 };
                 let expected = graph.longest(module, &rule);
                 prop_assert_eq!(estimate(&states), expected, "module {} under {:?}", module, &rule);
-                // In whichever order it was told.
+                // In any order of publishing.
                 let reversed: Vec<ModuleState> = states.iter().rev().cloned().collect();
                 prop_assert_eq!(estimate(&reversed), expected);
             }
         }
     }
 
-    /// Paths, reachability and depth are those of the walks.
+    /// Paths, reachability and depth equal those of the enumeration.
     #[test]
     fn the_paths_of_a_topology_are_those_found_by_enumeration(graph in graph()) {
         let topology = graph.topology();

@@ -1,5 +1,4 @@
-//! Properties that hold in every world, whatever the policy, the graph and the load; the world itself checks most of them
-//! at every step.
+//! Invariants for every policy, graph and load; the world checks most of them at every step.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -54,7 +53,7 @@ fn policies() -> Vec<Policy> {
     policies
 }
 
-/// A scene drawn from a seed: chain, diamond or wide split, own or shared slots, below or above what can be done.
+/// A random scenario: chain, diamond or wide split, own or shared slots, below or above capacity.
 fn scenario(policy: Policy, seed: u64) -> Scenario {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let next: Vec<Vec<u32>> = match random.random_range(0..4) {
@@ -111,7 +110,7 @@ fn scenario(policy: Policy, seed: u64) -> Scenario {
     }
 }
 
-/// Runs worlds and says which ones failed; `change` makes of a scene what the test is about.
+/// Runs random scenarios and reports those that failed; `change` adapts each to the test.
 fn check_every_world(
     seeds: std::ops::Range<u64>,
     change: impl Fn(&mut Scenario),

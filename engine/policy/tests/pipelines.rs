@@ -1,5 +1,5 @@
-//! A module whose model is spread over pipelines, its reservations, and a small world that runs what is booked on shares
-//! that run one batch at a time: nothing is lost, nobody goes twice, and the promises hold.
+//! A module with a partitioned model, its reservations, and a small world that runs bookings on shares, one batch at a time
+//! each: requests end once, and bookings hold.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -17,15 +17,15 @@ fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
 
-/// What a case of the world is.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     seed: u64,
     /// Requests a second.
     rate: f64,
-    /// Part by which durations differ from the profile, either way.
+    /// Relative deviation of durations from the profile, either way.
     noise: f64,
-    /// Whether shares are lost and return.
+    /// Whether shares go down and up.
     faults: bool,
     droppable: bool,
     /// Whether everything takes eight times as long from second 2 to second 5.
@@ -91,7 +91,7 @@ enum Event {
     Arrives,
     Wake,
     Tick,
-    /// A use of the batch has ended; it began then.
+    /// A use of the batch has ended; it started then.
     Ended(BatchId, usize, Timestamp),
     Share(ShareId, bool),
 }
@@ -103,14 +103,14 @@ struct BookedPath {
     finish: Timestamp,
 }
 
-/// A batch under way: the transfer and the run of each stage, one after the other.
+/// A batch in flight: transfer and run of each stage in order.
 struct Batch {
     booked_path: BookedPath,
     items: u32,
     uses: Vec<(usize, ResourceUse, Span)>,
 }
 
-/// Who is on a share, and who waits for it, in the order of their bookings.
+/// The batch on a share, and the ones that wait for it in the order of their bookings.
 type Share = (Option<BatchId>, Vec<(BookingId, BatchId)>);
 
 struct World {
@@ -252,7 +252,7 @@ impl World {
                 }
                 ModuleEffect::SetTimer { at } => self.schedule(at.since(self.now), Event::Wake),
                 ModuleEffect::Spent { .. } | ModuleEffect::Publish(_) => {}
-                other => panic!("a pool of pipelines does not want {other:?}"),
+                other => panic!("unexpected effect of a pool of pipelines: {other:?}"),
             }
         }
     }
@@ -331,7 +331,7 @@ impl World {
         self.start_use(id, 0);
     }
 
-    /// Begins a use of a batch, or puts it in line for its share.
+    /// Starts a use of a batch, or queues it for its share.
     fn start_use(&mut self, id: BatchId, place: usize) {
         let batch = &self.batches[&id];
         let (stage, used, length) = batch.uses[place];
@@ -339,10 +339,7 @@ impl World {
         if used == ResourceUse::Transfer {
             return self.schedule(length, Event::Ended(id, place, self.now));
         }
-        assert!(
-            !self.down.contains(&share),
-            "a batch goes to a share that is lost"
-        );
+        assert!(!self.down.contains(&share), "a batch on a share that is down");
         let (on, waiting) = &mut self.shares[share.index()];
         if on.is_some() {
             waiting.push((booking, id));
@@ -400,7 +397,7 @@ impl World {
         }
     }
 
-    /// A booking is void: its batch is lost wherever it is.
+    /// A booking is lost, and its batch wherever it is.
     fn on_lost(&mut self, booking: BookingId) {
         self.booked_paths.remove(&booking);
         let found = self
@@ -516,7 +513,7 @@ fn goodput_reaches_the_capacity_of_the_pipelines() {
     }
 }
 
-/// Once everything is slower than the SLO nothing runs, so nothing is measured: it is tried again all the same.
+/// When everything is slower than the SLO nothing runs and nothing is measured; it must be retried all the same.
 #[test]
 fn a_device_that_was_slow_is_used_again_once_it_is_fast() {
     for case in cases(false, true).filter(|case| case.rate < 150.0) {

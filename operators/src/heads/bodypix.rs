@@ -57,7 +57,7 @@ struct Bodypix {
 }
 
 fn build(_: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "heatmaps [rows, columns, n] and short_offsets [rows, columns, 2 n]";
+    let expected = "heatmaps [rows, columns, n] and short_offsets [rows, columns, 2 n]";
     let place = |name: &str| {
         specs
             .iter()
@@ -69,13 +69,13 @@ fn build(_: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn He
         .position(|output| output.name == "heatmaps")
         .or_else(|| place("heatmap"));
     let (Some(heatmaps), Some(offsets)) = (heatmaps, place("short_offset")) else {
-        return Err(unfit(specs, wants));
+        return Err(unfit(specs, expected));
     };
     let [rows, columns, points] = specs[heatmaps].shape[..] else {
-        return Err(unfit(specs, wants));
+        return Err(unfit(specs, expected));
     };
     if specs[offsets].shape != [rows, columns, 2 * points] || points == 0 || rows < 2 || columns < 2 {
-        return Err(unfit(specs, wants));
+        return Err(unfit(specs, expected));
     }
     let displacement = |name: &str| {
         let fits =
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_is_its_best_cell_and_the_offset_there() {
+    fn a_keypoint_is_its_highest_cell_moved_by_the_offset() {
         let port = [Some(1), Some(33), Some(49), Some(3)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let output = |name: &str, size| OutputSpec {
@@ -262,7 +262,7 @@ mod tests {
 
     /// Two persons of whom only noses are sure, side by side; the right one's shoulders are surer than the left one's.
     #[test]
-    fn points_of_two_persons_do_not_mix() {
+    fn keypoints_of_two_persons_do_not_mix() {
         let port = [Some(1), Some(33), Some(129), Some(3)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let (rows, columns) = (3, 9);

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probabilities_are_kept_and_logits_turned_into_them() {
+    fn probabilities_are_kept_and_logits_get_a_softmax() {
         assert_eq!(Activation::Auto.best(&[0.2, 0.7, 0.1]), (1, 0.7));
         let (class, score) = Activation::Auto.best(&[0.0, 2.0, 0.0]);
         assert_eq!(class, 1);

@@ -96,13 +96,13 @@ struct Ctc {
 }
 
 fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "one of [steps, characters + 1] or [characters + 1, steps]";
-    let shape = single(specs, wants, 2)?;
+    let expected = "one of [steps, characters + 1] or [characters + 1, steps]";
+    let shape = single(specs, expected, 2)?;
     let (alphabet, name) = alphabet(settings, &shape)?;
     let symbols = alphabet.len() + 1;
     if !shape.contains(&symbols) {
-        let wants = format!("{wants}; the alphabet has {} characters", alphabet.len());
-        return Err(unfit(specs, &wants));
+        let expected = format!("{expected}; the alphabet has {} characters", alphabet.len());
+        return Err(unfit(specs, &expected));
     }
     let last = settings
         .text("blank")
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn small_alphabets_are_taken_where_they_are_named() {
+    fn small_alphabets_are_used_only_if_named() {
         let named = |alphabet: &str| {
             let alphabet = Value::Text(alphabet.to_owned());
             Settings([("alphabet".to_owned(), alphabet)].into())
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_fixed_size_is_fed_gray_boxes_stretched() {
+    fn a_model_of_fixed_width_gets_stretched_gray_boxes() {
         let text = |text: &str| Value::Text(text.to_owned());
         let keys = [
             ("channels", text("gray")),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_collapse_unless_a_blank_parts_them() {
+    fn repeats_collapse_unless_a_blank_separates_them() {
         let Some(Attribute::Text { text, score }) = read(&[68, 6], &[12, 12, 67, 41, 67, 41]) else {
             panic!("no text")
         };

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_car_that_is_also_taken_for_a_truck_the_better_stays_and_a_rider_stays_on_the_bicycle() {
+    fn grouped_classes_suppress_each_other_and_ungrouped_ones_do_not() {
         let labels = ["person", "bicycle", "car", "truck"].map(Arc::from);
         let vehicles = Value::Texts(vec!["car, truck".to_owned()]);
         let settings = Settings([("nms_groups".to_owned(), vehicles)].into_iter().collect());
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_left_out() {
+    fn candidates_with_nan_are_removed() {
         let mut broken = candidate(0, 0.9, 0.0);
         broken.rect.x1 = f32::NAN;
         assert!(suppress(vec![broken, candidate(0, f32::NAN, 0.0)], 0.5, &Groups::default()).is_empty());
     }
 
     #[test]
-    fn objects_are_kept_within_the_picture() {
+    fn objects_are_clamped_to_the_picture() {
         let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
         let filter = DetectionFilter::read(&Settings::default(), 0.3, 0.5, labels).expect("keys");
         let mut transform = ItemTransform::identity(100, 100);

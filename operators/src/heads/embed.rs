@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_have_length_one_and_nothing_comes_of_zeros() {
+    fn vectors_are_normalised_and_zeros_give_none() {
         let decode = |data: &[f32]| {
             Embed
                 .decode(&[Output { data }], &ItemTransform::identity(1, 1))

@@ -37,10 +37,10 @@ struct Fastestdet {
 }
 
 fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "one of [5 + classes, rows, columns]";
-    let shape = single(specs, wants, 3)?;
+    let expected = "one of [5 + classes, rows, columns]";
+    let shape = single(specs, expected, 3)?;
     if shape[0] < 6 {
-        return Err(unfit(specs, wants));
+        return Err(unfit(specs, expected));
     }
     let labels = Labels::read(settings, COCO, shape[0] - 5)?;
     let filter = DetectionFilter::read(settings, 0.5, 0.45, labels)?;

@@ -11,7 +11,7 @@ use super::{Head, HeadKind, Output, OutputSpec, unfit};
 
 pub(super) const KIND: HeadKind = HeadKind {
     name: "gauge",
-    about: "value of a gauge: RGB /255, stretched; [1]: the part that is full, 0 to 1",
+    about: "value of a gauge: RGB /255, stretched; [1]: the full fraction, 0 to 1",
     output: HeadOutput::Attribute,
     classes: &[],
     keys: &[
@@ -44,10 +44,10 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 
 impl Head for Gauge {
     fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
-        let part = outputs.first().and_then(|output| output.data.first());
-        let part = part.filter(|part| part.is_finite());
-        let attribute = part.map(|part| Attribute::Number {
-            value: part.clamp(0.0, 1.0) * self.full,
+        let fraction = outputs.first().and_then(|output| output.data.first());
+        let fraction = fraction.filter(|fraction| fraction.is_finite());
+        let attribute = fraction.map(|fraction| Attribute::Number {
+            value: fraction.clamp(0.0, 1.0) * self.full,
         });
         attribute.into()
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use weir_flow::Value;
 
-    fn decode(settings: &Settings, part: f32) -> Option<Attribute> {
+    fn decode(settings: &Settings, fraction: f32) -> Option<Attribute> {
         let port = [None, Some(3), Some(24), Some(96)];
         let input = Input::read(&KIND.input_defaults, settings, &port).expect("read");
         let specs = [OutputSpec {
@@ -67,12 +67,12 @@ mod tests {
             readable: true,
         }];
         let head = KIND.build(settings, &input, &specs).expect("fits");
-        head.decode(&[Output { data: &[part] }], &ItemTransform::identity(96, 24))
+        head.decode(&[Output { data: &[fraction] }], &ItemTransform::identity(96, 24))
             .attribute
     }
 
     #[test]
-    fn the_part_is_of_what_is_full() {
+    fn the_fraction_is_scaled_by_the_full_value() {
         let value = |value| Some(Attribute::Number { value });
         let mut settings = Settings::default();
         assert_eq!(decode(&settings, 0.25), value(25.0));

@@ -94,8 +94,8 @@ impl Input {
             [_, h, w, Some(c @ (1 | 3))] => (Arrangement::Nhwc, c, h, w),
             [_, None, h, w] => (Arrangement::Nchw, input_defaults.channels.count(), h, w),
             _ => {
-                let wants = "the head wants an image: [batch, 3 or 1, height, width] or [batch, height, width, 3 or 1]";
-                return Err(format!("the input is {}; {wants}", found()));
+                let expected = "the head expects an image: [batch, 3 or 1, height, width] or [batch, height, width, 3 or 1]";
+                return Err(format!("the input is {}; {expected}", found()));
             }
         };
         let channels = match (channels, settings.text("channels")) {
@@ -213,7 +213,7 @@ fn triple(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
         None => return Ok(None),
         Some(Value::Number(number)) => return Ok(Some([*number as f32; 3])),
         Some(Value::Text(text)) => text.clone(),
-        Some(_) => return Err(format!("{key} wants one or three numbers")),
+        Some(_) => return Err(format!("{key} takes one or three numbers")),
     };
     let numbers: Option<Vec<f32>> = text
         .split(',')
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_of_images_are_understood_and_others_refused() {
+    fn image_shapes_are_read_and_others_refused() {
         let read = |port: &[Option<usize>]| Input::read(&BYTES, &Settings::default(), port);
         let planes = read(&[Some(1), Some(3), Some(240), Some(320)]).expect("planes");
         assert_eq!((planes.spec.width, planes.spec.height), (320, 240));
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(read(&[None, Some(3), None, None]).expect("free").spec.width, 416);
         let refused = read(&[None, Some(42)]).expect_err("not an image");
         assert!(
-            refused.contains("[?, 42]") && refused.contains("wants an image"),
+            refused.contains("[?, 42]") && refused.contains("expects an image"),
             "{refused}"
         );
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_keeps_the_aspect() {
+    fn the_centre_crop_keeps_the_aspect() {
         let input = Input::read(
             &InputDefaults {
                 fit: Fit::Centre,

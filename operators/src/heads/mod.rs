@@ -137,15 +137,15 @@ pub(crate) static KINDS: &[HeadKind] = &[
 ];
 
 /// The shape of the only output, checked to have `rank` sizes.
-fn single(specs: &[OutputSpec], wants: &str, rank: usize) -> Result<Vec<usize>, String> {
+fn single(specs: &[OutputSpec], expected: &str, rank: usize) -> Result<Vec<usize>, String> {
     match specs {
         [only] if only.readable && only.shape.len() == rank => Ok(only.shape.clone()),
-        _ => Err(unfit(specs, wants)),
+        _ => Err(unfit(specs, expected)),
     }
 }
 
-/// Error "outputs for one item are ...; the head wants ...".
-fn unfit(specs: &[OutputSpec], wants: &str) -> String {
+/// Error "outputs for one item are ...; the head expects ...".
+fn unfit(specs: &[OutputSpec], expected: &str) -> String {
     let mut found: Vec<String> = specs
         .iter()
         .take(6)
@@ -158,7 +158,7 @@ fn unfit(specs: &[OutputSpec], wants: &str) -> String {
         found.push(format!("and {} more", specs.len() - 6));
     }
     format!(
-        "outputs for one item are {}; the head wants {wants}",
+        "outputs for one item are {}; the head expects {expected}",
         found.join(", ")
     )
 }

@@ -48,7 +48,7 @@ struct Nanodet {
 
 fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let (width, height) = (input.spec.width, input.spec.height);
-    let wants = format!(
+    let expected = format!(
         "for each of the strides 8, 16, 32 of {width} by {height} one named cls* of [cells, classes] and one named \
          dis* or reg* of [cells, 4 x bins]"
     );
@@ -63,11 +63,11 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
             })
         };
         let (Some(classes), Some(distances)) = (place(&["cls"]), place(&["dis", "reg"])) else {
-            return Err(unfit(specs, &wants));
+            return Err(unfit(specs, &expected));
         };
         let level = (specs[classes].shape[1], specs[distances].shape[1]);
         if *sizes.get_or_insert(level) != level || level.0 == 0 || level.1 < 8 || !level.1.is_multiple_of(4) {
-            return Err(unfit(specs, &wants));
+            return Err(unfit(specs, &expected));
         }
         levels.push(Level {
             stride,

@@ -39,14 +39,14 @@ struct PlateCorners {
 }
 
 fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "one of [boxes, 13 + classes]";
-    let shape = single(specs, wants, 2)?;
+    let expected = "one of [boxes, 13 + classes]";
+    let shape = single(specs, expected, 2)?;
     if shape[1] < 14 || shape[0] < shape[1] {
-        return Err(unfit(specs, wants));
+        return Err(unfit(specs, expected));
     }
     if shape[1] - 13 > MAX_PLATE_KINDS && !Labels::are_set(settings) {
         return Err(format!(
-            "it would tell {} kinds of plates apart: it is no model of plates, or name them by `labels`",
+            "it would distinguish {} types of plates: it is no plate detector, or name them by `labels`",
             shape[1] - 13
         ));
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn corners_come_with_the_box() {
+    fn corners_are_decoded_with_the_box() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let specs = [OutputSpec {

@@ -11,7 +11,7 @@ use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
 
 pub(super) const KIND: HeadKind = HeadKind {
     name: "points",
-    about: "key points of one person: RGB /255, stretched; [points, 3]: x and y as parts of the input, and a score",
+    about: "key points of one person: RGB /255, stretched; [points, 3]: x and y relative to the input, and a score",
     output: HeadOutput::Attribute,
     classes: &[],
     keys: &[INPUT_KEYS],
@@ -25,10 +25,10 @@ pub(super) const KIND: HeadKind = HeadKind {
 struct PointsHead;
 
 fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "one of [points, 3]";
-    match single(specs, wants, 2)?[..] {
+    let expected = "one of [points, 3]";
+    match single(specs, expected, 2)?[..] {
         [points, 3] if points > 0 => Ok(Box::new(PointsHead)),
-        _ => Err(unfit(specs, wants)),
+        _ => Err(unfit(specs, expected)),
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_input_become_points_of_the_picture() {
+    fn relative_keypoints_map_to_source_pixels() {
         let port = [None, Some(3), Some(128), Some(96)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let head = KIND

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_are_parts_of_the_input() {
+    fn relative_boxes_are_scaled_to_the_input() {
         let port = [Some(1), Some(3), Some(240), Some(320)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let output = |name: &str, size| OutputSpec {

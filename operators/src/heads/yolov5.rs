@@ -39,10 +39,10 @@ struct Yolov5 {
 }
 
 fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "one of [boxes, 5 + classes]";
-    let shape = single(specs, wants, 2)?;
+    let expected = "one of [boxes, 5 + classes]";
+    let shape = single(specs, expected, 2)?;
     if shape[1] < 6 || shape[0] < shape[1] {
-        return Err(super::unfit(specs, wants));
+        return Err(super::unfit(specs, expected));
     }
     let labels = Labels::read(settings, COCO, shape[1] - 5)?;
     Ok(Box::new(Yolov5 {
@@ -71,7 +71,7 @@ mod tests {
     use weir_flow::Rect;
 
     #[test]
-    fn boxes_are_taken_as_they_are() {
+    fn decoded_boxes_are_used_unchanged() {
         let input = Input::read(
             &INPUT_DEFAULTS,
             &Settings::default(),

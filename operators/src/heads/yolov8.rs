@@ -32,12 +32,12 @@ struct Yolov8 {
 }
 
 fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let wants = "one of [4 + classes, boxes] or [boxes, 4 + classes]";
-    let shape = single(specs, wants, 2)?;
+    let expected = "one of [4 + classes, boxes] or [boxes, 4 + classes]";
+    let shape = single(specs, expected, 2)?;
     // There are always more boxes than classes.
     let (channels, boxes) = (shape[0].min(shape[1]), shape[0].max(shape[1]));
     if channels < 5 {
-        return Err(super::unfit(specs, wants));
+        return Err(super::unfit(specs, expected));
     }
     let steps = if shape[0] == channels {
         (boxes, 1)
@@ -106,7 +106,7 @@ mod tests {
     use weir_flow::Rect;
 
     #[test]
-    fn both_orders_are_understood() {
+    fn both_memory_orders_are_read() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         for transposed in [false, true] {

@@ -41,18 +41,18 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
             .map(|(columns, rows)| columns * rows)
             .sum()
     };
-    let wants = format!(
+    let expected = format!(
         "one of [{}, 5 + classes] for its input of {width} by {height}",
         cells(&[8, 16, 32])
     );
-    let shape = single(specs, &wants, 2)?;
+    let shape = single(specs, &expected, 2)?;
     let strides: &[u32] = match shape[0] {
         rows if rows == cells(&[8, 16, 32]) => &[8, 16, 32],
         rows if rows == cells(&[8, 16, 32, 64]) => &[8, 16, 32, 64],
-        _ => return Err(super::unfit(specs, &wants)),
+        _ => return Err(super::unfit(specs, &expected)),
     };
     if shape[1] < 6 {
-        return Err(super::unfit(specs, &wants));
+        return Err(super::unfit(specs, &expected));
     }
     // With one class, such models detect persons unless labels are set.
     let names: &[&str] = if shape[1] == 6 { &["person"] } else { COCO };

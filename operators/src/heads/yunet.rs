@@ -40,7 +40,8 @@ struct Yunet {
 
 fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
     let (width, height) = (input.spec.width, input.spec.height);
-    let wants = "cls_s [cells, 1], obj_s [cells, 1], bbox_s [cells, 4], kps_s [cells, 10] for s = 8, 16, 32";
+    let expected =
+        "cls_s [cells, 1], obj_s [cells, 1], bbox_s [cells, 4], kps_s [cells, 10] for s = 8, 16, 32";
     let mut levels = [[0; 4]; 3];
     for (stride, level) in STRIDES.iter().zip(&mut levels) {
         let (columns, rows) = grid(width, height, *stride);
@@ -54,7 +55,7 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
                 .position(|output| {
                     output.name == format!("{name}_{stride}") && output.readable && output.shape == shape
                 })
-                .ok_or_else(|| unfit(specs, wants))?;
+                .ok_or_else(|| unfit(specs, expected))?;
         }
     }
     let labels = Labels::read(settings, KIND.classes, 1)?;
@@ -110,7 +111,7 @@ mod tests {
     use weir_flow::Rect;
 
     #[test]
-    fn a_face_and_its_points_are_decoded() {
+    fn a_face_and_its_landmarks_are_decoded() {
         let port = [Some(1), Some(3), Some(64), Some(64)];
         let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
         let mut specs = Vec::new();

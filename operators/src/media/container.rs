@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_longer_than_its_file_was_cut_off() {
+    fn a_segment_longer_than_its_file_is_truncated() {
         let head = [0x1A, 0x45, 0xDF, 0xA3, 0x82, 1, 2, 0x18, 0x53, 0x80, 0x67];
         let with = |size: &[u8], content: usize| [&head, size, &vec![0; content]].concat();
         let names = "matroska,webm";
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_riff_that_is_longer_than_its_file_was_cut_off() {
+    fn a_riff_longer_than_its_file_is_truncated() {
         check(b"RIFF\x04\0\0\0AVI ", "avi", None);
         check(b"RIFF\x09\0\0\0AVI ", "avi", Some("12 of its 17 bytes are there"));
         check(b"RIFF\0\0\0\0AVI ", "avi", None);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_writes_to_is_given_up() {
+    fn a_pipe_without_a_writer_times_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = pipe(folder.path());
         let stop = StopFlag::default();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_to_its_end() {
+    fn written_data_is_read_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = pipe(folder.path());
         let to = path.clone();

@@ -162,7 +162,7 @@ impl Source for ImageSource {
                 }
                 Err(error) => {
                     self.counts.unreadable += 1;
-                    tracing::warn!(file = %file.display(), %error, "image passed over");
+                    tracing::warn!(file = %file.display(), %error, "image skipped");
                     if self.named.len() < MAX_NAMED {
                         self.named.push(format!("{} ({error})", name_of(&file)));
                     }

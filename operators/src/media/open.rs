@@ -128,7 +128,7 @@ pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ETIMEDOUT,
-        } => format!("nothing came for {} s", options.timeout_s),
+        } => format!("no data arrived for {} s", options.timeout_s),
         other => other.to_string(),
     }
 }
@@ -140,7 +140,9 @@ fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Resu
         let reason = match error.kind() {
             _ if stop.is_raised() => "stopped while opening".to_owned(),
             ErrorKind::TimedOut => {
-                format!("nobody wrote into this named pipe within {timeout_s} s: start what writes first")
+                format!(
+                    "nothing was written into this named pipe within {timeout_s} s: start its writer first"
+                )
             }
             ErrorKind::UnexpectedEof => "the named pipe was closed without a byte in it".to_owned(),
             _ => error.to_string(),
@@ -162,7 +164,7 @@ fn capture(uri: &str) -> Result<Input, SourceError> {
     let format = format.ok_or_else(|| cannot_open(uri, "this FFmpeg reads no capture devices (v4l2)"))?;
     match format::open_with(uri, &format, Dictionary::new()) {
         Ok(format::Context::Input(input)) => Ok(input),
-        Ok(format::Context::Output(_)) => Err(cannot_open(uri, "it takes pictures and gives none")),
+        Ok(format::Context::Output(_)) => Err(cannot_open(uri, "it is an output device")),
         Err(error) => Err(cannot_open(
             uri,
             format!("{error}: is it a camera, and not in use by another program?"),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_and_mirrors() {
+    fn display_matrices_give_quarter_turns_and_mirroring() {
         let samples = [1, 2, 3, 4, 5, 6];
         let check = |matrix: Vec<u8>, width, height, expected: [u8; 6]| {
             assert_eq!(
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn matrices_that_are_none_turn_nothing() {
+    fn invalid_matrices_rotate_nothing() {
         assert_eq!(Orientation::of_matrix(&[0; 12]), None);
         assert!(Orientation::of_matrix(&[0; 36]).unwrap().is_upright());
         assert!(Orientation::of_matrix(&[0x80; 36]).is_some());
     }
 
     #[test]
-    fn every_plane_is_turned() {
+    fn every_plane_is_rotated() {
         for format in [
             PixelFormat::Yuv420,
             PixelFormat::Yuv444,

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_are_kept_or_converted() {
+    fn pixel_formats_are_kept_or_converted() {
         let check = |format, pixels, full_range| {
             let image = Pictures::default()
                 .image(decoded(format, [128, 128]), Orientation::default())
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_with_chroma_halved_across_only_are_turned_too() {
+    fn pictures_with_horizontally_halved_chroma_are_rotated() {
         let quarter = [0, 1 << 16, 0, -1 << 16, 0, 0, 0, 0, 1 << 30];
         let quarter: Vec<u8> = quarter
             .iter()

@@ -122,19 +122,19 @@ mod tests {
     }
 
     #[test]
-    fn times_start_at_nought_and_keep_their_distances() {
+    fn times_start_at_zero_and_keep_their_distances() {
         check(&[Some(500.0), Some(533.0), Some(600.0)], &[0.0, 33.0, 100.0], 0);
     }
 
     #[test]
-    fn missing_stamps_follow_the_rate() {
+    fn missing_timestamps_follow_the_rate() {
         check(&[None, None, None], &[0.0, 40.0, 80.0], 0);
         check(&[Some(7.0), None, Some(90.0)], &[0.0, 40.0, 83.0], 0);
         check(&[None, Some(1000.0), Some(1050.0)], &[0.0, 40.0, 90.0], 0);
     }
 
     #[test]
-    fn a_stamp_that_steps_back_is_put_just_behind() {
+    fn a_timestamp_that_steps_back_follows_closely() {
         check(
             &[Some(0.0), Some(40.0), Some(40.0), Some(20.0), Some(120.0)],
             &[0.0, 40.0, 41.0, 42.0, 120.0],
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_starts_again_goes_on_from_here() {
+    fn a_restarted_clock_is_rebased() {
         check(
             &[Some(0.0), Some(9000.0), Some(0.0), Some(40.0)],
             &[0.0, 9000.0, 9040.0, 9080.0],
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_or_runs_backwards_is_not_looked_at() {
+    fn a_clock_that_stands_still_or_runs_backwards_is_ignored() {
         let expected = [0.0, 1.0, 2.0, 3.0, 43.0, 83.0, 123.0];
         check(&[Some(7.0); 7], &expected, 1);
         let falling = [70, 60, 50, 40, 30, 20, 10].map(|stamp| Some(f64::from(stamp)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_does_not_pause_for_an_hour_and_a_live_stream_may() {
+    fn an_hour_long_pause_is_rebased_in_a_recording_and_kept_in_a_live_stream() {
         let hour = 3_600_000.0;
         let joined = [0.0, 40.0, hour, hour + 40.0].map(Some);
         check(&joined, &[0.0, 40.0, 80.0, 120.0], 1);
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn times_only_grow_by_steps_that_can_be(
+        fn times_increase_by_plausible_steps(
             stamps in stamps(),
             fps in prop_oneof![0.1..200.0_f64, any::<f64>()],
             live: bool,

@@ -27,7 +27,7 @@ pub enum Naming {
 pub struct VideoPlace {
     wanted: PathBuf,
     path: PathBuf,
-    part: PathBuf,
+    part_file: PathBuf,
     naming: Naming,
     /// The lock; `None` for a device, which cannot be left behind half written.
     held: Option<File>,
@@ -59,13 +59,13 @@ impl VideoPlace {
             return Err(failed(wanted, "the name is no UTF-8 text: choose another one"));
         }
         for name in numbered(wanted) {
-            let part = part_path(&name);
+            let part_file = part_path(&name);
             let is_free = || naming == Naming::Replace || std::fs::symlink_metadata(&name).is_err();
             // A taken name is examined too, since an interrupted run may have left a `.part` file beside it.
-            if !is_free() && std::fs::symlink_metadata(&part).is_err() {
+            if !is_free() && std::fs::symlink_metadata(&part_file).is_err() {
                 continue;
             }
-            match claim_part(&part, wanted).map_err(|error| io_failed(wanted, &error))? {
+            match claim_part(&part_file, wanted).map_err(|error| io_failed(wanted, &error))? {
                 PartFile::InUse => return Err(failed(wanted, IN_USE)),
                 PartFile::Skipped => {}
                 PartFile::Claimed(held) => {
@@ -76,7 +76,7 @@ impl VideoPlace {
                         } else {
                             name.clone()
                         },
-                        part,
+                        part_file,
                         naming,
                         held,
                         started: false,
@@ -102,7 +102,7 @@ impl VideoPlace {
 
     /// The file that is written until then.
     pub(super) fn part_path(&self) -> &Path {
-        &self.part
+        &self.part_file
     }
 
     /// Marks that the file has content.
@@ -114,10 +114,10 @@ impl VideoPlace {
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
         self.started = true;
         if self.held.is_none() || self.naming == Naming::Replace {
-            return std::fs::rename(&self.part, &self.path).map(|()| self.path.clone());
+            return std::fs::rename(&self.part_file, &self.path).map(|()| self.path.clone());
         }
         let names = std::iter::once(self.path.clone()).chain(numbered(&self.wanted));
-        let name = move_to_free_name(&self.part, names)?;
+        let name = move_to_free_name(&self.part_file, names)?;
         if name != self.wanted {
             tracing::warn!(
                 "{} is there already: the video is {}",
@@ -132,7 +132,7 @@ impl VideoPlace {
     pub(super) fn discard(mut self) {
         self.started = true;
         // If it cannot be removed, its name still marks it as incomplete.
-        let _ = std::fs::remove_file(&self.part);
+        let _ = std::fs::remove_file(&self.part_file);
     }
 }
 
@@ -140,28 +140,28 @@ impl Drop for VideoPlace {
     fn drop(&mut self) {
         // Empty and locked by this run: nothing was written.
         if !self.started && self.held.is_some() {
-            let _ = std::fs::remove_file(&self.part);
+            let _ = std::fs::remove_file(&self.part_file);
         }
     }
 }
 
 /// The name of a video while it is written.
 pub(crate) fn part_path(path: &Path) -> PathBuf {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    PathBuf::from(part)
+    let mut part_file = path.as_os_str().to_owned();
+    part_file.push(".part");
+    PathBuf::from(part_file)
 }
 
 /// Claims the `.part` file if it is free; renames one of an interrupted run of `wanted` if it can be played.
-fn claim_part(part: &Path, wanted: &Path) -> io::Result<PartFile> {
+fn claim_part(part_file: &Path, wanted: &Path) -> io::Result<PartFile> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
-    let mut file = match options.clone().create_new(true).open(part) {
+    let mut file = match options.clone().create_new(true).open(part_file) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match std::fs::metadata(part) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match std::fs::metadata(part_file) {
             Ok(there) if there.is_dir() => return Ok(PartFile::Skipped),
             Ok(there) if !there.is_file() => return Ok(PartFile::Claimed(None)),
-            Ok(_) => match options.open(part) {
+            Ok(_) => match options.open(part_file) {
                 Ok(file) => file,
                 Err(_) => return Ok(PartFile::Skipped),
             },
@@ -172,23 +172,23 @@ fn claim_part(part: &Path, wanted: &Path) -> io::Result<PartFile> {
     if !lock(&file)? {
         return Ok(PartFile::InUse);
     }
-    if !is_still(part, &file)? {
+    if !is_still(part_file, &file)? {
         return Ok(PartFile::Skipped);
     }
     if file.metadata()?.len() == 0 {
         return Ok(PartFile::Claimed(Some(file)));
     }
     if holds_fragment(&mut file)? {
-        let name = move_to_free_name(part, numbered(wanted))?;
+        let name = move_to_free_name(part_file, numbered(wanted))?;
         tracing::warn!(
-            "{} was left by a run that was cut off; what it holds can be played and is {} now",
-            part.display(),
+            "{} was left by an interrupted run; it can be played and is now {}",
+            part_file.display(),
             name.display()
         );
     } else {
         tracing::warn!(
-            "{} was left by a run that was cut off; it is left alone",
-            part.display()
+            "{} was left by an interrupted run and is kept",
+            part_file.display()
         );
     }
     Ok(PartFile::Skipped)

@@ -231,7 +231,7 @@ mod tests {
     ];
 
     #[test]
-    fn models_of_the_asset_pack_take_batches_where_they_can() {
+    fn models_of_the_asset_pack_support_batches_as_listed() {
         let Some(assets) = assets() else { return };
         for (name, item, can) in MODELS {
             let bytes = std::fs::read(assets.join(format!("models/{name}.onnx"))).expect("readable");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_free_batch_that_is_declared_but_not_kept_is_found_out() {
+    fn a_free_batch_that_fails_is_run_one_by_one() {
         let Some(assets) = assets() else { return };
         let honest = std::fs::read(assets.join("models/fastestdet_352.onnx")).expect("readable");
         let lying = free_batch(&honest, Leading::Keep).expect("edited");

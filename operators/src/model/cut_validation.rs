@@ -95,8 +95,8 @@ impl LayerChain {
         Err(SessionError::Load {
             model: self.name.clone(),
             reason: format!(
-                "of {MAX_ROUNDS} divisions none had parts that give what the whole model gives (the last was wrong before \
-                 layer {}); cut it into fewer blocks",
+                "none of {MAX_ROUNDS} cuts had partitions that reproduce the whole model (the last failed before layer {}); \
+                 cut it into fewer blocks",
                 rejected.last().map_or(0, |over| over.layer)
             ),
         })
@@ -194,9 +194,9 @@ impl<'a> CutTrials<'a> {
         let ends = starts.iter().skip(1).copied().chain([self.chain.layer_count()]);
         let mut given: Vec<Vec<Tensor>> = self.samples.iter().map(|(inputs, _)| inputs.clone()).collect();
         for (start, end) in starts.iter().zip(ends) {
-            let mut part = load(self.chain, *start..end).map_err(|error| error.to_string())?;
+            let mut partition = load(self.chain, *start..end).map_err(|error| error.to_string())?;
             for tensors in &mut given {
-                *tensors = part
+                *tensors = partition
                     .run(std::mem::take(tensors))
                     .map_err(|error| error.to_string())?;
             }
@@ -211,9 +211,9 @@ impl<'a> CutTrials<'a> {
 }
 
 fn load(chain: &LayerChain, layers: Range<usize>) -> Result<Box<dyn PartitionSession>, SessionError> {
-    let part = chain.onnx.partition(layers);
-    let part = part.map_err(|error| failed(&chain.name, &error))?;
-    OnnxPartitionLoader::default().load(&part, DeviceKind::Cpu, false)
+    let partition = chain.onnx.partition(layers);
+    let partition = partition.map_err(|error| failed(&chain.name, &error))?;
+    OnnxPartitionLoader::default().load(&partition, DeviceKind::Cpu, false)
 }
 
 fn describe(error: &Result<f32, String>) -> String {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_by_the_largest_of_its_output() {
+    fn a_difference_is_relative_to_the_largest_magnitude() {
         let error_of = |a: &[f32], b: &[f32]| difference(&tensor(a), &tensor(b));
         assert_eq!(error_of(&[4.0, -8.0], &[4.0, -8.0]), 0.0);
         assert_eq!(error_of(&[4.0, -8.0], &[6.0, -8.0]), 0.25);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_goes_out_with_the_rest_of_its_sum() {
+    fn removing_a_boundary_removes_all_that_the_same_sum_crosses() {
         let mut boundaries = vec![true; 8];
         remove_boundary(&mut boundaries, 3, &[2..5, 6..8]);
         assert_eq!(boundaries, [true, false, false, false, true, true, true, true]);

@@ -69,26 +69,26 @@ fn graph_with_free_batch(graph: &Message<'_>, leading: Leading) -> Option<Vec<u8
     let mut out = Message::default();
     let mut shapes = Vec::new();
     let mut freed = false;
-    for part in &graph.fields {
-        match part.number {
+    for entry in &graph.fields {
+        match entry.number {
             field::GRAPH_VALUE_INFO => continue,
             field::GRAPH_INPUT | field::GRAPH_OUTPUT => {
-                let bytes = part.as_bytes()?;
+                let bytes = entry.as_bytes()?;
                 let name = Message::read(bytes)?.text(field::VALUE_NAME)?.to_owned();
                 // Old files list weights among the inputs, which keeps the runtime from folding them.
-                if part.number == field::GRAPH_INPUT && constants.contains_key(&name) {
+                if entry.number == field::GRAPH_INPUT && constants.contains_key(&name) {
                     continue;
                 }
                 if let Some(value) = value_with_free_batch(bytes) {
-                    freed |= part.number == field::GRAPH_INPUT;
-                    out.fields.push(Field::bytes(part.number, value));
+                    freed |= entry.number == field::GRAPH_INPUT;
+                    out.fields.push(Field::bytes(entry.number, value));
                     continue;
                 }
             }
             field::GRAPH_NODE => {
                 let name = format!("{DIMENSION}_shape_{}", shapes.len());
                 if let Some((node, shape)) =
-                    reshape_with_free_batch(part.as_bytes()?, &constants, leading, &name)
+                    reshape_with_free_batch(entry.as_bytes()?, &constants, leading, &name)
                 {
                     shapes.push(Field::bytes(field::GRAPH_INITIALIZER, shape));
                     out.fields.push(Field::bytes(field::GRAPH_NODE, node));
@@ -97,7 +97,7 @@ fn graph_with_free_batch(graph: &Message<'_>, leading: Leading) -> Option<Vec<u8
             }
             _ => {}
         }
-        out.fields.push(part.clone());
+        out.fields.push(entry.clone());
     }
     out.fields.append(&mut shapes);
     freed.then(|| out.write())
@@ -169,8 +169,8 @@ fn value_with_free_batch(value: &[u8]) -> Option<Vec<u8>> {
 /// The message with its first field of that number replaced by the result of `change`.
 fn rewrite(message: &[u8], number: u32, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let mut message = Message::read(message)?;
-    let part = message.fields.iter_mut().find(|part| part.number == number)?;
-    *part = Field::bytes(number, change(part.as_bytes()?)?);
+    let entry = message.fields.iter_mut().find(|entry| entry.number == number)?;
+    *entry = Field::bytes(number, change(entry.as_bytes()?)?);
     Some(message.write())
 }
 
@@ -189,7 +189,7 @@ fn reshape_with_free_batch(
     let shape = node
         .fields
         .iter_mut()
-        .filter(|part| part.number == field::NODE_INPUT)
+        .filter(|entry| entry.number == field::NODE_INPUT)
         .nth(1)?;
     let values = constants
         .get(std::str::from_utf8(shape.as_bytes()?).ok()?)?
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_model_is_left_alone() {
+    fn bytes_that_are_no_model_are_not_edited() {
         assert_eq!(free_batch(b"", Leading::Keep), None);
         assert_eq!(free_batch(b"this is text, not a model", Leading::Keep), None);
     }

@@ -212,7 +212,7 @@ fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSessio
     let [port] = session.inputs() else {
         let names: Vec<&str> = session.inputs().iter().map(|port| port.name.as_str()).collect();
         return Err(format!(
-            "it has the inputs {}; the head {} wants one image",
+            "it has the inputs {}; the head {} expects one image",
             names.join(", "),
             kind.name
         ));

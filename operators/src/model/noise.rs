@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn smooth_noise_is_of_squares_in_either_layout() {
+    fn smooth_noise_has_squares_in_either_layout() {
         for shape in [[1, 3, 32, 40], [1, 32, 40, 3]] {
             let mut values = vec![0.0; shape.iter().product()];
             noise(7, (-1.0, 1.0), &mut values);

@@ -8,7 +8,7 @@ use super::cut::{LAST, SENDS, read_metadata};
 use super::runtime::{OrtSession, SessionOptions, halved};
 
 /// Name of a partition in error messages.
-const PART: &str = "part";
+const MODEL_NAME: &str = "partition";
 
 /// Opens partitions in ONNX Runtime.
 ///
@@ -29,7 +29,7 @@ impl Default for OnnxPartitionLoader {
 impl PartitionLoader for OnnxPartitionLoader {
     fn load(
         &self,
-        part: &[u8],
+        bytes: &[u8],
         device: DeviceKind,
         half: bool,
     ) -> Result<Box<dyn PartitionSession>, SessionError> {
@@ -38,38 +38,38 @@ impl PartitionLoader for OnnxPartitionLoader {
             ..SessionOptions::default()
         };
         let failed = |reason| SessionError::Load {
-            model: PART.to_owned(),
+            model: MODEL_NAME.to_owned(),
             reason,
         };
-        let session = OrtSession::open_with(part, device, &options).map_err(failed)?;
-        let part = OnnxPartition::new(session, part, half).map_err(failed)?;
-        Ok(Box::new(part))
+        let session = OrtSession::open_with(bytes, device, &options).map_err(failed)?;
+        let partition = OnnxPartition::new(session, bytes, half).map_err(failed)?;
+        Ok(Box::new(partition))
     }
 }
 
 /// A session of one partition.
 struct OnnxPartition {
     session: OrtSession,
-    wants: Vec<(String, Element)>,
+    inputs: Vec<(String, Element)>,
     /// Names of the tensors that it sends, in order.
     sends: Vec<String>,
     half: bool,
 }
 
 impl OnnxPartition {
-    fn new(session: OrtSession, part: &[u8], half: bool) -> Result<Self, String> {
-        let mut wants = Vec::new();
+    fn new(session: OrtSession, bytes: &[u8], half: bool) -> Result<Self, String> {
+        let mut inputs = Vec::new();
         for port in session.input_ports() {
             let element = port
                 .element
                 .ok_or_else(|| format!("input {} holds what cannot be sent", port.name))?;
-            wants.push((port.name, element));
+            inputs.push((port.name, element));
         }
         // A model that was not cut is its only partition.
-        let (sends, last) = match read_metadata(part, SENDS) {
+        let (sends, last) = match read_metadata(bytes, SENDS) {
             Some(sends) => (
                 sends.lines().map(str::to_owned).collect(),
-                read_metadata(part, LAST).is_some(),
+                read_metadata(bytes, LAST).is_some(),
             ),
             None => (
                 session.output_ports().into_iter().map(|port| port.name).collect(),
@@ -78,15 +78,15 @@ impl OnnxPartition {
         };
         Ok(Self {
             session,
-            wants,
+            inputs,
             sends,
             half: half && !last,
         })
     }
 
     fn run_partition(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
-        let mut fed = Vec::with_capacity(self.wants.len());
-        for (name, element) in &self.wants {
+        let mut fed = Vec::with_capacity(self.inputs.len());
+        for (name, element) in &self.inputs {
             let tensor = inputs
                 .iter()
                 .find(|tensor| *tensor.name == **name)
@@ -115,7 +115,7 @@ impl PartitionSession for OnnxPartition {
     fn run(&mut self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, SessionError> {
         let batch = inputs.first().and_then(|tensor| tensor.shape.first().copied());
         self.run_partition(inputs).map_err(|reason| SessionError::Run {
-            model: PART.to_owned(),
+            model: MODEL_NAME.to_owned(),
             batch: batch.unwrap_or_default(),
             reason,
         })

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_are_none_are_seen_wherever_they_stand() {
+    fn nonfinite_values_are_found_at_any_position() {
         let mut data = vec![f32::MAX; 600];
         data[1] = f32::MIN_POSITIVE / 2.0;
         assert!(is_finite(&data) && is_finite(&[]));

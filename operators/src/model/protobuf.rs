@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_written_as_it_was_read() {
+    fn a_message_is_encoded_as_it_was_parsed() {
         let bytes = [
             0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8,
         ];
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_not_a_message_is_refused() {
+    fn truncated_or_invalid_messages_are_refused() {
         for bytes in [
             &[0x08][..],
             &[0x12, 0x05, 1],

@@ -76,7 +76,7 @@ impl Gallery {
             }) = attribute
             else {
                 return Err(failed(format!(
-                    "the model gives no embedding of {}",
+                    "the model returns no embedding of {}",
                     path.display()
                 )));
             };
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_of_whom_their_files_are_called_after() {
+    fn gallery_names_are_those_of_files_and_folders() {
         let folder = tempfile::tempdir().expect("temporary folder");
         for name in [
             "p01.png",

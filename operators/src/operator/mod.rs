@@ -102,7 +102,7 @@ const KINDS: &[OperatorKind] = &[
     },
     OperatorKind {
         name: "classify",
-        about: "gives a class to each of `regions`, or to the frame as one object",
+        about: "assigns a class to each of `regions`, or to the frame as one object",
         heads: &["classify"],
         ..PLAIN
     },
@@ -119,7 +119,7 @@ const KINDS: &[OperatorKind] = &[
     },
     OperatorKind {
         name: "expression",
-        about: "tells the expression of faces",
+        about: "classifies the expression of faces",
         input: OperatorInput::Boxes,
         heads: &["expression"],
         regions: &["face"],
@@ -129,7 +129,7 @@ const KINDS: &[OperatorKind] = &[
     },
     OperatorKind {
         name: "head-pose",
-        about: "tells where heads are turned, from faces",
+        about: "estimates head poses from faces",
         input: OperatorInput::Boxes,
         heads: &["head-pose"],
         regions: &["face"],
@@ -140,7 +140,7 @@ const KINDS: &[OperatorKind] = &[
     },
     OperatorKind {
         name: "gaze",
-        about: "tells where the eyes of faces look",
+        about: "estimates the gaze direction of faces",
         input: OperatorInput::Boxes,
         heads: &["gaze"],
         regions: &["face"],
@@ -193,18 +193,18 @@ const KEYS: &[KeySpec] = &[
             min: 1.0,
             max: 10_000.0,
         },
-        about: "objects whose shorter side is below this many pixels are not looked at; default 16, plates and gauges \
+        about: "objects whose shorter side is below this many pixels are skipped; default 16, plates and gauges \
                 8, irises and key points 32",
     },
     KeySpec {
         name: "max_items",
         kind: KeyKind::Integer { min: 1, max: 1000 },
-        about: "most objects of a frame that are looked at, the largest first; default 16",
+        about: "maximum number of objects of a frame, the largest first; default 16",
     },
     KeySpec {
         name: "widen",
         kind: KeyKind::Number { min: 0.0, max: 4.0 },
-        about: "boxes are made wider and higher by this part; default 0, head-pose 0.25, keypoints 0.1",
+        about: "boxes are enlarged by this fraction of each side; default 0, head-pose 0.25, keypoints 0.1",
     },
     KeySpec {
         name: "attribute",

@@ -76,7 +76,7 @@ fn rect_of(item: &Item) -> Rect {
 }
 
 #[test]
-fn the_largest_objects_of_the_classes_are_cut() {
+fn the_largest_objects_of_the_classes_are_cropped() {
     let operator = make("detect", &["car"], &[("max_items", 2.0)]);
     let seen = results(vec![
         object("car", Rect::new(0.0, 0.0, 20.0, 20.0), Points::None),
@@ -98,7 +98,7 @@ fn the_largest_objects_of_the_classes_are_cut() {
 }
 
 #[test]
-fn without_regions_the_frame_is_looked_at() {
+fn without_regions_the_frame_is_the_item() {
     let items = make("detect", &[], &[]).items(&frame(), &RequestResults::default());
     assert_eq!((items.len(), &items[0].region), (1, &Region::Whole));
     assert!(
@@ -188,14 +188,14 @@ fn what_is_read_off_a_frame_is_an_attribute_of_an_object_as_large_as_it() {
 }
 
 #[test]
-fn heads_are_cut_square_and_wider() {
+fn heads_are_cropped_square_and_wider() {
     let seen = results(vec![object("face", Rect::new(30.0, 20.0, 70.0, 60.0), face())]);
     let items = make("head-pose", &[], &[]).items(&frame(), &seen);
     assert_eq!(rect_of(&items[0]), Rect::new(25.0, 15.0, 75.0, 65.0));
 }
 
 #[test]
-fn the_cut_can_be_chosen() {
+fn the_crop_shape_can_be_chosen() {
     let seen = results(vec![object(
         "face",
         Rect::new(30.0, 20.0, 70.0, 40.0),
@@ -251,7 +251,7 @@ fn both_eyes_become_one_attribute() {
 }
 
 #[test]
-fn what_two_crops_show_is_found_once_and_names_its_parent() {
+fn an_object_in_two_crops_is_found_once_with_its_parent() {
     let operator = make("detect", &["car"], &[]);
     let seen = results(vec![
         object("car", Rect::new(0.0, 0.0, 80.0, 80.0), Points::None),

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quad_leads_corners_to_corners_and_back() {
+    fn a_quadrilateral_maps_corners_to_corners_and_back() {
         let corners = [
             Point::new(10.0, 20.0),
             Point::new(90.0, 30.0),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flat_line_or_a_bow_tie_is_no_quad() {
+    fn collinear_or_crossed_corners_are_no_quadrilateral() {
         let p = Point::new;
         assert!(Projective::from_quad([p(0., 0.), p(1., 0.), p(2., 0.), p(3., 0.)], 9., 9.).is_none());
         assert!(Projective::from_quad([p(0., 0.), p(9., 9.), p(9., 0.), p(0., 9.)], 9., 9.).is_none());

@@ -307,7 +307,7 @@ fn a_letterbox_lies_at_the_top_left_and_maps_back() {
 }
 
 #[test]
-fn what_lies_outside_or_makes_no_sense_is_fill() {
+fn regions_outside_or_invalid_are_filled() {
     let image = Image::from_rgb(4, 4, vec![9; 48]);
     let spec = spec(3, 3);
     let nan = Rect::new(f32::NAN, 0.0, 3.0, 3.0);
@@ -326,7 +326,7 @@ fn what_lies_outside_or_makes_no_sense_is_fill() {
 }
 
 #[test]
-fn a_quad_of_a_plain_box_is_a_stretch_of_it() {
+fn a_rectangular_quadrilateral_is_stretched() {
     for (seed, format) in (7..).zip(FORMATS) {
         let image = picture(&mut Seeded(seed), 50, 40, format);
         let box_ = Rect::new(8.0, 4.0, 38.0, 24.0);
@@ -354,7 +354,7 @@ fn luma_alone_reads_gray() {
 }
 
 #[test]
-fn a_fine_pattern_averages_to_gray_when_made_small() {
+fn a_fine_pattern_averages_to_gray_when_reduced() {
     let samples: Vec<u8> = (0..1920 * 8)
         .flat_map(|index| [if index % 2 == 0 { 0 } else { 255 }; 3])
         .collect();

@@ -88,8 +88,8 @@ impl<'a> Reader<'a> {
     fn mean(&self, inverse: &Projective, x: usize, y: usize, grid: usize, fill: f32) -> [f32; 3] {
         let mut total = [0.0; 3];
         for index in 0..grid * grid {
-            let part = |index: usize| (index as f64 + 0.5) / grid as f64;
-            let (at_x, at_y) = inverse.at(x as f64 + part(index % grid), y as f64 + part(index / grid));
+            let offset = |index: usize| (index as f64 + 0.5) / grid as f64;
+            let (at_x, at_y) = inverse.at(x as f64 + offset(index % grid), y as f64 + offset(index / grid));
             let inside = (0.0..f64::from(self.image.width)).contains(&at_x)
                 && (0.0..f64::from(self.image.height)).contains(&at_y);
             let color = if inside {

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_looked_at_and_left_as_they_are() {
+    fn checking_targets_changes_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("there.jsonl"), "a line\n").expect("written");

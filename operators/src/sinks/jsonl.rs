@@ -37,17 +37,17 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "rotate_size",
         kind: KeyKind::Bytes,
-        about: "a file that would grow beyond this is put aside as `events.000001.jsonl` and so on, the newest with the highest number; default never",
+        about: "a file that would grow beyond this is renamed to `events.000001.jsonl` and so on, the newest with the highest number; default never",
     },
     KeySpec {
         name: "rotate_age",
         kind: KeyKind::Duration,
-        about: "a file whose first line is older than this is put aside likewise; default never",
+        about: "a file whose first line is older than this is renamed likewise; default never",
     },
     KeySpec {
         name: "keep",
         kind: KeyKind::Integer { min: 1, max: 100_000 },
-        about: "how many files that were put aside stay, the oldest go first; default all",
+        about: "how many renamed files are kept, the oldest are removed first; default all",
     },
 ];
 

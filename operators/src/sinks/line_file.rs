@@ -77,7 +77,7 @@ impl LineFile {
         };
         let target = opened.map_err(|error| match error.raw_os_error() {
             Some(errno) if errno == rustix::io::Errno::NXIO.raw_os_error() => {
-                failed(path, "nobody reads this pipe: start its reader first")
+                failed(path, "this pipe has no reader: start its reader first")
             }
             _ => io_failed(path, &error),
         })?;
@@ -335,7 +335,7 @@ impl RotatedFiles {
 
     /// Stem and extension.
     fn stem_and_extension(&self) -> (String, String) {
-        let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let text = |name: Option<&std::ffi::OsStr>| name.unwrap_or_default().to_string_lossy().into_owned();
         let extension = text(self.path.extension());
         let extension = if extension.is_empty() {
             extension

@@ -6,7 +6,7 @@ use super::SinkKind;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "null",
-    about: "counts and forgets",
+    about: "only counts deliveries",
     keys: &[],
     file_per_stream: false,
     create: |_, _| Ok(Box::new(NullFactory)),

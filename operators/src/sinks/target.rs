@@ -158,7 +158,7 @@ pub(crate) fn io_failed(path: &Path, error: &io::Error) -> SinkError {
         io::ErrorKind::PermissionDenied => {
             failed(path, "not permitted: choose a folder that can be written to")
         }
-        io::ErrorKind::BrokenPipe => failed(path, "nobody reads it any more"),
+        io::ErrorKind::BrokenPipe => failed(path, "its reader closed it"),
         _ => failed(path, weir_files::io_reason(error)),
     }
 }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_has_a_file_of_its_own() {
+    fn each_stream_has_its_own_file() {
         let check = |target: &str, stream: &str, of: &str| {
             assert_eq!(Target::new(target).path_of(stream), Path::new(of))
         };
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_whose_names_look_alike_do_not_share_a_file() {
+    fn streams_with_similar_names_do_not_share_a_file() {
         let files = |target: &str, shared: bool, streams: &[&str]| {
             let streams: Vec<String> = streams.iter().map(|stream| (*stream).to_owned()).collect();
             let mut files = StreamFiles::new(Target::new(target), shared, &streams);

@@ -117,11 +117,11 @@ fn run_chain(blocked: &PartitionedOnnx, ends: &[usize], half: bool, inputs: &[Te
     let mut tensors = inputs.to_vec();
     let mut from = 0;
     for end in ends {
-        let part = blocked.partition(from..*end).expect("part");
-        let mut part = OnnxPartitionLoader::default()
-            .load(&part, DeviceKind::Cpu, half)
+        let partition = blocked.partition(from..*end).expect("partition");
+        let mut partition = OnnxPartitionLoader::default()
+            .load(&partition, DeviceKind::Cpu, half)
             .expect("loads");
-        tensors = part.run(tensors).expect("runs");
+        tensors = partition.run(tensors).expect("runs");
         from = *end;
     }
     tensors
@@ -168,7 +168,7 @@ fn difference(whole: &[Tensor], cut: &[Tensor]) -> (f32, f32) {
 }
 
 #[test]
-fn parts_give_what_the_whole_model_gives() {
+fn partitions_equal_the_whole_model() {
     let Some(assets) = assets() else { return };
     for named in MODELS {
         let (blocked, inputs) = case(&assets, *named);
@@ -195,7 +195,7 @@ fn parts_give_what_the_whole_model_gives() {
 
 #[test]
 #[ignore = "minutes: every boundary between layers, not only those between ten blocks"]
-fn parts_of_any_two_layers_give_what_the_whole_model_gives() {
+fn partitions_at_any_boundary_equal_the_whole_model() {
     let Some(assets) = assets() else { return };
     for named in MODELS {
         let (blocked, inputs) = case(&assets, *named);
@@ -266,7 +266,7 @@ fn pictured(assets: &Path, chain: &LayerChain, picture: &str, (black, white): (f
 }
 
 #[test]
-fn other_models_in_five_blocks_give_what_they_give_whole() {
+fn other_models_in_five_blocks_equal_the_whole_model() {
     let Some(assets) = assets() else { return };
     for (name, side, picture, range) in OTHERS {
         let bytes = std::fs::read(assets.join(format!("models/{name}.onnx"))).expect("readable");
@@ -295,7 +295,7 @@ fn decoded(blocked: &PartitionedOnnx, ends: &[usize], half: bool, items: &[Item]
 }
 
 #[test]
-fn detections_through_parts_are_those_of_the_session() {
+fn detections_through_partitions_equal_those_of_the_session() {
     let Some(assets) = assets() else { return };
     let model = model(&assets, "yolox_nano_416", "yolox");
     let blocked = divided(model.layer_chain().expect("layers"), 10);
@@ -325,7 +325,7 @@ fn detections_through_parts_are_those_of_the_session() {
 }
 
 #[test]
-fn parts_refuse_what_is_not_theirs() {
+fn partitions_refuse_tensors_that_do_not_fit() {
     let Some(assets) = assets() else { return };
     let blocked = divided(
         model(&assets, "mobilefacenet_112", "embed")
@@ -333,10 +333,10 @@ fn parts_refuse_what_is_not_theirs() {
             .expect("layers"),
         10,
     );
-    let load = |part: &[u8]| OnnxPartitionLoader::default().load(part, DeviceKind::Cpu, true);
-    let refused = |part: &[u8]| load(part).map(|_| ()).expect_err("refused").to_string();
+    let load = |partition: &[u8]| OnnxPartitionLoader::default().load(partition, DeviceKind::Cpu, true);
+    let refused = |partition: &[u8]| load(partition).map(|_| ()).expect_err("refused").to_string();
     assert!(refused(b"half a message").contains("no ONNX file"));
-    let second = blocked.partition(1..10).expect("part");
+    let second = blocked.partition(1..10).expect("partition");
     assert!(refused(&second[..second.len() / 2]).contains("no ONNX file"));
     for none in [3..3, 9..11, 12..13] {
         assert!(blocked.partition(none).is_err());
@@ -345,20 +345,24 @@ fn parts_refuse_what_is_not_theirs() {
     let mut ends = blocked.pre_post().expect("ends");
     let inputs = ends.preprocess(&items).expect("prepares");
     let sent = run_chain(&blocked, &[1], true, &inputs);
-    let mut part = load(&second).expect("loads");
-    let lost = part.run(Vec::new()).map(|_| ()).expect_err("refused").to_string();
+    let mut partition = load(&second).expect("loads");
+    let lost = partition
+        .run(Vec::new())
+        .map(|_| ())
+        .expect_err("refused")
+        .to_string();
     assert!(lost.contains("is missing"), "{lost}");
     let mut short = sent.clone();
     short[0].data.pop();
-    let short = part.run(short).map(|_| ()).expect_err("refused").to_string();
+    let short = partition.run(short).map(|_| ()).expect_err("refused").to_string();
     assert!(short.contains("bytes"), "{short}");
     let mut other = sent.clone();
     other[0].element = Element::I32;
     let twice = other[0].data.len() * 2;
     other[0].data.resize(twice, 0);
-    let other = part.run(other).map(|_| ()).expect_err("refused").to_string();
-    assert!(other.contains("wants F32"), "{other}");
-    let outputs = part.run(sent).expect("a part works after an error");
+    let other = partition.run(other).map(|_| ()).expect_err("refused").to_string();
+    assert!(other.contains("expects F32"), "{other}");
+    let outputs = partition.run(sent).expect("a partition works after an error");
     assert_eq!(ends.postprocess(&items, &outputs).expect("decodes").len(), 1);
     assert!(ends.postprocess(&items, &[]).is_err());
     assert!(ends.postprocess(&items, &inputs).is_err());

@@ -43,7 +43,7 @@ fn portraits_match_by_person_and_not_across() {
 }
 
 #[test]
-fn a_gallery_of_photos_names_whom_it_knows() {
+fn a_gallery_of_photos_matches_its_persons() {
     let Some(assets) = assets() else { return };
     let folder = tempfile::tempdir().expect("temporary folder");
     std::fs::copy(

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_no_model_or_does_not_fit_is_one_clear_error() {
+fn an_invalid_or_unfit_model_is_one_clear_error() {
     let Some(assets) = assets() else { return };
     let folder = tempfile::tempdir().expect("temporary folder");
     let (empty, text) = (folder.path().join("empty.onnx"), folder.path().join("text.onnx"));
@@ -21,16 +21,16 @@ fn what_is_no_model_or_does_not_fit_is_one_clear_error() {
         (
             models.join("hand_keypoint_classifier.onnx"),
             "classify",
-            "wants an image",
+            "expects an image",
         ),
         (
             models.join("stories260k_decoder.onnx"),
             "classify",
-            "wants one image",
+            "expects one image",
         ),
-        (models.join("nanodet_m_320.onnx"), "yolox", "the head wants"),
+        (models.join("nanodet_m_320.onnx"), "yolox", "the head expects"),
         (models.join("yolox_nano_416.onnx"), "embeds", "there is no head"),
-        (models.join("mobilefacenet_112.onnx"), "ctc", "the head wants"),
+        (models.join("mobilefacenet_112.onnx"), "ctc", "the head expects"),
     ] {
         let error = try_model(&path, head, &Settings::default())
             .err()
@@ -45,7 +45,7 @@ fn what_is_no_model_or_does_not_fit_is_one_clear_error() {
 }
 
 #[test]
-fn inputs_are_dumped_where_asked_for() {
+fn inputs_are_dumped_where_requested() {
     let Some(assets) = assets() else { return };
     let folder = tempfile::tempdir().expect("temporary folder");
     let request = LoadRequest {
@@ -71,7 +71,7 @@ fn inputs_are_dumped_where_asked_for() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_an_error() {
+fn a_missing_gpu_is_an_error() {
     let Some(assets) = assets() else { return };
     let model = try_model(
         &assets.join("models/yunet_n_320.onnx"),

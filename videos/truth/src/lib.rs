@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -141,25 +142,37 @@ pub enum TruthError {
     Version(u32),
 }
 
+impl Clip {
+    /// Reads the first line of a truth file, and no further.
+    ///
+    /// # Errors
+    /// [`TruthError`]: what is wrong with the line.
+    pub fn read(mut from: impl BufRead) -> Result<Self, TruthError> {
+        let mut line = String::new();
+        if from.read_line(&mut line)? == 0 {
+            return Err(TruthError::Empty);
+        }
+        let clip: Self = parse(line.trim_end_matches(['\r', '\n']), 1)?;
+        match clip.truth {
+            1 => Ok(clip),
+            later => Err(TruthError::Version(later)),
+        }
+    }
+}
+
+/// What a line says; lines count from one.
+fn parse<T: DeserializeOwned>(text: &str, line: usize) -> Result<T, TruthError> {
+    serde_json::from_str(text).map_err(|reason| TruthError::Line { line, reason })
+}
+
 impl Truth {
     /// Reads a truth file.
     ///
     /// # Errors
     /// [`TruthError`]: which line is wrong.
-    pub fn read(from: impl BufRead) -> Result<Self, TruthError> {
-        let mut lines = from.lines().enumerate();
-        let (_, first) = lines.next().ok_or(TruthError::Empty)?;
-        let wrong = |line: usize| {
-            move |reason| TruthError::Line {
-                line: line + 1,
-                reason,
-            }
-        };
-        let clip: Clip = serde_json::from_str(&first?).map_err(wrong(0))?;
-        if clip.truth != 1 {
-            return Err(TruthError::Version(clip.truth));
-        }
-        let frames = lines.map(|(number, line)| serde_json::from_str(&line?).map_err(wrong(number)));
+    pub fn read(mut from: impl BufRead) -> Result<Self, TruthError> {
+        let clip = Clip::read(&mut from)?;
+        let frames = from.lines().zip(2..).map(|(text, line)| parse(&text?, line));
         Ok(Self {
             clip,
             frames: frames.collect::<Result<_, TruthError>>()?,
@@ -324,6 +337,32 @@ mod tests {
         file.extend_from_slice(b"{\"frame\": 1}\n");
         let error = Truth::read(file.as_slice()).expect_err("a line lacks keys");
         assert!(error.to_string().starts_with("line 3: "), "{error}");
+        for first in ["{\"truth\": 1}\n", "\n", "a poem\r\n"] {
+            let error = Truth::read(first.as_bytes()).expect_err("no header");
+            let text = error.to_string();
+            // Within its text the line is the only one.
+            assert!(
+                text.starts_with("line 1: ") && text.contains("at line 1 "),
+                "{text}"
+            );
+        }
+        assert!(matches!(Truth::read(&b""[..]), Err(TruthError::Empty)));
+    }
+
+    #[test]
+    fn the_first_line_is_read_by_itself_and_tells_a_later_version() {
+        let mut later = example();
+        later.clip.truth = 2;
+        let mut file = Vec::new();
+        later.write(&mut file).expect("memory");
+        assert!(matches!(
+            Truth::read(file.as_slice()),
+            Err(TruthError::Version(2))
+        ));
+        file.clear();
+        example().write(&mut file).expect("memory");
+        file.extend_from_slice(b"not looked at");
+        assert_eq!(Clip::read(file.as_slice()).expect("well formed"), example().clip);
     }
 
     #[test]

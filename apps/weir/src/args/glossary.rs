@@ -4,7 +4,7 @@
 pub(super) const TABLE: &str = "\
 The table at the end
 
-A request is one frame on its way through the graph. It ends once:
+A request is one frame and its path through the graph. It ends once:
   arrived      frames that sources sent
   delivered    out within the SLO (slo of [app])
   late         out after it; counts as dropped in every rate
@@ -26,9 +26,9 @@ A module runs a model on items: whole frames, or crops of them.
   exec p50/p99 ms that a batch ran
 
 Reasons of drops:
-  hopeless     it would be late whatever is done
+  infeasible   it would miss its deadline
   over-budget  it used more than its share of the SLO (rules with shares)
-  turned-away  too much arrives: some is refused at once so that the rest is in time
+  shed         too much arrives: some is dropped on arrival so that the rest is in time
   stream-full  its stream has as many frames in flight as it may
   memory-full  decoded frames take what they may (setting frame_memory)
   failed       its batch failed

@@ -140,15 +140,15 @@ fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
 }
 
 pub(super) fn drop_rule(text: &str) -> Result<weir_policy::DropRule, String> {
-    word(text)
+    parse_word(text)
 }
 
 pub(super) fn order(text: &str) -> Result<Order, String> {
-    word(text)
+    parse_word(text)
 }
 
 /// Reads a value that TOML writes as a word.
-fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+fn parse_word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
 }
 
@@ -157,7 +157,6 @@ fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
 pub(crate) struct TruthOf {
     /// The stream; none for all that are not named.
     pub(crate) stream: Option<String>,
-    /// The file.
     pub(crate) path: PathBuf,
 }
 

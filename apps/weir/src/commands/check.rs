@@ -8,9 +8,9 @@ use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::check_writable;
 
-use super::replay::on_videos;
-use crate::args::{Check, Course};
-use crate::error::{Collected, UserError};
+use super::replay::replace_sources;
+use crate::args::{Check, RunArgs};
+use crate::error::{ErrorList, UserError};
 use crate::launch::LaunchOptions;
 use crate::settings::Settings;
 use crate::zoo::Zoo;
@@ -24,12 +24,12 @@ use crate::{assemble, catalog, handles, launch, output, zoo};
 pub(crate) fn check(args: &Check, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let sources = Sources::replaced_if(!args.videos.is_empty());
     let graph = catalog::load_for(sources, &args.graph, zoo)?;
-    let graph = on_videos(graph, &args.videos)?;
+    let graph = replace_sources(graph, &args.videos)?;
     let verdict = verdict(&graph);
     let aside = if args.quick {
         vec!["only the text was looked at".to_owned()]
     } else {
-        opened(graph, settings, zoo)?
+        open_all(graph, settings, zoo)?
     };
     output::say(&verdict)?;
     for remark in aside {
@@ -55,10 +55,10 @@ fn verdict(graph: &Graph) -> String {
 }
 
 /// Opens what a run would open. Gives what was not, and why.
-fn opened(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<String>> {
-    let mut errors = Collected::default();
+fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<String>> {
+    let mut errors = ErrorList::default();
     let mut aside = Vec::new();
-    let options = LaunchOptions::of_graph(Course::default());
+    let options = LaunchOptions::for_graph(RunArgs::default());
     let files = launch::files(&graph, &options, settings, zoo);
     errors.take(files.and_then(|files| files.check()));
     errors.take(handles::require(&graph).map_err(Into::into));
@@ -89,7 +89,11 @@ fn opened(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<St
     }
     // What is missing of the zoo is said together, with one command that brings it; the other models are opened all the same.
     if errors.take(zoo::require(&graph, zoo)).is_none() {
-        for node in graph.models().iter().filter(|node| zoo::has(node, zoo)) {
+        for node in graph
+            .models()
+            .iter()
+            .filter(|node| zoo::has_models_for(node, zoo))
+        {
             errors.take(assemble::model(node, &graph, zoo, None));
         }
     } else if let Some(assembly) = errors.take(assemble::assemble(graph, zoo, None, None)) {
@@ -110,7 +114,7 @@ fn opened(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<St
     Ok(aside)
 }
 
-/// Opens what can be opened without waiting for somebody else; says why where it cannot.
+/// Opens what can be opened without waiting for another process; gives why where it cannot.
 fn open_source(uri: &str, options: SourceOptions) -> Result<Option<String>, SourceError> {
     if uri.starts_with(EmulatedStream::SCHEME) {
         return Ok(None);

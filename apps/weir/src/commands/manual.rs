@@ -32,7 +32,7 @@ pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
         return Ok(std::io::stdout().write_all(&page(&command)?)?);
     };
     let mut written = 0;
-    std::fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
     all_pages(&command, folder, &mut written)?;
     output::say(&format!("{}: {written} pages", folder.display()))?;
     Ok(())
@@ -42,7 +42,7 @@ pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
 fn all_pages(command: &Command, folder: &Path, written: &mut u32) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = folder.join(format!("{name}.1"));
-    std::fs::write(&path, page(command)?).map_err(|error| unwritten(&path, &error))?;
+    std::fs::write(&path, page(command)?).map_err(|error| write_error(&path, &error))?;
     *written += 1;
     command
         .get_subcommands()
@@ -59,6 +59,6 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> UserError {
+fn write_error(path: &Path, error: &std::io::Error) -> UserError {
     UserError::new(format!("cannot write {}: {}", path.display(), io_reason(error)))
 }

@@ -7,7 +7,7 @@ use crate::error::UserError;
 use crate::output;
 use crate::report::plain_table;
 use crate::settings::Bytes;
-use crate::zoo::{How, Origin, Zoo};
+use crate::zoo::{Origin, PullSource, Zoo};
 
 /// Licence of the models that ship.
 const OURS: &str = "MIT OR Apache-2.0";
@@ -30,7 +30,7 @@ pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
         let here = match zoo.find(entry) {
             Some(path) if path.starts_with(zoo.cache()) => "cache",
             Some(_) => "mirror",
-            None if zoo.is_there(entry) => "of a wrong size",
+            None if zoo.is_present(entry) => "of a wrong size",
             None if matches!(entry.origin, Origin::Weights(_)) => "no, mirror only",
             None => "no",
         };
@@ -63,10 +63,10 @@ pub(crate) fn pull(names: &[String], zoo: &Zoo) -> anyhow::Result<()> {
         }
         match zoo.pull(name) {
             Ok(pulled) => {
-                let how = match pulled.how {
-                    How::Kept => "is here",
-                    How::Copied => "copied from the mirror",
-                    How::Fetched => "fetched",
+                let how = match pulled.source {
+                    PullSource::Kept => "is here",
+                    PullSource::Copied => "copied from the mirror",
+                    PullSource::Fetched => "fetched",
                 };
                 output::say(&format!("{name}: {how}: {}", pulled.path.display()))?;
             }

@@ -56,7 +56,7 @@ fn page(catalog: &Catalog) -> String {
     page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs` and `when_slow`.\n";
     for sink in &catalog.sinks {
         let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
-        own_keys(&mut page, sink.keys, &[]);
+        push_own_keys(&mut page, sink.keys, &[]);
     }
     page
 }
@@ -64,13 +64,13 @@ fn page(catalog: &Catalog) -> String {
 fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
     *page += "\n## Operators\n\n`operator = \"...\"` of a module. These keys are shared; what an operator has beside them \
               stands with it.\n";
-    shared_head(page);
-    for [name, holds, about] in MODULE_KEYS {
-        let _ = writeln!(page, "| `{name}` | all | {holds} | {about} |");
+    push_shared_header(page);
+    for [name, kind_text, about] in MODULE_KEYS {
+        let _ = writeln!(page, "| `{name}` | all | {kind_text} | {about} |");
     }
     let keys: Vec<_> = operators.iter().map(|spec| (spec.name, spec.keys)).collect();
-    let shared = shared(&keys);
-    shared_rows(page, &shared, &keys, &[]);
+    let shared = shared_keys(&keys);
+    push_shared_rows(page, &shared, &keys, &[]);
     for operator in operators {
         let _ = write!(
             page,
@@ -78,9 +78,9 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
             operator.name,
             operator.about,
             operator_input(operator.input),
-            listed(operator.heads)
+            join_names(operator.heads)
         );
-        own_keys(page, operator.keys, &shared);
+        push_own_keys(page, operator.keys, &shared);
     }
 }
 
@@ -88,12 +88,12 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
     *page += "\n## Heads\n\n`head = \"...\"` of a model: how its inputs are prepared and its outputs are read. A model's \
               keys stand beside `model`, `head`, `device`, `batch`, `workers`, `profile` and `plan`. These are shared; what \
               a head has beside them stands with it.\n";
-    shared_head(page);
+    push_shared_header(page);
     let keys: Vec<_> = heads.iter().map(|spec| (spec.name, spec.keys)).collect();
     let finders = heads.iter().filter(|head| head.output != HeadOutput::Attribute);
     let finders: Vec<&str> = finders.map(|head| head.name).collect();
-    let shared = shared(&keys);
-    shared_rows(page, &shared, &keys, &finders);
+    let shared = shared_keys(&keys);
+    push_shared_rows(page, &shared, &keys, &finders);
     for head in heads {
         let _ = write!(
             page,
@@ -102,12 +102,12 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
             head.about,
             head_output(head.output)
         );
-        own_keys(page, head.keys, &shared);
+        push_own_keys(page, head.keys, &shared);
     }
 }
 
 /// Keys that more than one has, in the order of their first.
-fn shared(of: &[(&str, &[KeySpec])]) -> Vec<KeySpec> {
+fn shared_keys(of: &[(&str, &[KeySpec])]) -> Vec<KeySpec> {
     let mut shared = Vec::new();
     for key in of.iter().flat_map(|(_, keys)| *keys) {
         let having = of.iter().filter(|(_, keys)| keys.contains(key)).count();
@@ -118,12 +118,12 @@ fn shared(of: &[(&str, &[KeySpec])]) -> Vec<KeySpec> {
     shared
 }
 
-fn shared_head(page: &mut String) {
+fn push_shared_header(page: &mut String) {
     page.push_str("\n| key | of | holds | meaning |\n|---|---|---|---|\n");
 }
 
 /// The shared keys and which have them; `finders` are those that give objects.
-fn shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpec])], finders: &[&str]) {
+fn push_shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpec])], finders: &[&str]) {
     for key in shared {
         let names = |has: bool| -> Vec<&str> {
             let those = of.iter().filter(|(_, keys)| keys.contains(key) == has);
@@ -132,22 +132,27 @@ fn shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpec])],
         let (having, lacking) = (names(true), names(false));
         let of = match lacking.len() {
             0 => "all".to_owned(),
-            1 => format!("all but {}", listed(&lacking)),
+            1 => format!("all but {}", join_names(&lacking)),
             _ if !finders.is_empty() && finders.iter().all(|name| having.contains(name)) => {
                 let others = having.iter().filter(|name| !finders.contains(name));
                 let others: Vec<&str> = others.copied().collect();
                 let gap = if others.is_empty() { "" } else { ", " };
-                format!("those that give objects{gap}{}", listed(&others))
+                format!("those that give objects{gap}{}", join_names(&others))
             }
-            _ => listed(&having),
+            _ => join_names(&having),
         };
         let about = key.about.replace('|', "\\|");
-        let _ = writeln!(page, "| `{}` | {of} | {} | {about} |", key.name, holds(key.kind));
+        let _ = writeln!(
+            page,
+            "| `{}` | {of} | {} | {about} |",
+            key.name,
+            kind_text(key.kind)
+        );
     }
 }
 
 /// The keys that stand nowhere else.
-fn own_keys(page: &mut String, keys: &[KeySpec], shared: &[KeySpec]) {
+fn push_own_keys(page: &mut String, keys: &[KeySpec], shared: &[KeySpec]) {
     let mut own = keys.iter().filter(|key| !shared.contains(key)).peekable();
     if own.peek().is_none() {
         return;
@@ -155,11 +160,11 @@ fn own_keys(page: &mut String, keys: &[KeySpec], shared: &[KeySpec]) {
     page.push_str("\n| key | holds | meaning |\n|---|---|---|\n");
     for key in own {
         let about = key.about.replace('|', "\\|");
-        let _ = writeln!(page, "| `{}` | {} | {about} |", key.name, holds(key.kind));
+        let _ = writeln!(page, "| `{}` | {} | {about} |", key.name, kind_text(key.kind));
     }
 }
 
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
@@ -182,12 +187,12 @@ fn head_output(output: HeadOutput) -> &'static str {
     }
 }
 
-fn holds(kind: KeyKind) -> String {
+fn kind_text(kind: KeyKind) -> String {
     match kind {
         KeyKind::Number { min, max } => format!("a number, {min} to {max}"),
         KeyKind::Integer { min, max } => format!("a whole number, {min} to {max}"),
         KeyKind::Text => "text".to_owned(),
-        KeyKind::OneOf(words) => listed(words),
+        KeyKind::OneOf(words) => join_names(words),
         KeyKind::Texts => "a list of texts".to_owned(),
         KeyKind::File => "a file".to_owned(),
         KeyKind::Folder => "a folder".to_owned(),
@@ -213,7 +218,7 @@ mod tests {
     }
 
     /// Text from a heading to the next of its level; what stands before the first deeper one where `until` is that.
-    fn below<'a>(text: &'a str, heading: &str, until: &str) -> &'a str {
+    fn section<'a>(text: &'a str, heading: &str, until: &str) -> &'a str {
         let (_, rest) = text
             .split_once(&format!("\n{heading}\n"))
             .unwrap_or_else(|| panic!("\"{heading}\" is missing"));
@@ -229,7 +234,7 @@ mod tests {
     }
 
     /// How often the page says that `name` has the key: in the shared table of its chapter or in its own section.
-    fn said(chapter: &str, name: &str, key: &str, finds: bool) -> usize {
+    fn mention_count(chapter: &str, name: &str, key: &str, finds: bool) -> usize {
         let table = chapter.split("\n### ").next().unwrap_or_default();
         let quoted = format!("`{name}`");
         let has = |of: &str| match of.strip_prefix("all") {
@@ -237,7 +242,7 @@ mod tests {
             None => of.contains(&quoted) || finds && of.contains("give objects"),
         };
         let shared = rows(table, key).into_iter().filter(|of| has(of)).count();
-        let own = below(chapter, &format!("### {quoted}"), "\n### ");
+        let own = section(chapter, &format!("### {quoted}"), "\n### ");
         shared + rows(own, key).len()
     }
 
@@ -253,13 +258,13 @@ mod tests {
     #[test]
     fn every_key_that_a_graph_may_have_is_in_docs_once() {
         let catalog = catalog();
-        let chapter = |heading| below(DOCS, heading, "\n## ");
+        let chapter = |heading| section(DOCS, heading, "\n## ");
         let operators = chapter("## Operators");
         for operator in &catalog.operators {
             let keys = operator.keys.iter().map(|key| key.name);
             for key in keys.chain(weir_graph::MODULE_KEYS.iter().copied()) {
                 assert_eq!(
-                    said(operators, operator.name, key, false),
+                    mention_count(operators, operator.name, key, false),
                     1,
                     "{}: {key}",
                     operator.name
@@ -269,14 +274,14 @@ mod tests {
         for head in &catalog.heads {
             let finds = head.output != HeadOutput::Attribute;
             for key in head.keys {
-                let times = said(chapter("## Heads"), head.name, key.name, finds);
+                let times = mention_count(chapter("## Heads"), head.name, key.name, finds);
                 assert_eq!(times, 1, "{}: {}", head.name, key.name);
             }
         }
         for sink in &catalog.sinks {
             for key in sink.keys {
                 assert_eq!(
-                    said(chapter("## Sinks"), sink.name, key.name, false),
+                    mention_count(chapter("## Sinks"), sink.name, key.name, false),
                     1,
                     "{}: {}",
                     sink.name,
@@ -317,15 +322,15 @@ mod tests {
             ("z", &KEYS[..1]),
             ("w", &KEYS[..1]),
         ];
-        let shared = shared(&of);
+        let shared = shared_keys(&of);
         let mut page = String::new();
-        shared_rows(&mut page, &shared, &of, &[]);
+        push_shared_rows(&mut page, &shared, &of, &[]);
         assert_eq!(
             page,
             "| `a` | all | `true` or `false` | for all |\n| `b` | `x`, `y` | `true` or `false` | for two |\n"
         );
         let mut page = String::new();
-        own_keys(&mut page, KEYS, &shared);
+        push_own_keys(&mut page, KEYS, &shared);
         assert!(
             page.ends_with("|---|\n| `c` | `true` or `false` | for one |\n"),
             "{page}"
@@ -334,7 +339,7 @@ mod tests {
             [("x", KEYS), ("y", KEYS), ("z", &KEYS[..1]), ("w", &KEYS[..1])],
             String::new(),
         );
-        shared_rows(&mut page, &KEYS[1..2], &two, &["x"]);
+        push_shared_rows(&mut page, &KEYS[1..2], &two, &["x"]);
         assert!(
             page.starts_with("| `b` | those that give objects, `y` |"),
             "{page}"

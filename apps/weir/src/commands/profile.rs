@@ -1,7 +1,7 @@
 //! `weir profile`: how long models take by batch size, one slot of their device alone.
 
 mod blocks;
-mod facts;
+mod layers;
 mod single;
 
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ use crate::outputs::Files;
 use crate::report::plain_table;
 use crate::whole_file::write_whole;
 use crate::zoo::{self, Zoo};
-use single::Single;
+use single::SingleModel;
 
 /// Each duration is the median of so many runs, after one that does not count.
 const RUNS: usize = 15;
@@ -32,7 +32,7 @@ const RUNS: usize = 15;
 const BATCHES: [u32; 4] = [1, 2, 4, 8];
 
 /// A model that can be measured.
-struct Subject {
+struct ProfiledModel {
     name: String,
     model: Arc<dyn Model>,
     device: DeviceKind,
@@ -44,7 +44,7 @@ struct Subject {
 /// # Errors
 /// Problems of the graph, models that are not there or cannot be run, and files that cannot be written.
 pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
-    let single = Single::read(args, zoo)?;
+    let single = SingleModel::from_args(args, zoo)?;
     files(args, zoo, single.is_some()).check()?;
     if let Some(blocks) = args.blocks {
         let single = single.ok_or_else(|| {
@@ -53,22 +53,22 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
         return blocks::profile(args, blocks as usize, single);
     }
     let is_model = single.is_some();
-    let subjects = match single {
-        Some(single) => vec![alone(single, args)?],
-        None => of_graph(&args.target, args, zoo)?,
+    let models = match single {
+        Some(single) => vec![single_model(single, args)?],
+        None => graph_models(&args.target, args, zoo)?,
     };
     let mut table = plain_table(&["model", "batch", "ms", "items/s"]);
     table
         .column_iter_mut()
         .skip(1)
         .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    for subject in &subjects {
-        let measured = measure_profile(&subject.model, subject.device, &subject.batches, RUNS)
+    for profiled in &models {
+        let measured = measure_profile(&profiled.model, profiled.device, &profiled.batches, RUNS)
             .map_err(|error| UserError::new(error.to_string()))?;
         for (size, span) in &measured.points {
             let ms = span.micros() as f64 / 1e3;
             table.add_row([
-                subject.name.clone(),
+                profiled.name.clone(),
                 size.to_string(),
                 format!("{ms:.3}"),
                 format!("{:.1}", f64::from(*size) * 1e3 / ms.max(1e-3)),
@@ -78,12 +78,12 @@ pub(crate) fn profile(args: &Profile, zoo: &Zoo) -> anyhow::Result<()> {
             let path = if is_model {
                 out.clone()
             } else {
-                out.join(format!("{}.toml", subject.name))
+                out.join(format!("{}.toml", profiled.name))
             };
-            write(&path, &subject.name, &measured)?;
+            write(&path, &profiled.name, &measured)?;
         }
-        if let Some(remark) = subject.model.batching().remark {
-            output::remark(&format!("{}: {remark}", subject.name));
+        if let Some(remark) = profiled.model.batching().remark {
+            output::remark(&format!("{}: {remark}", profiled.name));
         }
     }
     output::say(&table.trim_fmt())
@@ -107,7 +107,7 @@ fn files(args: &Profile, zoo: &Zoo, is_model: bool) -> Files {
 }
 
 /// One model, on the CPU.
-fn alone(single: Single, args: &Profile) -> anyhow::Result<Subject> {
+fn single_model(single: SingleModel, args: &Profile) -> anyhow::Result<ProfiledModel> {
     let (head, settings) = single
         .head
         .ok_or_else(|| UserError::new("say by --head how the model is fed and read, such as --head yolox"))?;
@@ -120,7 +120,7 @@ fn alone(single: Single, args: &Profile) -> anyhow::Result<Subject> {
         max_batch: batches.last().copied().unwrap_or(1),
         dump: None,
     });
-    Ok(Subject {
+    Ok(ProfiledModel {
         model: model.map_err(|error| UserError::new(error.to_string()))?,
         name: single.name,
         device: DeviceKind::Cpu,
@@ -129,10 +129,10 @@ fn alone(single: Single, args: &Profile) -> anyhow::Result<Subject> {
 }
 
 /// All models of a graph that are not emulated, each on its device.
-fn of_graph(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Subject>> {
+fn graph_models(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<ProfiledModel>> {
     let graph = catalog::load(path, zoo)?;
     zoo::require(&graph, zoo)?;
-    let mut subjects = Vec::new();
+    let mut models = Vec::new();
     for node in graph.models() {
         let device = match graph.devices()[node.device].class {
             DeviceClass::Cpu | DeviceClass::Workers => DeviceKind::Cpu,
@@ -148,7 +148,7 @@ fn of_graph(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Subjec
         let mut node = node.clone();
         node.batch = sizes(&args.batches, &node.batch);
         if let Some(model) = assemble::model(&node, &graph, zoo, None)? {
-            subjects.push(Subject {
+            models.push(ProfiledModel {
                 name: node.name,
                 model,
                 device,
@@ -156,7 +156,7 @@ fn of_graph(path: &Path, args: &Profile, zoo: &Zoo) -> anyhow::Result<Vec<Subjec
             });
         }
     }
-    Ok(subjects)
+    Ok(models)
 }
 
 /// Ascending and each once; `default` where none is asked for.
@@ -172,7 +172,7 @@ fn write(path: &Path, name: &str, measured: &MeasuredProfile) -> anyhow::Result<
     let mut text =
         format!("# {name}, measured by weir profile: batch size and median duration.\n\n[durations]\n");
     for (size, span) in &measured.points {
-        // A duration of nothing is no duration to those who read this.
+        // A reader of the profile refuses a duration of zero.
         let _ = writeln!(text, "{size} = \"{}\"", (*span).max(Span::from_micros(1)));
     }
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))

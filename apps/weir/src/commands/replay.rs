@@ -20,7 +20,7 @@ use crate::{catalog, zoo};
 /// # Errors
 /// Problems of the graph, videos or models that are not there, and what [`launch`] says.
 pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
-    let graph = play(&args.graph, &args.playback, zoo)?;
+    let graph = load_graph(&args.graph, &args.playback, zoo)?;
     let dump_inputs = args.dump_inputs.map(|folder| DumpInputs {
         folder,
         model: args.dump_model,
@@ -30,7 +30,7 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
     }
     let options = LaunchOptions {
         dump_inputs,
-        ..played(args.playback)
+        ..launch_options(args.playback)
     };
     launch(graph, &options, settings, zoo)
 }
@@ -39,23 +39,22 @@ pub(crate) fn replay(args: Replay, settings: &Settings, zoo: &Zoo) -> anyhow::Re
 ///
 /// # Errors
 /// As [`replay`].
-pub(super) fn play(path: &Path, playback: &Playback, zoo: &Zoo) -> anyhow::Result<Graph> {
+pub(super) fn load_graph(path: &Path, playback: &Playback, zoo: &Zoo) -> anyhow::Result<Graph> {
     let sources = Sources::replaced_if(!playback.videos.is_empty());
     let graph = catalog::load_for(sources, path, zoo)?;
     let policy = policy(graph.policy(), playback);
-    let graph = as_played(graph, playback)?.with_policy(policy);
+    let graph = apply_playback(graph, playback)?.with_policy(policy);
     zoo::require(&graph, zoo)?;
-    if playback.repeat && playback.speed == Speed::Max && playback.course.duration.is_none() {
+    if playback.repeat && playback.speed == Speed::Max && playback.run_args.duration.is_none() {
         crate::output::remark("this run has no end: stop it by Ctrl-C, or give --duration");
     }
     playback.out.as_deref().map(make_folder).transpose()?;
     Ok(graph)
 }
 
-/// How it is played.
-pub(super) fn played(playback: Playback) -> LaunchOptions {
+pub(super) fn launch_options(playback: Playback) -> LaunchOptions {
     LaunchOptions {
-        course: playback.course,
+        run_args: playback.run_args,
         speed: playback.speed,
         out: playback.out,
         dump_inputs: None,
@@ -87,9 +86,9 @@ fn policy(of_graph: &Policy, args: &Playback) -> Policy {
 }
 
 /// The graph on the videos, or on its own sources where none is given.
-pub(super) fn on_videos(graph: Graph, videos: &[PathBuf]) -> anyhow::Result<Graph> {
+pub(super) fn replace_sources(graph: Graph, videos: &[PathBuf]) -> anyhow::Result<Graph> {
     let sources = sources(&graph, videos)?;
-    Ok(named_apart(graph, sources))
+    Ok(with_unique_names(graph, sources))
 }
 
 /// The videos as sources, or the graph's own where none is given.
@@ -105,7 +104,7 @@ fn sources(graph: &Graph, videos: &[PathBuf]) -> anyhow::Result<Vec<SourceNode>>
 }
 
 /// The graph on these streams, each with a name of its own.
-fn named_apart(graph: Graph, streams: Vec<SourceNode>) -> Graph {
+fn with_unique_names(graph: Graph, streams: Vec<SourceNode>) -> Graph {
     let names = unique_names(streams.iter().map(|source| source.name.as_str()));
     let streams = streams.into_iter().zip(names);
     let streams = streams.map(|(source, name)| SourceNode { name, ..source });
@@ -113,7 +112,7 @@ fn named_apart(graph: Graph, streams: Vec<SourceNode>) -> Graph {
 }
 
 /// The graph with as many streams as wanted, played as wanted.
-fn as_played(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
+fn apply_playback(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
     let templates = sources(&graph, &args.videos)?;
     if templates.is_empty() {
         return Err(UserError::new("the graph has no source; give a video").into());
@@ -132,10 +131,10 @@ fn as_played(graph: Graph, args: &Playback) -> anyhow::Result<Graph> {
         ..source.clone()
     });
     let streams = streams.collect();
-    Ok(named_apart(graph, streams))
+    Ok(with_unique_names(graph, streams))
 }
 
-/// A video as a source; what else is to be known comes from the source whose place it takes.
+/// A video as a source; all other keys come from the source that it replaces.
 fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode> {
     let text = video.to_string_lossy();
     let is_url = text.contains("://");

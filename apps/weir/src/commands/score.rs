@@ -7,12 +7,12 @@ use std::path::Path;
 use serde_json::json;
 use weir_truth::Truth;
 
-use super::replay::{play, played};
+use super::replay::{launch_options, load_graph};
 use crate::args::{self, TruthOf};
 use crate::error::UserError;
-use crate::launch::{LaunchOptions, carry_out, tell};
+use crate::launch::{LaunchOptions, execute, print_result};
 use crate::outputs::Files;
-use crate::score::{self, Events, Play, Score};
+use crate::score::{self, Events, PlayedStream, Score};
 use crate::settings::Settings;
 use crate::tap::Tap;
 use crate::zoo::Zoo;
@@ -25,10 +25,10 @@ use crate::{output, report};
 pub(crate) fn score(args: args::Score, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
     let truths = Truths::read(&args.truth)?;
     match (&args.events, &args.graph) {
-        (Some(events), _) => of_file(events, &args, &truths),
+        (Some(events), _) => score_file(events, &args, &truths),
         (None, Some(graph)) => {
             let graph = graph.clone();
-            of_run(&graph, args, &truths, settings, zoo)
+            score_run(&graph, args, &truths, settings, zoo)
         }
         // The command line's shape has seen to it.
         (None, None) => Err(UserError::new("give a graph, or --events FILE").into()),
@@ -36,37 +36,37 @@ pub(crate) fn score(args: args::Score, settings: &Settings, zoo: &Zoo) -> anyhow
 }
 
 /// Plays the graph and scores what it delivers.
-fn of_run(
+fn score_run(
     path: &Path,
     args: args::Score,
     truths: &Truths,
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
-    let graph = play(path, &args.playback, zoo)?;
+    let graph = load_graph(path, &args.playback, zoo)?;
     let streams: Vec<String> = graph.sources().iter().map(|source| source.name.clone()).collect();
-    truths.fit(&streams)?;
+    truths.check_streams(&streams)?;
     let repeats = args.playback.repeat;
     let options = LaunchOptions {
         reads: args.truth.into_iter().map(|truth| truth.path).collect(),
-        ..played(args.playback)
+        ..launch_options(args.playback)
     };
     let tap = Tap::default();
-    let ran = carry_out(graph, &options, Some(Box::new(tap.clone())), settings, zoo)?;
+    let ran = execute(graph, &options, Some(Box::new(tap.clone())), settings, zoo)?;
     let events = tap.drain();
     let arrived = |stream: &str| {
         let stream = ran.report.streams.get(stream);
         stream.map_or(0, |stream| stream.requests.arrived)
     };
-    let scored = held_against(truths, &streams, repeats, &arrived, &events);
-    tell(ran, scored.as_ref().ok())?;
+    let scored = compare(truths, &streams, repeats, &arrived, &events);
+    print_result(ran, scored.as_ref().ok())?;
     scored.map(drop)
 }
 
 /// Scores event lines.
-fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
+fn score_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<()> {
     let events = score::read_events(lines("events", path)?);
-    let (events, runs) = events.map_err(|error| wrong("events", path, error))?;
+    let (events, runs) = events.map_err(|error| file_error("events", path, error))?;
     if runs > 1 {
         let path = path.display();
         output::remark(&format!("{path} holds {runs} runs; the last one is scored"));
@@ -78,8 +78,8 @@ fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<(
         streams.insert(String::new());
     }
     let streams: Vec<String> = streams.into_iter().collect();
-    truths.fit(&streams)?;
-    let report = args.playback.course.report.as_deref();
+    truths.check_streams(&streams)?;
+    let report = args.playback.run_args.report.as_deref();
     let mut files = Files::default();
     files.read("the score", path);
     args.truth
@@ -89,8 +89,8 @@ fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<(
     files.check()?;
     let report = report.map(report::reserve).transpose()?;
     // How many frames arrived is not in the file: the clip once at least.
-    let arrived = |stream: &str| truths.of(stream).map_or(0, |truth| truth.clip.frames);
-    let scored = held_against(truths, &streams, args.playback.repeat, &arrived, &events);
+    let arrived = |stream: &str| truths.for_stream(stream).map_or(0, |truth| truth.clip.frames);
+    let scored = compare(truths, &streams, args.playback.repeat, &arrived, &events);
     match (&scored, report) {
         (Ok(score), Some(file)) => report::write(&json!({ "accuracy": score }), file)?,
         (Ok(score), None) => output::say(&score::table(score))?,
@@ -99,7 +99,7 @@ fn of_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Result<(
     scored.map(drop)
 }
 
-fn held_against(
+fn compare(
     truths: &Truths,
     streams: &[String],
     repeats: bool,
@@ -107,15 +107,15 @@ fn held_against(
     events: &Events,
 ) -> anyhow::Result<Score> {
     let plays = streams.iter().filter_map(|stream| {
-        Some(Play {
+        Some(PlayedStream {
             stream,
-            truth: truths.of(stream)?,
+            truth: truths.for_stream(stream)?,
             arrived: arrived(stream),
             repeats,
             events: events.get(stream),
         })
     });
-    let plays: Vec<Play<'_>> = plays.collect();
+    let plays: Vec<PlayedStream<'_>> = plays.collect();
     let frames = score::observe(&plays).map_err(|error| UserError::new(error.to_string()))?;
     let truths: Vec<&Truth> = plays.iter().map(|play| play.truth).collect();
     Ok(score::score(&truths, &frames))
@@ -124,23 +124,24 @@ fn held_against(
 /// What is true of each stream.
 struct Truths {
     named: BTreeMap<String, Truth>,
-    of_others: Option<Truth>,
+    default: Option<Truth>,
 }
 
 impl Truths {
     fn read(files: &[TruthOf]) -> anyhow::Result<Self> {
         let mut truths = Self {
             named: BTreeMap::new(),
-            of_others: None,
+            default: None,
         };
         for TruthOf { stream, path } in files {
-            let truth = Truth::read(lines("truth", path)?).map_err(|error| wrong("truth", path, error))?;
+            let truth =
+                Truth::read(lines("truth", path)?).map_err(|error| file_error("truth", path, error))?;
             let (before, of) = match stream {
                 Some(stream) => (
                     truths.named.insert(stream.clone(), truth),
                     format!("stream {stream}"),
                 ),
-                None => (truths.of_others.replace(truth), "all streams".to_owned()),
+                None => (truths.default.replace(truth), "all streams".to_owned()),
             };
             if before.is_some() {
                 return Err(UserError::new(format!("--truth is given twice for {of}")).into());
@@ -149,18 +150,18 @@ impl Truths {
         Ok(truths)
     }
 
-    fn of(&self, stream: &str) -> Option<&Truth> {
-        self.named.get(stream).or(self.of_others.as_ref())
+    fn for_stream(&self, stream: &str) -> Option<&Truth> {
+        self.named.get(stream).or(self.default.as_ref())
     }
 
     /// Every stream must have a truth, and every named one must be there.
-    fn fit(&self, streams: &[String]) -> anyhow::Result<()> {
+    fn check_streams(&self, streams: &[String]) -> anyhow::Result<()> {
         if let Some(stream) = self.named.keys().find(|stream| !streams.contains(stream)) {
             let streams = streams.join(", ");
             let message = format!("--truth names the stream {stream}; the streams are {streams}");
             return Err(UserError::new(message).into());
         }
-        match streams.iter().find(|stream| self.of(stream).is_none()) {
+        match streams.iter().find(|stream| self.for_stream(stream).is_none()) {
             Some(stream) => Err(UserError::new(format!(
                 "stream {stream} has no truth: give --truth {stream}=FILE, or --truth FILE for all streams"
             ))
@@ -173,9 +174,9 @@ impl Truths {
 /// Lines of a truth or of events: 16 MiB are some hundred thousand objects in one frame, 4 GiB some weeks of video.
 fn lines(what: &str, path: &Path) -> Result<impl BufRead, UserError> {
     weir_files::lines(path, 16 << 20, 4 << 30)
-        .map_err(|error| wrong(what, path, format!("cannot be read: {error}")))
+        .map_err(|error| file_error(what, path, format!("cannot be read: {error}")))
 }
 
-fn wrong(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {
+fn file_error(what: &str, path: &Path, error: impl std::fmt::Display) -> UserError {
     UserError::new(format!("{what} {}: {error}", path.display()))
 }

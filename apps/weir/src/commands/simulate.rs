@@ -114,12 +114,12 @@ fn table(rows: &[Row]) -> String {
         };
         let figures = [
             row.seeds.to_string(),
-            figure(row.drop_rate, 100.0, 2),
+            format_estimate(row.drop_rate, 100.0, 2),
             row.bound
-                .map_or_else(String::new, |bound| figure(bound, 100.0, 2)),
-            figure(row.invalid_rate, 100.0, 2),
-            figure(row.goodput_rps, 1.0, 1),
-            figure(row.p99_ms, 1.0, 1),
+                .map_or_else(String::new, |bound| format_estimate(bound, 100.0, 2)),
+            format_estimate(row.invalid_rate, 100.0, 2),
+            format_estimate(row.goodput_rps, 1.0, 1),
+            format_estimate(row.p99_ms, 1.0, 1),
         ];
         table.add_row(keys.iter().map(label).chain(figures));
     }
@@ -127,7 +127,7 @@ fn table(rows: &[Row]) -> String {
 }
 
 /// A mean with its 95 % confidence interval where it has one.
-fn figure(estimate: Estimate, scale: f64, digits: usize) -> String {
+fn format_estimate(estimate: Estimate, scale: f64, digits: usize) -> String {
     let (mean, half) = (estimate.mean * scale, estimate.half * scale);
     if half > 0.0 {
         format!("{mean:.digits$} ± {half:.digits$}")

@@ -7,15 +7,15 @@ use std::time::Duration;
 use weir_flow::StopFlag;
 use weir_operators::OnnxPartitionLoader;
 use weir_partition::wire::Address;
-use weir_partition::{AllowedHop, ConnectionQuota, Emulation, Hops, Now, WorkerOptions, pin_to_core};
+use weir_partition::{AllowedHop, AllowedHops, ConnectionQuota, Emulation, Now, WorkerOptions, pin_to_core};
 use weir_runtime::Clock;
 
 use crate::args::{HopNames, Worker};
 use crate::error::UserError;
 use crate::{handles, interrupt, output};
 
-/// How often it looks whether it is to stop.
-const LOOK_UP: Duration = Duration::from_millis(50);
+/// Between two looks at the stop flag.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Serves until Ctrl-C.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         let pinned = pin_to_core(core);
         pinned.map_err(|error| UserError::new(format!("cannot keep to core {core}: {error}")))?;
     }
-    let addresses = resolved(&args.listen, "--listen")?;
+    let addresses = resolve(&args.listen, "--listen")?;
     let hops = hops(args.hops.as_ref(), &addresses)?;
     let quota = ConnectionQuota::default();
     handles::require_connections(quota.engines + quota.peers + quota.unidentified)?;
@@ -52,19 +52,19 @@ pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
         && !address.ip().is_loopback()
     {
         output::remark(&format!(
-            "warning: {address} is reached from other machines, and whoever reaches it may have it run programs: there are \
-             no passwords and no encryption. Use a network of its own"
+            "warning: {address} is reached from other machines, and any of them may have it run programs: there are no \
+             passwords and no encryption. Use a network of its own"
         ));
     }
     output::say(&format!("listening on {}", worker.address()))?;
     while !stop.is_raised() {
-        std::thread::sleep(LOOK_UP);
+        std::thread::sleep(POLL_INTERVAL);
     }
-    let tally = worker.tally();
+    let stats = worker.stats();
     worker.stop();
     output::remark(&format!(
-        "{} batches run, {} failed, {} turned away, {} dropped with their engine; {} peers broke the protocol",
-        tally.batches, tally.failed, tally.turned_away, tally.stale, tally.foul
+        "{} batches run, {} failed, {} rejected, {} dropped with their engine; {} peers broke the protocol",
+        stats.batches, stats.failed, stats.rejected, stats.stale, stats.protocol_errors
     ));
     Ok(())
 }
@@ -90,7 +90,7 @@ fn listen(
 }
 
 /// All addresses of `HOST:PORT`, the older kind first: an engine that is given the same name takes that, too.
-fn resolved(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
+fn resolve(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
     let wrong = |reason: String| UserError::new(format!("{option} {address} cannot be found: {reason}"));
     let mut found: Vec<SocketAddr> = address
         .to_socket_addrs()
@@ -103,12 +103,12 @@ fn resolved(address: &str, option: &str) -> Result<Vec<SocketAddr>, UserError> {
     Ok(found)
 }
 
-/// Where features may be sent on to. A worker that other machines reach must be told: whoever reaches it could have it
+/// Where features may be sent on to. A worker that other machines reach must be given a list: any of them could have it
 /// connect to anything that it reaches itself.
-fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<Hops, UserError> {
+fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<AllowedHops, UserError> {
     let Some(named) = named else {
         return match addresses.iter().find(|address| !address.ip().is_loopback()) {
-            None => Ok(Hops::Loopback),
+            None => Ok(AllowedHops::Loopback),
             Some(address) => Err(UserError::new(format!(
                 "{address} is reached from other machines: say by --hops HOST[:PORT],... which workers features may be \
                  sent on to, or --hops none"
@@ -126,7 +126,7 @@ fn hops(named: Option<&HopNames>, addresses: &[SocketAddr]) -> Result<Hops, User
             port: *port,
         }));
     }
-    Ok(Hops::Listed(allowed))
+    Ok(AllowedHops::Listed(allowed))
 }
 
 fn mendable(error: weir_partition::WorkerError) -> anyhow::Error {

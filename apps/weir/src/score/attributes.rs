@@ -6,24 +6,20 @@ use serde::Serialize;
 use weir_truth::{TruthAttribute, TruthObject};
 
 use super::choice::{ClassReading, MatchReading};
-use super::event::Said;
+use super::event::AttributeValue;
 use super::measure::{AnglesReading, NumberReading};
 use super::points::PointsReading;
 use super::share::share;
 use super::text::TextReading;
-use super::{Observed, Seen};
+use super::{Detection, Observed};
 
-/// A true thing of which something is asked.
+/// An attribute of a true object, and what the events say of it.
 #[derive(Debug, Clone)]
 pub(super) struct Claim<'a> {
-    /// The thing.
     pub(super) object: &'a TruthObject,
-    /// What is true of it.
     pub(super) truth: &'a TruthAttribute,
-    /// Whether it was found.
     pub(super) found: bool,
-    /// What was said.
-    pub(super) said: Option<&'a Said>,
+    pub(super) said: Option<&'a AttributeValue>,
     /// Width and height of its frame.
     pub(super) size: (u32, u32),
 }
@@ -32,23 +28,19 @@ pub(super) struct Claim<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "form", rename_all = "kebab-case")]
 pub(crate) enum AttributeFigures {
-    /// Text.
     Text(TextReading),
     /// One of several.
     Class(ClassReading),
-    /// Who it is.
+    /// A name of the gallery.
     Match(MatchReading),
-    /// A direction.
     Angles(AnglesReading),
-    /// A value.
     Number(NumberReading),
-    /// Key points.
     Points(PointsReading),
 }
 
-/// Of how many true things something was said.
+/// How many objects have the attribute, were found, and were given a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Coverage {
     /// True things that have the attribute.
     pub(crate) truths: u64,
     /// Those that were found.
@@ -57,7 +49,7 @@ pub(crate) struct Asked {
     pub(crate) said: u64,
 }
 
-impl Asked {
+impl Coverage {
     pub(super) fn add(&mut self, found: bool, said: bool) {
         self.truths += 1;
         self.found += u64::from(found);
@@ -65,10 +57,9 @@ impl Asked {
     }
 }
 
-/// How many are right. What was not found or not said is not.
+/// How many values are right. What was not found or not said is not.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub(crate) struct Right {
-    /// How many.
+pub(crate) struct RightCount {
     pub(crate) count: u64,
     /// Of the things that were found.
     pub(crate) of_found: Option<f64>,
@@ -76,8 +67,8 @@ pub(crate) struct Right {
     pub(crate) of_all: Option<f64>,
 }
 
-impl Right {
-    pub(super) fn of(count: u64, asked: &Asked) -> Self {
+impl RightCount {
+    pub(super) fn new(count: u64, asked: &Coverage) -> Self {
         Self {
             count,
             of_found: share(count, asked.found),
@@ -98,7 +89,7 @@ pub(super) fn figures(
             if object.ignore {
                 continue;
             }
-            let seen: Option<&Seen> = pair.and_then(|finding| frame.seen?.get(finding));
+            let seen: Option<&Detection> = pair.and_then(|finding| frame.seen?.get(finding));
             for (name, truth) in &object.attributes {
                 let Some(claims) = claims.get_mut(name.as_str()) else {
                     continue;
@@ -115,18 +106,18 @@ pub(super) fn figures(
     }
     let figures = claims.into_iter();
     figures
-        .filter_map(|(name, claims)| Some((name.to_owned(), of_form(&claims)?)))
+        .filter_map(|(name, claims)| Some((name.to_owned(), figures_for_form(&claims)?)))
         .collect()
 }
 
 /// By the form that the truth gives the attribute; none where none of its things is there.
-fn of_form(claims: &[Claim<'_>]) -> Option<AttributeFigures> {
+fn figures_for_form(claims: &[Claim<'_>]) -> Option<AttributeFigures> {
     Some(match claims.first()?.truth {
-        TruthAttribute::Text { .. } => AttributeFigures::Text(TextReading::of(claims)),
-        TruthAttribute::Class { .. } => AttributeFigures::Class(ClassReading::of(claims)),
-        TruthAttribute::Match { .. } => AttributeFigures::Match(MatchReading::of(claims)),
-        TruthAttribute::Angles { .. } => AttributeFigures::Angles(AnglesReading::of(claims)),
-        TruthAttribute::Number { .. } => AttributeFigures::Number(NumberReading::of(claims)),
-        TruthAttribute::Points(_) => AttributeFigures::Points(PointsReading::of(claims)),
+        TruthAttribute::Text { .. } => AttributeFigures::Text(TextReading::new(claims)),
+        TruthAttribute::Class { .. } => AttributeFigures::Class(ClassReading::new(claims)),
+        TruthAttribute::Match { .. } => AttributeFigures::Match(MatchReading::new(claims)),
+        TruthAttribute::Angles { .. } => AttributeFigures::Angles(AnglesReading::new(claims)),
+        TruthAttribute::Number { .. } => AttributeFigures::Number(NumberReading::new(claims)),
+        TruthAttribute::Points(_) => AttributeFigures::Points(PointsReading::new(claims)),
     })
 }

@@ -1,4 +1,4 @@
-//! One out of several: a class, or somebody of a gallery.
+//! One out of several: a class, or a person of a gallery.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,17 +6,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use weir_truth::TruthAttribute;
 
-use super::attributes::{Asked, Claim, Right};
-use super::event::Said;
+use super::attributes::{Claim, Coverage, RightCount};
+use super::event::AttributeValue;
 
-/// How well a class is told.
+/// How well a class is recognised.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ClassReading {
-    /// Of how many.
     #[serde(flatten)]
-    pub(crate) asked: Asked,
-    /// The right class.
-    pub(crate) accuracy: Right,
+    pub(crate) asked: Coverage,
+    pub(crate) accuracy: RightCount,
     /// What was taken for what, the most frequent first.
     pub(crate) confusions: Vec<Confusion>,
 }
@@ -24,24 +22,21 @@ pub(crate) struct ClassReading {
 /// One class taken for another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Confusion {
-    /// What is true.
     pub(crate) truth: String,
-    /// What was said.
     pub(crate) said: String,
-    /// How often.
     pub(crate) count: u64,
 }
 
 impl ClassReading {
-    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
-        let (mut asked, mut right) = (Asked::default(), 0);
+    pub(super) fn new(claims: &[Claim<'_>]) -> Self {
+        let (mut asked, mut right) = (Coverage::default(), 0);
         let mut confused: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for claim in claims {
             let TruthAttribute::Class { class } = claim.truth else {
                 continue;
             };
             let said = match claim.said {
-                Some(Said::Class(said)) => Some(said),
+                Some(AttributeValue::Class(said)) => Some(said),
                 _ => None,
             };
             asked.add(claim.found, said.is_some());
@@ -60,36 +55,35 @@ impl ClassReading {
         confusions.sort_by_key(|confusion| Reverse(confusion.count));
         Self {
             asked,
-            accuracy: Right::of(right, &asked),
+            accuracy: RightCount::new(right, &asked),
             confusions,
         }
     }
 }
 
-/// How well somebody is recognised.
+/// How well a person is recognised.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MatchReading {
     /// Of how many who are in the gallery.
     #[serde(flatten)]
-    pub(crate) asked: Asked,
-    /// The right name.
-    pub(crate) top_1: Right,
+    pub(crate) asked: Coverage,
+    pub(crate) top_1: RightCount,
     /// Of how many who are in no gallery.
-    pub(crate) strangers: Asked,
+    pub(crate) strangers: Coverage,
     /// Strangers who were given a name.
     pub(crate) strangers_named: u64,
 }
 
 impl MatchReading {
-    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
-        let (mut asked, mut strangers) = (Asked::default(), Asked::default());
+    pub(super) fn new(claims: &[Claim<'_>]) -> Self {
+        let (mut asked, mut strangers) = (Coverage::default(), Coverage::default());
         let (mut right, mut strangers_named) = (0, 0);
         for claim in claims {
             let TruthAttribute::Match { r#match: truth } = claim.truth else {
                 continue;
             };
             let said = match claim.said {
-                Some(Said::Match(said)) => Some(said.as_ref()),
+                Some(AttributeValue::Match(said)) => Some(said.as_ref()),
                 _ => None,
             };
             let name = said.flatten();
@@ -106,7 +100,7 @@ impl MatchReading {
         }
         Self {
             asked,
-            top_1: Right::of(right, &asked),
+            top_1: RightCount::new(right, &asked),
             strangers,
             strangers_named,
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::Observed;
-use super::matching::{Verdict, judge};
+use super::matching::{Verdict, classify};
 use super::share::{mean as mean_of, share};
 
 /// How well the things of one class are found.
@@ -71,7 +71,7 @@ fn class(name: &str, frames: &[Observed<'_>]) -> ClassFigures {
         .collect();
     let mut outcomes = Vec::new();
     for (index, frame, seen) in asked {
-        match judge(&frame.truth.objects, &taken[index], seen) {
+        match classify(&frame.truth.objects, &taken[index], seen) {
             Verdict::Right(thing) => {
                 taken[index][thing] = true;
                 outcomes.push(true);

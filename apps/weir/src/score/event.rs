@@ -10,19 +10,16 @@ use thiserror::Error;
 /// What was said of a frame.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Event {
-    /// Name of its stream.
     pub(crate) stream: String,
     /// Index of the frame in its stream, going on over the rounds of a loop.
     pub(crate) frame: u64,
-    /// What was found.
     #[serde(default)]
-    pub(crate) objects: Vec<Seen>,
+    pub(crate) objects: Vec<Detection>,
 }
 
 /// A thing that was found.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Seen {
-    /// Its class.
+pub(crate) struct Detection {
     pub(crate) class: String,
     /// Confidence, 0 to 1.
     pub(crate) score: f32,
@@ -33,18 +30,17 @@ pub(crate) struct Seen {
     pub(crate) track: Option<i64>,
     /// What else was said of it, by name.
     #[serde(default)]
-    pub(crate) attributes: BTreeMap<String, Said>,
+    pub(crate) attributes: BTreeMap<String, AttributeValue>,
 }
 
-/// What was said of a thing, told by its form.
+/// What was said of a thing; its JSON form decides which.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "Value")]
-pub(crate) enum Said {
-    /// Text that was read.
+pub(crate) enum AttributeValue {
     Text(String),
     /// One out of several.
     Class(String),
-    /// Somebody of the gallery, or nobody of it.
+    /// A name of the gallery, or none of them.
     Match(Option<String>),
     /// A direction in degrees.
     Angles {
@@ -53,7 +49,6 @@ pub(crate) enum Said {
         /// Up.
         pitch: f64,
     },
-    /// A value.
     Number(f64),
     /// Key points, in source pixels.
     Points(Vec<[f64; 2]>),
@@ -61,7 +56,7 @@ pub(crate) enum Said {
     Other,
 }
 
-impl From<Value> for Said {
+impl From<Value> for AttributeValue {
     fn from(value: Value) -> Self {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let number = |key: &str| value.get(key).and_then(Value::as_f64);
@@ -99,7 +94,7 @@ pub(crate) enum EventError {
     /// A line.
     #[error("line {line} is no event: {reason}")]
     Line {
-        /// Which, from one.
+        /// From one.
         line: usize,
         /// What is wrong with it.
         reason: serde_json::Error,
@@ -108,18 +103,11 @@ pub(crate) enum EventError {
     #[error(
         "line {line} says frame {frame} of stream {stream} a second time: give the events of one run and one sink"
     )]
-    Twice {
-        /// Which line, from one.
-        line: usize,
-        /// Which frame.
-        frame: u64,
-        /// Of which stream.
-        stream: String,
-    },
+    Twice { line: usize, frame: u64, stream: String },
 }
 
 /// Events by stream and frame.
-pub(crate) type Events = BTreeMap<String, BTreeMap<u64, Vec<Seen>>>;
+pub(crate) type Events = BTreeMap<String, BTreeMap<u64, Vec<Detection>>>;
 
 /// What a line is, before what it says.
 #[derive(Deserialize)]
@@ -132,7 +120,7 @@ struct Kind {
     run: Option<String>,
 }
 
-/// Reads the event lines of the last run in a file, and tells how many runs the file holds; a file without headers is one
+/// Reads the event lines of the last run in a file, and gives how many runs the file holds; a file without headers is one
 /// run. Empty lines and those of other types are passed over, and so is the torn last line of a run that was cut off,
 /// where another run follows.
 ///
@@ -188,26 +176,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_told_by_their_form() {
-        let check = |value: Value, said: Said| assert_eq!(Said::from(value), said);
-        check(json!({"text": "A1", "score": 0.5}), Said::Text("A1".into()));
+    fn attributes_are_recognised_by_their_form() {
+        let check = |value: Value, said: AttributeValue| assert_eq!(AttributeValue::from(value), said);
+        check(
+            json!({"text": "A1", "score": 0.5}),
+            AttributeValue::Text("A1".into()),
+        );
         check(
             json!({"class": "happy", "score": 0.5}),
-            Said::Class("happy".into()),
+            AttributeValue::Class("happy".into()),
         );
         check(
             json!({"match": "p01", "cosine": 0.5}),
-            Said::Match(Some("p01".into())),
+            AttributeValue::Match(Some("p01".into())),
         );
-        check(json!({"match": null, "cosine": null}), Said::Match(None));
-        let angles = Said::Angles { yaw: 1.0, pitch: 2.0 };
+        check(
+            json!({"match": null, "cosine": null}),
+            AttributeValue::Match(None),
+        );
+        let angles = AttributeValue::Angles { yaw: 1.0, pitch: 2.0 };
         check(json!({"yaw": 1, "pitch": 2.0, "roll": 3.0}), angles.clone());
         check(json!({"yaw": 1.0, "pitch": 2.0}), angles);
-        check(json!({"value": 7}), Said::Number(7.0));
-        let points = Said::Points(vec![[1.0, 2.0]]);
+        check(json!({"value": 7}), AttributeValue::Number(7.0));
+        let points = AttributeValue::Points(vec![[1.0, 2.0]]);
         check(json!([{"at": {"x": 1.0, "y": 2.0}, "score": 0.5}]), points);
-        check(json!({"eyes": [], "radius": []}), Said::Other);
-        check(json!(null), Said::Other);
+        check(json!({"eyes": [], "radius": []}), AttributeValue::Other);
+        check(json!(null), AttributeValue::Other);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use weir_truth::TruthObject;
 
-use super::{Observed, Seen};
+use super::{Detection, Observed};
 
-/// The least intersection over union at which a finding is of a thing.
-pub(super) const IOU_LEAST: f64 = 0.5;
+/// Intersection over union from which on a finding is of a thing.
+pub(super) const MIN_IOU: f64 = 0.5;
 
 /// Intersection over union of two boxes: left, top, right, bottom.
 pub(super) fn iou(a: &[f32; 4], b: &[f32; 4]) -> f64 {
@@ -17,9 +17,9 @@ pub(super) fn iou(a: &[f32; 4], b: &[f32; 4]) -> f64 {
     if either > 0.0 { both / either } else { 0.0 }
 }
 
-fn fits(truth: &TruthObject, seen: &Seen) -> Option<f64> {
+fn class_overlap(truth: &TruthObject, seen: &Detection) -> Option<f64> {
     let overlap = (truth.class == seen.class).then(|| iou(&truth.r#box, &seen.r#box))?;
-    (overlap >= IOU_LEAST).then_some(overlap)
+    (overlap >= MIN_IOU).then_some(overlap)
 }
 
 /// For each true thing of the frame the finding that is of it: one to one, the greatest overlap first. Ignored things
@@ -29,7 +29,7 @@ pub(super) fn pair(frame: &Observed<'_>) -> Vec<Option<usize>> {
     let mut overlaps = Vec::new();
     for (thing, truth) in truths.iter().enumerate().filter(|(_, truth)| !truth.ignore) {
         for (finding, seen) in seen.iter().enumerate() {
-            overlaps.extend(fits(truth, seen).map(|overlap| (overlap, thing, finding)));
+            overlaps.extend(class_overlap(truth, seen).map(|overlap| (overlap, thing, finding)));
         }
     }
     // Stable: equal overlaps stay in the order of the files.
@@ -48,7 +48,7 @@ pub(super) fn pair(frame: &Observed<'_>) -> Vec<Option<usize>> {
 /// What a finding turned out to be when it is asked by its score which thing it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Of this thing, which nobody found before.
+    /// Of this thing, which no finding of a higher score took.
     Right(usize),
     /// Of nothing.
     Wrong,
@@ -58,11 +58,11 @@ pub(super) enum Verdict {
 
 /// The verdict on a finding among things of which some are `taken`: the free thing that it overlaps most; an ignored
 /// one where no other is free, so that ignored things neither help nor hurt.
-pub(super) fn judge(truths: &[TruthObject], taken: &[bool], seen: &Seen) -> Verdict {
+pub(super) fn classify(truths: &[TruthObject], taken: &[bool], seen: &Detection) -> Verdict {
     let mut best: Option<(f64, usize)> = None;
     let mut ignored = false;
     for (thing, truth) in truths.iter().enumerate() {
-        let Some(overlap) = fits(truth, seen) else {
+        let Some(overlap) = class_overlap(truth, seen) else {
             continue;
         };
         if truth.ignore {
@@ -82,7 +82,7 @@ pub(super) fn judge(truths: &[TruthObject], taken: &[bool], seen: &Seen) -> Verd
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{car, frame_of, observed, seen};
+    use super::super::samples::{car, detection, frame_of, observed};
     use super::*;
 
     #[test]
@@ -105,9 +105,9 @@ mod tests {
         // Both findings fit the first thing; the better one of the two fits the second best of all.
         let truth = frame_of(0, vec![car(1, 0.0), car(2, 3.0)]);
         let found = vec![
-            seen("car", 0.9, 2.0),
-            seen("car", 0.2, 0.0),
-            seen("car", 0.1, 0.5),
+            detection("car", 0.9, 2.0),
+            detection("car", 0.2, 0.0),
+            detection("car", 0.1, 0.5),
         ];
         assert_eq!(pair(&observed(&truth, Some(&found))), [Some(1), Some(0)]);
         assert_eq!(pair(&observed(&truth, None)), [None, None]);
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_finding_of_another_class_is_of_nothing() {
         let truth = frame_of(0, vec![car(1, 0.0)]);
-        let found = vec![seen("bus", 0.9, 0.0)];
+        let found = vec![detection("bus", 0.9, 0.0)];
         assert_eq!(pair(&observed(&truth, Some(&found))), [None]);
     }
 }

@@ -3,16 +3,15 @@
 use serde::Serialize;
 use weir_truth::TruthAttribute;
 
-use super::attributes::{Asked, Claim, Right};
-use super::event::Said;
+use super::attributes::{Claim, Coverage, RightCount};
+use super::event::AttributeValue;
 use super::share::mean;
 
 /// How far directions are off.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct AnglesReading {
-    /// Of how many.
     #[serde(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: Coverage,
     /// Degrees between the true direction and the said one, on average over those that were said.
     pub(crate) error_mean_deg: Option<f64>,
     /// The median of the same.
@@ -20,20 +19,20 @@ pub(crate) struct AnglesReading {
 }
 
 impl AnglesReading {
-    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
-        let mut asked = Asked::default();
+    pub(super) fn new(claims: &[Claim<'_>]) -> Self {
+        let mut asked = Coverage::default();
         let mut errors = Vec::new();
         for claim in claims {
             let TruthAttribute::Angles { yaw, pitch } = claim.truth else {
                 continue;
             };
             let said = match claim.said {
-                Some(Said::Angles { yaw, pitch }) => Some((*yaw, *pitch)),
+                Some(AttributeValue::Angles { yaw, pitch }) => Some((*yaw, *pitch)),
                 _ => None,
             };
             asked.add(claim.found, said.is_some());
             let truth = (f64::from(*yaw), f64::from(*pitch));
-            errors.extend(said.map(|said| between(truth, said)));
+            errors.extend(said.map(|said| angle_between(truth, said)));
         }
         Self {
             asked,
@@ -44,7 +43,7 @@ impl AnglesReading {
 }
 
 /// The angle in degrees between two directions given as yaw and pitch in degrees.
-fn between(a: (f64, f64), b: (f64, f64)) -> f64 {
+fn angle_between(a: (f64, f64), b: (f64, f64)) -> f64 {
     let unit = |(yaw, pitch): (f64, f64)| {
         let (yaw, pitch) = (yaw.to_radians(), pitch.to_radians());
         [yaw.sin() * pitch.cos(), pitch.sin(), yaw.cos() * pitch.cos()]
@@ -70,27 +69,26 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 /// How far values are off.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct NumberReading {
-    /// Of how many.
     #[serde(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: Coverage,
     /// Less than 0.5 off.
-    pub(crate) exact: Right,
+    pub(crate) exact: RightCount,
     /// At most 2 off.
-    pub(crate) within_2: Right,
+    pub(crate) within_2: RightCount,
     /// How far off, on average over those that were said.
     pub(crate) error_mean: Option<f64>,
 }
 
 impl NumberReading {
-    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
-        let mut asked = Asked::default();
+    pub(super) fn new(claims: &[Claim<'_>]) -> Self {
+        let mut asked = Coverage::default();
         let mut errors = Vec::new();
         for claim in claims {
             let TruthAttribute::Number { value } = claim.truth else {
                 continue;
             };
             let said = match claim.said {
-                Some(Said::Number(said)) => Some(*said),
+                Some(AttributeValue::Number(said)) => Some(*said),
                 _ => None,
             };
             asked.add(claim.found, said.is_some());
@@ -99,8 +97,8 @@ impl NumberReading {
         let count = |fits: &dyn Fn(f64) -> bool| errors.iter().filter(|error| fits(**error)).count() as u64;
         Self {
             asked,
-            exact: Right::of(count(&|error| error < 0.5), &asked),
-            within_2: Right::of(count(&|error| error <= 2.0), &asked),
+            exact: RightCount::new(count(&|error| error < 0.5), &asked),
+            within_2: RightCount::new(count(&|error| error <= 2.0), &asked),
             error_mean: mean(&errors),
         }
     }
@@ -113,8 +111,12 @@ mod tests {
     #[test]
     fn angles_between_directions() {
         let check = |a: (f64, f64), b: (f64, f64), is: f64| {
-            assert!((between(a, b) - is).abs() < 1e-9, "{a:?} {b:?} {}", between(a, b));
-            assert!((between(b, a) - is).abs() < 1e-9);
+            assert!(
+                (angle_between(a, b) - is).abs() < 1e-9,
+                "{a:?} {b:?} {}",
+                angle_between(a, b)
+            );
+            assert!((angle_between(b, a) - is).abs() < 1e-9);
         };
         check((0.0, 0.0), (0.0, 0.0), 0.0);
         check((30.0, 0.0), (-15.0, 0.0), 45.0);
@@ -125,7 +127,7 @@ mod tests {
         check((0.0, 90.0), (77.0, 90.0), 0.0);
         // Yaw counts less where one looks up: cos of the angle is cos(60)^2 cos(90) + sin(60)^2.
         check((0.0, 60.0), (90.0, 60.0), 0.75_f64.acos().to_degrees());
-        assert!(between((0.0, 0.0), (1e-6, 0.0)) > 0.9e-6);
+        assert!(angle_between((0.0, 0.0), (1e-6, 0.0)) > 0.9e-6);
     }
 
     #[test]

@@ -31,8 +31,8 @@ use attributes::AttributeFigures;
 use detection::ClassFigures;
 use tracking::Tracking;
 
-pub(crate) use event::{Event, Events, Seen, read_events};
-pub(crate) use observed::{Observed, Play, observe};
+pub(crate) use event::{Detection, Event, Events, read_events};
+pub(crate) use observed::{Observed, PlayedStream, observe};
 pub(crate) use table::table;
 
 /// How right a run was.
@@ -40,7 +40,6 @@ pub(crate) use table::table;
 pub(crate) struct Score {
     /// Over all frames that arrived.
     pub(crate) all: Figures,
-    /// Over delivered frames.
     pub(crate) delivered: Figures,
     /// Attributes that the truth has and no event ever had.
     pub(crate) not_looked_for: Vec<String>,
@@ -49,7 +48,6 @@ pub(crate) struct Score {
 /// The figures over some frames.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figures {
-    /// How many frames.
     pub(crate) frames: u64,
     /// Mean of the classes' average precision at an IoU of 0.5; none where nothing is there to be found.
     pub(crate) mean_ap: Option<f64>,
@@ -64,23 +62,22 @@ pub(crate) struct Figures {
     pub(crate) tracking: Option<Tracking>,
 }
 
-/// What is asked for: classes and attributes of the whole truth, and those of them that the events have anywhere.
-struct Questions<'a> {
+/// Classes and attributes of the whole truth, and those of them that the events have anywhere.
+struct Scope<'a> {
     classes: BTreeSet<&'a str>,
-    /// Attributes to score.
     attributes: BTreeSet<&'a str>,
     not_looked_for: BTreeSet<&'a str>,
     tracks: bool,
 }
 
-impl<'a> Questions<'a> {
-    fn of(truths: &[&'a Truth], frames: &[Observed<'a>]) -> Self {
+impl<'a> Scope<'a> {
+    fn new(truths: &[&'a Truth], frames: &[Observed<'a>]) -> Self {
         let objects = || {
             let frames = truths.iter().flat_map(|truth| &truth.frames);
             frames.flat_map(|frame| &frame.objects)
         };
-        let seen = || frames.iter().filter_map(|frame| frame.seen).flatten();
-        let said: BTreeSet<&str> = seen()
+        let detections = || frames.iter().filter_map(|frame| frame.seen).flatten();
+        let said: BTreeSet<&str> = detections()
             .flat_map(|seen| seen.attributes.keys())
             .map(String::as_str)
             .collect();
@@ -93,11 +90,11 @@ impl<'a> Questions<'a> {
             classes: objects().map(|object| object.class.as_str()).collect(),
             attributes,
             not_looked_for,
-            tracks: seen().any(|seen| seen.track.is_some()),
+            tracks: detections().any(|seen| seen.track.is_some()),
         }
     }
 
-    fn answer(&self, frames: &[Observed<'_>]) -> Figures {
+    fn figures(&self, frames: &[Observed<'_>]) -> Figures {
         let classes = detection::classes(&self.classes, frames);
         let pairs: Vec<Vec<Option<usize>>> = frames.iter().map(matching::pair).collect();
         Figures {
@@ -114,16 +111,16 @@ impl<'a> Questions<'a> {
 /// Holds what was said of `frames` against their truth. `truths` are those of the whole clips: they say which classes
 /// and attributes there are. Frames of one sequence stand in order.
 pub(crate) fn score(truths: &[&Truth], frames: &[Observed<'_>]) -> Score {
-    let questions = Questions::of(truths, frames);
+    let scope = Scope::new(truths, frames);
     let delivered: Vec<Observed<'_>> = frames
         .iter()
         .filter(|frame| frame.seen.is_some())
         .cloned()
         .collect();
-    let names = questions.not_looked_for.iter();
+    let names = scope.not_looked_for.iter();
     Score {
-        all: questions.answer(frames),
-        delivered: questions.answer(&delivered),
+        all: scope.figures(frames),
+        delivered: scope.figures(&delivered),
         not_looked_for: names.map(|name| (*name).to_owned()).collect(),
     }
 }

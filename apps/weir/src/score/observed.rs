@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use weir_truth::{FrameTruth, Truth};
 
-use super::Seen;
+use super::Detection;
 
 /// A frame that arrived.
 #[derive(Debug, Clone)]
@@ -17,13 +17,12 @@ pub(crate) struct Observed<'a> {
     /// What is true of it.
     pub(crate) truth: &'a FrameTruth,
     /// What was said of it; none where it was not delivered.
-    pub(crate) seen: Option<&'a [Seen]>,
+    pub(crate) seen: Option<&'a [Detection]>,
 }
 
 /// A stream that was played.
 #[derive(Debug, Clone)]
-pub(crate) struct Play<'a> {
-    /// Its name.
+pub(crate) struct PlayedStream<'a> {
     pub(crate) stream: &'a str,
     /// What is true of its clip.
     pub(crate) truth: &'a Truth,
@@ -32,7 +31,7 @@ pub(crate) struct Play<'a> {
     /// Whether the clip starts again at its end.
     pub(crate) repeats: bool,
     /// What was said, by frame; none where nothing was.
-    pub(crate) events: Option<&'a BTreeMap<u64, Vec<Seen>>>,
+    pub(crate) events: Option<&'a BTreeMap<u64, Vec<Detection>>>,
 }
 
 /// Events and truth are not of the same clip.
@@ -47,19 +46,12 @@ pub(crate) enum Mismatch {
     /// Frames that the truth does not have.
     #[error(
         "the truth of stream {stream} does not have frame {first}{}: is it of this clip? where the clip starts again at its \
-         end, give --loop", more(*.count)
+         end, give --loop", others_note(*.count)
     )]
-    Unknown {
-        /// Which stream.
-        stream: String,
-        /// The first such frame.
-        first: u64,
-        /// How many there are.
-        count: u64,
-    },
+    Unknown { stream: String, first: u64, count: u64 },
 }
 
-fn more(count: u64) -> String {
+fn others_note(count: u64) -> String {
     match count {
         0 | 1 => String::new(),
         2 => " and 1 other".to_owned(),
@@ -67,25 +59,25 @@ fn more(count: u64) -> String {
     }
 }
 
-/// Frames of one stream that are scored at most, so that a wrong number in a line cannot fill the memory: days of video.
-const FRAMES_MOST: u64 = 20_000_000;
+/// Frames of one stream that are scored: a wrong number in a line cannot fill the memory, days of video fit.
+const MAX_FRAMES: u64 = 20_000_000;
 
 /// Puts beside every frame that arrived what is true and what was said of it: stream by stream, in order.
 ///
 /// # Errors
 /// [`Mismatch`] where a frame is not in the truth.
-pub(crate) fn observe<'a>(plays: &[Play<'a>]) -> Result<Vec<Observed<'a>>, Mismatch> {
+pub(crate) fn observe<'a>(plays: &[PlayedStream<'a>]) -> Result<Vec<Observed<'a>>, Mismatch> {
     let mut frames = Vec::new();
     let mut sequence = 0;
     for play in plays {
-        observe_one(play, &mut sequence, &mut frames)?;
+        observe_stream(play, &mut sequence, &mut frames)?;
         sequence += 1;
     }
     Ok(frames)
 }
 
-fn observe_one<'a>(
-    play: &Play<'a>,
+fn observe_stream<'a>(
+    play: &PlayedStream<'a>,
     sequence: &mut u64,
     frames: &mut Vec<Observed<'a>>,
 ) -> Result<(), Mismatch> {
@@ -105,7 +97,7 @@ fn observe_one<'a>(
     } else {
         came.min(last.saturating_add(1))
     };
-    if end > FRAMES_MOST {
+    if end > MAX_FRAMES {
         return Err(Mismatch::TooMany(play.stream.to_owned(), end));
     }
     let mut unknown = Vec::new();
@@ -143,11 +135,15 @@ fn observe_one<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{car, clip, seen};
+    use super::super::samples::{car, clip, detection};
     use super::*;
 
-    fn play<'a>(truth: &'a Truth, arrived: u64, events: Option<&'a BTreeMap<u64, Vec<Seen>>>) -> Play<'a> {
-        Play {
+    fn play<'a>(
+        truth: &'a Truth,
+        arrived: u64,
+        events: Option<&'a BTreeMap<u64, Vec<Detection>>>,
+    ) -> PlayedStream<'a> {
+        PlayedStream {
             stream: "street",
             truth,
             arrived,
@@ -159,7 +155,7 @@ mod tests {
     #[test]
     fn a_frame_without_an_event_was_not_delivered() {
         let truth = clip(vec![vec![car(1, 0.0)]; 3]);
-        let events = [(1, vec![seen("car", 0.5, 0.0)])].into();
+        let events = [(1, vec![detection("car", 0.5, 0.0)])].into();
         let frames = observe(&[play(&truth, 3, Some(&events))]).expect("all are in the truth");
         let delivered: Vec<bool> = frames.iter().map(|frame| frame.seen.is_some()).collect();
         assert_eq!(delivered, [false, true, false]);
@@ -168,7 +164,7 @@ mod tests {
     #[test]
     fn a_loop_goes_through_the_truth_again_as_another_sequence() {
         let truth = clip(vec![Vec::new(); 3]);
-        let looped = Play {
+        let looped = PlayedStream {
             repeats: true,
             ..play(&truth, 7, None)
         };
@@ -209,7 +205,7 @@ mod tests {
     fn a_wrong_number_does_not_fill_the_memory() {
         let truth = clip(vec![Vec::new(); 3]);
         let events = [(u64::MAX, Vec::new())].into();
-        let looped = Play {
+        let looped = PlayedStream {
             repeats: true,
             ..play(&truth, 3, Some(&events))
         };

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use weir_truth::{TruthAttribute, TruthPoint};
 
-use super::attributes::{Asked, Claim};
-use super::event::Said;
+use super::attributes::{Claim, Coverage};
+use super::event::AttributeValue;
 use super::share::share;
 
 /// How near, in torsos.
@@ -18,7 +18,7 @@ const TORSO: [(usize, usize); 2] = [(5, 12), (6, 11)];
 pub(crate) struct PointsReading {
     /// Of how many persons.
     #[serde(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: Coverage,
     /// Visible true points of them.
     pub(crate) points: u64,
     /// Those of persons who were found.
@@ -32,15 +32,15 @@ pub(crate) struct PointsReading {
 }
 
 impl PointsReading {
-    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
-        let mut asked = Asked::default();
+    pub(super) fn new(claims: &[Claim<'_>]) -> Self {
+        let mut asked = Coverage::default();
         let (mut points, mut points_of_found, mut right) = (0, 0, 0);
         for claim in claims {
             let TruthAttribute::Points(truth) = claim.truth else {
                 continue;
             };
             let said = match claim.said {
-                Some(Said::Points(said)) => Some(said.as_slice()),
+                Some(AttributeValue::Points(said)) => Some(said.as_slice()),
                 _ => None,
             };
             asked.add(claim.found, said.is_some());
@@ -63,7 +63,7 @@ impl PointsReading {
 /// How many visible points are at most `radius` from where they should be.
 fn near(truth: &[TruthPoint], said: &[[f64; 2]], radius: f64) -> u64 {
     let both = truth.iter().zip(said).filter(|(truth, _)| truth.visible);
-    both.filter(|(truth, said)| distance(at(truth), **said) <= radius)
+    both.filter(|(truth, said)| distance(position(truth), **said) <= radius)
         .count() as u64
 }
 
@@ -73,14 +73,14 @@ fn scale(claim: &Claim<'_>, truth: &[TruthPoint]) -> f64 {
     let inside = |point: &TruthPoint| {
         (0.0..=claim.size.0 as f32).contains(&point.x) && (0.0..=claim.size.1 as f32).contains(&point.y)
     };
-    let point = |index: usize| truth.get(index).filter(|point| inside(point)).map(at);
+    let point = |index: usize| truth.get(index).filter(|point| inside(point)).map(position);
     let diagonal = |(shoulder, hip)| Some(distance(point(shoulder)?, point(hip)?));
     let [one, other] = TORSO.map(diagonal);
     let torso = one.zip(other).map(|(one, other)| one.max(other));
     torso.unwrap_or((bottom - top) / 2.0)
 }
 
-fn at(point: &TruthPoint) -> [f64; 2] {
+fn position(point: &TruthPoint) -> [f64; 2] {
     [f64::from(point.x), f64::from(point.y)]
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use weir_truth::{FrameTruth, Truth, TruthObject};
 
-use super::{Observed, Seen};
+use super::{Detection, Observed};
 
 /// A true thing of 10 by 10 pixels.
 pub(super) fn thing(id: u64, class: &str, left: f32) -> TruthObject {
@@ -52,8 +52,8 @@ pub(super) fn clip(frames: Vec<Vec<TruthObject>>) -> Truth {
 }
 
 /// A finding of 10 by 10 pixels.
-pub(super) fn seen(class: &str, score: f32, left: f32) -> Seen {
-    Seen {
+pub(super) fn detection(class: &str, score: f32, left: f32) -> Detection {
+    Detection {
         class: class.to_owned(),
         score,
         r#box: [left, 0.0, left + 10.0, 10.0],
@@ -63,12 +63,12 @@ pub(super) fn seen(class: &str, score: f32, left: f32) -> Seen {
 }
 
 /// The same with an attribute, as event lines say it.
-pub(super) fn saying(mut seen: Seen, name: &str, attribute: Value) -> Seen {
+pub(super) fn with_event_attribute(mut seen: Detection, name: &str, attribute: Value) -> Detection {
     seen.attributes.insert(name.to_owned(), attribute.into());
     seen
 }
 
-pub(super) fn observed<'a>(truth: &'a FrameTruth, seen: Option<&'a [Seen]>) -> Observed<'a> {
+pub(super) fn observed<'a>(truth: &'a FrameTruth, seen: Option<&'a [Detection]>) -> Observed<'a> {
     Observed {
         sequence: 0,
         size: (960, 540),

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table};
 
-use super::attributes::{AttributeFigures, Right};
+use super::attributes::{AttributeFigures, RightCount};
 use super::detection::ClassFigures;
 use super::text::TextReading;
 use super::{Figures, Score};
@@ -13,9 +13,9 @@ pub(crate) fn table(score: &Score) -> String {
     let (all, delivered) = (&score.all, &score.delivered);
     let mut parts = vec![format!(
         "accuracy: mAP@0.5 {} over all {} frames, {} over the {} delivered",
-        figure(all.mean_ap),
+        format_value(all.mean_ap),
         all.frames,
-        figure(delivered.mean_ap),
+        format_value(delivered.mean_ap),
         delivered.frames
     )];
     if !all.classes.is_empty() {
@@ -62,7 +62,7 @@ fn classes(all: &Figures, delivered: &Figures) -> Table {
         "recall",
     ];
     let mut table = plain_table(&header);
-    to_the_right(&mut table, 1..9);
+    align_right(&mut table, 1..9);
     for (name, class) in &all.classes {
         let mut row = vec![name.clone()];
         row.extend(class_cells(Some(class)));
@@ -74,7 +74,12 @@ fn classes(all: &Figures, delivered: &Figures) -> Table {
 
 fn class_cells(class: Option<&ClassFigures>) -> [String; 4] {
     let Some(class) = class else {
-        return ["0".to_owned(), figure(None), figure(None), figure(None)];
+        return [
+            "0".to_owned(),
+            format_value(None),
+            format_value(None),
+            format_value(None),
+        ];
     };
     let ClassFigures {
         truths,
@@ -85,9 +90,9 @@ fn class_cells(class: Option<&ClassFigures>) -> [String; 4] {
     } = class;
     [
         truths.to_string(),
-        figure(*ap),
-        figure(*precision),
-        figure(*recall),
+        format_value(*ap),
+        format_value(*precision),
+        format_value(*recall),
     ]
 }
 
@@ -104,10 +109,10 @@ fn attributes(all: &Figures, delivered: &Figures) -> Table {
         "more of delivered",
     ];
     let mut table = plain_table(&header);
-    to_the_right(&mut table, 2..8);
+    align_right(&mut table, 2..8);
     for (name, attribute) in &all.attributes {
-        let all = Cells::of(attribute);
-        let delivered = delivered.attributes.get(name).map(Cells::of).unwrap_or_default();
+        let all = Cells::new(attribute);
+        let delivered = delivered.attributes.get(name).map(Cells::new).unwrap_or_default();
         table.add_row([
             name.clone(),
             all.measure.to_owned(),
@@ -123,7 +128,7 @@ fn attributes(all: &Figures, delivered: &Figures) -> Table {
     table
 }
 
-fn to_the_right(table: &mut Table, columns: std::ops::Range<usize>) {
+fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
     let wanted = table.column_iter_mut().take(columns.end).skip(columns.start);
     wanted.for_each(|column| {
         column.set_cell_alignment(CellAlignment::Right);
@@ -141,7 +146,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(attribute: &AttributeFigures) -> Self {
+    fn new(attribute: &AttributeFigures) -> Self {
         let shares =
             |measure: &'static str, truths: u64, of_all: Option<f64>, of_found: Option<f64>, more: String| {
                 Self {
@@ -152,13 +157,13 @@ impl Cells {
                     more,
                 }
             };
-        let rights = |measure, truths, right: &Right, more| {
+        let rights = |measure, truths, right: &RightCount, more| {
             shares(measure, truths, right.of_all, right.of_found, more)
         };
         match attribute {
             AttributeFigures::Text(text) => {
                 let any = &text.any_width;
-                rights("exact", any.asked.truths, &any.exact, text_more(text))
+                rights("exact", any.asked.truths, &any.exact, text_detail(text))
             }
             AttributeFigures::Class(class) => {
                 let worst = class
@@ -172,12 +177,12 @@ impl Cells {
                     worst.unwrap_or_default(),
                 )
             }
-            AttributeFigures::Match(who) => {
+            AttributeFigures::Match(names) => {
                 let strangers = format!(
                     "{} of {} strangers named",
-                    who.strangers_named, who.strangers.truths
+                    names.strangers_named, names.strangers.truths
                 );
-                rights("top-1", who.asked.truths, &who.top_1, strangers)
+                rights("top-1", names.asked.truths, &names.top_1, strangers)
             }
             AttributeFigures::Angles(angles) => Self {
                 measure: "mean error",
@@ -194,7 +199,7 @@ impl Cells {
                 let more = format!(
                     "within 2: {} of found; mean error {}",
                     percent(number.within_2.of_found),
-                    figure(number.error_mean)
+                    format_value(number.error_mean)
                 );
                 rights("exact", number.asked.truths, &number.exact, more)
             }
@@ -212,7 +217,7 @@ impl Cells {
     }
 }
 
-fn text_more(text: &TextReading) -> String {
+fn text_detail(text: &TextReading) -> String {
     format!(
         "CER {}; from 40 px {}, from 80 px {} of found",
         percent(text.any_width.cer_of_found),
@@ -221,7 +226,7 @@ fn text_more(text: &TextReading) -> String {
     )
 }
 
-fn figure(value: Option<f64>) -> String {
+fn format_value(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.3}"))
 }
 

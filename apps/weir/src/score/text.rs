@@ -3,8 +3,8 @@
 use serde::Serialize;
 use weir_truth::TruthAttribute;
 
-use super::attributes::{Asked, Claim, Right};
-use super::event::Said;
+use super::attributes::{Claim, Coverage, RightCount};
+use super::event::AttributeValue;
 use super::share::share;
 
 /// How well text is read.
@@ -21,11 +21,10 @@ pub(crate) struct TextReading {
 /// How well text is read on things of some widths.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct TextBand {
-    /// Of how many.
     #[serde(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: Coverage,
     /// Read to the letter.
-    pub(crate) exact: Right,
+    pub(crate) exact: RightCount,
     /// Character errors over true characters, on things that were found; a text that was not read is all errors.
     pub(crate) cer_of_found: Option<f64>,
     /// The same on all true things.
@@ -33,18 +32,18 @@ pub(crate) struct TextBand {
 }
 
 impl TextReading {
-    pub(super) fn of(claims: &[Claim<'_>]) -> Self {
+    pub(super) fn new(claims: &[Claim<'_>]) -> Self {
         Self {
-            any_width: TextBand::of(claims, 0.0),
-            from_40_px: TextBand::of(claims, 40.0),
-            from_80_px: TextBand::of(claims, 80.0),
+            any_width: TextBand::new(claims, 0.0),
+            from_40_px: TextBand::new(claims, 40.0),
+            from_80_px: TextBand::new(claims, 80.0),
         }
     }
 }
 
 impl TextBand {
-    fn of(claims: &[Claim<'_>], width_least: f32) -> Self {
-        let mut asked = Asked::default();
+    fn new(claims: &[Claim<'_>], width_least: f32) -> Self {
+        let mut asked = Coverage::default();
         let (mut exact, mut all, mut found) = (0, Characters::default(), Characters::default());
         for claim in claims {
             let [left, _, right, _] = claim.object.r#box;
@@ -55,7 +54,7 @@ impl TextBand {
                 continue;
             }
             let said = match claim.said {
-                Some(Said::Text(said)) => Some(said),
+                Some(AttributeValue::Text(said)) => Some(said),
                 _ => None,
             };
             asked.add(claim.found, said.is_some());
@@ -69,7 +68,7 @@ impl TextBand {
         }
         Self {
             asked,
-            exact: Right::of(exact, &asked),
+            exact: RightCount::new(exact, &asked),
             cer_of_found: share(found.errors, found.length),
             cer_of_all: share(all.errors, all.length),
         }

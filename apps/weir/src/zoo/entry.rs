@@ -11,13 +11,11 @@ pub(crate) struct Entry {
     pub(crate) about: String,
     /// How it is fed and read; none where no head of this build can.
     pub(crate) head: Option<String>,
-    /// Where it comes from.
     pub(crate) origin: Origin,
     /// Name of its file in the cache and in mirrors.
     pub(crate) file: String,
-    /// Size of the file.
     pub(crate) bytes: u64,
-    /// Its sum, in hexadecimal.
+    /// In hexadecimal.
     pub(crate) sha256: String,
     /// Its licence, as its publisher states it.
     pub(crate) licence: String,
@@ -30,7 +28,7 @@ pub(crate) struct Entry {
 pub(crate) enum Origin {
     /// A file that can be fetched, at one commit of its repository.
     Url(String),
-    /// Converted by somebody from these published weights: only a mirror has the file.
+    /// Converted from these published weights, which come in another format: only a mirror has the file.
     Weights(String),
 }
 

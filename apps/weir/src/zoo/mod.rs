@@ -19,7 +19,7 @@ use crate::error::UserError;
 use crate::settings::Settings;
 
 pub(crate) use entry::{Entry, Origin};
-pub(crate) use pull::How;
+pub(crate) use pull::PullSource;
 use verified::Verified;
 
 /// What a graph puts before the name of a model of the zoo.
@@ -43,7 +43,7 @@ impl Zoo {
     /// # Errors
     /// A mistake in the zoo itself; a test keeps it from being there.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
-        Self::of(ZOO, settings.model_cache.clone(), settings.model_mirror.clone())
+        Self::parse(ZOO, settings.model_cache.clone(), settings.model_mirror.clone())
     }
 
     /// The zoo of this build, read from a folder that has its files under their names.
@@ -51,10 +51,10 @@ impl Zoo {
     /// # Errors
     /// As those of every zoo: a mistake in the zoo itself.
     pub fn in_folder(folder: impl Into<PathBuf>) -> anyhow::Result<Self> {
-        Self::of(ZOO, folder.into(), None)
+        Self::parse(ZOO, folder.into(), None)
     }
 
-    fn of(text: &str, cache: PathBuf, mirror: Option<PathBuf>) -> anyhow::Result<Self> {
+    fn parse(text: &str, cache: PathBuf, mirror: Option<PathBuf>) -> anyhow::Result<Self> {
         let entries = toml::from_str(text).context("models/zoo.toml is malformed")?;
         Ok(Self {
             entries,
@@ -89,20 +89,20 @@ impl Zoo {
     /// [`UserError`] that says what is wrong with the file that is there, or how to get one.
     pub(crate) fn resolve(&self, name: &str) -> anyhow::Result<PathBuf> {
         let entry = self.entry(name)?;
-        let mut fault = None;
+        let mut mismatch = None;
         for path in self.places(entry).filter(|path| path.exists()) {
             let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
             let verified = verified.get_or_insert_with(|| Verified::read(&self.cache));
-            match verified.fault(&path, entry) {
+            match verified.mismatch(&path, entry) {
                 None => return Ok(path),
                 Some(reason) => {
                     tracing::warn!("{} is not the model zoo:{name}: {reason}", path.display());
-                    fault.get_or_insert((path, reason));
+                    mismatch.get_or_insert((path, reason));
                 }
             }
         }
         let how = format!("run `weir models pull {name}`");
-        Err(UserError::new(match fault {
+        Err(UserError::new(match mismatch {
             Some((path, reason)) if path.starts_with(&self.cache) => {
                 format!("{} is not the model zoo:{name}: {reason}; {how}", path.display())
             }
@@ -145,7 +145,7 @@ impl Zoo {
     }
 
     /// Whether a file of that name is there, whatever it is.
-    pub(crate) fn is_there(&self, entry: &Entry) -> bool {
+    pub(crate) fn is_present(&self, entry: &Entry) -> bool {
         self.places(entry).any(|path| path.exists())
     }
 
@@ -185,27 +185,35 @@ impl Zoo {
 }
 
 /// Models of the zoo that the graph needs, by name.
-fn needed(graph: &Graph) -> BTreeSet<&str> {
-    let modules = graph.modules().iter().flat_map(|module| named(&module.settings));
-    graph.models().iter().flat_map(of_model).chain(modules).collect()
+fn required_models(graph: &Graph) -> BTreeSet<&str> {
+    let modules = graph
+        .modules()
+        .iter()
+        .flat_map(|module| models_in_keys(&module.settings));
+    graph
+        .models()
+        .iter()
+        .flat_map(models_of_node)
+        .chain(modules)
+        .collect()
 }
 
 /// Those that one of its models needs.
-fn of_model(model: &ModelNode) -> impl Iterator<Item = &str> {
+fn models_of_node(model: &ModelNode) -> impl Iterator<Item = &str> {
     let origin = match &model.origin {
         ModelOrigin::Zoo(name) => Some(name.as_str()),
         _ => None,
     };
-    origin.into_iter().chain(named(&model.settings))
+    origin.into_iter().chain(models_in_keys(&model.settings))
 }
 
 /// Whether all that the model needs of the zoo is here and is what it is called.
-pub(crate) fn has(model: &ModelNode, zoo: &Zoo) -> bool {
-    of_model(model).all(|name| zoo.resolve(name).is_ok())
+pub(crate) fn has_models_for(model: &ModelNode, zoo: &Zoo) -> bool {
+    models_of_node(model).all(|name| zoo.resolve(name).is_ok())
 }
 
 /// Models of the zoo that keys name: `second = "zoo:fsanet-var"`.
-fn named(settings: &Keys) -> impl Iterator<Item = &str> {
+fn models_in_keys(settings: &Keys) -> impl Iterator<Item = &str> {
     settings.0.values().filter_map(|value| match value {
         Value::Text(text) => text.strip_prefix(PREFIX),
         _ => None,
@@ -218,9 +226,9 @@ fn named(settings: &Keys) -> impl Iterator<Item = &str> {
 /// [`UserError`] that names all that are not, or are not what they are called.
 pub(crate) fn require(graph: &Graph, zoo: &Zoo) -> anyhow::Result<()> {
     let (mut missing, mut damaged) = (Vec::new(), Vec::new());
-    for name in needed(graph) {
+    for name in required_models(graph) {
         let Err(error) = zoo.resolve(name) else { continue };
-        if zoo.entry(name).is_ok_and(|entry| !zoo.is_there(entry)) {
+        if zoo.entry(name).is_ok_and(|entry| !zoo.is_present(entry)) {
             missing.push(name);
         } else {
             damaged.push(error.to_string());
@@ -259,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_zoo_of_this_build_is_well_formed() {
-        let zoo = Zoo::of(ZOO, PathBuf::new(), None).unwrap();
+        let zoo = Zoo::parse(ZOO, PathBuf::new(), None).unwrap();
         for (name, entry) in zoo.entries() {
             entry.check().unwrap_or_else(|reason| panic!("{name}: {reason}"));
         }
@@ -275,7 +283,7 @@ mod tests {
         };
         let mirror = PathBuf::from(assets).join("models");
         let cache = tempfile::tempdir().unwrap();
-        let zoo = Zoo::of(ZOO, cache.path().to_owned(), Some(mirror)).unwrap();
+        let zoo = Zoo::parse(ZOO, cache.path().to_owned(), Some(mirror)).unwrap();
         for (name, entry) in zoo.entries() {
             let pulled = zoo.pull(name).unwrap();
             assert_eq!(pulled.path, cache.path().join(&entry.file), "{name}");
@@ -284,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_model_that_is_not_here_says_how_to_get_it() {
-        let zoo = Zoo::of(ZOO, PathBuf::from("nowhere"), None).unwrap();
+        let zoo = Zoo::parse(ZOO, PathBuf::from("nowhere"), None).unwrap();
         let error = zoo.resolve("yolox-nano").unwrap_err();
         assert!(error.is::<UserError>());
         assert!(
@@ -309,7 +317,7 @@ mod tests {
              sha256 = \"{}\"\nlicence = \"MIT\"\n",
             sha256(model)
         );
-        let zoo = Zoo::of(&entry, cache, Some(mirror.path().to_owned())).unwrap();
+        let zoo = Zoo::parse(&entry, cache, Some(mirror.path().to_owned())).unwrap();
         let text = |text: &str| Value::Text(text.to_owned());
         let keys = |second: Value| {
             Keys(

@@ -13,29 +13,25 @@ use super::{Entry, Origin, Zoo, sha256};
 use crate::error::UserError;
 
 /// Tries of one download: a network that fails three times running will not mend by itself.
-const TRIES: u32 = 3;
-/// To connect, and to hear anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+const MAX_TRIES: u32 = 3;
+/// For the connection, and for the first byte of an answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// For a whole file: 4 MiB at 14 kB/s.
-const WHOLE: Duration = Duration::from_secs(300);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What came of a pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pulled {
-    /// Where the model is now.
     pub(crate) path: PathBuf,
-    /// How it came there.
-    pub(crate) how: How,
+    pub(crate) source: PullSource,
 }
 
 /// How a model came into the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum PullSource {
     /// It was there.
     Kept,
-    /// From the mirror.
     Copied,
-    /// From its publisher.
     Fetched,
 }
 
@@ -48,21 +44,24 @@ impl Zoo {
         let entry = self.entry(name)?;
         let path = self.cache.join(&entry.file);
         if let Ok(bytes) = weir_files::read(&path, entry.bytes)
-            && fault(&bytes, entry).is_none()
+            && mismatch(&bytes, entry).is_none()
         {
-            return Ok(Pulled { path, how: How::Kept });
+            return Ok(Pulled {
+                path,
+                source: PullSource::Kept,
+            });
         }
-        let (bytes, how) = match &self.mirror {
-            Some(mirror) => (copy(name, entry, mirror)?, How::Copied),
-            None => (fetch(name, entry)?, How::Fetched),
+        let (bytes, source) = match &self.mirror {
+            Some(mirror) => (copy(name, entry, mirror)?, PullSource::Copied),
+            None => (fetch(name, entry)?, PullSource::Fetched),
         };
-        keep(&bytes, &path)?;
-        Ok(Pulled { path, how })
+        write_whole(&bytes, &path)?;
+        Ok(Pulled { path, source })
     }
 }
 
 /// What keeps the bytes from being the model.
-fn fault(bytes: &[u8], entry: &Entry) -> Option<String> {
+fn mismatch(bytes: &[u8], entry: &Entry) -> Option<String> {
     if bytes.len() as u64 != entry.bytes {
         return Some(wrong_size(bytes.len() as u64, entry));
     }
@@ -81,8 +80,8 @@ fn copy(name: &str, entry: &Entry, mirror: &Path) -> anyhow::Result<Vec<u8>> {
     }
     let bytes =
         weir_files::read(&file, entry.bytes).map_err(|error| no(&format!("cannot be read: {error}")))?;
-    match fault(&bytes, entry) {
-        Some(fault) => Err(no(&format!("is not the model: {fault}")).into()),
+    match mismatch(&bytes, entry) {
+        Some(mismatch) => Err(no(&format!("is not the model: {mismatch}")).into()),
         None => Ok(bytes),
     }
 }
@@ -102,7 +101,7 @@ fn fetch(name: &str, entry: &Entry) -> anyhow::Result<Vec<u8>> {
     let bytes = loop {
         match download(name, url, entry.bytes) {
             Ok(bytes) => break bytes,
-            Err(error) if tries < TRIES && may_pass(&error) => {
+            Err(error) if tries < MAX_TRIES && is_transient(&error) => {
                 tracing::warn!(%error, tries, "download of zoo:{name} failed, trying again");
                 tries += 1;
             }
@@ -112,8 +111,8 @@ fn fetch(name: &str, entry: &Entry) -> anyhow::Result<Vec<u8>> {
             }
         }
     };
-    match fault(&bytes, entry) {
-        Some(fault) => anyhow::bail!("{url} is not the model zoo:{name} any more: {fault}"),
+    match mismatch(&bytes, entry) {
+        Some(mismatch) => anyhow::bail!("{url} is not the model zoo:{name} any more: {mismatch}"),
         None => Ok(bytes),
     }
 }
@@ -121,9 +120,9 @@ fn fetch(name: &str, entry: &Entry) -> anyhow::Result<Vec<u8>> {
 /// One download, of at most one byte more than expected.
 fn download(name: &str, url: &str, expected: u64) -> Result<Vec<u8>, ureq::Error> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_connect(Some(PATIENCE))
-        .timeout_recv_response(Some(PATIENCE))
-        .timeout_global(Some(WHOLE))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(Some(CONNECT_TIMEOUT))
+        .timeout_global(Some(DOWNLOAD_TIMEOUT))
         .build()
         .into();
     let mut response = agent.get(url).call()?;
@@ -136,7 +135,7 @@ fn download(name: &str, url: &str, expected: u64) -> Result<Vec<u8>, ureq::Error
 }
 
 /// Whether another try may bring what this one did not: not where the server gave a definite answer.
-fn may_pass(error: &ureq::Error) -> bool {
+fn is_transient(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::StatusCode(code) => *code >= 500 || *code == 429,
         ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed => true,
@@ -146,7 +145,7 @@ fn may_pass(error: &ureq::Error) -> bool {
 
 /// Writes the file under another name first: what has the name is whole. The process is in the name, so that two pulls
 /// at a time do not write into each other.
-fn keep(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
+fn write_whole(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
     let mut part = path.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
@@ -180,7 +179,7 @@ mod tests {
              file = \"rare.onnx\"\nbytes = 1\nsha256 = \"{sum}\"\nlicence = \"MIT\"\n",
             MODEL.len()
         );
-        Zoo::of(&text, cache.to_owned(), mirror.map(Path::to_owned)).unwrap()
+        Zoo::parse(&text, cache.to_owned(), mirror.map(Path::to_owned)).unwrap()
     }
 
     /// Answers as many connections as there are answers, each with a whole response.
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_is_copied_from_and_then_not_asked_again() {
+    fn a_mirror_is_copied_from_and_then_not_read_again() {
         let (cache, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(mirror.path().join("tiny.onnx"), MODEL).unwrap();
         let zoo = zoo(
@@ -217,8 +216,8 @@ mod tests {
             Some(mirror.path()),
         );
         assert_eq!(zoo.resolve("tiny").unwrap(), mirror.path().join("tiny.onnx"));
-        assert_eq!(zoo.pull("tiny").unwrap().how, How::Copied);
-        assert_eq!(zoo.pull("tiny").unwrap().how, How::Kept);
+        assert_eq!(zoo.pull("tiny").unwrap().source, PullSource::Copied);
+        assert_eq!(zoo.pull("tiny").unwrap().source, PullSource::Kept);
         assert_eq!(zoo.resolve("tiny").unwrap(), cache.path().join("deep/tiny.onnx"));
         let files: Vec<_> = std::fs::read_dir(cache.path().join("deep")).unwrap().collect();
         assert_eq!(
@@ -253,7 +252,7 @@ mod tests {
         std::fs::write(mirror.path().join("tiny.onnx"), MODEL).unwrap();
         std::fs::write(cache.path().join("tiny.onnx"), b"NOT much of a model").unwrap();
         let zoo = zoo("https://example.org", cache.path(), Some(mirror.path()));
-        assert_eq!(zoo.pull("tiny").unwrap().how, How::Copied);
+        assert_eq!(zoo.pull("tiny").unwrap().source, PullSource::Copied);
         assert_eq!(std::fs::read(cache.path().join("tiny.onnx")).unwrap(), MODEL);
     }
 
@@ -262,8 +261,8 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let url = serve(vec![("503 Busy", Vec::new()), ("200 OK", MODEL.to_vec())]);
         assert_eq!(
-            zoo(&url, cache.path(), None).pull("tiny").unwrap().how,
-            How::Fetched
+            zoo(&url, cache.path(), None).pull("tiny").unwrap().source,
+            PullSource::Fetched
         );
         assert_eq!(std::fs::read(cache.path().join("tiny.onnx")).unwrap(), MODEL);
 

@@ -21,22 +21,22 @@ const MAX_ENTRIES: usize = 256;
 /// Bytes of the file: that many entries with long paths.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What tells one writing of a file from another.
+/// What differs between two writings of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
+struct FileVersion {
     sha256: String,
     bytes: u64,
     /// Of its content, in nanoseconds since 1970; as the system counts.
     modified_ns: i128,
-    /// Of its content, name or rights: nobody sets this one back.
+    /// Of its content, name or rights: no program can set this one back.
     changed_ns: i128,
     device: u64,
     inode: u64,
 }
 
-impl Stamp {
+impl FileVersion {
     #[cfg(unix)]
-    fn of(found: &Metadata, sha256: &str) -> Option<Self> {
+    fn new(found: &Metadata, sha256: &str) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
         Some(Self {
@@ -51,7 +51,7 @@ impl Stamp {
 
     /// Without a number on the disk nothing is remembered.
     #[cfg(not(unix))]
-    fn of(_: &Metadata, _: &str) -> Option<Self> {
+    fn new(_: &Metadata, _: &str) -> Option<Self> {
         None
     }
 }
@@ -60,7 +60,7 @@ impl Stamp {
 #[derive(Debug)]
 pub(super) struct Verified {
     file: PathBuf,
-    stamps: BTreeMap<PathBuf, Stamp>,
+    stamps: BTreeMap<PathBuf, FileVersion>,
 }
 
 impl Verified {
@@ -68,12 +68,12 @@ impl Verified {
     pub(super) fn read(cache: &Path) -> Self {
         let file = cache.join(FILE);
         let text = weir_files::read_text(&file, MAX_FILE_BYTES).unwrap_or_default();
-        let stamps: BTreeMap<PathBuf, Stamp> = serde_json::from_str(&text).unwrap_or_default();
+        let stamps: BTreeMap<PathBuf, FileVersion> = serde_json::from_str(&text).unwrap_or_default();
         Self { file, stamps }
     }
 
     /// What keeps the file at `path` from being the model; `None` where it is.
-    pub(super) fn fault(&mut self, path: &Path, entry: &Entry) -> Option<String> {
+    pub(super) fn mismatch(&mut self, path: &Path, entry: &Entry) -> Option<String> {
         let unreadable = |reason: &dyn std::fmt::Display| Some(format!("it cannot be read: {reason}"));
         let opened = weir_files::open(path);
         let file = match opened {
@@ -87,7 +87,7 @@ impl Verified {
         if found.len() != entry.bytes {
             return Some(wrong_size(found.len(), entry));
         }
-        let stamp = Stamp::of(&found, &entry.sha256);
+        let stamp = FileVersion::new(&found, &entry.sha256);
         let name = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         if stamp.is_some() && self.stamps.get(&name) == stamp.as_ref() {
             return None;
@@ -98,12 +98,12 @@ impl Verified {
             Err(error) => return unreadable(&error),
         }
         if let Some(stamp) = stamp {
-            self.keep(name, stamp);
+            self.remember(name, stamp);
         }
         None
     }
 
-    fn keep(&mut self, name: PathBuf, stamp: Stamp) {
+    fn remember(&mut self, name: PathBuf, stamp: FileVersion) {
         if self.stamps.len() >= MAX_ENTRIES && !self.stamps.contains_key(&name) {
             self.stamps.clear();
         }
@@ -167,7 +167,7 @@ mod tests {
              sha256 = \"{sum}\"\nlicence = \"MIT\"\n",
             MODEL.len()
         );
-        Zoo::of(&text, cache.to_owned(), mirror.map(Path::to_owned)).unwrap()
+        Zoo::parse(&text, cache.to_owned(), mirror.map(Path::to_owned)).unwrap()
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let text = std::fs::read_to_string(&list).unwrap();
         std::fs::write(&path, b"NOT much of a model").unwrap();
         let found = std::fs::metadata(&path).unwrap();
-        let stamp = Stamp::of(&found, &sha256(MODEL)).unwrap();
+        let stamp = FileVersion::new(&found, &sha256(MODEL)).unwrap();
         let forged = BTreeMap::from([(path.clone(), stamp)]);
         std::fs::write(&list, serde_json::to_string(&forged).unwrap()).unwrap();
         assert!(

@@ -4,7 +4,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark measures and tells"
+    reason = "a benchmark measures and prints"
 )]
 
 use std::time::{Duration, Instant};
@@ -168,7 +168,7 @@ fn dispatch(models: &[Model], tables: BookingTable, load: f64) -> Option<Measure
             && let Some((_, model)) = arrivals.next()
         {
             queues[model].push_back(now);
-            event = asked(&queues, model, slo)?;
+            event = request_path(&queues, model, slo)?;
         } else {
             wake = None;
         }
@@ -195,7 +195,7 @@ fn dispatch(models: &[Model], tables: BookingTable, load: f64) -> Option<Measure
                     ReserveEffect::Lost { .. } => continue,
                 };
                 queues[module.index()].drain(..taken);
-                events.extend(asked(&queues, module.index(), slo));
+                events.extend(request_path(&queues, module.index(), slo));
             }
         }
     }
@@ -203,7 +203,11 @@ fn dispatch(models: &[Model], tables: BookingTable, load: f64) -> Option<Measure
     Some(measured)
 }
 
-fn asked(queues: &[std::collections::VecDeque<Timestamp>], model: usize, slo: Span) -> Option<ReserveEvent> {
+fn request_path(
+    queues: &[std::collections::VecDeque<Timestamp>],
+    model: usize,
+    slo: Span,
+) -> Option<ReserveEvent> {
     let since = *queues[model].front()?;
     let ask = PathRequest {
         deadline: since + slo,

@@ -1,8 +1,8 @@
 //! How fast the simulator is: a million requests through five modules on one core, events counted, and the memory it took.
 //!
 //! An event is a fact that a state machine of the engine took in: a request let in at the gate and entered in the ledger,
-//! its arrival at a module, a batch that came back, device time booked, a state heard, a tick, an end. What passes
-//! through the agenda (sendings, batches, alarms) is told apart.
+//! its arrival at a module, a finished batch, device time booked, a peer's state, a tick, an end. What passes
+//! through the event queue (messages, batches, timers) is counted apart.
 //!
 //! Each is run several times in turn: on a machine that is shared, what else runs there only ever takes time away, so the
 //! fastest run says most about the simulator; the median says how busy the machine was.
@@ -10,7 +10,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark measures and tells"
+    reason = "a benchmark measures and prints"
 )]
 
 use std::time::Instant;
@@ -97,7 +97,7 @@ struct Row {
     name: &'static str,
     spec: WorldSpec,
     rate: f64,
-    /// Facts, what passed through the agenda, and the drop rate: the same in each run.
+    /// Facts, what passed through the event queue, and the drop rate: the same in each run.
     came_to: (u64, u64, f64),
     took: Vec<f64>,
 }
@@ -110,12 +110,12 @@ impl Row {
         self.came_to = (ran.policy_events, ran.events, ran.report.drop_rate);
     }
 
-    fn tell(&mut self) {
+    fn print(&mut self) {
         self.took.sort_by(f64::total_cmp);
         let (facts, events, drop_rate) = self.came_to;
         let (best, median) = (self.took[0], self.took[ROUNDS / 2]);
         println!(
-            "{:32} {:6}/s  {:.2} M events/s, median {:.2}  (agenda {:.2} M/s)  {:.3} us a request and module  drop rate {:.4}",
+            "{:32} {:6}/s  {:.2} M events/s, median {:.2}  (event queue {:.2} M/s)  {:.3} us a request and module  drop rate {:.4}",
             self.name,
             self.rate,
             facts as f64 / best / 1e6,
@@ -145,13 +145,13 @@ fn main() {
         rows.iter_mut().for_each(Row::run);
     }
     println!("the fastest of {ROUNDS} runs, and the median:");
-    rows.iter_mut().for_each(Row::tell);
+    rows.iter_mut().for_each(Row::print);
     if let Some(peak) = peak_mib() {
         println!("peak memory {peak} MiB");
     }
 }
 
-/// Peak resident memory of this process, where the system tells it.
+/// Peak resident memory of this process, where the system reports it.
 fn peak_mib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

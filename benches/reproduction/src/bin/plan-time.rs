@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn say(line: &str) {
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -43,7 +43,7 @@ fn is_wanted(what: &str) -> bool {
     clippy::disallowed_methods,
     reason = "how long planning takes is what is measured"
 )]
-fn timed(problem: &Problem) -> (Result<(f64, f64), String>, f64) {
+fn solve_timed(problem: &Problem) -> (Result<(f64, f64), String>, f64) {
     let begun = Instant::now();
     let solution = solve(problem);
     let took = begun.elapsed().as_secs_f64();
@@ -60,7 +60,7 @@ fn objectives(published: &Published) -> Result<(), PublishedError> {
         }
         let classes = Cluster::ALL[0].classes(25, 75);
         let problem = published.problem(&plan.models, &plan.weights, classes, scheme)?;
-        let (found, took) = timed(&problem);
+        let (found, took) = solve_timed(&problem);
         let ours = found.map_or(f64::NAN, |(objective, _)| objective);
         let difference = (ours / plan.objective - 1.0).abs();
         worst = worst.max(if difference.is_nan() {
@@ -109,7 +109,7 @@ fn show(what: &str, problem: &Problem) {
     if !is_wanted(what) {
         return;
     }
-    let (found, took) = timed(problem);
+    let (found, took) = solve_timed(problem);
     match found {
         Ok((objective, gap)) => say(&format!("{what}: {objective:.3}, gap {gap:.1e}, {took:.3} s")),
         Err(error) => say(&format!("{what}: {error} ({took:.3} s)")),

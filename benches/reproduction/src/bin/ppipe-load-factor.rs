@@ -1,7 +1,11 @@
 //! Simulated load factors beside those that are published for L4 and P4; needs the asset pack. Names of data planes may be
 //! given: `published` (default), `intervals`, `paper-head`, `reactive`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it tells what it finds")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it prints what it finds"
+)]
 
 use std::process::ExitCode;
 

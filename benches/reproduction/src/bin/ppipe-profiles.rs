@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     for model in MODELS {
         let path = folder.join(model.file_name());
         if let Err(error) = std::fs::write(&path, model.file()) {
-            // Nobody may be listening.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "ppipe-profiles: {}: {error}", path.display());
             return ExitCode::FAILURE;
         }

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be listening.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "reproduce-pard: {error}");
             ExitCode::FAILURE
         }

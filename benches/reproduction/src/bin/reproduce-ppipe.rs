@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be listening.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "reproduce-ppipe: {error}");
             ExitCode::FAILURE
         }

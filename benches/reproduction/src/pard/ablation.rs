@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use super::paper::bar;
 use super::series::stretch_of_loss;
-use super::study::{Study, over};
+use super::study::{Study, mean_of};
 use super::words::{factor, percent, share, short};
 use crate::plot::{Axis, BarSeries, Bars, Figure, Kind, Line, Panel, Part, Region, Rule, Stacked, markdown};
 
@@ -28,8 +28,8 @@ const STRETCH: usize = 30;
 /// Outcomes by policy, of all the variants of overload control the best.
 #[must_use]
 pub fn rows(study: &Study) -> Vec<(String, Vec<&Outcome>)> {
-    let of = |policy: &String| study.only(|outcome| outcome.policy == *policy);
-    let rate = |outcomes: &[&Outcome]| over(outcomes, |outcome| outcome.drop_rate).mean;
+    let of = |policy: &String| study.filter(|outcome| outcome.policy == *policy);
+    let rate = |outcomes: &[&Outcome]| mean_of(outcomes, |outcome| outcome.drop_rate).mean;
     let all: Vec<(String, Vec<&Outcome>)> = study
         .policies()
         .iter()
@@ -50,8 +50,8 @@ pub fn rows(study: &Study) -> Vec<(String, Vec<&Outcome>)> {
 #[must_use]
 pub fn table(study: &Study) -> String {
     let mut rows = rows(study);
-    let rate = |outcomes: &[&Outcome]| over(outcomes, |outcome| outcome.drop_rate);
-    let invalid = |outcomes: &[&Outcome]| over(outcomes, |outcome| outcome.invalid_rate);
+    let rate = |outcomes: &[&Outcome]| mean_of(outcomes, |outcome| outcome.drop_rate);
+    let invalid = |outcomes: &[&Outcome]| mean_of(outcomes, |outcome| outcome.invalid_rate);
     rows.sort_by(|a, b| rate(&a.1).mean.total_cmp(&rate(&b.1).mean));
     let pard = rows
         .iter()
@@ -65,8 +65,9 @@ pub fn table(study: &Study) -> String {
                 .iter()
                 .find(|(name, ..)| policy.split(' ').next() == Some(name));
             let said = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value} x"));
-            let part =
-                |counts: &dyn Fn(usize, usize) -> bool| share(over(outcomes, |o| o.share_lost(counts)).mean);
+            let part = |counts: &dyn Fn(usize, usize) -> bool| {
+                share(mean_of(outcomes, |o| o.share_lost(counts)).mean)
+            };
             vec![
                 policy.clone(),
                 percent(rate(outcomes)),
@@ -77,7 +78,7 @@ pub fn table(study: &Study) -> String {
                 said(paper.and_then(|paper| paper.2)),
                 part(&|depth, _| depth < 2),
                 part(&|depth, last| depth == last),
-                share(over(outcomes, late).mean),
+                share(mean_of(outcomes, late).mean),
             ]
         })
         .collect();
@@ -115,11 +116,11 @@ pub fn grid(study: &Study) -> String {
         .into_iter()
         .filter(|policy| policy.starts_with("oc "));
     let row = |policy: String| {
-        let of = study.only(|outcome| outcome.policy == policy);
+        let of = study.filter(|outcome| outcome.policy == policy);
         vec![
             policy.clone(),
-            percent(over(&of, |outcome| outcome.drop_rate)),
-            percent(over(&of, |outcome| outcome.invalid_rate)),
+            percent(mean_of(&of, |outcome| outcome.drop_rate)),
+            percent(mean_of(&of, |outcome| outcome.invalid_rate)),
         ]
     };
     let rows: Vec<Vec<String>> = policies.map(row).collect();
@@ -136,13 +137,16 @@ pub fn figure_11(study: &Study, title: &str) -> Figure {
         .collect();
     let series = |named: &str, of: &dyn Fn(&Outcome) -> f64| BarSeries {
         name: named.to_owned(),
-        values: rows.iter().map(|(_, outcomes)| bar(over(outcomes, of))).collect(),
+        values: rows
+            .iter()
+            .map(|(_, outcomes)| bar(mean_of(outcomes, of)))
+            .collect(),
     };
     let part = |depth: usize| Part {
         name: format!("module {}", depth + 1),
         values: rows
             .iter()
-            .map(|(_, outcomes)| 100.0 * over(outcomes, |o| o.share_lost(|at, _| at == depth)).mean)
+            .map(|(_, outcomes)| 100.0 * mean_of(outcomes, |o| o.share_lost(|at, _| at == depth)).mean)
             .collect(),
     };
     let mut parts: Vec<Part> = (0..5).map(part).collect();
@@ -150,7 +154,7 @@ pub fn figure_11(study: &Study, title: &str) -> Figure {
         name: "late".to_owned(),
         values: rows
             .iter()
-            .map(|(_, outcomes)| 100.0 * over(outcomes, late).mean)
+            .map(|(_, outcomes)| 100.0 * mean_of(outcomes, late).mean)
             .collect(),
     });
     let bars = |label: &str, of: &dyn Fn(&Outcome) -> f64| Panel {
@@ -183,8 +187,8 @@ pub fn figure_11(study: &Study, title: &str) -> Figure {
     }
 }
 
-/// Of a policy the run whose trail was kept.
-fn kept<'a>(study: &'a Study, policy: &str) -> Option<&'a Outcome> {
+/// Of a policy the run with a recorded timeline.
+fn recorded_outcome<'a>(study: &'a Study, policy: &str) -> Option<&'a Outcome> {
     study
         .outcomes
         .iter()
@@ -218,9 +222,9 @@ fn queueing_in(outcome: &Outcome, begin: usize) -> f64 {
 /// Figure 12c: queueing delay of each module in a burst.
 #[must_use]
 pub fn figure_12c(study: &Study) -> Figure {
-    let begin = kept(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, STRETCH));
+    let begin = recorded_outcome(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, STRETCH));
     let panel = |policy: &&str| {
-        let outcome = kept(study, policy);
+        let outcome = recorded_outcome(study, policy);
         let names = outcome.map(|outcome| outcome.modules.clone()).unwrap_or_default();
         let line = |(module, name): (usize, &String)| Line {
             name: format!("module {}: {name}", module + 1),
@@ -249,11 +253,11 @@ pub fn figure_12c(study: &Study) -> Figure {
 /// What Figures 12c and 13 come to in words.
 #[must_use]
 pub fn delays(study: &Study) -> String {
-    let begin = kept(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, STRETCH));
+    let begin = recorded_outcome(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, STRETCH));
     let row = |policy: &&str| {
-        let kept = kept(study, policy)?;
-        let all = study.only(|outcome| outcome.policy == *policy);
-        let switches = over(&all, |outcome| outcome.switches.iter().sum::<u64>() as f64);
+        let kept = recorded_outcome(study, policy)?;
+        let all = study.filter(|outcome| outcome.policy == *policy);
+        let switches = mean_of(&all, |outcome| outcome.switches.iter().sum::<u64>() as f64);
         Some(vec![
             (*policy).to_owned(),
             short(queueing_in(kept, begin)),
@@ -277,10 +281,10 @@ pub fn delays(study: &Study) -> String {
 /// Figure 13: load factor and priority of the first module.
 #[must_use]
 pub fn figure_13(study: &Study) -> Figure {
-    let begin = kept(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, 2 * STRETCH));
+    let begin = recorded_outcome(study, "pard").map_or(0, |outcome| stretch_of_loss(outcome, 2 * STRETCH));
     let until = (begin + 2 * STRETCH) as f64;
     let panel = |policy: &&str| {
-        let looks = kept(study, policy)
+        let looks = recorded_outcome(study, policy)
             .and_then(|outcome| outcome.trail.as_ref()?.priorities.first().cloned())
             .unwrap_or_default();
         let mut regions: Vec<Region> = Vec::new();

@@ -1,10 +1,10 @@
-//! Fixed capacity: who comes level with PARD, and how much of the gap to the bound weir closes.
+//! Fixed capacity: which rules come level with PARD, and how much of the gap to the bound weir closes.
 
 use weir_sim::experiment::Estimate;
 
 use super::outcome::Outcome;
-use super::paper::{bar, name, of};
-use super::study::{Study, over};
+use super::paper::{bar, name, select};
+use super::study::{Study, mean_of};
 use super::words::{Check, percent, range, share, short, span, with_interval};
 use crate::plot::{Axis, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
@@ -21,8 +21,13 @@ const BASELINES: [&str; 7] = [
 
 /// The drop rate of `policy` less that of `than`, seed by seed: they saw the same arrivals.
 #[must_use]
-pub fn less(study: &Study, workload: &(String, String), policy: &str, than: &str) -> Estimate {
-    let (ours, theirs) = (of(study, workload, policy), of(study, workload, than));
+pub fn drop_rate_difference(
+    study: &Study,
+    workload: &(String, String),
+    policy: &str,
+    than: &str,
+) -> Estimate {
+    let (ours, theirs) = (select(study, workload, policy), select(study, workload, than));
     let each = ours.iter().filter_map(|ours| {
         let same = theirs.iter().find(|theirs| theirs.seed == ours.seed)?;
         Some(ours.drop_rate - same.drop_rate)
@@ -41,7 +46,7 @@ pub fn table(study: &Study) -> String {
         let mut row = vec![name(workload)];
         let rates = policies
             .iter()
-            .map(|policy| over(&of(study, workload, policy), |o| o.drop_rate));
+            .map(|policy| mean_of(&select(study, workload, policy), |o| o.drop_rate));
         row.extend(rates.map(percent));
         row.push(percent(bound(study, workload)));
         row
@@ -51,14 +56,14 @@ pub fn table(study: &Study) -> String {
 }
 
 fn bound(study: &Study, workload: &(String, String)) -> Estimate {
-    over(&of(study, workload, "pard"), |outcome| {
+    mean_of(&select(study, workload, "pard"), |outcome| {
         outcome.bound.unwrap_or(f64::NAN)
     })
 }
 
 /// By workload, how many points above PARD each rival is, seed by seed, and what that says.
 #[must_use]
-pub fn against_pard(study: &Study) -> String {
+pub fn rival_table(study: &Study) -> String {
     let rivals: Vec<String> = study
         .policies()
         .into_iter()
@@ -69,7 +74,7 @@ pub fn against_pard(study: &Study) -> String {
     let row = |workload: &(String, String)| {
         let mut row = vec![name(workload)];
         for rival in &rivals {
-            let less = less(study, workload, rival, "pard");
+            let less = drop_rate_difference(study, workload, rival, "pard");
             let verdict = match verdict(less) {
                 Verdict::Ahead => "better",
                 Verdict::Level => "level",
@@ -114,7 +119,7 @@ pub type Group<'a> = (&'a str, &'a dyn Fn(&str) -> bool);
 
 /// Whether rivals come level with PARD, by group of workloads.
 #[must_use]
-pub fn level(study: &Study, groups: &[Group<'_>]) -> String {
+pub fn verdict_table(study: &Study, groups: &[Group<'_>]) -> String {
     let rivals = ["clipper++", "clipper++ (local)", "upper", "hbf"];
     let mut header = vec!["workloads".to_owned()];
     header.extend(rivals.map(str::to_owned));
@@ -124,7 +129,7 @@ pub fn level(study: &Study, groups: &[Group<'_>]) -> String {
         for rival in rivals {
             let verdicts: Vec<Verdict> = workloads
                 .iter()
-                .map(|w| verdict(less(study, w, rival, "pard")))
+                .map(|w| verdict(drop_rate_difference(study, w, rival, "pard")))
                 .collect();
             let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
             row.push(format!(
@@ -144,15 +149,15 @@ pub fn level(study: &Study, groups: &[Group<'_>]) -> String {
 #[must_use]
 pub fn gaps(study: &Study) -> String {
     let row = |workload: &(String, String)| {
-        let of = |policy: &str| over(&of(study, workload, policy), |outcome| outcome.drop_rate);
-        let (best, rate) = best(study, workload);
+        let of = |policy: &str| mean_of(&select(study, workload, policy), |outcome| outcome.drop_rate);
+        let (best, rate) = best_baseline(study, workload);
         vec![
             name(workload),
             percent(of("pard")),
             percent(of("pard (late)")),
             percent(of("weir")),
             percent(bound(study, workload)),
-            share(closed(study, workload)),
+            share(gap_closed(study, workload)),
             format!("{best} {}", short(100.0 * rate)),
             short(100.0 * (of("weir").mean - rate)),
         ]
@@ -175,8 +180,8 @@ pub fn gaps(study: &Study) -> String {
 
 /// The share of PARD's gap to the bound that weir closes.
 #[must_use]
-pub fn closed(study: &Study, workload: &(String, String)) -> f64 {
-    let rate = |policy: &str| over(&of(study, workload, policy), |outcome| outcome.drop_rate).mean;
+pub fn gap_closed(study: &Study, workload: &(String, String)) -> f64 {
+    let rate = |policy: &str| mean_of(&select(study, workload, policy), |outcome| outcome.drop_rate).mean;
     let gap = rate("pard") - bound(study, workload).mean;
     if gap > 0.0 {
         (rate("pard") - rate("weir")) / gap
@@ -185,14 +190,14 @@ pub fn closed(study: &Study, workload: &(String, String)) -> f64 {
     }
 }
 
-/// Whether weir closes half of PARD's gap on all workloads taken together whose name has `part`.
+/// Whether weir closes half of PARD's gap on all workloads taken together that have `part` in their name.
 #[must_use]
-pub fn closed_together(study: &Study, what: &str, part: &str) -> Check {
+pub fn gap_closed_check(study: &Study, what: &str, part: &str) -> Check {
     let workloads = study.workloads();
     let those = || workloads.iter().filter(|workload| name(workload).contains(part));
     let sum = |policy: &str| -> f64 {
         those()
-            .map(|workload| over(&of(study, workload, policy), |outcome| outcome.drop_rate).mean)
+            .map(|workload| mean_of(&select(study, workload, policy), |outcome| outcome.drop_rate).mean)
             .sum()
     };
     let least: f64 = those().map(|workload| bound(study, workload).mean).sum();
@@ -205,13 +210,13 @@ pub fn closed_together(study: &Study, what: &str, part: &str) -> Check {
     )
 }
 
-fn best(study: &Study, workload: &(String, String)) -> (String, f64) {
+fn best_baseline(study: &Study, workload: &(String, String)) -> (String, f64) {
     let policies = study
         .policies()
         .into_iter()
         .filter(|policy| BASELINES.contains(&policy.as_str()));
     let rates = policies.map(|policy| {
-        let rate = over(&of(study, workload, &policy), |outcome| outcome.drop_rate).mean;
+        let rate = mean_of(&select(study, workload, &policy), |outcome| outcome.drop_rate).mean;
         (policy, rate)
     });
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
@@ -221,8 +226,8 @@ fn best(study: &Study, workload: &(String, String)) -> (String, f64) {
 #[must_use]
 pub fn claims(study: &Study, what: &str, wanted: usize) -> Vec<Check> {
     let workloads = study.workloads();
-    let rate = |w: &(String, String)| over(&of(study, w, "weir"), |o| o.drop_rate).mean;
-    let above = |w: &(String, String)| 100.0 * (rate(w) - best(study, w).1);
+    let rate = |w: &(String, String)| mean_of(&select(study, w, "weir"), |o| o.drop_rate).mean;
+    let above = |w: &(String, String)| 100.0 * (rate(w) - best_baseline(study, w).1);
     let worse: Vec<String> = workloads.iter().filter(|w| above(w) > 0.1).map(name).collect();
     let found = format!("{} points", span(range(workloads.iter().map(above)), short));
     let found = if worse.is_empty() {
@@ -232,7 +237,7 @@ pub fn claims(study: &Study, what: &str, wanted: usize) -> Vec<Check> {
     };
     let half: Vec<String> = workloads
         .iter()
-        .filter(|w| closed(study, w) >= 0.5)
+        .filter(|w| gap_closed(study, w) >= 0.5)
         .map(name)
         .collect();
     let claim = if wanted == workloads.len() {
@@ -264,7 +269,7 @@ pub fn figure(study: &Study, title: &str) -> Figure {
     };
     let rate = |policy: String| {
         with(policy.clone(), &move |w| {
-            over(&of(study, w, &policy), |o: &Outcome| o.drop_rate)
+            mean_of(&select(study, w, &policy), |o: &Outcome| o.drop_rate)
         })
     };
     let mut series: Vec<BarSeries> = study.policies().into_iter().map(rate).collect();

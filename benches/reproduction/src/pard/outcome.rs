@@ -61,7 +61,7 @@ pub struct Outcome {
     pub bound: Option<f64>,
     /// Second by second, where it was kept.
     pub trail: Option<weir_sim::Timeline>,
-    /// Bytes of state told a second by one module.
+    /// Bytes a second of state that one module sends.
     pub state_bytes: f64,
     /// The most workers that there were at a time.
     pub workers: u32,
@@ -70,11 +70,11 @@ pub struct Outcome {
 impl Outcome {
     /// Takes what is needed of a run.
     #[must_use]
-    pub fn of(run: &Run, ran: &SimulationResult, keep: Keep) -> Self {
+    pub fn new(run: &Run, ran: &SimulationResult, keep: Keep) -> Self {
         let report = &ran.report;
         let module = |name: &String| report.modules.get(name).cloned().unwrap_or_default();
         let modules: Vec<String> = run.world.modules.iter().map(|plan| plan.name.clone()).collect();
-        let told: Vec<_> = modules.iter().map(module).collect();
+        let rows: Vec<_> = modules.iter().map(module).collect();
         let seconds = report.run.duration_s.max(1e-9);
         Self {
             world: run.name.clone(),
@@ -94,10 +94,10 @@ impl Outcome {
             goodput: report.goodput_rps,
             late: report.requests.late,
             depths: depths(run),
-            dropped: told.iter().map(|module| module.dropped).collect(),
-            queue_ms: told.iter().map(|module| module.queue_ms.p50).collect(),
-            batch: told.iter().map(|module| module.mean_batch).collect(),
-            switches: told.iter().map(|module| module.priority_switches).collect(),
+            dropped: rows.iter().map(|module| module.dropped).collect(),
+            queue_ms: rows.iter().map(|module| module.queue_ms.p50).collect(),
+            batch: rows.iter().map(|module| module.mean_batch).collect(),
+            switches: rows.iter().map(|module| module.priority_switches).collect(),
             sent: ran.timeline.sent.clone(),
             lost: ran.timeline.lost.clone(),
             bound: if keep.bound {
@@ -107,7 +107,7 @@ impl Outcome {
             },
             trail: keep.trail.then(|| ran.timeline.clone()),
             state_bytes: ran.timeline.state_bytes as f64 / seconds / modules.len().max(1) as f64,
-            workers: most_workers(ran),
+            workers: max_workers(ran),
             modules,
         }
     }
@@ -155,7 +155,7 @@ fn depths(run: &Run) -> Vec<usize> {
 }
 
 /// Workers of all modules together, at most.
-fn most_workers(ran: &SimulationResult) -> u32 {
+fn max_workers(ran: &SimulationResult) -> u32 {
     let mut changes: Vec<(weir_types::Timestamp, i64)> = Vec::new();
     for history in &ran.workers {
         let mut before = 0;

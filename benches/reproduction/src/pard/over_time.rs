@@ -1,22 +1,22 @@
 //! Figures over windows and time: after Figures 2, 9 and 10.
 
 use super::outcome::Outcome;
-use super::paper::{name, of};
-use super::series::{lost_over_time, stretch_of_loss, worst};
-use super::study::{Study, over};
+use super::paper::{name, select};
+use super::series::{loss_over_time, max_window_loss, stretch_of_loss};
+use super::study::{Study, mean_of};
 use super::words::{Check, range, share, span};
 use crate::plot::{Axis, Figure, Kind, Line, Panel, Part, Region, Stacked};
 
 /// Windows that are looked at, in seconds.
 const WINDOWS: [usize; 8] = [1, 2, 5, 10, 20, 30, 45, 60];
-/// Whom the figures show.
+/// The policies that the figures show.
 pub const SHOWN: [&str; 5] = ["naive", "nexus", "clipper++", "pard", "weir"];
 /// Seconds of the stretch that Figure 10 shows.
 const STRETCH: usize = 60;
 
 fn windows(outcomes: &[&Outcome], of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
     let at = |&window: &usize| {
-        let worst = over(outcomes, |outcome| worst(outcome, window)).mean;
+        let worst = mean_of(outcomes, |outcome| max_window_loss(outcome, window)).mean;
         (window as f64, of(100.0 * worst))
     };
     WINDOWS.iter().map(at).collect()
@@ -25,7 +25,7 @@ fn windows(outcomes: &[&Outcome], of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 fn lines(study: &Study, workload: &(String, String), value: impl Fn(f64) -> f64 + Copy) -> Vec<Line> {
     let line = |policy: &&str| Line {
         name: (*policy).to_owned(),
-        points: windows(&of(study, workload, policy), value),
+        points: windows(&select(study, workload, policy), value),
         ..Line::default()
     };
     SHOWN.iter().map(line).collect()
@@ -35,7 +35,7 @@ fn lines(study: &Study, workload: &(String, String), value: impl Fn(f64) -> f64 
 #[must_use]
 pub fn figure_2(study: &Study) -> Figure {
     let workload = ("lv".to_owned(), "tweet".to_owned());
-    let clipper = of(study, &workload, "clipper++");
+    let clipper = select(study, &workload, "clipper++");
     let transient = clipper
         .first()
         .map(|outcome| percent_over_time(outcome, 2))
@@ -95,7 +95,7 @@ fn by_module(study: &Study, policy: &str) -> Stacked {
             .iter()
             .map(|w| {
                 100.0
-                    * over(&of(study, w, policy), |outcome| {
+                    * mean_of(&select(study, w, policy), |outcome| {
                         outcome.share_lost(|at, _| at == depth)
                     })
                     .mean
@@ -117,7 +117,7 @@ fn by_module(study: &Study, policy: &str) -> Stacked {
 }
 
 fn percent_over_time(outcome: &Outcome, seconds: usize) -> Vec<(f64, f64)> {
-    let points = lost_over_time(outcome, seconds).into_iter();
+    let points = loss_over_time(outcome, seconds).into_iter();
     points.map(|(at, share)| (at, 100.0 * share)).collect()
 }
 
@@ -144,8 +144,9 @@ pub fn figure_9(study: &Study) -> Figure {
 #[must_use]
 pub fn claims(study: &Study) -> Vec<Check> {
     let workloads = study.workloads();
-    let at =
-        |w: &(String, String), policy: &str, window| over(&of(study, w, policy), |o| worst(o, window)).mean;
+    let at = |w: &(String, String), policy: &str, window| {
+        mean_of(&select(study, w, policy), |o| max_window_loss(o, window)).mean
+    };
     let cut = |rival: &'static str| {
         workloads
             .iter()
@@ -172,7 +173,7 @@ pub fn figure_10(study: &Study) -> Figure {
         let workloads: Vec<_> = study.workloads().into_iter().filter(|w| w.1 == trace).collect();
         let Some(first) = workloads
             .first()
-            .and_then(|w| of(study, w, "clipper++").first().copied())
+            .and_then(|w| select(study, w, "clipper++").first().copied())
         else {
             continue;
         };
@@ -213,9 +214,9 @@ fn stretch(study: &Study, workload: &(String, String), begin: usize) -> Panel {
     let until = (begin + STRETCH) as f64;
     let line = |policy: &&str| Line {
         name: (*policy).to_owned(),
-        points: of(study, workload, policy)
+        points: select(study, workload, policy)
             .first()
-            .map(|outcome| lost_over_time(outcome, 2))
+            .map(|outcome| loss_over_time(outcome, 2))
             .unwrap_or_default()
             .into_iter()
             .filter(|(at, _)| *at >= begin as f64 && *at <= until)

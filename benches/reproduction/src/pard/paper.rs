@@ -3,7 +3,7 @@
 use weir_sim::experiment::Estimate;
 
 use super::outcome::Outcome;
-use super::study::{Study, over};
+use super::study::{Study, mean_of};
 use super::words::{self, Check, factor, percent, share, short, span};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
@@ -12,18 +12,18 @@ const BASELINES: [&str; 3] = ["nexus", "clipper++", "naive"];
 
 /// Outcomes of one policy on one workload.
 #[must_use]
-pub fn of<'a>(study: &'a Study, workload: &(String, String), policy: &str) -> Vec<&'a Outcome> {
-    study.only(|outcome| {
+pub fn select<'a>(study: &'a Study, workload: &(String, String), policy: &str) -> Vec<&'a Outcome> {
+    study.filter(|outcome| {
         (&outcome.world, &outcome.trace) == (&workload.0, &workload.1) && outcome.policy == policy
     })
 }
 
 fn drop_rate(study: &Study, workload: &(String, String), policy: &str) -> Estimate {
-    over(&of(study, workload, policy), |outcome| outcome.drop_rate)
+    mean_of(&select(study, workload, policy), |outcome| outcome.drop_rate)
 }
 
 fn invalid_rate(study: &Study, workload: &(String, String), policy: &str) -> Estimate {
-    over(&of(study, workload, policy), |outcome| outcome.invalid_rate)
+    mean_of(&select(study, workload, policy), |outcome| outcome.invalid_rate)
 }
 
 /// `lv-tweet`.
@@ -42,7 +42,7 @@ pub fn table(study: &Study, figure: &dyn Fn(&Outcome) -> f64) -> String {
     let row = |workload: &(String, String)| -> Vec<String> {
         let cells = policies
             .iter()
-            .map(|policy| percent(over(&of(study, workload, policy), figure)));
+            .map(|policy| percent(mean_of(&select(study, workload, policy), figure)));
         std::iter::once(name(workload)).chain(cells).collect()
     };
     let rows: Vec<Vec<String>> = study.workloads().iter().map(row).collect();
@@ -53,8 +53,8 @@ pub fn table(study: &Study, figure: &dyn Fn(&Outcome) -> f64) -> String {
 #[must_use]
 pub fn bounds(study: &Study) -> String {
     let row = |workload: &(String, String)| {
-        let of = of(study, workload, "pard");
-        let bound = over(&of, |outcome| outcome.bound.unwrap_or(f64::NAN));
+        let of = select(study, workload, "pard");
+        let bound = mean_of(&of, |outcome| outcome.bound.unwrap_or(f64::NAN));
         let pard = drop_rate(study, workload, "pard");
         let weir = drop_rate(study, workload, "weir");
         vec![
@@ -121,8 +121,12 @@ pub fn places(study: &Study) -> String {
     header.push("pard: up to the middle".to_owned());
     let row = |workload: &(String, String)| {
         let mut row = vec![name(workload)];
-        row.extend(shown.iter().map(|policy| share(early(study, workload, policy))));
-        let with = over(&of(study, workload, "pard"), |outcome| {
+        row.extend(
+            shown
+                .iter()
+                .map(|policy| share(share_lost_early(study, workload, policy))),
+        );
+        let with = mean_of(&select(study, workload, "pard"), |outcome| {
             outcome.share_lost(|depth, last| 2 * depth <= last)
         });
         row.push(share(with.mean));
@@ -133,8 +137,8 @@ pub fn places(study: &Study) -> String {
 }
 
 /// Of what a policy lost the share before the middle of the pipeline.
-fn early(study: &Study, workload: &(String, String), policy: &str) -> f64 {
-    let outcomes = of(study, workload, policy);
+fn share_lost_early(study: &Study, workload: &(String, String), policy: &str) -> f64 {
+    let outcomes = select(study, workload, policy);
     let lost: f64 = outcomes.iter().map(|o| o.drop_rate * o.arrived as f64).sum();
     let weighted = |o: &&&Outcome| {
         let share = o.share_lost(|depth, last| 2 * depth < last);
@@ -212,7 +216,7 @@ pub fn claims(study: &Study) -> Vec<Check> {
         ));
     }
     let lost = |w: &(String, String)| {
-        of(study, w, "pard")
+        select(study, w, "pard")
             .iter()
             .map(|o| o.drop_rate * o.arrived as f64)
             .sum::<f64>()
@@ -220,10 +224,10 @@ pub fn claims(study: &Study) -> Vec<Check> {
     let all: f64 = workloads.iter().map(lost).sum();
     let before: f64 = workloads
         .iter()
-        .map(|w| lost(w) * early(study, w, "pard"))
+        .map(|w| lost(w) * share_lost_early(study, w, "pard"))
         .filter(|v| v.is_finite())
         .sum();
-    let least = words::range(workloads.iter().map(|w| early(study, w, "pard")));
+    let least = words::range(workloads.iter().map(|w| share_lost_early(study, w, "pard")));
     checks.push(Check::new(
         "at least 80 % of PARD's drops fall before the middle of the pipeline",
         format!(
@@ -262,7 +266,7 @@ pub fn figure_8(study: &Study) -> Figure {
                 .map(|policy| BarSeries {
                     values: workloads
                         .iter()
-                        .map(|w| bar(over(&of(study, w, &policy), figure)))
+                        .map(|w| bar(mean_of(&select(study, w, &policy), figure)))
                         .collect(),
                     name: policy,
                 })

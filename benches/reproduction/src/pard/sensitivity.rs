@@ -1,7 +1,7 @@
 //! Sensitivity: load, SLO, quantile and window (Figure 14).
 
 use super::outcome::Outcome;
-use super::study::{Study, over};
+use super::study::{Study, mean_of};
 use super::words::{Check, factor, percent, range, short, span};
 use weir_sim::experiment::Estimate;
 
@@ -16,8 +16,13 @@ fn values(study: &Study, key: &str) -> Vec<f64> {
     values
 }
 
-fn at<'a>(study: &'a Study, key: &str, value: f64, wanted: &dyn Fn(&Outcome) -> bool) -> Vec<&'a Outcome> {
-    study.only(|outcome| outcome.number(key) == value && wanted(outcome))
+fn select_at<'a>(
+    study: &'a Study,
+    key: &str,
+    value: f64,
+    wanted: &dyn Fn(&Outcome) -> bool,
+) -> Vec<&'a Outcome> {
+    study.filter(|outcome| outcome.number(key) == value && wanted(outcome))
 }
 
 /// A row for each value of `key`, a column for each of `names`.
@@ -33,7 +38,7 @@ fn table(
         .chain(names.iter().cloned())
         .collect();
     let row = |value: f64| -> Vec<String> {
-        let cell = |name: &String| figure(&at(study, key, value, &|outcome| of(outcome) == *name));
+        let cell = |name: &String| figure(&select_at(study, key, value, &|outcome| of(outcome) == *name));
         std::iter::once(format!("{value}"))
             .chain(names.iter().map(cell))
             .collect()
@@ -55,7 +60,10 @@ fn lines(
             .map(|value| {
                 (
                     value,
-                    over(&at(study, key, value, &|outcome| of(outcome) == *name), figure),
+                    mean_of(
+                        &select_at(study, key, value, &|outcome| of(outcome) == *name),
+                        figure,
+                    ),
                 )
             })
             .collect();
@@ -85,19 +93,19 @@ fn drop_percent(outcome: &Outcome) -> f64 {
 }
 
 fn rate_of(outcomes: &[&Outcome]) -> String {
-    percent(over(outcomes, |outcome| outcome.drop_rate))
+    percent(mean_of(outcomes, |outcome| outcome.drop_rate))
 }
 
 /// Requests a second that were sent.
-fn sent(outcome: &Outcome) -> f64 {
+fn sent_rps(outcome: &Outcome) -> f64 {
     outcome.goodput / (1.0 - outcome.drop_rate).max(1e-9)
 }
 
 /// The most goodput that any policy could have had, by the bound.
 fn optimal(study: &Study, load: f64) -> f64 {
-    let of = at(study, "load", load, &|outcome| outcome.policy == "pard");
-    over(&of, |outcome| {
-        sent(outcome) * (1.0 - outcome.bound.unwrap_or(f64::NAN))
+    let of = select_at(study, "load", load, &|outcome| outcome.policy == "pard");
+    mean_of(&of, |outcome| {
+        sent_rps(outcome) * (1.0 - outcome.bound.unwrap_or(f64::NAN))
     })
     .mean
 }
@@ -105,7 +113,7 @@ fn optimal(study: &Study, load: f64) -> f64 {
 /// Figure 14a in words.
 #[must_use]
 pub fn loads(study: &Study) -> String {
-    let goodput = |outcomes: &[&Outcome]| format!("{:.0}", over(outcomes, |outcome| outcome.goodput).mean);
+    let goodput = |outcomes: &[&Outcome]| format!("{:.0}", mean_of(outcomes, |outcome| outcome.goodput).mean);
     table(study, "load", "load", &study.policies(), &policy, &goodput)
 }
 
@@ -229,10 +237,10 @@ pub fn figure_14cd(quantile: &Study, window: &Study) -> Figure {
 fn more(study: &Study, key: &str, own: f64, of: &dyn Fn(&Outcome) -> String) -> Vec<Line> {
     let line = |name: String| {
         let rate = |value: f64, seed: u64| {
-            let of = at(study, key, value, &|outcome| {
+            let of = select_at(study, key, value, &|outcome| {
                 of(outcome) == name && outcome.seed == seed
             });
-            drop_of(&of)
+            mean_drop_rate(&of)
         };
         let seeds = study.names(|outcome| outcome.seed);
         let each: Vec<_> = values(study, key)
@@ -261,21 +269,21 @@ fn more(study: &Study, key: &str, own: f64, of: &dyn Fn(&Outcome) -> String) -> 
 /// What the paper says of Figure 14.
 #[must_use]
 pub fn claims(load: &Study, slo: &Study, quantile: &Study, window: &Study) -> Vec<Check> {
-    let mut checks = of_load(load);
-    checks.push(of_slo(slo));
-    checks.extend(of_quantile(quantile));
-    checks.extend(of_window(window));
+    let mut checks = load_checks(load);
+    checks.push(slo_check(slo));
+    checks.extend(quantile_checks(quantile));
+    checks.extend(window_checks(window));
     checks
 }
 
-fn of_load(study: &Study) -> Vec<Check> {
+fn load_checks(study: &Study) -> Vec<Check> {
     let beyond: Vec<f64> = values(study, "load")
         .into_iter()
         .filter(|load| *load > 1.0)
         .collect();
     let goodput = |load: f64, name: &str| {
-        over(
-            &at(study, "load", load, &|outcome| outcome.policy == name),
+        mean_of(
+            &select_at(study, "load", load, &|outcome| outcome.policy == name),
             |outcome| outcome.goodput,
         )
         .mean
@@ -300,10 +308,10 @@ fn of_load(study: &Study) -> Vec<Check> {
     ]
 }
 
-fn of_slo(study: &Study) -> Check {
+fn slo_check(study: &Study) -> Check {
     let rate = |slo: f64, name: &str| {
-        over(
-            &at(study, "slo", slo, &|outcome| outcome.policy == name),
+        mean_of(
+            &select_at(study, "slo", slo, &|outcome| outcome.policy == name),
             |outcome| outcome.drop_rate,
         )
         .mean
@@ -319,10 +327,13 @@ fn of_slo(study: &Study) -> Check {
     )
 }
 
-fn of_quantile(study: &Study) -> Vec<Check> {
+fn quantile_checks(study: &Study) -> Vec<Check> {
     let all = values(study, QUANTILE);
-    let rate =
-        |value: f64, name: &str| drop_of(&at(study, QUANTILE, value, &|outcome| workload(outcome) == name));
+    let rate = |value: f64, name: &str| {
+        mean_drop_rate(&select_at(study, QUANTILE, value, &|outcome| {
+            workload(outcome) == name
+        }))
+    };
     let least = |name: &String| {
         all.iter()
             .copied()
@@ -341,11 +352,11 @@ fn of_quantile(study: &Study) -> Vec<Check> {
             .map(|(name, best)| rate(0.1, name) - rate(*best, name)),
     );
     let points = |value: f64| format!("{} points", short(value));
-    let told: Vec<String> = best.iter().map(|(name, best)| format!("{name} {best}")).collect();
+    let rows: Vec<String> = best.iter().map(|(name, best)| format!("{name} {best}")).collect();
     vec![
         Check::new(
             "the best quantile lies between 0.075 and 0.15",
-            told.join(", "),
+            rows.join(", "),
             best.iter().all(|(_, best)| (0.075..=0.15).contains(best)),
         ),
         Check::new(
@@ -366,22 +377,25 @@ fn of_quantile(study: &Study) -> Vec<Check> {
     ]
 }
 
-fn drop_of(outcomes: &[&Outcome]) -> f64 {
-    100.0 * over(outcomes, |outcome| outcome.drop_rate).mean
+fn mean_drop_rate(outcomes: &[&Outcome]) -> f64 {
+    100.0 * mean_of(outcomes, |outcome| outcome.drop_rate).mean
 }
 
-fn of_window(study: &Study) -> Vec<Check> {
+fn window_checks(study: &Study) -> Vec<Check> {
     let all = values(study, WINDOW);
     let names = study.names(workload);
-    let rate =
-        |value: f64, name: &str| drop_of(&at(study, WINDOW, value, &|outcome| workload(outcome) == name));
+    let rate = |value: f64, name: &str| {
+        mean_drop_rate(&select_at(study, WINDOW, value, &|outcome| {
+            workload(outcome) == name
+        }))
+    };
     let best = |name: &String| {
         all.iter()
             .copied()
             .min_by(|a, b| rate(*a, name).total_cmp(&rate(*b, name)))
             .unwrap_or(f64::NAN)
     };
-    let told: Vec<String> = names
+    let rows: Vec<String> = names
         .iter()
         .map(|name| format!("{name} {} s", best(name)))
         .collect();
@@ -397,7 +411,7 @@ fn of_window(study: &Study) -> Vec<Check> {
     vec![
         Check::new(
             "the best window is 5 to 7 s for wiki (CV 0.47), 1 to 5 s for tweet and azure (CV 1.0 and 1.3)",
-            told.join(", "),
+            rows.join(", "),
             names.iter().all(fits),
         ),
         Check::new(

@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 
 /// The greatest share of requests lost in any window of `seconds` (by when they were sent).
 #[must_use]
-pub fn worst(outcome: &Outcome, seconds: usize) -> f64 {
+pub fn max_window_loss(outcome: &Outcome, seconds: usize) -> f64 {
     let seconds = seconds.min(outcome.sent.len()).max(1);
     let (mut sent, mut lost, mut worst) = (0.0, 0.0, 0.0_f64);
     let total: f64 = outcome.sent.iter().map(|&sent| f64::from(sent)).sum();
@@ -26,7 +26,7 @@ pub fn worst(outcome: &Outcome, seconds: usize) -> f64 {
 
 /// The share of requests lost over time: `(seconds, share)` by spans of `seconds`.
 #[must_use]
-pub fn lost_over_time(outcome: &Outcome, seconds: usize) -> Vec<(f64, f64)> {
+pub fn loss_over_time(outcome: &Outcome, seconds: usize) -> Vec<(f64, f64)> {
     let spans = (0..outcome.sent.len()).step_by(seconds.max(1));
     let of = |begin: usize| {
         let sum = |series: &[u32]| {
@@ -76,10 +76,10 @@ mod tests {
             lost: vec![0, 10, 5],
             ..Outcome::default()
         };
-        assert_eq!(worst(&outcome, 1), 1.0);
-        assert_eq!(worst(&outcome, 2), 0.75);
-        assert_eq!(worst(&outcome, 100), 15.0 / 40.0);
-        assert_eq!(lost_over_time(&outcome, 2), [(0.0, 0.5), (2.0, 0.25)]);
+        assert_eq!(max_window_loss(&outcome, 1), 1.0);
+        assert_eq!(max_window_loss(&outcome, 2), 0.75);
+        assert_eq!(max_window_loss(&outcome, 100), 15.0 / 40.0);
+        assert_eq!(loss_over_time(&outcome, 2), [(0.0, 0.5), (2.0, 0.25)]);
         assert_eq!(stretch_of_loss(&outcome, 2), 1);
     }
 }

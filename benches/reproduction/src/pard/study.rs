@@ -31,18 +31,18 @@ impl Study {
         let experiment = experiment::load(path, &Catalog::default(), &environment, None)
             .map_err(|problems| ReproduceError::Experiment(problems.to_string()))?;
         let runs = experiment.runs();
-        let told = Mutex::new(0);
+        let rows = Mutex::new(0);
         let progress = |done: usize| {
             let percent = 100 * done / runs.len().max(1);
-            if let Ok(mut told) = told.lock()
-                && percent / 10 > *told
+            if let Ok(mut rows) = rows.lock()
+                && percent / 10 > *rows
             {
-                *told = percent / 10;
-                // Nobody may be listening.
+                *rows = percent / 10;
+                // Standard error may be closed.
                 let _ = writeln!(std::io::stderr(), "{}: {percent} %", experiment.name());
             }
         };
-        let reduce = |run: &Run, ran| Outcome::of(run, &ran, keep(run));
+        let reduce = |run: &Run, ran| Outcome::new(run, &ran, keep(run));
         Ok(Self {
             outcomes: experiment::run_all(runs, threads, &reduce, &progress),
         })
@@ -50,7 +50,7 @@ impl Study {
 
     /// Outcomes of which `wanted` says so.
     #[must_use]
-    pub fn only(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome> {
+    pub fn filter(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome> {
         self.outcomes.iter().filter(|outcome| wanted(outcome)).collect()
     }
 
@@ -82,7 +82,7 @@ impl Study {
 
 /// The mean of `of` over outcomes, with its confidence.
 #[must_use]
-pub fn over(outcomes: &[&Outcome], of: impl Fn(&Outcome) -> f64) -> Estimate {
+pub fn mean_of(outcomes: &[&Outcome], of: impl Fn(&Outcome) -> f64) -> Estimate {
     let values: Vec<f64> = outcomes
         .iter()
         .map(|outcome| of(outcome))

@@ -87,19 +87,19 @@ fn tables(studies: &Studies) -> Filling {
         words::checks(&[paper::claims(paper), over_time::claims(paper)].concat()),
     );
     filling.add("fixed-drop", fixed::table(fixed));
-    filling.add("fixed-against", fixed::against_pard(fixed));
+    filling.add("fixed-against", fixed::rival_table(fixed));
     filling.add("bottleneck-drop", fixed::table(bottleneck));
-    filling.add("bottleneck-against", fixed::against_pard(bottleneck));
+    filling.add("bottleneck-against", fixed::rival_table(bottleneck));
     filling.add(
         "fixed-level",
-        fixed::level(
+        fixed::verdict_table(
             fixed,
             &[("all twelve", &|_| true), ("ga", &|world| world == "ga")],
         ),
     );
     filling.add(
         "bottleneck-level",
-        fixed::level(
+        fixed::verdict_table(
             bottleneck,
             &[
                 ("first", &|world: &str| world.ends_with("first")),
@@ -118,8 +118,8 @@ fn tables(studies: &Studies) -> Filling {
                 fixed::claims(fixed, "twelve", 3),
                 fixed::claims(dynamic, "dynamic paths and fan-out", dynamic.workloads().len()),
                 vec![
-                    fixed::closed_together(dynamic, "dynamic paths", "dynamic"),
-                    fixed::closed_together(dynamic, "fan-out", "crowd"),
+                    fixed::gap_closed_check(dynamic, "dynamic paths", "dynamic"),
+                    fixed::gap_closed_check(dynamic, "fan-out", "crowd"),
                 ],
             ]
             .concat(),
@@ -147,14 +147,14 @@ fn tables(studies: &Studies) -> Filling {
     filling
 }
 
-/// Bytes of state told, by world.
+/// Bytes of state sent, by world.
 fn overheads(study: &Study) -> String {
     let worlds = study.names(|outcome| outcome.world.clone());
     let row = |world: &String| {
         let mut row = vec![world.clone()];
         for policy in ["pard", "weir"] {
-            let of = study.only(|outcome| outcome.world == *world && outcome.policy == policy);
-            let bytes = super::study::over(&of, |outcome| outcome.state_bytes).mean;
+            let of = study.filter(|outcome| outcome.world == *world && outcome.policy == policy);
+            let bytes = super::study::mean_of(&of, |outcome| outcome.state_bytes).mean;
             row.push(format!("{bytes:.0}"));
             row.push(format!("{:.1}", bytes * 8.0 / 1000.0));
         }
@@ -180,7 +180,8 @@ fn origins(study: &Study) -> String {
         .first()
         .map(|outcome| outcome.world.clone())
         .unwrap_or_default();
-    let lines = study.only(|outcome| outcome.world == world && outcome.policy == "pard" && outcome.seed == 1);
+    let lines =
+        study.filter(|outcome| outcome.world == world && outcome.policy == "pard" && outcome.seed == 1);
     lines
         .iter()
         .map(|outcome| format!("- {}\n", outcome.origin))

@@ -48,7 +48,10 @@ pub(super) fn draw(plane: &Plane<'_>, bars: &Bars, legend: &Legend) -> Drawn<boo
     }
     // Above every bar, also those beside it.
     let y = plane.as_coord_spec().y_spec();
-    for at in papers.into_iter().filter(|(_, paper)| y.shows(*paper)) {
+    for at in papers
+        .into_iter()
+        .filter(|(_, paper)| y.contains_or_beyond(*paper))
+    {
         plane.draw(&diamond(at))?;
         any = true;
     }
@@ -57,7 +60,7 @@ pub(super) fn draw(plane: &Plane<'_>, bars: &Bars, legend: &Legend) -> Drawn<boo
 
 fn one(plane: &Plane<'_>, bar: &Bar, middle: f64, half: f64, colour: RGBColor) -> Drawn<bool> {
     let y = plane.as_coord_spec().y_spec();
-    if !y.shows(bar.value) {
+    if !y.contains_or_beyond(bar.value) {
         return Ok(false);
     }
     if bar.value != y.base() {
@@ -73,9 +76,9 @@ fn one(plane: &Plane<'_>, bar: &Bar, middle: f64, half: f64, colour: RGBColor) -
     }
     if let Some((low, high)) = bar.error
         && low <= high
-        && y.shows(high)
+        && y.contains_or_beyond(high)
     {
-        let low = if y.shows(low) { low } else { y.base() };
+        let low = if y.contains_or_beyond(low) { low } else { y.base() };
         let ink = stroke(palette::INK, 1.3);
         let reach = (0.5 * half).min(0.05);
         plane.draw(&PathElement::new([(middle, low), (middle, high)], ink))?;
@@ -105,7 +108,7 @@ pub(super) fn draw_stacked(plane: &Plane<'_>, stacked: &Stacked, legend: &Legend
             sum += value;
             let colour = legend.colour(&part.name);
             plane.draw(&Rectangle::new([(left, from), (right, sum)], colour.filled()))?;
-            // A thin gap tells neighbours apart where their greys are alike.
+            // A thin gap separates neighbours where their greys are alike.
             plane.draw(&PathElement::new([(left, sum), (right, sum)], stroke(WHITE, 1.0)))?;
             any = true;
         }

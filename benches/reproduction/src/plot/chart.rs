@@ -31,13 +31,13 @@ pub(super) fn draw(cell: &Page<'_>, panel: &Panel, legend: &Legend) -> Drawn {
         (side as usize / pixels(each).unsigned_abs() as usize).clamp(3, most)
     };
     let (across, up) = (ticks(width, 60.0, 16), ticks(height, 34.0, 11));
-    let left = numbers(&cell, &y, up) + pixels(TICK * 3.0) + described(&panel.y.label);
+    let left = numbers(&cell, &y, up) + pixels(TICK * 3.0) + label_area(&panel.y.label);
     let names = match &panel.kind {
         Kind::Bars(bars) => Names::within(&bars.categories, width as i32 - left, &cell),
         Kind::Stacked(stacked) => Names::within(&stacked.categories, width as i32 - left, &cell),
         Kind::Lines(_) | Kind::Timeline(_) => Names::within(&[], 0, &cell),
     };
-    let below = pixels(names.height().max(SMALL) + TICK * 2.0) + described(&panel.x.label);
+    let below = pixels(names.height().max(SMALL) + TICK * 2.0) + label_area(&panel.x.label);
     let above = pixels(if panel.title.is_empty() { SMALL } else { ABOVE });
     let style = bold(HEADING).pos(Pos::new(HPos::Center, VPos::Top));
     cell.draw_text(&panel.title, &style, (width as i32 / 2, pixels(2.0)))?;
@@ -120,7 +120,7 @@ fn numbers(page: &Page<'_>, scale: &Scale, ticks: usize) -> i32 {
     widths.map(|(wide, _)| wide as i32).max().unwrap_or(0)
 }
 
-fn described(label: &str) -> i32 {
+fn label_area(label: &str) -> i32 {
     if label.is_empty() { 0 } else { pixels(DESCRIPTION) }
 }
 

@@ -76,7 +76,7 @@ pub struct Part {
     pub values: Vec<f64>,
 }
 
-/// Who used what when.
+/// Uses of resources over time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
     /// What is used, from the top.

@@ -76,7 +76,7 @@ pub(super) fn draw(plane: &Plane<'_>, lines: &[Line], regions: &[Region], legend
 /// The line's unbroken stretches, with the corners of its steps.
 fn runs(plane: &Plane<'_>, line: &Line) -> Vec<Vec<(f64, f64)>> {
     let spec = plane.as_coord_spec();
-    let shown = |(x, y): &(f64, f64)| spec.x_spec().contains(*x) && spec.y_spec().shows(*y);
+    let shown = |(x, y): &(f64, f64)| spec.x_spec().contains(*x) && spec.y_spec().contains_or_beyond(*y);
     let stretches = line.points.split(|point| !shown(point));
     stretches
         .filter(|run| !run.is_empty())
@@ -93,7 +93,7 @@ fn stepped(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
 fn bands(plane: &Plane<'_>, line: &Line) -> Vec<Vec<(f64, f64)>> {
     let spec = plane.as_coord_spec();
     let shown = |(x, low, high): &(f64, f64, f64)| {
-        spec.x_spec().contains(*x) && low.is_finite() && spec.y_spec().shows(*high)
+        spec.x_spec().contains(*x) && low.is_finite() && spec.y_spec().contains_or_beyond(*high)
     };
     let stretches = line.band.split(|point| !shown(point));
     let outline = |run: &[(f64, f64, f64)]| {

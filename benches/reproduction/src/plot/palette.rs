@@ -1,4 +1,4 @@
-//! Colours: the eight of Okabe and Ito, told apart by colour-blind readers too, and the greys around them.
+//! Colours: the eight of Okabe and Ito, distinct to colour-blind readers too, and the greys around them.
 
 use plotters::style::{Color as _, RGBAColor, RGBColor};
 

@@ -88,7 +88,7 @@ impl Scale {
     }
 
     /// Whether a value has a place on the axis or beyond its ends.
-    pub(super) fn shows(&self, value: f64) -> bool {
+    pub(super) fn contains_or_beyond(&self, value: f64) -> bool {
         value.is_finite() && (self.marks != Marks::Decades || value > 0.0)
     }
 

@@ -1,4 +1,4 @@
-//! Figures are the same bytes every time, survive any numbers, and say in the SVG what they were told.
+//! Figures are the same bytes every time, survive any numbers, and have all their texts in the SVG.
 
 mod figures;
 

@@ -1,4 +1,4 @@
-//! Boxes over time, a row for each thing that is used: who used what from when to when.
+//! Boxes over time, a row for each thing that is used, a box for each use.
 
 use plotters::prelude::*;
 

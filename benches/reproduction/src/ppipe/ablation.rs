@@ -4,10 +4,10 @@ use weir_sim::pooled::Dispatch;
 
 use super::ReproduceError;
 use super::load_factor::DataPlane;
-use super::progress::told;
+use super::progress::map_with_progress;
 use super::published::{MARGIN, WEIGHTS_2019};
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
-use super::source::{Question, Source};
+use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
 /// Margins that are tried; the paper's is 0.4.
@@ -63,12 +63,12 @@ pub fn run(source: &Source, seeds: &[u64], threads: usize) -> Result<Vec<AtMargi
         .iter()
         .flat_map(|&margin| (0..groups.len()).map(move |group| (margin, group)))
         .collect();
-    let served = told("figure 10", &cases, threads, |&(margin, group)| {
-        let question = Question {
+    let served = map_with_progress("figure 10", &cases, threads, |&(margin, group)| {
+        let case = PlanningCase {
             margin,
-            ..Question::usual(cluster.classes(25, 75), &groups[group], &WEIGHTS_2019, scheme)
+            ..PlanningCase::paper(cluster.classes(25, 75), &groups[group], &WEIGHTS_2019, scheme)
         };
-        let setting = Setting::new(source, &question)?;
+        let setting = Setting::new(source, &case)?;
         let most = |model: usize, dispatch: Dispatch| {
             let plane = DataPlane {
                 dispatch,

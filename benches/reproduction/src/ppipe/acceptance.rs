@@ -3,7 +3,7 @@
 use super::ReproduceError;
 use super::load_factor::{Case, DataPlane, compare};
 use super::published::{Cluster, Published};
-use super::setting::{mean, timed};
+use super::setting::{mean, solve_timed};
 use crate::plot::markdown;
 
 /// One of the published objectives.
@@ -39,7 +39,7 @@ impl Acceptance {
             let Some(scheme) = plan.scheme() else { continue };
             let classes = Cluster::ALL[0].classes(25, 75);
             let problem = published.problem(&plan.models, &plan.weights, classes, scheme)?;
-            let (solution, seconds) = timed(&problem);
+            let (solution, seconds) = solve_timed(&problem);
             objectives.push(Objective {
                 difference: solution.map_or(f64::NAN, |found| found.objective / plan.objective - 1.0),
                 group: plan.models.first().cloned().unwrap_or_default(),

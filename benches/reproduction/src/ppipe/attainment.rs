@@ -2,10 +2,10 @@
 
 use super::ReproduceError;
 use super::load_factor::DataPlane;
-use super::progress::told;
+use super::progress::map_with_progress;
 use super::published::{Cluster, WEIGHTS_2019};
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
-use super::source::{Question, Source};
+use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Figure, Kind, Line, Panel, Rule, markdown};
 
 /// Attainment by cluster, scheme and load factor.
@@ -29,7 +29,7 @@ impl Attainment {
             let classes = cluster.classes(25, 75);
             Setting::new(
                 source,
-                &Question::usual(classes, &group, &WEIGHTS_2019, SCHEMES[PPIPE].1),
+                &PlanningCase::paper(classes, &group, &WEIGHTS_2019, SCHEMES[PPIPE].1),
             )
         });
         let settings: Vec<Setting> = settings.collect::<Result<_, _>>()?;
@@ -51,7 +51,7 @@ impl Attainment {
             let models = 0..setting.rates.len();
             mean(models.map(|model| mean(seeds.iter().map(|&seed| one(model, seed)))))
         };
-        let parts = told("figure 7", &lines, threads, |&line| {
+        let parts = map_with_progress("figure 7", &lines, threads, |&line| {
             let factors = (1..=20_u32).map(|step| f64::from(step) * 0.05);
             factors
                 .map(|factor| (factor, in_time(line, factor)))

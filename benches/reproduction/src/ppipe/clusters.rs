@@ -4,10 +4,10 @@ use weir_types::Timestamp;
 
 use super::ReproduceError;
 use super::load_factor::DataPlane;
-use super::progress::told;
+use super::progress::map_with_progress;
 use super::published::Cluster;
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
-use super::source::{Question, Source};
+use super::source::{PlanningCase, Source};
 use crate::pard::words::short;
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
@@ -74,13 +74,16 @@ impl Clusters {
         let cases: Vec<(usize, usize)> = (0..clusters.len())
             .flat_map(|cluster| (0..groups.len()).map(move |group| (cluster, group)))
             .collect();
-        let settings = told(&format!("{name}, plans"), &cases, threads, |&(cluster, group)| {
+        let settings = map_with_progress(&format!("{name}, plans"), &cases, threads, |&(cluster, group)| {
             let classes = clusters[cluster].classes(25, 75);
             let scheme = SCHEMES[PPIPE].1;
-            Setting::new(source, &Question::usual(classes, &groups[group], weights, scheme))
+            Setting::new(
+                source,
+                &PlanningCase::paper(classes, &groups[group], weights, scheme),
+            )
         });
         let settings: Vec<Setting> = settings.into_iter().collect::<Result<_, _>>()?;
-        let outcomes = told(name, &(0..cases.len()).collect::<Vec<_>>(), threads, |&at| {
+        let outcomes = map_with_progress(name, &(0..cases.len()).collect::<Vec<_>>(), threads, |&at| {
             group(cases[at], &settings[at], arrivals, seeds)
         });
         Ok(Self {

@@ -181,9 +181,9 @@ pub fn compare(
 ) -> Result<Vec<Case>, LoadFactorError> {
     let loads = published.loads()?;
     let plans = published.plans()?;
-    let placed = over_all(&plans, threads, |plan| place(published, plan));
+    let placed = parallel_map(&plans, threads, |plan| place(published, plan));
     let placed: Vec<Placed> = placed.into_iter().collect::<Result<_, _>>()?;
-    let cases = over_all(&loads, threads, |load| {
+    let cases = parallel_map(&loads, threads, |load| {
         let of_it =
             |plan: &PublishedPlan| plan.algorithm == load.algorithm && plan.models.contains(&load.model);
         let found = plans.iter().position(of_it).and_then(|at| {
@@ -214,7 +214,7 @@ fn place(published: &Published, plan: &PublishedPlan) -> Result<Placed, LoadFact
 }
 
 /// `work` on every item, on so many threads; what comes out is in the order of the items.
-pub fn over_all<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn parallel_map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
     std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ use weir_types::{ClusterSpec, ShareId};
 use super::ReproduceError;
 use super::load_factor::{DataPlane, Placed};
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting};
-use super::source::{Question, Source};
+use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Figure, Kind, Panel, Timeline, TimelineBox, markdown};
 
 /// What was planned, and what ran.
@@ -45,8 +45,8 @@ pub fn run(source: &Source) -> Result<Option<Microscopic>, ReproduceError> {
     let cluster = source.clusters()[2];
     let model = source.microscopic()?;
     let classes = cluster.classes(4, 12);
-    let question = Question::usual(classes, std::slice::from_ref(&model), &[1.0], SCHEMES[PPIPE].1);
-    let setting = Setting::new(source, &question)?;
+    let case = PlanningCase::paper(classes, std::slice::from_ref(&model), &[1.0], SCHEMES[PPIPE].1);
+    let setting = Setting::new(source, &case)?;
     let Some(placed) = &setting.placed[PPIPE] else {
         return Ok(None);
     };

@@ -158,7 +158,7 @@ pub struct Published {
 impl Published {
     /// Those of the asset pack at `assets`.
     #[must_use]
-    pub fn of_assets(assets: &Path) -> Self {
+    pub fn in_assets(assets: &Path) -> Self {
         Self {
             folder: assets.join("profiles/ppipe"),
         }
@@ -167,7 +167,7 @@ impl Published {
     /// Those of the asset pack that `WEIR_ASSETS` names; `None` when it is unset or has none.
     #[must_use]
     pub fn from_env() -> Option<Self> {
-        let published = Self::of_assets(Path::new(&std::env::var_os("WEIR_ASSETS")?));
+        let published = Self::in_assets(Path::new(&std::env::var_os("WEIR_ASSETS")?));
         published.folder.is_dir().then_some(published)
     }
 

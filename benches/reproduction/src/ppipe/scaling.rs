@@ -4,8 +4,8 @@ use weir_planner::{Class, gap};
 
 use super::ReproduceError;
 use super::published::WEIGHTS_2019;
-use super::setting::{PPIPE, SCHEMES, mean, timed};
-use super::source::{Question, Source};
+use super::setting::{PPIPE, SCHEMES, mean, solve_timed};
+use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
 /// Planning stops here: with more classes the rest of the proof takes most of the time.
@@ -70,10 +70,10 @@ fn point(
         paper,
     };
     for group in source.groups()? {
-        let usual = Question::usual(classes.to_vec(), &group, &WEIGHTS_2019, SCHEMES[PPIPE].1);
-        let question = Question { gap: GAP, ..usual };
-        let problem = source.problem(&question)?;
-        let (solution, seconds) = timed(&problem);
+        let usual = PlanningCase::paper(classes.to_vec(), &group, &WEIGHTS_2019, SCHEMES[PPIPE].1);
+        let case = PlanningCase { gap: GAP, ..usual };
+        let problem = source.problem(&case)?;
+        let (solution, seconds) = solve_timed(&problem);
         point.seconds.push(seconds);
         point.gap = point
             .gap

@@ -2,9 +2,9 @@
 
 use super::ReproduceError;
 use super::load_factor::DataPlane;
-use super::progress::told;
+use super::progress::map_with_progress;
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
-use super::source::{Question, Source};
+use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Bar, BarSeries, Bars, Figure, Kind, Panel, markdown};
 
 /// What is varied.
@@ -87,7 +87,7 @@ pub fn run(source: &Source, threads: usize) -> Result<Vec<Vec<Point>>, Reproduce
         .iter()
         .flat_map(|&varied| models.iter().map(move |model| (varied, model)))
         .collect();
-    let served = told("figure 13", &cases, threads, |&(varied, model)| {
+    let served = map_with_progress("figure 13", &cases, threads, |&(varied, model)| {
         one(source, varied, model)
     });
     let served: Vec<Option<[f64; 3]>> = served.into_iter().collect::<Result<_, _>>()?;
@@ -109,13 +109,13 @@ pub fn run(source: &Source, threads: usize) -> Result<Vec<Vec<Point>>, Reproduce
 fn one(source: &Source, varied: Varied, model: &str) -> Result<Option<[f64; 3]>, ReproduceError> {
     let high = if let Varied::High(high) = varied { high } else { 4 };
     let classes = source.clusters()[0].classes(high, 16 - high);
-    let mut question = Question::usual(classes, &[model.to_owned()], &[1.0], SCHEMES[PPIPE].1);
+    let mut case = PlanningCase::paper(classes, &[model.to_owned()], &[1.0], SCHEMES[PPIPE].1);
     match varied {
-        Varied::Scale(scale) => question.slo_scale = scale,
-        Varied::Margin(margin) => question.margin = margin,
+        Varied::Scale(scale) => case.slo_scale = scale,
+        Varied::Margin(margin) => case.margin = margin,
         Varied::High(_) => {}
     }
-    let setting = Setting::new(source, &question)?;
+    let setting = Setting::new(source, &case)?;
     if setting.placed[PPIPE].is_none() {
         return Ok(None);
     }

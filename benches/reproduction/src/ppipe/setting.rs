@@ -6,7 +6,7 @@ use weir_types::Timestamp;
 
 use super::ReproduceError;
 use super::load_factor::{DataPlane, LoadFactorError, Placed, SENDING};
-use super::source::{Question, Source};
+use super::source::{PlanningCase, Source};
 
 /// PPipe, DART-r, NP: in this order everywhere.
 pub const SCHEMES: [(&str, Scheme); 3] = [
@@ -54,15 +54,15 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Plans `question` under every scheme.
+    /// Plans `case` under every scheme.
     ///
     /// # Errors
     /// When a profile cannot be read or PPipe's plan cannot be laid out.
-    pub fn new(source: &Source, question: &Question) -> Result<Self, ReproduceError> {
+    pub fn new(source: &Source, case: &PlanningCase) -> Result<Self, ReproduceError> {
         let place = |scheme| -> Result<Option<Placed>, ReproduceError> {
-            let problem = source.problem(&Question {
+            let problem = source.problem(&PlanningCase {
                 scheme,
-                ..question.clone()
+                ..case.clone()
             })?;
             match Placed::new(problem) {
                 Ok(placed) => Ok(Some(placed)),
@@ -80,8 +80,8 @@ impl Setting {
             .as_ref()
             .map_or(0.0, |placed| placed.solution.objective);
         Ok(Self {
-            classes: question.classes.clone(),
-            rates: question
+            classes: case.classes.clone(),
+            rates: case
                 .weights
                 .iter()
                 .map(|weight| (weight * least + 1e-6).floor())
@@ -136,7 +136,7 @@ impl Setting {
     reason = "how long planning takes is what is measured"
 )]
 #[must_use]
-pub fn timed(problem: &Problem) -> (Option<Solution>, f64) {
+pub fn solve_timed(problem: &Problem) -> (Option<Solution>, f64) {
     let begun = std::time::Instant::now();
     let solution = solve(problem);
     (solution.ok(), begun.elapsed().as_secs_f64())

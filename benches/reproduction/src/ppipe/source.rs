@@ -22,7 +22,7 @@ pub const GAP: f64 = 1e-4;
 
 /// What is to be planned, of what a source has.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct PlanningCase {
     /// The cluster.
     pub classes: Vec<Class>,
     /// Names of models.
@@ -39,10 +39,10 @@ pub struct Question {
     pub gap: f64,
 }
 
-impl Question {
+impl PlanningCase {
     /// As the evaluation has it: margin 0.4, SLOs of 5 times the latency.
     #[must_use]
-    pub fn usual(classes: Vec<Class>, models: &[String], weights: &[f64], scheme: Scheme) -> Self {
+    pub fn paper(classes: Vec<Class>, models: &[String], weights: &[f64], scheme: Scheme) -> Self {
         Self {
             classes,
             models: models.to_vec(),
@@ -117,14 +117,14 @@ impl Source {
     ///
     /// # Errors
     /// When a profile cannot be read.
-    pub fn problem(&self, question: &Question) -> Result<Problem, ReproduceError> {
-        let Question {
+    pub fn problem(&self, case: &PlanningCase) -> Result<Problem, ReproduceError> {
+        let PlanningCase {
             classes,
             models,
             weights,
             scheme,
             ..
-        } = question;
+        } = case;
         let mut problem = match self {
             Self::Published(published) => published.problem(models, weights, classes.clone(), *scheme)?,
             Self::Synthetic(folder) => Problem {
@@ -138,12 +138,12 @@ impl Source {
                 scheme: *scheme,
                 margin: MARGIN,
                 building: BUILDING,
-                gap: question.gap,
+                gap: case.gap,
             },
         };
-        (problem.margin, problem.gap) = (question.margin, question.gap);
+        (problem.margin, problem.gap) = (case.margin, case.gap);
         for model in &mut problem.models {
-            model.slo = model.slo.scale(question.slo_scale / 5.0);
+            model.slo = model.slo.scale(case.slo_scale / 5.0);
         }
         Ok(problem)
     }

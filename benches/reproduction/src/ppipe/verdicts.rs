@@ -13,7 +13,7 @@ use crate::pard::words::{Check, checks};
 pub fn verdicts(studies: &Studies) -> String {
     let mut all = Vec::new();
     if let Some(acceptance) = &studies.acceptance {
-        all.extend(of_pack(acceptance));
+        all.extend(published_checks(acceptance));
     }
     for (clusters, trace) in [(&studies.poisson, "2019"), (&studies.bursty, "2021")] {
         all.push(proof(clusters, trace));
@@ -42,7 +42,7 @@ pub fn verdicts(studies: &Studies) -> String {
     checks(&all)
 }
 
-fn of_pack(acceptance: &Acceptance) -> Vec<Check> {
+fn published_checks(acceptance: &Acceptance) -> Vec<Check> {
     let seconds = acceptance.pooled_seconds();
     let total: f64 = seconds.iter().sum();
     let each: Vec<String> = seconds.iter().map(|seconds| format!("{seconds:.3}")).collect();

@@ -58,14 +58,14 @@ fn tables(studies: &Studies) -> Filling {
     filling.add("source", source(studies));
     filling.add("acceptance", verdicts(studies));
     let without = || "Published files are in the asset pack, which was not there.".to_owned();
-    let of_pack = studies.acceptance.as_ref();
+    let published_checks = studies.acceptance.as_ref();
     filling.add(
         "objectives",
-        of_pack.map_or_else(without, |acceptance| acceptance.objectives_table()),
+        published_checks.map_or_else(without, |acceptance| acceptance.objectives_table()),
     );
     filling.add(
         "loads",
-        of_pack.map_or_else(without, |acceptance| acceptance.loads_table()),
+        published_checks.map_or_else(without, |acceptance| acceptance.loads_table()),
     );
     let paper = studies.is_published;
     filling.add(

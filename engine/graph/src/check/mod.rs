@@ -1,4 +1,4 @@
-//! Makes a graph of the raw tables: names resolve, there is no cycle, types fit, the SLO can be met at all.
+//! Builds a graph from the raw tables: names resolve, there is no cycle, types match, the SLO can be met at all.
 
 mod placement;
 mod plan;
@@ -17,7 +17,7 @@ use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNod
 use crate::raw::{HeadName, RawGraph, RawModel};
 use wiring::Wiring;
 
-/// Checks what the tables say of each other. `None` only where something was reported.
+/// Checks the tables against each other. `None` only where something was reported.
 pub(crate) fn check(
     raw: RawGraph,
     file: &Path,
@@ -53,7 +53,7 @@ pub(crate) fn check(
     Some(Graph { plan, ..graph })
 }
 
-/// The model of each module, by index.
+/// The model of each module, by index; `None` where it does not resolve.
 fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<usize>> {
     let names = || raw.models.iter().map(|model| model.name.value.as_str());
     let find = |spanned: &Spanned<String>, diagnostics: &mut Diagnostics| {
@@ -84,18 +84,18 @@ fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<us
         .collect()
 }
 
-/// The declared duration of one batch of the least size of each module; zero where none is declared.
-fn declared(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
-    let least = |model: &RawModel| model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
+/// The declared duration of the smallest batch of each module; zero where none is declared.
+fn min_durations(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
+    let smallest = |model: &RawModel| model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
     models
         .iter()
-        .map(|model| model.map_or(Span::ZERO, |model| least(&raw.models[model])))
+        .map(|model| model.map_or(Span::ZERO, |model| smallest(&raw.models[model])))
         .collect()
 }
 
 fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], diagnostics: &mut Diagnostics) {
     let Some(slo) = &raw.slo else { return };
-    let path = critical_path::critical_path(&wiring.order, &wiring.modules, &declared(raw, models));
+    let path = critical_path::critical_path(&wiring.order, &wiring.modules, &min_durations(raw, models));
     if slo.value < path.length {
         let names: Vec<&str> = path
             .modules
@@ -112,7 +112,7 @@ fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], diagnost
     }
 }
 
-/// The policy looks at every downstream path of a module on every decision: more than these would be too slow.
+/// The policy evaluates every downstream path of a module on every decision: more than these would be too slow.
 const MAX_PATHS: u64 = 4_096;
 
 fn check_paths(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
@@ -128,7 +128,7 @@ fn check_paths(raw: &RawGraph, wiring: &Wiring, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Two sinks on one file would write over each other.
+/// Two sinks on one file would overwrite each other.
 fn check_output_paths(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for sink in &raw.sinks {
@@ -196,8 +196,8 @@ fn warn_unused(
     }
 }
 
-/// Puts the checked tables together. Models that no module uses, and devices that none of the others needs, are left
-/// out: nobody shall load them.
+/// Assembles the checked tables. Models that no module uses, and devices without models, are left out, so that they are
+/// not loaded.
 fn build(
     raw: RawGraph,
     file: &Path,

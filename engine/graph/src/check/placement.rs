@@ -1,4 +1,4 @@
-//! Which device each model is on, and whether it has the slots.
+//! The device of each model, and whether it has enough slots.
 
 use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
@@ -6,12 +6,12 @@ use weir_policy::Mailboxes;
 use crate::graph::{DeviceClass, DeviceNode};
 use crate::raw::{RawDevice, RawGraph};
 
-/// Where a model is that does not say.
+/// Device of a model that names none.
 const DEFAULT: &str = "cpu";
-/// Where a model with a plan is.
+/// Device of a model with a plan.
 const WORKERS: &str = "workers";
 
-/// The devices that models are on.
+/// The devices that models are placed on.
 pub(super) struct Devices {
     /// Each once, in the order of the text.
     pub(super) nodes: Vec<DeviceNode>,
@@ -55,7 +55,7 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
             continue;
         };
         let node = &devices.nodes[index];
-        // How many cores there are is the runtime's to know: a graph is for more than one machine.
+        // Only the runtime knows the number of cores: a graph is for more than one machine.
         let slots = node.slots.or((node.class != DeviceClass::Cpu).then_some(1));
         if slots.is_some_and(|slots| workers.value > slots) {
             let slots = slots.unwrap_or(1);
@@ -70,13 +70,13 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
     devices
 }
 
-/// A model is on partition workers where it has a plan, and has a plan where it is on them.
+/// A model has a plan exactly where it is on partition workers.
 pub(super) fn planned(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     for model in &raw.models {
         let on_workers = model.device.given().is_some_and(|device| device.value == WORKERS);
         match (&model.plan, model.device.given()) {
             (Some(_), Some(device)) if !on_workers => {
-                let hint = Some("leave `device` out: the plan says where its parts run".to_owned());
+                let hint = Some("leave `device` out: the plan says where its partitions run".to_owned());
                 let message = format!("model \"{}\" has a plan and a device", model.name.value);
                 diagnostics.add(device.at, message, hint);
             }
@@ -101,7 +101,7 @@ pub(super) fn planned(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A mailbox for each worker needs workers that are the module's alone.
+/// A mailbox for each worker needs workers that no other module uses.
 pub(super) fn check_exclusive_slots(
     raw: &RawGraph,
     models: &[Option<usize>],

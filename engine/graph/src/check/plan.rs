@@ -1,4 +1,4 @@
-//! The plan of a graph: one for all models that have one, for workers that are there.
+//! The plan of a graph: the same for all its models that have one, and matching its workers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use weir_planner::Plan;
 use crate::planning;
 use crate::raw::RawGraph;
 
-/// Reads the plan that models name and looks whether it fits them and the workers.
+/// Reads the plan that models name and checks it against them and the workers.
 pub(super) fn read(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Option<Plan> {
     let mut planned = raw
         .models
@@ -18,7 +18,7 @@ pub(super) fn read(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Option<Plan
     for (model, spanned) in planned {
         if spanned.value != first.value {
             let hint =
-                Some("plan all models at once: a plan gives out the workers of the whole graph".to_owned());
+                Some("plan all models at once: a plan assigns the workers of the whole graph".to_owned());
             let message = format!(
                 "model \"{}\" has another plan than the models before it",
                 model.name.value
@@ -59,7 +59,7 @@ fn fits_models(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
 }
 
 fn fits_workers(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
-    // A worker that cannot be read is there all the same.
+    // A worker whose table could not be read exists all the same.
     if raw.workers.is_empty() || !diagnostics.is_clean() {
         return;
     }
@@ -68,16 +68,16 @@ fn fits_workers(raw: &RawGraph, plan: &Plan, diagnostics: &mut Diagnostics) {
         .iter()
         .find_map(|model| model.plan.as_ref())
         .map_or(0, |plan| plan.at);
-    let mut there: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut available: BTreeMap<&str, u32> = BTreeMap::new();
     for (_, worker) in &raw.workers {
-        *there.entry(&worker.class).or_default() += 1;
+        *available.entry(&worker.class).or_default() += 1;
     }
     for (class, &used) in plan.problem.classes.iter().zip(&plan.solution.devices) {
-        let here = there.get(class.name.as_str()).copied().unwrap_or(0);
-        if here < used {
+        let count = available.get(class.name.as_str()).copied().unwrap_or(0);
+        if count < used {
             let hint = Some("add [workers.NAME] with that class, or plan for those there are".to_owned());
             let message = format!(
-                "the plan wants {used} workers of class \"{}\", and there are {here}",
+                "the plan needs {used} workers of class \"{}\", and there are {count}",
                 class.name
             );
             diagnostics.add_if_parsed(at, message, hint);

@@ -1,4 +1,4 @@
-//! Whether what a module takes is what the modules upstream of it find.
+//! Whether the modules upstream of a module produce the items that it takes.
 
 use std::collections::BTreeSet;
 
@@ -26,14 +26,14 @@ pub(super) fn check(
         // Whole frames need nothing of the modules upstream.
         if let Some(at) = module.items_at {
             check_frames(module, at, diagnostics);
-        } else if wiring.sound[index] {
-            let found = Upstream::of(raw, &wiring.ancestors[index], models, catalog);
+        } else if wiring.resolved[index] {
+            let upstream = Upstream::collect(raw, &wiring.ancestors[index], models, catalog);
             let aligns = models[index].is_none_or(|model| raw.models[model].settings.aligns());
             let input = match spec.map_or(OperatorInput::FrameOrBoxes, |spec| spec.input) {
                 OperatorInput::Faces if !aligns => OperatorInput::Boxes,
                 input => input,
             };
-            check_items(module, input, &found, diagnostics);
+            check_items(module, input, &upstream, diagnostics);
         }
     }
 }
@@ -81,7 +81,7 @@ fn check_model(
     }
 }
 
-/// Whether the classes that a module keeps are the model's.
+/// Whether the classes that a module keeps are classes of its model.
 fn check_labels(raw: &RawGraph, module: &RawModule, model: Option<usize>, diagnostics: &mut Diagnostics) {
     let (Some(labels), Some(at)) = (module.settings.texts("labels"), module.labels_at) else {
         return;
@@ -151,18 +151,23 @@ fn check_frames(module: &RawModule, at: usize, diagnostics: &mut Diagnostics) {
 /// What the modules upstream of one find.
 #[derive(Default)]
 struct Upstream {
-    /// Some of it is not known.
+    /// Some of it is unknown.
     unknown: bool,
     objects: bool,
     faces: bool,
     flats: bool,
-    /// Classes of the objects; `None` where some are not known.
+    /// Classes of the objects; `None` where some are unknown.
     classes: Option<BTreeSet<String>>,
 }
 
 impl Upstream {
-    fn of(raw: &RawGraph, ancestors: &BTreeSet<usize>, models: &[Option<usize>], catalog: &Catalog) -> Self {
-        let mut found = Self {
+    fn collect(
+        raw: &RawGraph,
+        ancestors: &BTreeSet<usize>,
+        models: &[Option<usize>],
+        catalog: &Catalog,
+    ) -> Self {
+        let mut upstream = Self {
             classes: Some(BTreeSet::new()),
             ..Self::default()
         };
@@ -170,7 +175,7 @@ impl Upstream {
             let kept = raw.modules[*ancestor].settings.texts("labels");
             let kept = kept.filter(|labels| !labels.is_empty());
             let Some(model) = models[*ancestor].filter(|model| !is_emulated(raw, *model)) else {
-                found.unknown = true;
+                upstream.unknown = true;
                 continue;
             };
             let model = &raw.models[model];
@@ -179,16 +184,16 @@ impl Upstream {
                 HeadName::Unknown => None,
             };
             let Some(spec) = spec else {
-                found.unknown = true;
+                upstream.unknown = true;
                 continue;
             };
             if spec.output == HeadOutput::Attribute {
                 continue;
             }
-            found.objects = true;
-            found.faces |= spec.output == HeadOutput::Faces;
-            found.flats |= spec.output == HeadOutput::Quads;
-            found.classes = match (found.classes, kept.or(model.classes.as_deref())) {
+            upstream.objects = true;
+            upstream.faces |= spec.output == HeadOutput::Faces;
+            upstream.flats |= spec.output == HeadOutput::Quads;
+            upstream.classes = match (upstream.classes, kept.or(model.classes.as_deref())) {
                 (Some(mut classes), Some(more)) => {
                     classes.extend(more.iter().cloned());
                     Some(classes)
@@ -196,17 +201,17 @@ impl Upstream {
                 _ => None,
             };
         }
-        found
+        upstream
     }
 }
 
 /// Whether what is upstream gives the module its items.
-fn check_items(module: &RawModule, input: OperatorInput, found: &Upstream, diagnostics: &mut Diagnostics) {
+fn check_items(module: &RawModule, input: OperatorInput, upstream: &Upstream, diagnostics: &mut Diagnostics) {
     let Some(operator) = module.operator.given() else {
         return;
     };
     let name = &module.name.value;
-    let mut lacks = |what: &str, hint: &str| {
+    let mut report = |what: &str, hint: &str| {
         let message = format!(
             "operator \"{}\" takes {what}, but no module upstream of \"{name}\" finds any",
             operator.value
@@ -215,26 +220,26 @@ fn check_items(module: &RawModule, input: OperatorInput, found: &Upstream, diagn
         diagnostics.add_if_parsed(operator.at, message, Some(hint));
     };
     let regions = module.regions.given().filter(|regions| !regions.value.is_empty());
-    if !found.unknown {
+    if !upstream.unknown {
         match input {
-            OperatorInput::Boxes if !found.objects => {
-                return lacks("boxes of objects", "put a module with a detector before it");
+            OperatorInput::Boxes if !upstream.objects => {
+                return report("boxes of objects", "put a module with a detector before it");
             }
-            OperatorInput::Faces if !found.faces => {
-                return lacks(
+            OperatorInput::Faces if !upstream.faces => {
+                return report(
                     "faces with five points",
                     "put a module with a face detector before it",
                 );
             }
             // Boxes of plates are as good as corners to a model that reads boxes.
-            OperatorInput::Quads if !(found.flats || found.objects && regions.is_some()) => {
+            OperatorInput::Quads if !(upstream.flats || upstream.objects && regions.is_some()) => {
                 let hint = "put a module that finds corners before it, or name classes of boxes in `regions`";
-                return lacks("flat things with four corners", hint);
+                return report("flat things with four corners", hint);
             }
             _ => {}
         }
     }
-    let classes = || found.classes.iter().flatten().map(String::as_str);
+    let classes = || upstream.classes.iter().flatten().map(String::as_str);
     let Some(regions) = regions else {
         if input == OperatorInput::Boxes && !matches!(module.regions, weir_config::Field::Broken) {
             let message = format!(
@@ -249,10 +254,10 @@ fn check_items(module: &RawModule, input: OperatorInput, found: &Upstream, diagn
         }
         return;
     };
-    if found.unknown {
+    if upstream.unknown {
         return;
     }
-    if !found.objects {
+    if !upstream.objects {
         let message = format!("`regions` are of objects, but no module upstream of \"{name}\" finds any");
         diagnostics.add_if_parsed(
             regions.at,
@@ -261,11 +266,11 @@ fn check_items(module: &RawModule, input: OperatorInput, found: &Upstream, diagn
         );
         return;
     }
-    if found.classes.is_none() {
+    if upstream.classes.is_none() {
         return;
     }
     for region in regions.value.iter().filter(|region| {
-        found
+        upstream
             .classes
             .as_ref()
             .is_none_or(|classes| !classes.contains(&region.value))

@@ -1,4 +1,4 @@
-//! Who takes from whom: one name space of sources, modules and sinks, and the order in which frames pass modules.
+//! The edges of a graph: one name space of sources, modules and sinks, and the topological order of modules.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,20 +9,20 @@ use crate::raw::RawGraph;
 
 /// The resolved inputs. Modules are numbered as in the text.
 pub(crate) struct Wiring {
-    /// What each module waits for, as far as it resolves.
+    /// The inputs of each module, as far as they resolve.
     pub(crate) modules: Vec<Vec<Vertex>>,
-    /// What each sink waits for, as far as it resolves.
+    /// The inputs of each sink, as far as they resolve.
     pub(crate) sinks: Vec<Vec<Vertex>>,
-    /// Modules in topological order, ties in the order of the text; those in or behind a cycle are missing.
+    /// Modules in topological order, ties in the order of the text; without those in a cycle or downstream of one.
     pub(crate) order: Vec<usize>,
     /// All modules upstream of each.
     pub(crate) ancestors: Vec<BTreeSet<usize>>,
-    /// Modules whose way from the sources is whole: what is upstream of the others is not known.
-    pub(crate) sound: Vec<bool>,
+    /// Modules all of whose ancestors resolve: what is upstream of the others is not known.
+    pub(crate) resolved: Vec<bool>,
 }
 
 impl Wiring {
-    /// The place of each module in the order.
+    /// The rank of each module in the order.
     pub(crate) fn ranks(&self) -> Vec<usize> {
         let mut ranks = vec![0; self.modules.len()];
         self.order
@@ -33,22 +33,22 @@ impl Wiring {
     }
 }
 
-/// What a name in `inputs` may stand for.
+/// What a name in `inputs` may refer to.
 #[derive(Clone, Copy)]
 enum Named {
     Vertex(Vertex),
     Sink,
-    /// More than one thing; reported.
+    /// More than one vertex; already reported.
     Ambiguous,
 }
 
 pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
     let names = names(raw, diagnostics);
-    let mut whole = Vec::with_capacity(raw.modules.len());
+    let mut own_resolved = Vec::with_capacity(raw.modules.len());
     let mut modules = Vec::with_capacity(raw.modules.len());
     for module in &raw.modules {
-        let (inputs, resolved) = inputs(&module.inputs, raw, &names, diagnostics);
-        whole.push(resolved);
+        let (inputs, complete) = inputs(&module.inputs, raw, &names, diagnostics);
+        own_resolved.push(complete);
         modules.push(inputs);
     }
     let sinks = raw
@@ -59,14 +59,14 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
     let order = order(&modules);
     report_cycles(raw, &modules, &order, diagnostics);
     let mut ancestors = vec![BTreeSet::new(); modules.len()];
-    let mut sound = vec![false; modules.len()];
+    let mut resolved = vec![false; modules.len()];
     for module in &order {
         let mut above = BTreeSet::new();
-        sound[*module] = whole[*module];
+        resolved[*module] = own_resolved[*module];
         for input in upstream(&modules[*module]) {
             above.insert(input);
             above.extend(&ancestors[input]);
-            sound[*module] &= sound[input];
+            resolved[*module] &= resolved[input];
         }
         ancestors[*module] = above;
     }
@@ -75,7 +75,7 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         sinks,
         order,
         ancestors,
-        sound,
+        resolved,
     }
 }
 
@@ -108,7 +108,7 @@ fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r s
     names
 }
 
-/// What the names of `inputs` stand for, and whether all of them do.
+/// The vertices that `inputs` names, and whether all names resolve.
 fn inputs(
     field: &Field<Vec<Spanned<String>>>,
     raw: &RawGraph,
@@ -118,7 +118,7 @@ fn inputs(
     let Some(list) = field.given() else {
         return (Vec::new(), false);
     };
-    let (mut out, mut whole) = (Vec::new(), !list.value.is_empty());
+    let (mut out, mut complete) = (Vec::new(), !list.value.is_empty());
     let mut seen = BTreeSet::new();
     for spanned in &list.value {
         if diagnostics.is_full() {
@@ -154,15 +154,15 @@ fn inputs(
                 let hint = Some("name what the sink takes from instead".to_owned());
                 diagnostics.add(
                     spanned.at,
-                    format!("\"{name}\" is a sink, and sinks give nothing"),
+                    format!("\"{name}\" is a sink, and sinks have no output"),
                     hint,
                 );
-                whole = false;
+                complete = false;
             }
-            Some(Named::Ambiguous) | None => whole = false,
+            Some(Named::Ambiguous) | None => complete = false,
         }
     }
-    (out, whole)
+    (out, complete)
 }
 
 fn upstream(inputs: &[Vertex]) -> impl Iterator<Item = usize> {
@@ -172,7 +172,7 @@ fn upstream(inputs: &[Vertex]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Topological order: of the modules whose inputs are all placed, always the first in the text.
+/// Topological order: of the modules whose inputs are all ordered, always the first in the text.
 fn order(modules: &[Vec<Vertex>]) -> Vec<usize> {
     let mut waiting: Vec<usize> = modules.iter().map(|inputs| upstream(inputs).count()).collect();
     let mut after = vec![Vec::new(); modules.len()];
@@ -195,11 +195,11 @@ fn order(modules: &[Vec<Vertex>]) -> Vec<usize> {
     order
 }
 
-/// Reports cycles, each by one way around it.
+/// Reports cycles, each by one path around it.
 fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], diagnostics: &mut Diagnostics) {
-    let mut told: BTreeSet<usize> = order.iter().copied().collect();
+    let mut reported: BTreeSet<usize> = order.iter().copied().collect();
     for start in 0..modules.len() {
-        if told.contains(&start) {
+        if reported.contains(&start) {
             continue;
         }
         if diagnostics.is_full() {
@@ -208,41 +208,37 @@ fn report_cycles(raw: &RawGraph, modules: &[Vec<Vertex>], order: &[usize], diagn
         let Some(cycle) = shortest_cycle(start, modules) else {
             continue;
         };
-        told.extend(&cycle);
+        reported.extend(&cycle);
         let name = |module: usize| raw.modules[module].name.value.as_str();
-        let way: Vec<&str> = cycle.iter().chain([&start]).map(|module| name(*module)).collect();
+        let path: Vec<&str> = cycle.iter().chain([&start]).map(|module| name(*module)).collect();
         let at = raw.modules[start]
             .inputs
             .given()
             .map_or(raw.modules[start].name.at, |inputs| inputs.at);
-        let message = format!("modules wait for each other in a cycle: {}", way.join(" -> "));
-        diagnostics.add(
-            at,
-            message,
-            Some("frames go one way: leave one of these inputs out".to_owned()),
-        );
+        let message = format!("modules wait for each other in a cycle: {}", path.join(" -> "));
+        diagnostics.add(at, message, Some("leave out one of these inputs".to_owned()));
     }
 }
 
-/// The shortest way from a module downstream back to itself, beginning with it.
+/// The shortest path from a module downstream back to itself, beginning with it.
 fn shortest_cycle(start: usize, modules: &[Vec<Vertex>]) -> Option<Vec<usize>> {
-    let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut ahead = VecDeque::from([start]);
-    while let Some(module) = ahead.pop_front() {
+    let mut previous: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(module) = queue.pop_front() {
         for (next, inputs) in modules.iter().enumerate() {
-            if !inputs.contains(&Vertex::Module(module)) || came_from.contains_key(&next) {
+            if !inputs.contains(&Vertex::Module(module)) || previous.contains_key(&next) {
                 continue;
             }
-            came_from.insert(next, module);
+            previous.insert(next, module);
             if next == start {
-                let mut way = vec![module];
-                while let Some(last) = way.last().filter(|last| **last != start) {
-                    way.push(came_from[last]);
+                let mut path = vec![module];
+                while let Some(last) = path.last().filter(|last| **last != start) {
+                    path.push(previous[last]);
                 }
-                way.reverse();
-                return Some(way);
+                path.reverse();
+                return Some(path);
             }
-            ahead.push_back(next);
+            queue.push_back(next);
         }
     }
     None

@@ -1,5 +1,5 @@
-//! Planning problems as TOML: classes of devices, models with their block profiles, and what counts. Every problem of a
-//! file is told at once; what is read is a [`Problem`](weir_planner::Problem), which the planner checks once more.
+//! Planning problems as TOML: device classes, models with their block profiles, and the objective. All mistakes of a file
+//! are reported at once; the result is a [`Problem`](weir_planner::Problem), which the planner validates again.
 
 mod plan_file;
 
@@ -14,10 +14,10 @@ pub use plan_file::{read as read_plan, text as plan_text};
 
 use weir_config::ConfigError;
 
-/// The most devices of a class, and the most devices a server.
+/// Devices of a class, and devices a server, at most.
 const MAX_COUNT: u32 = 1_000_000;
 
-/// Reads the planning problem at `path`; `environment` gives the variables that its texts name.
+/// Reads the planning problem at `path`; `environment` looks up the variables in its texts.
 ///
 /// # Errors
 /// All [`ConfigError`] at once, each with its file, line and hint.
@@ -76,19 +76,19 @@ fn read(document: &[Entry], folder: &Path, diagnostics: &mut Diagnostics) -> Opt
             );
         }
     }
-    let choice = PlanSettings::read(plan, diagnostics)?;
+    let settings = PlanSettings::read(plan, diagnostics)?;
     Some(Problem {
         classes,
         models,
-        objective: choice.objective,
-        scheme: choice.scheme,
-        margin: choice.margin,
-        building: choice.building,
-        gap: choice.gap,
+        objective: settings.objective,
+        scheme: settings.scheme,
+        margin: settings.margin,
+        building: settings.building,
+        gap: settings.gap,
     })
 }
 
-/// What each table of `[entry.NAME]` reads as.
+/// Reads each table `[entry.NAME]`.
 fn each<T>(
     entry: &Entry,
     kind: &str,
@@ -126,7 +126,7 @@ fn class(name: &str, fields: &mut Fields<'_>, diagnostics: &mut Diagnostics) -> 
                 let hint = Some("write a number with a unit, such as \"10Gbps\" or \"250Mbps\"".to_owned());
                 diagnostics.add(
                     spanned.at,
-                    format!("`bandwidth`: \"{}\" is no bandwidth", spanned.value),
+                    format!("`bandwidth`: \"{}\" is not a bandwidth", spanned.value),
                     hint,
                 );
                 None
@@ -139,7 +139,7 @@ fn class(name: &str, fields: &mut Fields<'_>, diagnostics: &mut Diagnostics) -> 
         fields,
         "bandwidth",
         &bandwidth,
-        "what a server's link carries, such as \"10Gbps\"",
+        "the bandwidth of a server's link, such as \"10Gbps\"",
         diagnostics,
     );
     Some(Class {
@@ -186,7 +186,7 @@ fn model(
     })
 }
 
-/// A profile of blocks, which is a file of its own.
+/// A block profile, which is a file of its own.
 fn blocks(name: &str, at: usize, folder: &Path, diagnostics: &mut Diagnostics) -> Option<Blocks> {
     let path = absolute(folder, name);
     if !path.exists() {

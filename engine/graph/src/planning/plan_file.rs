@@ -1,13 +1,13 @@
-//! Plans as they are kept: what `weir plan --out` writes.
+//! Plan files, as `weir plan --out` writes them.
 
 use std::path::Path;
 
 use weir_planner::Plan;
 
-/// Reads a plan.
+/// Reads a plan file.
 ///
 /// # Errors
-/// Why it cannot be read, is none, or is one that cannot be run.
+/// Why it cannot be read, is not a plan, or cannot be run.
 pub fn read(path: &Path) -> Result<Plan, String> {
     let text = weir_config::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
     let plan: Plan = toml::from_str(&text).map_err(|error| {
@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> Result<Plan, String> {
                 .count()
         });
         format!(
-            "it is no plan: line {line}: {}; write one by weir plan --out",
+            "it is not a plan: line {line}: {}; write one by weir plan --out",
             error.message()
         )
     })?;
@@ -28,12 +28,12 @@ pub fn read(path: &Path) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// The text of a plan, which [`read`] takes.
+/// The text of a plan, as [`read`] takes it.
 ///
 /// # Errors
-/// A plan with what TOML cannot hold.
+/// A plan that TOML cannot represent.
 pub fn text(plan: &Plan) -> Result<String, String> {
-    let head = "# A plan, written by weir plan --out: which blocks of which model run where. The problem that it solves stands below.\n\n";
+    let head = "# A plan, written by weir plan --out: which blocks of which model run where. The problem that it solves is below.\n\n";
     toml::to_string(plan)
         .map(|body| format!("{head}{body}"))
         .map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Emulated streams of a graph: their keys, and the files of their traces, which are read whole once to check them.
+//! Emulated streams of a graph: their keys, and their trace files, which are read once to check them.
 
 use weir_config::{Diagnostic, Spanned, absolute, report_missing};
 
@@ -7,7 +7,7 @@ use crate::emulated::{self, EmulatedLoad, EmulatedStream};
 use crate::sources::Sources;
 use crate::trace::{Trace, TraceError};
 
-/// The URI with an absolute file; `None`, reported, where it cannot be used.
+/// The URI with its file made absolute; `None`, reported, where it cannot be used.
 pub(super) fn read(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
     let stream = match EmulatedStream::parse(&uri.value) {
         Ok(stream) => stream,
@@ -21,9 +21,9 @@ pub(super) fn read(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<S
     };
     let name = file.to_str()?;
     let path = absolute(context.folder, name);
-    let placed = path.to_str().map(|path| emulated::with_file(&uri.value, path));
+    let resolved = path.to_str().map(|path| emulated::with_file(&uri.value, path));
     if context.sources == Sources::Replaced {
-        return placed;
+        return resolved;
     }
     if !path.exists() {
         let message = format!("`uri`: there is no trace \"{name}\"");
@@ -34,7 +34,7 @@ pub(super) fn read(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<S
     let trace = Trace::read(&path);
     let checked = trace.and_then(|trace| rate.map_or(Ok(trace.clone()), |rate| trace.scale_to(rate)));
     match checked {
-        Ok(_) => placed,
+        Ok(_) => resolved,
         Err(TraceError::Line {
             path,
             line,

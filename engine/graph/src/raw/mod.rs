@@ -1,5 +1,5 @@
-//! The tables of a graph with their places: keys are known, values are of the right kind, files are there. Whether the
-//! tables fit together is the check's part.
+//! The tables of a graph with their positions: keys are known, values are of the right kind, files exist. Whether the
+//! tables are consistent is checked afterwards, in `check`.
 
 mod emulated;
 mod model;
@@ -20,10 +20,10 @@ use crate::sources::Sources;
 pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
 
-/// What reading needs beside the text.
+/// What reading needs in addition to the text.
 pub(crate) struct Context<'a> {
     pub(crate) catalog: &'a Catalog,
-    /// What relative paths are relative to; absolute.
+    /// Base of relative paths; absolute.
     pub(crate) folder: &'a Path,
     pub(crate) environment: Environment<'a>,
     pub(crate) sources: Sources,
@@ -47,7 +47,7 @@ pub(crate) struct RawGraph {
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
     pub(crate) uri: Option<String>,
-    /// As given.
+    /// As given in the text.
     pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,
     pub(crate) sample: Option<f64>,
@@ -61,13 +61,13 @@ pub(crate) struct RawDevice {
 
 pub(crate) struct RawModule {
     pub(crate) name: Spanned<String>,
-    /// As the catalog has it, where it does.
+    /// Its name in the catalog, where it is there.
     pub(crate) operator: Field<String>,
     pub(crate) model: Field<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
     pub(crate) regions: Field<Vec<Spanned<String>>>,
     pub(crate) weight: f64,
-    /// Where the classes that it keeps stand.
+    /// Position of the key `labels`.
     pub(crate) labels_at: Option<usize>,
     /// Where it says what its items are, whether or not the word is known.
     pub(crate) items_at: Option<usize>,
@@ -79,14 +79,14 @@ pub(crate) struct RawSink {
     pub(crate) kind: Field<String>,
     pub(crate) inputs: Field<Vec<Spanned<String>>>,
     pub(crate) when_slow: WhenSlow,
-    /// Where its file stands, with its place.
+    /// Its output file, with the position of the key.
     pub(crate) path: Option<Spanned<String>>,
     pub(crate) settings: weir_flow::Settings,
 }
 
-/// Tables of one section, such as sources: a process has no threads for more.
+/// Tables of one section, such as sources: a process cannot have threads for more.
 const MAX_TABLES: usize = 4_096;
-/// Modules of a graph: in a run each knows of all others, so that their state grows with the square of this.
+/// Modules of a graph: each keeps state of all others, so that memory grows with the square of this.
 const MAX_MODULES: usize = 512;
 
 const SECTIONS: &[&str] = &[
@@ -97,7 +97,7 @@ const SECTIONS: &[&str] = &[
 pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     let mut graph = RawGraph::default();
     let mut app = false;
-    // Tables under a misspelt section join those under the right one; [app] and [policy] are there once.
+    // Tables under a misspelled section join those under the right one; [app] and [policy] exist once.
     let once = |section: &str| !section.ends_with('s') && document.iter().any(|entry| entry.name == section);
     let free: Vec<&str> = SECTIONS
         .iter()
@@ -140,7 +140,7 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     graph
 }
 
-/// The section that an entry is or is probably meant to be.
+/// The section that an entry is, or is probably meant to be.
 fn known_section(
     entry: &Entry,
     free: &[&'static str],
@@ -193,18 +193,18 @@ fn each<T>(
         }
         return Vec::new();
     };
-    let most = if section == "modules" {
+    let max = if section == "modules" {
         MAX_MODULES
     } else {
         MAX_TABLES
     };
-    if let Some(entry) = entries.get(most) {
-        let message = format!("[{section}] holds {} tables; {most} are the most", entries.len());
+    if let Some(entry) = entries.get(max) {
+        let message = format!("[{section}] holds {} tables; {max} are the most", entries.len());
         let hint = Some("make several graphs of it".to_owned());
         context.diagnostics.add_if_parsed(entry.at, message, hint);
     }
     let mut out = Vec::new();
-    for entry in entries.iter().take(most) {
+    for entry in entries.iter().take(max) {
         if context.diagnostics.is_full() {
             break;
         }
@@ -229,7 +229,7 @@ fn each<T>(
     out
 }
 
-/// Names stand in events, metrics and reports: they are kept plain.
+/// Names appear in events, metrics and reports: only plain characters are allowed.
 fn check_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.value.is_empty() || !name.value.chars().all(plain) {

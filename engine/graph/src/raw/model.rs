@@ -1,4 +1,4 @@
-//! The tables of models: where they come from, their heads, and on what they are placed.
+//! The tables of models: their files, heads, devices and batch sizes.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
 use super::Context;
-use super::section::{adopted, expect, known};
+use super::section::{check_known, correct, expect_keys};
 use crate::graph::ModelOrigin;
 use crate::settings;
 
-/// Batches beyond this are not useful on any device, and their items are held in memory.
+/// Larger batches are not useful on any device, and their items are held in memory.
 const MAX_BATCH: u32 = 4_096;
 
 /// The head by which a model's outputs are decoded.
@@ -27,13 +27,13 @@ pub(crate) struct RawModel {
     pub(crate) name: Spanned<String>,
     pub(crate) origin: Option<ModelOrigin>,
     pub(crate) head: HeadName,
-    /// Classes of its objects; `None` where they are not known.
+    /// Classes of its objects; `None` where they are unknown.
     pub(crate) classes: Option<Vec<String>>,
     pub(crate) device: Field<String>,
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spanned<u32>>,
     pub(crate) profile: Vec<(u32, Span)>,
-    /// The plan by which it is spread over partition workers.
+    /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
     pub(crate) settings: Settings,
 }
@@ -53,11 +53,11 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let named = fields.peek("head").map(|head| head.value);
     let meant = named
         .or(hint.map(|hint| hint.head.as_str()))
-        .and_then(|name| adopted(name, heads()));
+        .and_then(|name| correct(name, heads()));
     let spec = catalog.heads.iter().find(|head| Some(head.name) == meant);
     let keys = spec.map_or(&[][..], |spec| spec.keys);
     let has_head = named.is_some() || fields.entry("head").is_some() || hint.is_some();
-    expect(
+    expect_keys(
         &mut fields,
         MODEL_KEYS,
         keys,
@@ -68,7 +68,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let origin = origin(&fields, emulated, context);
     let head = fields.text("head", context.diagnostics);
     if let Some(spanned) = head.given() {
-        known(spanned, "head", heads(), context);
+        check_known(spanned, "head", heads(), context);
     } else if head.is_absent()
         && hint.is_none()
         && !emulated
@@ -82,7 +82,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let read = settings::read(&fields, keys, context.folder, context.diagnostics);
     let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
     if fields.entry("labels").is_some() || fields.entry("labels_file").is_some() {
-        // Groups name classes: where those get other names, the groups that are known of the model are none of them.
+        // Groups name classes: where those are renamed, the groups known for the model do not apply.
         settings.0.remove("nms_groups");
     }
     settings.0.extend(read.settings.0);
@@ -139,7 +139,7 @@ fn zoo_hint<'c>(model: &str, context: &Context<'c>) -> Option<&'c ModelDefaults>
     } else {
         (&catalog.embedded, model.strip_prefix("embedded:")?)
     };
-    hints.get(adopted(name, hints.keys().map(String::as_str))?)
+    hints.get(correct(name, hints.keys().map(String::as_str))?)
 }
 
 fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<ModelOrigin> {
@@ -163,7 +163,7 @@ fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Opt
     if let Some(name) = spanned.value.strip_prefix("zoo:") {
         if !catalog.zoo.is_empty() {
             let name = Spanned::new(name.to_owned(), spanned.at);
-            known(
+            check_known(
                 &name,
                 "zoo model",
                 catalog.zoo.keys().map(String::as_str),
@@ -175,7 +175,7 @@ fn origin(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Opt
     if let Some(name) = spanned.value.strip_prefix("embedded:") {
         if !catalog.embedded.is_empty() {
             let name = Spanned::new(name.to_owned(), spanned.at);
-            known(
+            check_known(
                 &name,
                 "embedded model",
                 catalog.embedded.keys().map(String::as_str),
@@ -224,7 +224,7 @@ fn batch(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<u32>> {
                 let hint = Some("each size once, the smallest first".to_owned());
                 diagnostics.add(
                     node.at,
-                    format!("`batch` must ascend, but {size} comes late"),
+                    format!("`batch` must ascend, but {size} is out of order"),
                     hint,
                 );
                 return None;
@@ -267,15 +267,15 @@ fn profile(
         context.environment,
         context.diagnostics,
     )?;
-    let reach = profile.last().map_or(0, |(size, _)| *size);
+    let max_profiled = profile.last().map_or(0, |(size, _)| *size);
     let largest = batch
         .given()
         .and_then(|batch| batch.value.last().copied())
         .unwrap_or(1);
-    if largest > reach {
+    if largest > max_profiled {
         let hint = Some(format!("measure or declare it for batches of {largest}"));
         let message = format!(
-            "`profile` ends at batches of {reach}, but {} may run {largest}",
+            "`profile` ends at batches of {max_profiled}, but {} may run {largest}",
             fields.owner
         );
         context.diagnostics.add(entry.at, message, hint);
@@ -283,7 +283,7 @@ fn profile(
     Some(profile)
 }
 
-/// Classes of a model's objects: its labels, else those of its head.
+/// Classes of a model's objects: its labels, or else those of its head.
 fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
     match settings.0.get("labels_file").or_else(|| settings.0.get("labels")) {
         Some(Value::Texts(labels)) => Some(labels.clone()),

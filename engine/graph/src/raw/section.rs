@@ -12,7 +12,7 @@ use crate::graph::{SourceMode, WhenSlow};
 use crate::settings;
 use crate::sources::Sources;
 
-/// No device has more slots than this; it bounds the threads of a run.
+/// Slots of a device; bounds the threads of a run.
 const MAX_SLOTS: u32 = 1_024;
 
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
@@ -29,7 +29,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         "a file, a URL, a device or a folder of images",
         context,
     );
-    let uri = uri.given().and_then(|uri| place(uri, context));
+    let uri = uri.given().and_then(|uri| resolve_uri(uri, context));
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
     let diagnostics = &mut *context.diagnostics;
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
@@ -53,8 +53,8 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     })
 }
 
-/// A URI as sources take it: local paths absolute, and there where they are going to be read.
-fn place(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
+/// Resolves a URI: local paths become absolute, and must exist where they are going to be read.
+fn resolve_uri(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
     let (text, at) = (&uri.value, uri.at);
     if text.starts_with(EmulatedStream::SCHEME) {
         return emulated::read(uri, context);
@@ -97,17 +97,17 @@ pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
     let catalog = context.catalog;
     let operators = || catalog.operators.iter().map(|operator| operator.name);
-    let glimpse = fields.peek("operator").map(|spanned| spanned.value);
-    let meant = glimpse.and_then(|name| adopted(name, operators().chain([EMULATE])));
+    let named = fields.peek("operator").map(|spanned| spanned.value);
+    let meant = named.and_then(|name| correct(name, operators().chain([EMULATE])));
     let spec = catalog
         .operators
         .iter()
         .find(|operator| Some(operator.name) == meant);
     let keys = spec.map_or(&[][..], |spec| spec.keys);
-    expect(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
+    expect_keys(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
     let operator = required(&fields, "operator", "what the module does", context);
     let operator = operator.and_then(|spanned| {
-        known(&spanned, "operator", operators().chain([EMULATE]), context);
+        check_known(&spanned, "operator", operators().chain([EMULATE]), context);
         meant.map(str::to_owned)
     });
     let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
@@ -133,18 +133,18 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.diagnostics)?;
     let catalog = context.catalog;
     let sinks = || catalog.sinks.iter().map(|sink| sink.name);
-    let glimpse = fields.peek("type").map(|spanned| spanned.value);
-    let meant = glimpse.and_then(|name| adopted(name, sinks()));
+    let named = fields.peek("type").map(|spanned| spanned.value);
+    let meant = named.and_then(|name| correct(name, sinks()));
     let spec = catalog.sinks.iter().find(|sink| Some(sink.name) == meant);
     let keys = spec.map_or(&[][..], |spec| spec.keys);
-    expect(&mut fields, SINK_KEYS, keys, spec.is_none(), context);
-    let kind = required(&fields, "type", "what becomes of the deliveries", context);
+    expect_keys(&mut fields, SINK_KEYS, keys, spec.is_none(), context);
+    let kind = required(&fields, "type", "what happens to the deliveries", context);
     let kind = kind.and_then(|spanned| {
-        known(&spanned, "sink type", sinks(), context);
+        check_known(&spanned, "sink type", sinks(), context);
         meant.map(str::to_owned)
     });
     let mut settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
-    // A sink makes its file, so that it is a text to the catalog; "-" is the standard output.
+    // A sink creates its file, which is therefore a text in the catalog; "-" is the standard output.
     let path = match settings.0.get_mut("path") {
         Some(Value::Text(path)) if path != "-" => {
             *path = absolute(context.folder, path).to_string_lossy().into_owned();
@@ -170,16 +170,16 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     })
 }
 
-/// The word of the catalog that `name` is or is a slip for.
-pub(super) fn adopted<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+/// The catalog word that `name` is, or is a misspelling of.
+pub(super) fn correct<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     words
         .clone()
         .find(|word| *word == name)
         .or_else(|| spelling::nearest(name, words))
 }
 
-/// Reports a word that the catalog does not have.
-pub(super) fn known<'a>(
+/// Reports a word that is not in the catalog.
+pub(super) fn check_known<'a>(
     spanned: &Spanned<String>,
     what: &str,
     words: impl Iterator<Item = &'a str> + Clone,
@@ -195,8 +195,8 @@ pub(super) fn known<'a>(
     }
 }
 
-/// Reports unknown keys: those of the table itself and of what it names are known.
-pub(super) fn expect(
+/// Reports unknown keys: the table's own and those of its operator, head or sink are known.
+pub(super) fn expect_keys(
     fields: &mut Fields<'_>,
     base: &[&str],
     keys: &[KeySpec],

@@ -1,4 +1,4 @@
-//! The tables of partition workers: where they are, what they stand for, and what their links carry.
+//! The tables of partition workers: their addresses, device classes and links.
 
 use weir_config::{Content, Entry, Field, Fields, Spanned};
 
@@ -6,10 +6,10 @@ use super::Context;
 use super::section::required;
 use crate::graph::WorkerNode;
 
-/// What a link carries where nobody says: a link of ten gigabits.
-const BANDWIDTH: u64 = 10_000_000_000;
+/// Bandwidth of a link where none is given: 10 Gbit/s.
+const DEFAULT_BANDWIDTH_BPS: u64 = 10_000_000_000;
 
-/// A share of a device is a thread: no device has more.
+/// Greatest number of a core.
 const MAX_CORE: u32 = 65_535;
 
 const KEYS: &[&str] = &[
@@ -73,7 +73,7 @@ pub(super) fn read(
     Some((name, node))
 }
 
-/// `HOST:PORT`, both there.
+/// A complete `HOST:PORT`.
 fn address(spanned: &Spanned<String>, context: &mut Context<'_>) -> Option<String> {
     let whole = spanned
         .value
@@ -82,20 +82,20 @@ fn address(spanned: &Spanned<String>, context: &mut Context<'_>) -> Option<Strin
     if !whole {
         let hint =
             Some("the address that weir worker --listen was given, such as \"127.0.0.1:7101\"".to_owned());
-        let message = format!("`address`: \"{}\" is no HOST:PORT", spanned.value.escape_debug());
+        let message = format!("`address`: \"{}\" is not HOST:PORT", spanned.value.escape_debug());
         context.diagnostics.add(spanned.at, message, hint);
         return None;
     }
     Some(spanned.value.clone())
 }
 
-/// How many times slower than the machine it is to be; at least as slow as it is.
+/// Factor by which it is slower than the machine, at least 1.
 fn slowdown(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<f64> {
     match fields.positive("slowdown", context.diagnostics) {
         Field::Absent => Some(1.0),
         Field::Given(spanned) if spanned.value >= 1.0 => Some(spanned.value),
         Field::Given(spanned) => {
-            let hint = Some("a worker can stand for a slower device, not for a faster one".to_owned());
+            let hint = Some("a worker can emulate a slower device, not a faster one".to_owned());
             context
                 .diagnostics
                 .add(spanned.at, "`slowdown` must be 1 or more", hint);
@@ -119,14 +119,14 @@ fn core(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u32> {
 fn bandwidth(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u64> {
     let field = fields.text("bandwidth", context.diagnostics);
     match field {
-        Field::Absent => Some(BANDWIDTH),
+        Field::Absent => Some(DEFAULT_BANDWIDTH_BPS),
         Field::Broken => None,
         Field::Given(spanned) => {
             let read = weir_config::parse_bandwidth_bps(&spanned.value);
             if read.is_none() {
                 let hint = Some("a number with a unit, such as \"10Gbps\" or \"500Mbps\"".to_owned());
                 let message = format!(
-                    "`bandwidth`: \"{}\" is no rate above zero",
+                    "`bandwidth`: \"{}\" is not a bandwidth above zero",
                     spanned.value.escape_debug()
                 );
                 context.diagnostics.add(spanned.at, message, hint);

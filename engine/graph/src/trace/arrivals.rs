@@ -1,4 +1,4 @@
-//! The times of arrivals, drawn from a trace.
+//! Arrival times, drawn from a trace.
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use weir_types::Span;
 use super::process::GapSampler;
 use super::{ArrivalProcess, Trace};
 
-/// Times of arrivals since the beginning of a trace, in order, none before the beginning or at the end or after it. The
-/// same trace, process and seed give the same times.
+/// Arrival times since the start of a trace, in order, all before its end. The same trace, process and seed give the same
+/// times.
 ///
-/// A stationary [`ArrivalProcess`] of unit rate is drawn, and its time turned into that of the trace through the inverse of the
-/// cumulative rate `Λ(t) = ∫ rate`: an arrival at `u` comes at `t` with `Λ(t) = u`.
+/// A stationary [`ArrivalProcess`] of unit rate is drawn, and its time mapped to that of the trace by the inverse of the
+/// cumulative rate `Λ(t) = ∫ rate`: an arrival at `u` is at `t` with `Λ(t) = u`.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     slot: Span,
@@ -23,18 +23,18 @@ pub struct Arrivals {
     random: Pcg64Mcg,
     /// Which slot the last arrival was in.
     at: usize,
-    /// Cumulative rate from the beginning of that slot to that arrival, in requests.
+    /// Cumulative rate from the start of that slot to that arrival, in requests.
     into_slot: f64,
-    /// Cumulative rate over that slot.
-    slot_holds: f64,
+    /// Cumulative rate over that slot, in requests.
+    slot_requests: f64,
     /// Microseconds a request, in that slot.
-    micros_each: f64,
+    us_per_request: f64,
     next_gap: NextGap,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextGap {
-    /// From a moment chosen without regard to arrivals to the first of them.
+    /// From a time chosen independently of arrivals to the first of them.
     Residual,
     /// None: the first arrival is at time zero.
     Zero,
@@ -43,7 +43,7 @@ enum NextGap {
 }
 
 impl Arrivals {
-    /// Arrivals as someone sees them who begins to look at time zero.
+    /// Arrivals of a process that is already running at time zero.
     #[must_use]
     pub fn new(trace: &Trace, process: ArrivalProcess, seed: u64) -> Self {
         let mut arrivals = Self {
@@ -53,8 +53,8 @@ impl Arrivals {
             random: Pcg64Mcg::seed_from_u64(seed),
             at: 0,
             into_slot: 0.0,
-            slot_holds: 0.0,
-            micros_each: 0.0,
+            slot_requests: 0.0,
+            us_per_request: 0.0,
             next_gap: NextGap::Residual,
         };
         arrivals.enter(0);
@@ -72,11 +72,11 @@ impl Arrivals {
 
     fn enter(&mut self, slot: usize) -> Option<()> {
         self.at = slot;
-        // Beyond the end there is no room for any arrival, however often the next is asked for.
-        self.slot_holds = 0.0;
+        // Beyond the end there is room for no arrival, however often `next` is called.
+        self.slot_requests = 0.0;
         let rate = *self.rates.get(slot)?;
-        self.slot_holds = rate * self.slot.as_secs_f64();
-        self.micros_each = 1e6 / rate;
+        self.slot_requests = rate * self.slot.as_secs_f64();
+        self.us_per_request = 1e6 / rate;
         Some(())
     }
 }
@@ -87,17 +87,17 @@ impl Iterator for Arrivals {
     fn next(&mut self) -> Option<Span> {
         let gap = match self.next_gap {
             NextGap::Whole => self.gaps.gap(&mut self.random),
-            NextGap::Residual => self.gaps.first(&mut self.random),
+            NextGap::Residual => self.gaps.residual(&mut self.random),
             NextGap::Zero => 0.0,
         };
         self.next_gap = NextGap::Whole;
         self.into_slot += gap;
-        while self.into_slot >= self.slot_holds {
-            self.into_slot -= self.slot_holds;
+        while self.into_slot >= self.slot_requests {
+            self.into_slot -= self.slot_requests;
             self.enter(self.at.saturating_add(1))?;
         }
         // Rounding must not carry an arrival into the next slot, whose rate may be zero.
-        let micros = ((self.into_slot * self.micros_each).round() as u64).min(self.slot.micros() - 1);
+        let micros = ((self.into_slot * self.us_per_request).round() as u64).min(self.slot.micros() - 1);
         Some(self.slot * self.at as u64 + Span::from_micros(micros))
     }
 }

@@ -1,5 +1,5 @@
-//! Traces as CSV: lines beginning with `#` are remarks, the header is `t_s,rate_rps`, and each row is the beginning of a
-//! slot in seconds and its mean rate in requests a second. Slots are equally long; the first two rows say how long.
+//! Traces as CSV: lines beginning with `#` are comments, the header is `t_s,rate_rps`, and each row is the start of a slot in
+//! seconds and its mean rate in requests a second. Slots are equally long; the first two rows give the length.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use weir_types::Span;
 use super::{Trace, TraceError, is_rate};
 
 const HEADER: [&str; 2] = ["t_s", "rate_rps"];
-/// A year of seconds takes some 500 MiB; what is larger than this was named by mistake.
+/// A year of seconds takes some 500 MiB; a larger file was named by mistake.
 const MAX_FILE_BYTES: u64 = 1 << 30;
-/// Times are written with few digits; a row may be off its slot by this share of one.
-const SLACK: f64 = 1e-2;
+/// Times are written with few digits; a row may deviate from its slot by this fraction of one.
+const SLOT_TOLERANCE: f64 = 1e-2;
 
 impl Trace {
     /// Reads a trace from a CSV file.
     ///
     /// # Errors
-    /// [`TraceError::Unreadable`], or [`TraceError::Line`] for the first line that is wrong.
+    /// [`TraceError::Unreadable`], or [`TraceError::Line`] for the first invalid line.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
         let unreadable = |reason: String| TraceError::Unreadable {
             path: path.to_owned(),
@@ -28,10 +28,10 @@ impl Trace {
         Self::parse(&text, path)
     }
 
-    /// Reads a trace from text; `path` is what errors call it.
+    /// Reads a trace from text; errors name it by `path`.
     ///
     /// # Errors
-    /// [`TraceError::Line`] for the first line that is wrong.
+    /// [`TraceError::Line`] for the first invalid line.
     pub fn parse(text: &str, path: &Path) -> Result<Self, TraceError> {
         let wrong = |line: usize, message: String, hint: &str| TraceError::Line {
             path: path.to_owned(),
@@ -45,10 +45,10 @@ impl Trace {
             .filter(|(_, text)| !text.is_empty() && !text.starts_with('#'));
         let (line, header) = rows.next().unwrap_or((1, ""));
         if !header.split(',').map(str::trim).eq(HEADER) {
-            let message = "this is no trace: its first row is not \"t_s,rate_rps\"".to_owned();
+            let message = "this is not a trace: its first row is not \"t_s,rate_rps\"".to_owned();
             return Err(wrong(line, message, "begin with the header t_s,rate_rps"));
         }
-        let mut clock = Slots::default();
+        let mut slots = RowSlots::default();
         let mut rates = Vec::new();
         let mut last = line;
         for (line, row) in rows {
@@ -63,7 +63,7 @@ impl Trace {
             });
             let (at, rate) = numbers.ok_or_else(|| {
                 let row: String = row.chars().take(40).collect();
-                let message = format!("\"{}\" is no row of a trace", row.escape_debug());
+                let message = format!("\"{}\" is not a row of a trace", row.escape_debug());
                 wrong(
                     line,
                     message,
@@ -77,32 +77,32 @@ impl Trace {
                     "0 where nothing arrives",
                 ));
             }
-            clock
-                .row(at)
+            slots
+                .on_row(at)
                 .map_err(|(message, hint)| wrong(line, message, hint))?;
             rates.push(rate);
             last = line;
         }
         let hint =
             "slots are as long as the first two rows are apart; for a constant rate give the row twice";
-        let slot = clock.slot.filter(|_| rates.len() > 1);
+        let slot = slots.slot.filter(|_| rates.len() > 1);
         let slot =
             slot.ok_or_else(|| wrong(last, format!("a trace needs two rows, not {}", rates.len()), hint))?;
         Self::new(Span::from_secs_f64(slot), rates)
     }
 }
 
-/// Holds rows to their even distance.
+/// Checks that rows are equally spaced.
 #[derive(Default)]
-struct Slots {
+struct RowSlots {
     first: f64,
-    /// Its length in seconds.
+    /// Length of a slot in seconds.
     slot: Option<f64>,
     rows: u64,
 }
 
-impl Slots {
-    fn row(&mut self, at: f64) -> Result<(), (String, &'static str)> {
+impl RowSlots {
+    fn on_row(&mut self, at: f64) -> Result<(), (String, &'static str)> {
         match (self.rows, self.slot) {
             (0, _) => self.first = at,
             (_, None) => {
@@ -117,7 +117,7 @@ impl Slots {
             }
             (rows, Some(slot)) => {
                 let due = self.first + slot * rows as f64;
-                if (at - due).abs() > slot * SLACK {
+                if (at - due).abs() > slot * SLOT_TOLERANCE {
                     return Err((
                         format!("a row at {at} s where one at {due} s is due"),
                         "slots are equally long: give each its row, with rate 0 where nothing arrives",

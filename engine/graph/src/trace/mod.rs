@@ -1,5 +1,5 @@
-//! Load over time: the mean rate of requests in each of equal slots of time. What arrives exactly when is drawn from it
-//! by [`Arrivals`]; the live engine and the simulator draw from the same.
+//! Load over time: the mean request rate in each of equal time slots. [`Arrivals`] draws arrival times from it, for the live
+//! engine and for the simulator alike.
 
 mod arrivals;
 mod csv;
@@ -13,7 +13,7 @@ use weir_types::Span;
 pub use arrivals::Arrivals;
 pub use process::{ArrivalProcess, MAX_CV};
 
-/// Why there is no such trace.
+/// Why a trace cannot be read or made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read at all.
@@ -21,10 +21,10 @@ pub enum TraceError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// A line of a file is wrong.
+    /// A line of a file is invalid.
     #[error("{}:{line}: {message}; {hint}", path.display())]
     Line {
         /// The file.
@@ -33,7 +33,7 @@ pub enum TraceError {
         line: usize,
         /// What is wrong.
         message: String,
-        /// What would mend it.
+        /// How to fix it.
         hint: String,
     },
     /// There is no slot.
@@ -42,28 +42,28 @@ pub enum TraceError {
     /// A slot has no length.
     #[error("slots must be at least a microsecond long; compress less")]
     NoSlot,
-    /// A rate is not one.
-    #[error("rate {rate} of slot {slot} is no number from zero; give requests a second")]
+    /// A rate is negative or not a number.
+    #[error("rate {rate} of slot {slot} must be a number from 0; give requests a second")]
     Rate {
         /// The index of the slot.
         slot: usize,
         /// The rate as text.
         rate: String,
     },
-    /// A factor or target is not one.
+    /// A factor or target is not a number above zero.
     #[error("{what} must be a number above zero, not {value}")]
     Factor {
-        /// What it is of.
+        /// Name of the factor or target.
         what: &'static str,
         /// The value as text.
         value: String,
     },
-    /// No slot has a rate above zero, so that no factor brings it anywhere.
-    #[error("a trace without any arrival cannot be scaled; choose another part of it")]
+    /// No slot has a rate above zero: no factor scales it.
+    #[error("a trace without any arrival cannot be scaled; choose another section of it")]
     Silent,
 }
 
-/// Mean rates in requests a second, one for each slot. Slots are equally long and follow each other from time zero.
+/// Mean rates in requests a second, one for each slot. Slots are equally long and contiguous from time zero.
 ///
 /// Cheap to clone: the rates are shared.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +112,7 @@ impl Trace {
         &self.rates
     }
 
-    /// From the beginning of the first slot to the end of the last.
+    /// Time from the start of the first slot to the end of the last.
     #[must_use]
     pub fn duration(&self) -> Span {
         self.slot * self.rates.len() as u64
@@ -141,23 +141,23 @@ impl Trace {
         (squares / self.rates.len() as f64).sqrt() / mean
     }
 
-    /// How many requests are to be expected in all: the integral of the rate.
+    /// Expected number of requests: the integral of the rate.
     #[must_use]
-    pub fn expected(&self) -> f64 {
+    pub fn expected_requests(&self) -> f64 {
         self.rates.iter().sum::<f64>() * self.slot.as_secs_f64()
     }
 
-    /// The rate at a time since the beginning, in requests a second; 0 after the end.
+    /// The rate at a time since the start, in requests a second; 0 after the end.
     #[must_use]
     pub fn rate_at(&self, at: Span) -> f64 {
         let slot = usize::try_from(at.micros() / self.slot.micros()).unwrap_or(usize::MAX);
         self.rates.get(slot).copied().unwrap_or(0.0)
     }
 
-    /// The slots that overlap `from..to`, whole, as a trace that begins at zero.
+    /// The whole slots that overlap `from..to`, as a trace that starts at zero.
     ///
     /// # Errors
-    /// [`TraceError::Empty`] where there are none.
+    /// [`TraceError::Empty`] where none overlaps.
     pub fn cut(&self, from: Span, to: Span) -> Result<Self, TraceError> {
         let index =
             |slot: u64| usize::try_from(slot).map_or(self.rates.len(), |slot| slot.min(self.rates.len()));
@@ -167,11 +167,11 @@ impl Trace {
         Self::new(self.slot, rates)
     }
 
-    /// Lets time pass `factor` times faster, at the same rates: at 3600, an hour becomes a second. The new slots are
-    /// rounded to whole microseconds.
+    /// Compresses time by `factor`, at the same rates: at 3600, an hour becomes a second. The new slots are rounded to whole
+    /// microseconds.
     ///
     /// # Errors
-    /// [`TraceError`] where the factor is not above zero or leaves slots no length.
+    /// [`TraceError`] where the factor is not above zero, or slots would have no length.
     pub fn compress(&self, factor: f64) -> Result<Self, TraceError> {
         let factor = positive("the factor of compression", factor)?;
         Self::new(self.slot.scale(1.0 / factor), Arc::clone(&self.rates))
@@ -193,17 +193,17 @@ impl Trace {
         self.scale(positive("the peak rate", peak)?, self.peak())
     }
 
-    fn scale(&self, wanted: f64, present: f64) -> Result<Self, TraceError> {
-        if present == 0.0 {
+    fn scale(&self, target: f64, current: f64) -> Result<Self, TraceError> {
+        if current == 0.0 {
             return Err(TraceError::Silent);
         }
-        let factor = wanted / present;
+        let factor = target / current;
         let rates: Arc<[f64]> = self.rates.iter().map(|rate| rate * factor).collect();
         Self::new(self.slot, rates)
     }
 
-    /// The same load in slots of another length, by the mean over each: what is to be expected stays the same. Where the
-    /// last slot reaches beyond the end, nothing arrives there.
+    /// The same load in slots of another length, by the mean over each: the expected number of requests is unchanged. Where
+    /// the last slot extends beyond the end, nothing arrives there.
     ///
     /// # Errors
     /// [`TraceError::NoSlot`] where `slot` has no length.

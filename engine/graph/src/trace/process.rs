@@ -1,25 +1,24 @@
-//! How requests follow each other where the mean rate is known.
+//! The arrival process: the gaps between requests at a given mean rate.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gamma};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The greatest coefficient of variation of gaps. Beyond it nearly all gaps are zero and a mean over thousands of them
-/// is still far from the rate.
+/// Greatest coefficient of variation of gaps. Beyond it nearly all gaps are zero, and a mean over thousands of them is
+/// still far from the rate.
 pub const MAX_CV: f64 = 10.0;
 /// Below this, gamma gaps are equal to a tenth of a percent, and the sampler's parameters lose their digits.
 const MIN_CV: f64 = 1e-3;
 
-/// A stationary stream of unit rate. In a trace its time runs as fast as the rate at hand, so that gaps across slots and
-/// across silent slots come out right.
+/// A stationary process of unit rate. In a trace its time runs at the current rate, so that gaps across slots and across
+/// silent slots are right.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalProcess {
     /// Independent arrivals, as of many users: exponential gaps, whose coefficient of variation is 1.
     #[default]
     Poisson,
-    /// Independent gaps of a gamma distribution: more regular than Poisson below a coefficient of variation of 1, in
-    /// clumps above.
+    /// Independent gamma-distributed gaps: more regular than Poisson below a coefficient of variation of 1, burstier above.
     Gamma {
         /// Coefficient of variation of the gaps, from 0 (equal gaps) to [`MAX_CV`].
         #[serde(deserialize_with = "checked_cv")]
@@ -38,7 +37,7 @@ fn checked_cv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
     Err(serde::de::Error::custom(message))
 }
 
-/// A process, ready to be drawn from.
+/// Draws the gaps of a process.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum GapSampler {
     Exponential,
@@ -71,10 +70,11 @@ impl GapSampler {
         }
     }
 
-    /// From a moment chosen without regard to arrivals to the next of them. Such a moment falls into long gaps more
-    /// often, in proportion to their length, and anywhere in them: a uniform share of a gap biased by its length, which
-    /// for a gamma distribution is one of a shape greater by 1. So counts match the integral of the rate from the start.
-    pub(super) fn first(&self, random: &mut impl Rng) -> f64 {
+    /// The residual gap: from a time chosen independently of arrivals to the next of them. Such a time falls into long gaps
+    /// more often, in proportion to their length, and uniformly within them: a uniform fraction of a length-biased gap,
+    /// which for a gamma distribution is one of a shape greater by 1. So counts match the integral of the rate from the
+    /// start.
+    pub(super) fn residual(&self, random: &mut impl Rng) -> f64 {
         match self {
             Self::Exponential => exponential(random),
             Self::Gamma { biased, .. } => random.random::<f64>() * biased.sample(random),

@@ -28,7 +28,7 @@ fn processes() -> impl Strategy<Value = ArrivalProcess> {
 
 proptest! {
     #[test]
-    fn times_are_in_order_within_slots_that_have_a_rate_and_repeat_by_seed(
+    fn arrival_times_are_ordered_fall_into_slots_with_a_rate_and_repeat_by_seed(
         trace in traces(), process in processes(), seed: u64
     ) {
         let times: Vec<Span> = Arrivals::new(&trace, process, seed).collect();
@@ -43,16 +43,16 @@ proptest! {
     #[test]
     fn equal_gaps_give_the_integral_of_the_rate_up_to_one(trace in traces(), seed: u64) {
         let count = Arrivals::new(&trace, ArrivalProcess::Uniform, seed).count() as f64;
-        prop_assert!((count - trace.expected()).abs() <= 1.0 + 1e-6, "{count} {}", trace.expected());
+        prop_assert!((count - trace.expected_requests()).abs() <= 1.0 + 1e-6, "{count} {}", trace.expected_requests());
     }
 
     #[test]
-    fn faster_time_keeps_rates_and_divides_what_is_expected(trace in traces(), factor in 0.5..20.0) {
+    fn compressing_time_keeps_rates_and_divides_the_expected_requests(trace in traces(), factor in 0.5..20.0) {
         let fast = trace.compress(factor).unwrap();
         prop_assert_eq!(fast.rates(), trace.rates());
         // Slots are rounded to a microsecond.
         let slack = trace.rates().len() as f64 * trace.peak() * 1e-6;
-        prop_assert!((fast.expected() - trace.expected() / factor).abs() <= slack);
+        prop_assert!((fast.expected_requests() - trace.expected_requests() / factor).abs() <= slack);
     }
 
     #[test]
@@ -66,15 +66,15 @@ proptest! {
     }
 
     #[test]
-    fn other_slots_keep_what_is_expected(trace in traces(), slot_ms in 1_u64..7_000) {
+    fn resampling_keeps_the_expected_requests(trace in traces(), slot_ms in 1_u64..7_000) {
         let other = trace.resample(Span::from_millis(slot_ms)).unwrap();
-        prop_assert!(close(other.expected(), trace.expected()));
+        prop_assert!(close(other.expected_requests(), trace.expected_requests()));
         prop_assert!(other.duration() >= trace.duration());
         prop_assert_eq!(trace.resample(trace.slot()).unwrap().slot(), trace.slot());
     }
 
     #[test]
-    fn two_cuts_are_the_whole(trace in traces(), share in 0.0..1.0) {
+    fn two_cuts_add_up_to_the_trace(trace in traces(), share in 0.0..1.0) {
         let slots = trace.rates().len() as u64;
         let at = trace.slot() * (share * slots as f64) as u64;
         let end = trace.cut(at, Span::MAX).unwrap();
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn a_written_trace_is_read_as_it_was(trace in traces()) {
+    fn a_trace_survives_writing_and_reading(trace in traces()) {
         prop_assume!(trace.rates().len() > 1);
         let slot = trace.slot().as_secs_f64();
         let rows = (0..).zip(trace.rates()).map(|(index, rate)| format!("{},{rate}\n", f64::from(index) * slot));
@@ -93,14 +93,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in "[t_s,rae#\\n0-9.eE+-]{0,80}") {
+    fn the_reader_never_panics(text in "[t_s,rae#\\n0-9.eE+-]{0,80}") {
         let _ = Trace::parse(&text, Path::new("x.csv"));
         let _ = Trace::parse(&format!("t_s,rate_rps\n{text}"), Path::new("x.csv"));
     }
 }
 
 #[test]
-fn counts_match_the_integral_in_the_mean_from_the_very_start() {
+fn mean_counts_match_the_integral_of_the_rate_from_the_start() {
     // Two slots around a silent one: the first gap and that across the silence are where a bias would show.
     let trace = trace(1_000, &[10.0, 0.0, 40.0, 2.5]);
     for process in [
@@ -123,7 +123,7 @@ fn counts_match_the_integral_in_the_mean_from_the_very_start() {
 }
 
 #[test]
-fn gaps_vary_as_the_process_says() {
+fn gaps_have_the_variation_of_their_process() {
     let trace = Trace::constant(1_000.0, Span::from_secs(200)).unwrap();
     for (process, cv) in [
         (ArrivalProcess::Poisson, 1.0),
@@ -146,7 +146,7 @@ fn gaps_vary_as_the_process_says() {
 }
 
 #[test]
-fn the_first_arrival_may_be_at_the_beginning_and_after_the_end_there_is_none() {
+fn the_first_arrival_may_be_at_zero_and_there_is_none_after_the_end() {
     let silent_first = trace(500, &[0.0, 4.0]);
     let mut times = Arrivals::starting_at_zero(&silent_first, ArrivalProcess::Uniform, 1);
     let seen: Vec<u64> = times.by_ref().map(|time| time.micros() / 1_000).collect();
@@ -155,7 +155,7 @@ fn the_first_arrival_may_be_at_the_beginning_and_after_the_end_there_is_none() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_line() {
+fn invalid_lines_are_reported_with_their_number() {
     let check = |text: &str, line: usize, part: &str| {
         let error = Trace::parse(text, Path::new("day.csv")).unwrap_err().to_string();
         assert!(
@@ -163,8 +163,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             "{error}"
         );
     };
-    check("", 1, "no trace");
-    check("# remark\ntime,rate\n0,1\n", 2, "no trace");
+    check("", 1, "not a trace");
+    check("# remark\ntime,rate\n0,1\n", 2, "not a trace");
     check("t_s,rate_rps\n", 1, "two rows, not 0");
     check("t_s,rate_rps\n0,1\n", 2, "two rows, not 1");
     check("t_s,rate_rps\n0,1\n1,fast\n", 3, "no row of a trace");
@@ -179,7 +179,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error() {
+fn impossible_traces_are_errors() {
     assert_eq!(Trace::new(Span::from_secs(1), []), Err(TraceError::Empty));
     assert_eq!(Trace::new(Span::ZERO, [1.0]), Err(TraceError::NoSlot));
     assert!(matches!(
@@ -198,7 +198,7 @@ fn what_cannot_be_is_an_error() {
 }
 
 #[test]
-fn a_process_is_written_in_words() {
+fn processes_are_serialized_by_name() {
     let read = |text: &str| serde_json::from_str::<ArrivalProcess>(text).ok();
     assert_eq!(read("\"poisson\""), Some(ArrivalProcess::Poisson));
     assert_eq!(read("\"uniform\""), Some(ArrivalProcess::Uniform));

@@ -3,7 +3,7 @@
 use weir_flow::Tensor;
 use weir_types::Span;
 
-use crate::wire::{BatchKey, Failure, PartId, StageTimes, Usage, Use};
+use crate::wire::{BatchFailure, BatchKey, PartitionId, Resource, StageTimes, Usage};
 
 /// A worker, by the number that the engine gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ pub struct Stage {
     /// Which of its shares, from 0.
     pub share: u32,
     /// What runs there.
-    pub part: PartId,
+    pub partition: PartitionId,
 }
 
 /// A worker as it introduced itself.
@@ -56,7 +56,7 @@ pub enum Event {
         /// Where.
         worker: WorkerId,
         /// Which.
-        part: PartId,
+        partition: PartitionId,
         /// How long that took.
         took: Span,
     },
@@ -65,7 +65,7 @@ pub enum Event {
         /// Where.
         worker: WorkerId,
         /// Which.
-        part: PartId,
+        partition: PartitionId,
         /// Why.
         reason: String,
     },
@@ -85,7 +85,7 @@ pub enum Event {
         /// Of which stage.
         stage: u32,
         /// Which resource.
-        what: Use,
+        what: Resource,
         /// From when to when.
         usage: Usage,
     },
@@ -105,6 +105,6 @@ pub enum Event {
         /// At which stage, as far as it is known.
         stage: u32,
         /// Why.
-        failure: Failure,
+        failure: BatchFailure,
     },
 }

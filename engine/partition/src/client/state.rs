@@ -7,104 +7,107 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::Tensor;
 use weir_types::{Span, Timestamp};
 
-use super::book::{Book, Struck};
 use super::event::{Stage, WorkerId};
-use super::{ClientOptions, RunError};
-use crate::wire::{Address, BatchKey, Hop, Leg, Load, Message, PartId};
+use super::in_flight::{FailedBatch, InFlight};
+use super::options::{ClientOptions, DispatchError};
+use crate::wire::{Address, BatchKey, Hop, LoadPartition, Message, PartitionId, StageInput};
 
 /// Messages that wait for one worker, at most; a connection on which more wait is given up, and begins anew.
-const WAITING_MOST: usize = 1024;
+const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// Stages of a way, at most.
-const STAGES_MOST: usize = 32;
+const MAX_STAGES: usize = 32;
 
 /// A connection.
-struct Line {
+struct Connection {
     out: Sender<Message>,
     /// Partitions that are still to be loaded, one at a time.
-    loads: VecDeque<PartId>,
+    loads: VecDeque<PartitionId>,
     /// The one that is being loaded, and since when.
-    loading: Option<(PartId, Timestamp)>,
+    loading: Option<(PartitionId, Timestamp)>,
     up: bool,
     /// More waited than may.
-    overrun: bool,
+    overflowed: bool,
 }
 
 /// A worker, whether it is connected or not.
 #[derive(Default)]
-struct Known {
+struct WorkerEntry {
     /// None before it is added.
     address: Option<Address>,
-    parts: BTreeMap<PartId, Load>,
-    line: Option<Line>,
+    partitions: BTreeMap<PartitionId, LoadPartition>,
+    connection: Option<Connection>,
 }
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct State {
-    workers: BTreeMap<WorkerId, Known>,
-    pub(super) book: Book,
+pub(super) struct ClientState {
+    workers: BTreeMap<WorkerId, WorkerEntry>,
+    pub(super) in_flight: InFlight,
 }
 
-impl Line {
-    fn say(&mut self, message: Message) {
-        self.overrun |= self.out.try_send(message).is_err();
+impl Connection {
+    fn enqueue(&mut self, message: Message) {
+        self.overflowed |= self.out.try_send(message).is_err();
     }
 
     /// Sends the next partition, if none is under way.
-    fn load_next(&mut self, parts: &BTreeMap<PartId, Load>, now: Timestamp) {
+    fn load_next(&mut self, partitions: &BTreeMap<PartitionId, LoadPartition>, now: Timestamp) {
         while self.loading.is_none() {
-            let Some(part) = self.loads.pop_front() else {
+            let Some(partition) = self.loads.pop_front() else {
                 return;
             };
             // One that was unloaded meanwhile is passed over.
-            if let Some(load) = parts.get(&part) {
-                self.loading = Some((part, now));
-                self.say(Message::Load(load.clone()));
+            if let Some(load) = partitions.get(&partition) {
+                self.loading = Some((partition, now));
+                self.enqueue(Message::LoadPartition(load.clone()));
             }
         }
     }
 }
 
-impl State {
+impl ClientState {
     /// False where it was added before.
     pub(super) fn add(&mut self, worker: WorkerId, address: Address) -> bool {
-        let known = self.workers.entry(worker).or_default();
-        let fresh = known.address.is_none();
-        known.address.get_or_insert(address);
+        let entry = self.workers.entry(worker).or_default();
+        let fresh = entry.address.is_none();
+        entry.address.get_or_insert(address);
         fresh
     }
 
     pub(super) fn is_up(&self, worker: WorkerId) -> bool {
-        let line = self.workers.get(&worker).and_then(|known| known.line.as_ref());
-        line.is_some_and(|line| line.up)
+        let connection = self
+            .workers
+            .get(&worker)
+            .and_then(|entry| entry.connection.as_ref());
+        connection.is_some_and(|connection| connection.up)
     }
 
-    pub(super) fn load(&mut self, worker: WorkerId, load: Load, now: Timestamp) {
-        let known = self.workers.entry(worker).or_default();
-        let part = load.part;
-        known.parts.insert(part, load);
-        if let Some(line) = &mut known.line {
-            line.loads.push_back(part);
-            line.load_next(&known.parts, now);
+    pub(super) fn load(&mut self, worker: WorkerId, load: LoadPartition, now: Timestamp) {
+        let entry = self.workers.entry(worker).or_default();
+        let partition = load.partition;
+        entry.partitions.insert(partition, load);
+        if let Some(connection) = &mut entry.connection {
+            connection.loads.push_back(partition);
+            connection.load_next(&entry.partitions, now);
         }
     }
 
-    pub(super) fn unload(&mut self, worker: WorkerId, part: PartId) {
-        let Some(known) = self.workers.get_mut(&worker) else {
+    pub(super) fn unload(&mut self, worker: WorkerId, partition: PartitionId) {
+        let Some(entry) = self.workers.get_mut(&worker) else {
             return;
         };
-        known.parts.remove(&part);
-        if let Some(line) = &mut known.line {
-            line.say(Message::Unload { part });
+        entry.partitions.remove(&partition);
+        if let Some(connection) = &mut entry.connection {
+            connection.enqueue(Message::Unload { partition });
         }
     }
 
     pub(super) fn activate(&mut self, plan: u64) {
-        for known in self.workers.values_mut() {
-            known.parts.retain(|_, load| load.plan == plan);
-            if let Some(line) = &mut known.line {
-                line.say(Message::Activate { plan });
+        for entry in self.workers.values_mut() {
+            entry.partitions.retain(|_, load| load.plan == plan);
+            if let Some(connection) = &mut entry.connection {
+                connection.enqueue(Message::Activate { plan });
             }
         }
     }
@@ -113,130 +116,147 @@ impl State {
         &mut self,
         key: BatchKey,
         items: u32,
-        way: &[Stage],
+        path: &[Stage],
         tensors: Vec<Tensor>,
         options: &ClientOptions,
         now: Timestamp,
-    ) -> Result<(), RunError> {
-        let [first, rest @ ..] = way else {
-            return Err(RunError::Way);
+    ) -> Result<(), DispatchError> {
+        let [first, rest @ ..] = path else {
+            return Err(DispatchError::Path);
         };
-        if way.len() > STAGES_MOST {
-            return Err(RunError::Way);
+        if path.len() > MAX_STAGES {
+            return Err(DispatchError::Path);
         }
-        if self.book.holds(key) {
-            return Err(RunError::Twice(key));
+        if self.in_flight.contains(key) {
+            return Err(DispatchError::Duplicate(key));
         }
-        if self.book.len() >= options.under_way_most {
-            return Err(RunError::Full);
+        if self.in_flight.len() >= options.max_in_flight {
+            return Err(DispatchError::Full);
         }
-        if let Some(stage) = way.iter().find(|stage| !self.is_up(stage.worker)) {
-            return Err(RunError::Down(stage.worker));
+        if let Some(stage) = path.iter().find(|stage| !self.is_up(stage.worker)) {
+            return Err(DispatchError::Down(stage.worker));
         }
         let hop = |stage: &Stage| {
-            let known = self.workers.get(&stage.worker);
-            let address = known.and_then(|known| known.address);
+            let entry = self.workers.get(&stage.worker);
+            let address = entry.and_then(|entry| entry.address);
             Ok(Hop {
-                address: address.ok_or(RunError::Down(stage.worker))?,
+                address: address.ok_or(DispatchError::Down(stage.worker))?,
                 share: stage.share,
-                part: stage.part,
+                partition: stage.partition,
             })
         };
-        let leg = Leg {
+        let input = StageInput {
             engine: options.engine,
             key,
             items,
             stage: 0,
             share: first.share,
-            part: first.part,
-            rest: rest.iter().map(hop).collect::<Result<_, RunError>>()?,
+            partition: first.partition,
+            rest: rest.iter().map(hop).collect::<Result<_, DispatchError>>()?,
             times: Vec::new(),
             began: now,
             tensors,
         };
-        let line = self
+        let connection = self
             .workers
             .get(&first.worker)
-            .and_then(|known| known.line.as_ref());
-        let line = line.ok_or(RunError::Down(first.worker))?;
+            .and_then(|entry| entry.connection.as_ref());
+        let connection = connection.ok_or(DispatchError::Down(first.worker))?;
         // A batch is not worth a connection: where too much waits, it alone is refused.
-        line.out.try_send(Message::Run(leg)).map_err(|_| RunError::Full)?;
-        let way = way.iter().map(|stage| stage.worker).collect();
-        self.book.enter(key, way, now);
+        connection
+            .out
+            .try_send(Message::Run(input))
+            .map_err(|_| DispatchError::Full)?;
+        let path = path.iter().map(|stage| stage.worker).collect();
+        self.in_flight.insert(key, path, now);
         Ok(())
     }
 
     /// A connection was made. What the worker still holds and should is not loaded again; gives what is to be said.
-    pub(super) fn connected(
+    pub(super) fn on_connected(
         &mut self,
         worker: WorkerId,
-        kept: &[PartId],
+        held: &[PartitionId],
         now: Timestamp,
     ) -> Receiver<Message> {
-        let (out, said) = bounded(WAITING_MOST);
-        if let Some(known) = self.workers.get_mut(&worker) {
-            let kept: BTreeSet<PartId> = kept.iter().copied().collect();
-            let mut line = Line {
+        let (out, outgoing) = bounded(MAX_QUEUED_MESSAGES);
+        if let Some(entry) = self.workers.get_mut(&worker) {
+            let held: BTreeSet<PartitionId> = held.iter().copied().collect();
+            let mut connection = Connection {
                 out,
-                loads: known
-                    .parts
+                loads: entry
+                    .partitions
                     .keys()
                     .copied()
-                    .filter(|part| !kept.contains(part))
+                    .filter(|partition| !held.contains(partition))
                     .collect(),
                 loading: None,
                 up: false,
-                overrun: false,
+                overflowed: false,
             };
-            for &part in kept.iter().filter(|part| !known.parts.contains_key(part)) {
-                line.say(Message::Unload { part });
+            for &partition in held
+                .iter()
+                .filter(|partition| !entry.partitions.contains_key(partition))
+            {
+                connection.enqueue(Message::Unload { partition });
             }
-            line.load_next(&known.parts, now);
-            known.line = Some(line);
+            connection.load_next(&entry.partitions, now);
+            entry.connection = Some(connection);
         }
-        said
+        outgoing
     }
 
     /// The partition was loaded, or refused.
-    pub(super) fn answered(&mut self, worker: WorkerId, part: PartId, now: Timestamp) {
-        if let Some(known) = self.workers.get_mut(&worker)
-            && let Some(line) = &mut known.line
-            && line.loading.is_some_and(|(loading, _)| loading == part)
+    pub(super) fn on_load_answered(&mut self, worker: WorkerId, partition: PartitionId, now: Timestamp) {
+        if let Some(entry) = self.workers.get_mut(&worker)
+            && let Some(connection) = &mut entry.connection
+            && connection
+                .loading
+                .is_some_and(|(loading, _)| loading == partition)
         {
-            line.loading = None;
-            line.load_next(&known.parts, now);
+            connection.loading = None;
+            connection.load_next(&entry.partitions, now);
         }
     }
 
     /// Calls a worker up if all its partitions are loaded and it was not; true where it is now. It is told the time
     /// before any batch.
-    pub(super) fn rise(&mut self, worker: WorkerId, time: Message) -> bool {
-        let known = self.workers.get_mut(&worker);
-        let line = known.and_then(|known| known.line.as_mut());
-        let ready = |line: &&mut Line| !line.up && line.loading.is_none() && line.loads.is_empty();
-        let Some(line) = line.filter(ready) else {
+    pub(super) fn mark_up(&mut self, worker: WorkerId, time: Message) -> bool {
+        let entry = self.workers.get_mut(&worker);
+        let connection = entry.and_then(|entry| entry.connection.as_mut());
+        let ready = |connection: &&mut Connection| {
+            !connection.up && connection.loading.is_none() && connection.loads.is_empty()
+        };
+        let Some(connection) = connection.filter(ready) else {
             return false;
         };
-        line.say(time);
-        line.up = true;
+        connection.enqueue(time);
+        connection.up = true;
         true
     }
 
     /// What is wrong with a connection, if anything is.
-    pub(super) fn fault(&self, worker: WorkerId, load_most: Span, now: Timestamp) -> Option<&'static str> {
-        let line = self.workers.get(&worker)?.line.as_ref()?;
-        if line.overrun {
+    pub(super) fn fault(&self, worker: WorkerId, load_timeout: Span, now: Timestamp) -> Option<&'static str> {
+        let connection = self.workers.get(&worker)?.connection.as_ref()?;
+        if connection.overflowed {
             return Some("too much waits for it");
         }
-        let slow = |(_, since)| now.since(since) > load_most;
-        line.loading
+        let slow = |(_, since)| now.since(since) > load_timeout;
+        connection
+            .loading
             .is_some_and(slow)
             .then_some("a partition takes too long to load")
     }
 
     /// A connection ended; says whether the worker was up, and which batches fall with it.
-    pub(super) fn disconnected(&mut self, worker: WorkerId) -> (bool, Vec<Struck>) {
-        let line = self.workers.get_mut(&worker).and_then(|known| known.line.take());
-        (line.is_some_and(|line| line.up), self.book.down(worker))
+    pub(super) fn on_disconnected(&mut self, worker: WorkerId) -> (bool, Vec<FailedBatch>) {
+        let connection = self
+            .workers
+            .get_mut(&worker)
+            .and_then(|entry| entry.connection.take());
+        (
+            connection.is_some_and(|connection| connection.up),
+            self.in_flight.fail_on_worker(worker),
+        )
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use super::error::WireError;
 
 /// What is set aside at once for a block whose length was only claimed so far.
-const AHEAD: usize = 1 << 20;
+const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
 
 /// A frame's body under reading.
 pub(super) struct Body<R> {
@@ -63,10 +63,10 @@ impl<R: Read> Body<R> {
         }
     }
 
-    /// A count that may be `most` at most.
-    pub(super) fn count(&mut self, most: usize, what: &'static str) -> Result<usize, WireError> {
+    /// A count that may be `max` at most.
+    pub(super) fn count(&mut self, max: usize, what: &'static str) -> Result<usize, WireError> {
         let count = self.u32()? as usize;
-        if count > most {
+        if count > max {
             return Err(self.bad(what));
         }
         Ok(count)
@@ -76,7 +76,7 @@ impl<R: Read> Body<R> {
     pub(super) fn block(&mut self) -> Result<Vec<u8>, WireError> {
         let length = self.u32()? as usize;
         self.claim(length)?;
-        let mut bytes = Vec::with_capacity(length.min(AHEAD));
+        let mut bytes = Vec::with_capacity(length.min(MAX_PREALLOCATED_BYTES));
         let read = (&mut self.from).take(length as u64).read_to_end(&mut bytes);
         if read.map_err(WireError::Broken)? < length {
             return Err(WireError::Broken(io::ErrorKind::UnexpectedEof.into()));
@@ -84,9 +84,9 @@ impl<R: Read> Body<R> {
         Ok(bytes)
     }
 
-    pub(super) fn text(&mut self, most: usize) -> Result<String, WireError> {
+    pub(super) fn text(&mut self, max: usize) -> Result<String, WireError> {
         let length = self.u32()? as usize;
-        if length > most {
+        if length > max {
             return Err(self.bad("a text is too long"));
         }
         self.claim(length)?;

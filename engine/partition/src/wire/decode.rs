@@ -8,10 +8,11 @@ use weir_flow::{Element, Tensor};
 use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
 use super::body::Body;
+use super::codes::{self, kind};
 use super::error::WireError;
-use super::frame::{self, kind};
 use super::message::{
-    Address, BatchKey, Failure, Hop, Leg, Load, Message, PartId, StageTimes, Usage, Use, Welcome,
+    Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, PartitionId, Resource, StageInput,
+    StageTimes, Usage, Welcome,
 };
 
 type Read_<T> = Result<T, WireError>;
@@ -23,22 +24,22 @@ pub(super) fn message<R: Read>(kind: u8, mut body: Body<R>) -> Read_<Message> {
         kind::PEER => Message::Peer,
         kind::WELCOME => Message::Welcome(welcome(b)?),
         kind::REFUSED => Message::Refused { reason: reason(b)? },
-        kind::LOAD => Message::Load(load(b)?),
+        kind::LOAD => Message::LoadPartition(load(b)?),
         kind::LOADED => Message::Loaded {
-            part: PartId(b.u32()?),
+            partition: PartitionId(b.u32()?),
             took: Span::from_micros(b.u64()?),
         },
         kind::NOT_LOADED => Message::NotLoaded {
-            part: PartId(b.u32()?),
+            partition: PartitionId(b.u32()?),
             reason: reason(b)?,
         },
         kind::UNLOAD => Message::Unload {
-            part: PartId(b.u32()?),
+            partition: PartitionId(b.u32()?),
         },
         kind::ACTIVATE => Message::Activate { plan: b.u64()? },
         kind::ACTIVATED => Message::Activated { plan: b.u64()? },
-        kind::RUN => Message::Run(leg(b)?),
-        kind::FEATURE => Message::Feature(leg(b)?),
+        kind::RUN => Message::Run(input(b)?),
+        kind::FEATURE => Message::Feature(input(b)?),
         kind::USED => used(b)?,
         kind::DONE => Message::Done {
             key: key(b)?,
@@ -69,7 +70,7 @@ pub(super) fn message<R: Read>(kind: u8, mut body: Body<R>) -> Read_<Message> {
 }
 
 fn reason<R: Read>(b: &mut Body<R>) -> Read_<String> {
-    b.text(frame::TEXT_MOST)
+    b.text(codes::MAX_TEXT_BYTES)
 }
 
 fn moment<R: Read>(b: &mut Body<R>) -> Read_<Timestamp> {
@@ -91,29 +92,29 @@ fn key<R: Read>(b: &mut Body<R>) -> Read_<BatchKey> {
 }
 
 fn welcome<R: Read>(b: &mut Body<R>) -> Read_<Welcome> {
-    let class = b.text(frame::NAME_MOST)?;
-    let (shares, emulated, message_most) = (b.u32()?, b.flag()?, b.u32()?);
-    let count = b.count(frame::PARTS_MOST, "too many partitions")?;
-    let kept = (0..count).map(|_| b.u32().map(PartId));
+    let class = b.text(codes::MAX_NAME_BYTES)?;
+    let (shares, emulated, max_message_bytes) = (b.u32()?, b.flag()?, b.u32()?);
+    let count = b.count(codes::MAX_PARTITIONS, "too many partitions")?;
+    let held = (0..count).map(|_| b.u32().map(PartitionId));
     Ok(Welcome {
         class,
         shares,
         emulated,
-        message_most,
-        kept: kept.collect::<Read_<_>>()?,
+        max_message_bytes,
+        held: held.collect::<Read_<_>>()?,
     })
 }
 
-fn load<R: Read>(b: &mut Body<R>) -> Read_<Load> {
-    let (part, plan) = (PartId(b.u32()?), b.u64()?);
-    let count = b.count(frame::SHARES_MOST, "too many shares")?;
+fn load<R: Read>(b: &mut Body<R>) -> Read_<LoadPartition> {
+    let (partition, plan) = (PartitionId(b.u32()?), b.u64()?);
+    let count = b.count(codes::MAX_SHARES, "too many shares")?;
     let shares = (0..count).map(|_| b.u32()).collect::<Read_<_>>()?;
     let half = b.flag()?;
-    let count = b.count(frame::SHARES_MOST, "too many declared durations")?;
+    let count = b.count(codes::MAX_SHARES, "too many declared durations")?;
     let point = |_| Ok((b.u32()?, Span::from_micros(b.u64()?)));
     let declared = (0..count).map(point).collect::<Read_<_>>()?;
-    Ok(Load {
-        part,
+    Ok(LoadPartition {
+        partition,
         plan,
         shares,
         half,
@@ -127,29 +128,29 @@ fn used<R: Read>(b: &mut Body<R>) -> Read_<Message> {
         key: key(b)?,
         stage: b.u32()?,
         what: match b.u8()? {
-            0 => Use::Transfer,
-            1 => Use::Run,
+            0 => Resource::Transfer,
+            1 => Resource::Run,
             _ => return Err(b.bad("there is no such resource")),
         },
         usage: usage(b)?,
     })
 }
 
-fn failure<R: Read>(b: &mut Body<R>) -> Read_<Failure> {
+fn failure<R: Read>(b: &mut Body<R>) -> Read_<BatchFailure> {
     Ok(match b.u8()? {
-        0 => Failure::Part(reason(b)?),
-        1 => Failure::Panicked(reason(b)?),
-        2 => Failure::NotHeld,
-        3 => Failure::QueueFull,
-        4 => Failure::Unreachable(reason(b)?),
-        5 => Failure::WorkerDown(reason(b)?),
-        6 => Failure::Lost,
+        0 => BatchFailure::Session(reason(b)?),
+        1 => BatchFailure::Panicked(reason(b)?),
+        2 => BatchFailure::NotHeld,
+        3 => BatchFailure::QueueFull,
+        4 => BatchFailure::Unreachable(reason(b)?),
+        5 => BatchFailure::WorkerDown(reason(b)?),
+        6 => BatchFailure::Lost,
         _ => return Err(b.bad("there is no such failure")),
     })
 }
 
 fn times<R: Read>(b: &mut Body<R>) -> Read_<Vec<StageTimes>> {
-    let count = b.count(frame::STAGES_MOST, "too many stages")?;
+    let count = b.count(codes::MAX_STAGES, "too many stages")?;
     let stage = |_| {
         Ok(StageTimes {
             transfer: usage(b)?,
@@ -162,7 +163,7 @@ fn times<R: Read>(b: &mut Body<R>) -> Read_<Vec<StageTimes>> {
 fn hop<R: Read>(b: &mut Body<R>) -> Read_<Hop> {
     let address = match b.u8()? {
         0 => {
-            let address = b.text(frame::NAME_MOST)?;
+            let address = b.text(codes::MAX_NAME_BYTES)?;
             let address: Result<SocketAddr, _> = address.parse();
             Address::Tcp(address.map_err(|_| b.bad("an address is none"))?)
         }
@@ -172,26 +173,26 @@ fn hop<R: Read>(b: &mut Body<R>) -> Read_<Hop> {
     Ok(Hop {
         address,
         share: b.u32()?,
-        part: PartId(b.u32()?),
+        partition: PartitionId(b.u32()?),
     })
 }
 
-fn leg<R: Read>(b: &mut Body<R>) -> Read_<Leg> {
+fn input<R: Read>(b: &mut Body<R>) -> Read_<StageInput> {
     let (engine, key) = (b.u64()?, key(b)?);
-    let (items, stage, share, part) = (b.u32()?, b.u32()?, b.u32()?, PartId(b.u32()?));
-    let count = b.count(frame::STAGES_MOST, "too many stages")?;
+    let (items, stage, share, partition) = (b.u32()?, b.u32()?, b.u32()?, PartitionId(b.u32()?));
+    let count = b.count(codes::MAX_STAGES, "too many stages")?;
     let rest = (0..count).map(|_| hop(b)).collect::<Read_<_>>()?;
     let times = times(b)?;
     if times.len() != stage as usize {
         return Err(b.bad("the stages before are not those that were timed"));
     }
-    Ok(Leg {
+    Ok(StageInput {
         engine,
         key,
         items,
         stage,
         share,
-        part,
+        partition,
         rest,
         times,
         began: moment(b)?,
@@ -200,16 +201,16 @@ fn leg<R: Read>(b: &mut Body<R>) -> Read_<Leg> {
 }
 
 fn tensors<R: Read>(b: &mut Body<R>) -> Read_<Vec<Tensor>> {
-    let count = b.count(frame::TENSORS_MOST, "too many tensors")?;
+    let count = b.count(codes::MAX_TENSORS, "too many tensors")?;
     (0..count).map(|_| tensor(b)).collect()
 }
 
 fn tensor<R: Read>(b: &mut Body<R>) -> Read_<Tensor> {
-    let name = b.text(frame::NAME_MOST)?.into();
+    let name = b.text(codes::MAX_NAME_BYTES)?.into();
     let code = b.u8()?;
-    let element = frame::ELEMENTS.iter().find(|(_, as_code)| *as_code == code);
+    let element = codes::ELEMENTS.iter().find(|(_, as_code)| *as_code == code);
     let element: Element = element.ok_or_else(|| b.bad("there is no such element"))?.0;
-    let count = b.count(frame::DIMENSIONS_MOST, "too many dimensions")?;
+    let count = b.count(codes::MAX_DIMENSIONS, "too many dimensions")?;
     let dimension = |_| usize::try_from(b.u64()?).map_err(|_| b.bad("a dimension is too large"));
     let shape = (0..count).map(dimension).collect::<Read_<Vec<usize>>>()?;
     let data = b.block()?;

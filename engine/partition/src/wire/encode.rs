@@ -4,8 +4,10 @@ use std::io::{self, Write};
 
 use weir_flow::Tensor;
 
-use super::frame::{self, kind};
-use super::message::{Address, BatchKey, Failure, Hop, Leg, Load, Message, StageTimes, Usage, Use};
+use super::codes::{self, kind};
+use super::message::{
+    Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, Resource, StageInput, StageTimes, Usage,
+};
 
 /// Whoever takes the pieces of a body: once to add up its length, once to write it.
 pub(super) trait Pieces {
@@ -38,7 +40,7 @@ pub(super) const fn kind_of(message: &Message) -> u8 {
         Message::Peer => kind::PEER,
         Message::Welcome(_) => kind::WELCOME,
         Message::Refused { .. } => kind::REFUSED,
-        Message::Load(_) => kind::LOAD,
+        Message::LoadPartition(_) => kind::LOAD,
         Message::Loaded { .. } => kind::LOADED,
         Message::NotLoaded { .. } => kind::NOT_LOADED,
         Message::Unload { .. } => kind::UNLOAD,
@@ -59,25 +61,25 @@ pub(super) fn body<P: Pieces>(to: &mut P, message: &Message) -> io::Result<()> {
         Message::Peer => Ok(()),
         Message::Hello { engine } => u64(to, *engine),
         Message::Welcome(welcome) => {
-            text(to, &welcome.class, frame::NAME_MOST)?;
+            text(to, &welcome.class, codes::MAX_NAME_BYTES)?;
             u32(to, welcome.shares)?;
             u8(to, welcome.emulated.into())?;
-            u32(to, welcome.message_most)?;
-            each(to, &welcome.kept, |to, part| u32(to, part.0))
+            u32(to, welcome.max_message_bytes)?;
+            each(to, &welcome.held, |to, partition| u32(to, partition.0))
         }
-        Message::Refused { reason } => text(to, reason, frame::TEXT_MOST),
-        Message::Load(of) => load(to, of),
-        Message::Loaded { part, took } => {
-            u32(to, part.0)?;
+        Message::Refused { reason } => text(to, reason, codes::MAX_TEXT_BYTES),
+        Message::LoadPartition(of) => load(to, of),
+        Message::Loaded { partition, took } => {
+            u32(to, partition.0)?;
             u64(to, took.micros())
         }
-        Message::NotLoaded { part, reason } => {
-            u32(to, part.0)?;
-            text(to, reason, frame::TEXT_MOST)
+        Message::NotLoaded { partition, reason } => {
+            u32(to, partition.0)?;
+            text(to, reason, codes::MAX_TEXT_BYTES)
         }
-        Message::Unload { part } => u32(to, part.0),
+        Message::Unload { partition } => u32(to, partition.0),
         Message::Activate { plan } | Message::Activated { plan } => u64(to, *plan),
-        Message::Run(of) | Message::Feature(of) => leg(to, of),
+        Message::Run(of) | Message::Feature(of) => input(to, of),
         Message::Used {
             key: of,
             stage,
@@ -86,7 +88,7 @@ pub(super) fn body<P: Pieces>(to: &mut P, message: &Message) -> io::Result<()> {
         } => {
             key(to, *of)?;
             u32(to, *stage)?;
-            u8(to, u8::from(*what == Use::Run))?;
+            u8(to, u8::from(*what == Resource::Run))?;
             usage(to, *at)
         }
         Message::Done {
@@ -149,8 +151,8 @@ fn block<P: Pieces>(to: &mut P, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A text, cut where it is too long: reasons come from anywhere.
-fn text<P: Pieces>(to: &mut P, text: &str, most: usize) -> io::Result<()> {
-    block(to, &text.as_bytes()[..text.floor_char_boundary(most)])
+fn text<P: Pieces>(to: &mut P, text: &str, max: usize) -> io::Result<()> {
+    block(to, &text.as_bytes()[..text.floor_char_boundary(max)])
 }
 
 fn key<P: Pieces>(to: &mut P, key: BatchKey) -> io::Result<()> {
@@ -168,8 +170,8 @@ fn stage_times<P: Pieces>(to: &mut P, times: &StageTimes) -> io::Result<()> {
     usage(to, times.run)
 }
 
-fn load<P: Pieces>(to: &mut P, load: &Load) -> io::Result<()> {
-    u32(to, load.part.0)?;
+fn load<P: Pieces>(to: &mut P, load: &LoadPartition) -> io::Result<()> {
+    u32(to, load.partition.0)?;
     u64(to, load.plan)?;
     each(to, &load.shares, |to, share| u32(to, *share))?;
     u8(to, load.half.into())?;
@@ -184,7 +186,7 @@ fn hop<P: Pieces>(to: &mut P, hop: &Hop) -> io::Result<()> {
     match hop.address {
         Address::Tcp(address) => {
             u8(to, 0)?;
-            text(to, &address.to_string(), frame::NAME_MOST)?;
+            text(to, &address.to_string(), codes::MAX_NAME_BYTES)?;
         }
         Address::Local(number) => {
             u8(to, 1)?;
@@ -192,39 +194,39 @@ fn hop<P: Pieces>(to: &mut P, hop: &Hop) -> io::Result<()> {
         }
     }
     u32(to, hop.share)?;
-    u32(to, hop.part.0)
+    u32(to, hop.partition.0)
 }
 
-fn leg<P: Pieces>(to: &mut P, leg: &Leg) -> io::Result<()> {
-    u64(to, leg.engine)?;
-    key(to, leg.key)?;
-    u32(to, leg.items)?;
-    u32(to, leg.stage)?;
-    u32(to, leg.share)?;
-    u32(to, leg.part.0)?;
-    each(to, &leg.rest, hop)?;
-    each(to, &leg.times, stage_times)?;
-    u64(to, leg.began.micros())?;
-    each(to, &leg.tensors, tensor)
+fn input<P: Pieces>(to: &mut P, input: &StageInput) -> io::Result<()> {
+    u64(to, input.engine)?;
+    key(to, input.key)?;
+    u32(to, input.items)?;
+    u32(to, input.stage)?;
+    u32(to, input.share)?;
+    u32(to, input.partition.0)?;
+    each(to, &input.rest, hop)?;
+    each(to, &input.times, stage_times)?;
+    u64(to, input.began.micros())?;
+    each(to, &input.tensors, tensor)
 }
 
-fn failure<P: Pieces>(to: &mut P, failure: &Failure) -> io::Result<()> {
+fn failure<P: Pieces>(to: &mut P, failure: &BatchFailure) -> io::Result<()> {
     let (code, reason) = match failure {
-        Failure::Part(reason) => (0, Some(reason)),
-        Failure::Panicked(reason) => (1, Some(reason)),
-        Failure::NotHeld => (2, None),
-        Failure::QueueFull => (3, None),
-        Failure::Unreachable(reason) => (4, Some(reason)),
-        Failure::WorkerDown(reason) => (5, Some(reason)),
-        Failure::Lost => (6, None),
+        BatchFailure::Session(reason) => (0, Some(reason)),
+        BatchFailure::Panicked(reason) => (1, Some(reason)),
+        BatchFailure::NotHeld => (2, None),
+        BatchFailure::QueueFull => (3, None),
+        BatchFailure::Unreachable(reason) => (4, Some(reason)),
+        BatchFailure::WorkerDown(reason) => (5, Some(reason)),
+        BatchFailure::Lost => (6, None),
     };
     u8(to, code)?;
-    reason.map_or(Ok(()), |reason| text(to, reason, frame::TEXT_MOST))
+    reason.map_or(Ok(()), |reason| text(to, reason, codes::MAX_TEXT_BYTES))
 }
 
 fn tensor<P: Pieces>(to: &mut P, tensor: &Tensor) -> io::Result<()> {
-    text(to, &tensor.name, frame::NAME_MOST)?;
-    let code = frame::ELEMENTS
+    text(to, &tensor.name, codes::MAX_NAME_BYTES)?;
+    let code = codes::ELEMENTS
         .iter()
         .find(|(element, _)| *element == tensor.element);
     let (_, code) = code.ok_or(io::ErrorKind::InvalidInput)?;

@@ -33,16 +33,16 @@ pub enum WireError {
         ours: u16,
     },
     /// A message larger than agreed.
-    #[error("a message of {bytes} bytes is more than the {most} that are allowed")]
+    #[error("a message of {bytes} bytes is more than the {max} that are allowed")]
     TooLong {
         /// Its size.
         bytes: u64,
         /// The bound.
-        most: u64,
+        max: u64,
     },
     /// More is being received over all connections than the worker has room for.
     #[error("messages of more than {max_bytes} bytes are being received at once")]
-    Crowded {
+    OverBudget {
         /// The bound.
         max_bytes: u64,
     },
@@ -65,7 +65,7 @@ pub enum WireError {
 impl WireError {
     /// Whether the peer broke the protocol, and not just the connection.
     #[must_use]
-    pub fn is_foul(&self) -> bool {
+    pub fn is_protocol_error(&self) -> bool {
         matches!(
             self,
             Self::Magic

@@ -9,7 +9,7 @@ use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
 /// A partition, numbered by the engine over all plans: a new plan gives new numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PartId(pub u32);
+pub struct PartitionId(pub u32);
 
 /// A batch, by the module whose it is: modules number their batches each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ pub struct BatchKey {
 pub enum Address {
     /// Over TCP.
     Tcp(SocketAddr),
-    /// In the same process, by its number in [`crate::Locals`].
+    /// In the same process, by its number in [`crate::LocalWorkers`].
     Local(u32),
 }
 
@@ -46,7 +46,7 @@ pub struct Hop {
     /// On which of its shares, from 0.
     pub share: u32,
     /// What runs there.
-    pub part: PartId,
+    pub partition: PartitionId,
 }
 
 /// From when to when a resource was used, on the engine's clock.
@@ -78,7 +78,7 @@ pub struct StageTimes {
 
 /// Which resource was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum Resource {
     /// The links between the worker of the stage before and that of this stage.
     Transfer,
     /// The share of this stage.
@@ -87,7 +87,7 @@ pub enum Use {
 
 /// A batch on its way to its next stage.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Leg {
+pub struct StageInput {
     /// Whose engine's, as in [`Message::Hello`].
     pub engine: u64,
     /// The batch.
@@ -99,7 +99,7 @@ pub struct Leg {
     /// On which share of the receiving worker.
     pub share: u32,
     /// What is run.
-    pub part: PartId,
+    pub partition: PartitionId,
     /// Where it goes after that.
     pub rest: Vec<Hop>,
     /// What the stages before took; as many as `stage`.
@@ -112,9 +112,9 @@ pub struct Leg {
 
 /// A partition to be held ready.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Load {
+pub struct LoadPartition {
     /// Its number.
-    pub part: PartId,
+    pub partition: PartitionId,
     /// The plan that it belongs to.
     pub plan: u64,
     /// On which shares.
@@ -138,16 +138,16 @@ pub struct Welcome {
     /// Whether durations or links are emulated and not those of the machine.
     pub emulated: bool,
     /// The largest message that it takes.
-    pub message_most: u32,
+    pub max_message_bytes: u32,
     /// Partitions that it still holds for this engine.
-    pub kept: Vec<PartId>,
+    pub held: Vec<PartitionId>,
 }
 
 /// Why a batch failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum BatchFailure {
     /// The partition gave an error.
-    Part(String),
+    Session(String),
     /// The partition panicked; it is built anew for the next batch.
     Panicked(String),
     /// The worker does not hold the partition on that share.
@@ -162,10 +162,10 @@ pub enum Failure {
     Lost,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for BatchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Part(reason) => write!(f, "the partition failed: {reason}"),
+            Self::Session(reason) => write!(f, "the partition failed: {reason}"),
             Self::Panicked(reason) => write!(f, "the partition panicked: {reason}"),
             Self::NotHeld => f.write_str("the worker does not hold the partition on that share"),
             Self::QueueFull => f.write_str("too much waits for the share or the link"),
@@ -194,25 +194,25 @@ pub enum Message {
         reason: String,
     },
     /// Hold a partition ready, beside those that run.
-    Load(Load),
+    LoadPartition(LoadPartition),
     /// It is.
     Loaded {
         /// Which.
-        part: PartId,
+        partition: PartitionId,
         /// How long that took.
         took: Span,
     },
     /// It is not.
     NotLoaded {
         /// Which.
-        part: PartId,
+        partition: PartitionId,
         /// Why.
         reason: String,
     },
     /// Let go of a partition.
     Unload {
         /// Which.
-        part: PartId,
+        partition: PartitionId,
     },
     /// Let go of all partitions that belong to other plans: the switch after a flush.
     Activate {
@@ -225,9 +225,9 @@ pub enum Message {
         plan: u64,
     },
     /// Engine to the first worker of a batch.
-    Run(Leg),
+    Run(StageInput),
     /// Worker to worker.
-    Feature(Leg),
+    Feature(StageInput),
     /// A resource was used just now.
     Used {
         /// For which batch.
@@ -235,7 +235,7 @@ pub enum Message {
         /// Of which stage.
         stage: u32,
         /// Which resource.
-        what: Use,
+        what: Resource,
         /// From when to when.
         usage: Usage,
     },
@@ -255,7 +255,7 @@ pub enum Message {
         /// At which stage.
         stage: u32,
         /// Why.
-        failure: Failure,
+        failure: BatchFailure,
     },
     /// Are you there?
     Ping {
@@ -282,7 +282,7 @@ impl Message {
             Self::Peer => "peer",
             Self::Welcome(_) => "welcome",
             Self::Refused { .. } => "refused",
-            Self::Load(_) => "load",
+            Self::LoadPartition(_) => "load",
             Self::Loaded { .. } => "loaded",
             Self::NotLoaded { .. } => "not-loaded",
             Self::Unload { .. } => "unload",

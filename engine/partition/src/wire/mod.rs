@@ -9,6 +9,7 @@
 //! Moments on the wire are on the engine's clock (see [`crate::Timebase`]).
 
 mod body;
+mod codes;
 mod decode;
 mod encode;
 mod error;
@@ -20,7 +21,8 @@ pub use frame::{
     Limits, MAGIC, VERSION, read_message, read_preamble, wire_bytes, write_message, write_preamble,
 };
 pub use message::{
-    Address, BatchKey, Failure, Hop, Leg, Load, Message, PartId, StageTimes, Usage, Use, Welcome,
+    Address, BatchFailure, BatchKey, Hop, LoadPartition, Message, PartitionId, Resource, StageInput,
+    StageTimes, Usage, Welcome,
 };
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use weir_flow::{Element, Tensor};
 use weir_types::{BatchId, ModuleId, Span, Timestamp};
 
-use super::frame::ELEMENTS;
+use super::codes::ELEMENTS;
 use super::*;
 
 fn moment() -> impl Strategy<Value = Timestamp> {
@@ -51,25 +51,25 @@ fn hop() -> impl Strategy<Value = Hop> {
         any::<u32>().prop_map(Address::Local),
         any::<std::net::SocketAddrV4>().prop_map(|address| Address::Tcp(address.into())),
     ];
-    (address, any::<u32>(), any::<u32>()).prop_map(|(address, share, part)| Hop {
+    (address, any::<u32>(), any::<u32>()).prop_map(|(address, share, partition)| Hop {
         address,
         share,
-        part: PartId(part),
+        partition: PartitionId(partition),
     })
 }
 
-fn leg() -> impl Strategy<Value = Leg> {
+fn input() -> impl Strategy<Value = StageInput> {
     (0..5_usize).prop_flat_map(|stage| {
         let head = (any::<u64>(), key(), any::<u32>(), any::<u32>(), any::<u32>());
         let rest = (vec(hop(), 0..4), times(stage), moment(), vec(tensor(), 0..4));
         (head, rest).prop_map(
-            move |((engine, key, items, share, part), (rest, times, began, tensors))| Leg {
+            move |((engine, key, items, share, partition), (rest, times, began, tensors))| StageInput {
                 engine,
                 key,
                 items,
                 stage: stage as u32,
                 share,
-                part: PartId(part),
+                partition: PartitionId(partition),
                 rest,
                 times,
                 began,
@@ -79,19 +79,19 @@ fn leg() -> impl Strategy<Value = Leg> {
     })
 }
 
-fn failure() -> impl Strategy<Value = Failure> {
+fn failure() -> impl Strategy<Value = BatchFailure> {
     prop_oneof![
-        ".{0,40}".prop_map(Failure::Part),
-        ".{0,40}".prop_map(Failure::Panicked),
-        Just(Failure::NotHeld),
-        Just(Failure::QueueFull),
-        ".{0,40}".prop_map(Failure::Unreachable),
-        ".{0,40}".prop_map(Failure::WorkerDown),
-        Just(Failure::Lost),
+        ".{0,40}".prop_map(BatchFailure::Session),
+        ".{0,40}".prop_map(BatchFailure::Panicked),
+        Just(BatchFailure::NotHeld),
+        Just(BatchFailure::QueueFull),
+        ".{0,40}".prop_map(BatchFailure::Unreachable),
+        ".{0,40}".prop_map(BatchFailure::WorkerDown),
+        Just(BatchFailure::Lost),
     ]
 }
 
-fn load() -> impl Strategy<Value = Load> {
+fn load() -> impl Strategy<Value = LoadPartition> {
     let declared = vec(
         (any::<u32>(), any::<u64>()).prop_map(|(size, micros)| (size, Span::from_micros(micros))),
         0..4,
@@ -105,8 +105,8 @@ fn load() -> impl Strategy<Value = Load> {
         declared,
         model,
     )
-        .prop_map(|(part, plan, shares, half, declared, model)| Load {
-            part: PartId(part),
+        .prop_map(|(partition, plan, shares, half, declared, model)| LoadPartition {
+            partition: PartitionId(partition),
             plan,
             shares,
             half,
@@ -116,37 +116,37 @@ fn load() -> impl Strategy<Value = Load> {
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {
-    let kept = vec(any::<u32>().prop_map(PartId), 0..5);
-    (".{0,20}", any::<u32>(), any::<bool>(), any::<u32>(), kept).prop_map(
-        |(class, shares, emulated, message_most, kept)| Welcome {
+    let held = vec(any::<u32>().prop_map(PartitionId), 0..5);
+    (".{0,20}", any::<u32>(), any::<bool>(), any::<u32>(), held).prop_map(
+        |(class, shares, emulated, max_message_bytes, held)| Welcome {
             class,
             shares,
             emulated,
-            message_most,
-            kept,
+            max_message_bytes,
+            held,
         },
     )
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    let what = prop_oneof![Just(Use::Transfer), Just(Use::Run)];
-    let part = || any::<u32>().prop_map(PartId);
+    let what = prop_oneof![Just(Resource::Transfer), Just(Resource::Run)];
+    let partition = || any::<u32>().prop_map(PartitionId);
     prop_oneof![
         any::<u64>().prop_map(|engine| Message::Hello { engine }),
         Just(Message::Peer),
         welcome().prop_map(Message::Welcome),
         ".{0,40}".prop_map(|reason| Message::Refused { reason }),
-        load().prop_map(Message::Load),
-        (part(), any::<u64>()).prop_map(|(part, took)| Message::Loaded {
-            part,
+        load().prop_map(Message::LoadPartition),
+        (partition(), any::<u64>()).prop_map(|(partition, took)| Message::Loaded {
+            partition,
             took: Span::from_micros(took)
         }),
-        (part(), ".{0,40}").prop_map(|(part, reason)| Message::NotLoaded { part, reason }),
-        part().prop_map(|part| Message::Unload { part }),
+        (partition(), ".{0,40}").prop_map(|(partition, reason)| Message::NotLoaded { partition, reason }),
+        partition().prop_map(|partition| Message::Unload { partition }),
         any::<u64>().prop_map(|plan| Message::Activate { plan }),
         any::<u64>().prop_map(|plan| Message::Activated { plan }),
-        leg().prop_map(Message::Run),
-        leg().prop_map(Message::Feature),
+        input().prop_map(Message::Run),
+        input().prop_map(Message::Feature),
         (key(), any::<u32>(), what, usage()).prop_map(|(key, stage, what, usage)| Message::Used {
             key,
             stage,
@@ -208,7 +208,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic_or_set_memory_aside(head in any::<(u32, u8)>(), body in vec(any::<u8>(), 0..400)) {
-        let limits = Limits { message_most: 8 << 20, small_most: 1 << 10 };
+        let limits = Limits { max_message_bytes: 8 << 20, max_small_bytes: 1 << 10 };
         let mut bytes = (head.0 % (10 << 20)).to_le_bytes().to_vec();
         bytes.push(head.1 % 20);
         bytes.extend(body);
@@ -240,7 +240,7 @@ proptest! {
 }
 
 fn feature() -> Message {
-    Message::Feature(Leg {
+    Message::Feature(StageInput {
         engine: 1,
         key: BatchKey {
             module: ModuleId(0),
@@ -249,7 +249,7 @@ fn feature() -> Message {
         items: 1,
         stage: 0,
         share: 0,
-        part: PartId(0),
+        partition: PartitionId(0),
         rest: Vec::new(),
         times: Vec::new(),
         began: Timestamp::ZERO,
@@ -265,8 +265,8 @@ fn feature() -> Message {
 #[test]
 fn a_length_above_the_bound_is_refused_before_anything_else() {
     let limits = Limits {
-        message_most: 100,
-        small_most: 50,
+        max_message_bytes: 100,
+        max_small_bytes: 50,
     };
     let claimed = |bytes: u32, kind: u8| {
         let mut frame = bytes.to_le_bytes().to_vec();
@@ -275,12 +275,9 @@ fn a_length_above_the_bound_is_refused_before_anything_else() {
     };
     assert!(matches!(
         claimed(u32::MAX, 12),
-        Err(WireError::TooLong { most: 100, .. })
+        Err(WireError::TooLong { max: 100, .. })
     ));
-    assert!(matches!(
-        claimed(51, 16),
-        Err(WireError::TooLong { most: 50, .. })
-    ));
+    assert!(matches!(claimed(51, 16), Err(WireError::TooLong { max: 50, .. })));
     assert!(matches!(claimed(50, 16), Err(WireError::Broken(_))));
     let mut nothing = Vec::new();
     let sent = write_message(&mut nothing, &feature(), limits);
@@ -289,12 +286,12 @@ fn a_length_above_the_bound_is_refused_before_anything_else() {
 
 #[test]
 fn a_tensor_holds_what_its_shape_says() {
-    let Message::Feature(mut leg) = feature() else {
+    let Message::Feature(mut input) = feature() else {
         unreachable!()
     };
     for shape in [vec![2, 4], vec![], vec![usize::MAX, usize::MAX, 2]] {
-        leg.tensors[0].shape = shape;
-        let bytes = written(&Message::Feature(leg.clone()));
+        input.tensors[0].shape = shape;
+        let bytes = written(&Message::Feature(input.clone()));
         let read = read_message(&mut Cursor::new(bytes), Limits::default());
         assert!(matches!(read, Err(WireError::Bad { .. })), "{read:?}");
     }
@@ -302,12 +299,12 @@ fn a_tensor_holds_what_its_shape_says() {
 
 #[test]
 fn stages_and_their_times_agree() {
-    let Message::Feature(mut leg) = feature() else {
+    let Message::Feature(mut input) = feature() else {
         unreachable!()
     };
-    leg.stage = 2;
+    input.stage = 2;
     let read = read_message(
-        &mut Cursor::new(written(&Message::Feature(leg))),
+        &mut Cursor::new(written(&Message::Feature(input))),
         Limits::default(),
     );
     assert!(matches!(read, Err(WireError::Bad { .. })), "{read:?}");

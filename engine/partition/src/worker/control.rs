@@ -8,141 +8,144 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_types::Profile;
 
-use super::desk::Desk;
 use super::permit::Permit;
-use super::share::{Means, Order, Recipe, ShareHandle, open};
-use crate::wire::{Load, Message, PartId};
+use super::share::{PartitionSpec, ShareCommand, ShareContext, ShareHandle, open};
+use super::state::WorkerState;
+use crate::wire::{LoadPartition, Message, PartitionId};
 
 /// Orders that wait, at most: an engine sends the next partition when the one before is loaded.
-const ORDERS_MOST: usize = 64;
+const MAX_COMMANDS: usize = 64;
 
 /// Partitions that a worker holds, at most.
-const PARTS_MOST: usize = 1 << 10;
+const MAX_PARTITIONS: usize = 1 << 10;
 
 /// What an engine wants.
-pub(super) enum Wanted {
-    Load(Load, Permit),
-    Unload(PartId),
+pub(super) enum ControlCommand {
+    LoadPartition(LoadPartition, Permit),
+    Unload(PartitionId),
     Activate(u64),
     /// Another engine came: everything goes.
     Clear,
 }
 
 /// A partition that is held.
-pub(super) struct KeptPart {
+pub(super) struct LoadedPartition {
     plan: u64,
     /// Of its model.
     bytes: u64,
 }
 
-type KeptParts = BTreeMap<PartId, KeptPart>;
+type PartitionMap = BTreeMap<PartitionId, LoadedPartition>;
 
 /// Partitions that are held.
-pub(super) type Kept = Arc<Mutex<KeptParts>>;
+pub(super) type LoadedPartitions = Arc<Mutex<PartitionMap>>;
 
 struct Control {
-    means: Means,
+    context: ShareContext,
     shares: Arc<Vec<ShareHandle>>,
-    kept: Kept,
+    loaded: LoadedPartitions,
     /// How long a share may take to finish what it runs before a switch goes on without its word.
-    patience: Duration,
+    timeouts: Duration,
     /// Bytes of the models of all partitions.
     max_model_bytes: u64,
 }
 
 /// Starts it; it ends when the sender is dropped.
 pub(super) fn start(
-    means: Means,
+    context: ShareContext,
     shares: Arc<Vec<ShareHandle>>,
-    kept: Kept,
-    patience: Duration,
+    loaded: LoadedPartitions,
+    timeouts: Duration,
     max_model_bytes: u64,
-) -> io::Result<Sender<(u64, Wanted)>> {
-    let (sender, wanted) = bounded(ORDERS_MOST);
+) -> io::Result<Sender<(u64, ControlCommand)>> {
+    let (sender, command) = bounded(MAX_COMMANDS);
     let control = Control {
-        means,
+        context,
         shares,
-        kept,
-        patience,
+        loaded,
+        timeouts,
         max_model_bytes,
     };
     std::thread::Builder::new()
         .name("weir-control".to_owned())
-        .spawn(move || control.work(&wanted))?;
+        .spawn(move || control.work(&command))?;
     Ok(sender)
 }
 
 impl Control {
-    fn desk(&self) -> &Desk {
-        &self.means.desk
+    fn state(&self) -> &WorkerState {
+        &self.context.state
     }
 
-    fn work(&self, wanted: &Receiver<(u64, Wanted)>) {
-        for (generation, wanted) in wanted {
-            match wanted {
+    fn work(&self, command: &Receiver<(u64, ControlCommand)>) {
+        for (generation, command) in command {
+            match command {
                 // Its bytes count as waiting until it is placed, and as held from then on.
-                Wanted::Load(load, _permit) => self.load(generation, load),
-                Wanted::Unload(part) => {
-                    self.with_kept(|kept| kept.remove(&part));
-                    self.tell(|| Order::Remove(part));
-                    tracing::info!(part = part.0, "partition unloaded");
+                ControlCommand::LoadPartition(load, _permit) => self.load(generation, load),
+                ControlCommand::Unload(partition) => {
+                    self.with_loaded(|loaded| loaded.remove(&partition));
+                    self.broadcast(|| ShareCommand::Remove(partition));
+                    tracing::info!(partition = partition.0, "partition unloaded");
                 }
-                Wanted::Activate(plan) => self.activate(generation, plan),
-                Wanted::Clear => {
-                    self.with_kept(BTreeMap::clear);
-                    self.tell(|| Order::Clear);
+                ControlCommand::Activate(plan) => self.activate(generation, plan),
+                ControlCommand::Clear => {
+                    self.with_loaded(BTreeMap::clear);
+                    self.broadcast(|| ShareCommand::Clear);
                 }
             }
         }
     }
 
-    fn with_kept<T>(&self, change: impl FnOnce(&mut KeptParts) -> T) -> T {
-        change(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_loaded<T>(&self, change: impl FnOnce(&mut PartitionMap) -> T) -> T {
+        change(&mut self.loaded.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn tell(&self, order: impl Fn() -> Order) {
+    fn broadcast(&self, command: impl Fn() -> ShareCommand) {
         for share in self.shares.iter() {
             // A share that is gone has nothing to let go of.
-            let _ = share.orders.send(order());
+            let _ = share.commands.send(command());
         }
     }
 
-    fn load(&self, generation: u64, load: Load) {
-        if !self.desk().serves(generation) {
+    fn load(&self, generation: u64, load: LoadPartition) {
+        if !self.state().is_serving(generation) {
             return;
         }
-        let (part, plan, bytes) = (load.part, load.plan, load.model.len() as u64);
-        let began = self.desk().own_now();
+        let (partition, plan, bytes) = (load.partition, load.plan, load.model.len() as u64);
+        let began = self.state().own_now();
         let answer = match self.place(load) {
             Ok(()) => {
-                let took = self.desk().own_now().since(began);
-                self.with_kept(|kept| kept.insert(part, KeptPart { plan, bytes }));
-                tracing::info!(part = part.0, plan, %took, "partition loaded");
-                Message::Loaded { part, took }
+                let took = self.state().own_now().since(began);
+                self.with_loaded(|loaded| loaded.insert(partition, LoadedPartition { plan, bytes }));
+                tracing::info!(partition = partition.0, plan, %took, "partition loaded");
+                Message::Loaded { partition, took }
             }
             Err(reason) => {
-                self.with_kept(|kept| kept.remove(&part));
-                self.tell(|| Order::Remove(part));
-                tracing::warn!(part = part.0, plan, "partition not loaded: {reason}");
-                Message::NotLoaded { part, reason }
+                self.with_loaded(|loaded| loaded.remove(&partition));
+                self.broadcast(|| ShareCommand::Remove(partition));
+                tracing::warn!(partition = partition.0, plan, "partition not loaded: {reason}");
+                Message::NotLoaded { partition, reason }
             }
         };
-        self.desk().report(generation, answer);
+        self.state().report(generation, answer);
     }
 
-    fn place(&self, load: Load) -> Result<(), String> {
+    fn place(&self, load: LoadPartition) -> Result<(), String> {
         let count = self.shares.len();
         if let Some(share) = load.shares.iter().find(|&&share| share as usize >= count) {
             return Err(format!("there is no share {share}; this worker has {count}"));
         }
-        if self.with_kept(|kept| kept.len() >= PARTS_MOST && !kept.contains_key(&load.part)) {
-            return Err(format!("{PARTS_MOST} partitions are held already"));
+        if self.with_loaded(|loaded| loaded.len() >= MAX_PARTITIONS && !loaded.contains_key(&load.partition))
+        {
+            return Err(format!("{MAX_PARTITIONS} partitions are held already"));
         }
-        let others = |kept: &mut KeptParts| -> u64 {
-            let others = kept.iter().filter(|(part, _)| **part != load.part);
-            others.map(|(_, kept)| kept.bytes).sum()
+        let others = |loaded: &mut PartitionMap| -> u64 {
+            let others = loaded
+                .iter()
+                .filter(|(partition, _)| **partition != load.partition);
+            others.map(|(_, loaded)| loaded.bytes).sum()
         };
-        if self.with_kept(others) + load.model.len() as u64 > self.max_model_bytes {
+        if self.with_loaded(others) + load.model.len() as u64 > self.max_model_bytes {
             let most = self.max_model_bytes >> 20;
             return Err(format!("its models would take more than {most} MiB together"));
         }
@@ -151,34 +154,34 @@ impl Control {
         if declares && declared.is_none() {
             return Err("its declared durations begin with a batch of none".to_owned());
         }
-        let recipe = Recipe {
+        let spec = PartitionSpec {
             plan: load.plan,
             half: load.half,
             declared,
             model: load.model,
         };
         for share in &load.shares {
-            let session = open(&self.means, &recipe)?;
-            let order = Order::Place(load.part, recipe.clone(), session);
-            let placed = self.shares[*share as usize].orders.send(order);
+            let session = open(&self.context, &spec)?;
+            let command = ShareCommand::Place(load.partition, spec.clone(), session);
+            let placed = self.shares[*share as usize].commands.send(command);
             placed.map_err(|_| "the share has ended".to_owned())?;
         }
         Ok(())
     }
 
     fn activate(&self, generation: u64, plan: u64) {
-        self.with_kept(|kept| kept.retain(|_, kept| kept.plan == plan));
+        self.with_loaded(|loaded| loaded.retain(|_, loaded| loaded.plan == plan));
         let (done, heard) = bounded(self.shares.len());
-        self.tell(|| Order::Keep {
+        self.broadcast(|| ShareCommand::Keep {
             plan,
             done: done.clone(),
         });
         drop(done);
-        let answers = (0..self.shares.len()).take_while(|_| heard.recv_timeout(self.patience).is_ok());
+        let answers = (0..self.shares.len()).take_while(|_| heard.recv_timeout(self.timeouts).is_ok());
         if answers.count() < self.shares.len() {
             tracing::warn!(plan, "a share is still busy with a batch of the plan before");
         }
         tracing::info!(plan, "plan active");
-        self.desk().report(generation, Message::Activated { plan });
+        self.state().report(generation, Message::Activated { plan });
     }
 }

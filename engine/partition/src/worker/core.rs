@@ -2,33 +2,26 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError};
+use crossbeam_channel::{Sender, TrySendError};
 use weir_flow::PartitionLoader;
 
-use super::control::{self, Kept, Wanted};
-use super::desk::{Desk, count};
+use super::control::{self, ControlCommand, LoadedPartitions};
+use super::options::{WorkerError, WorkerOptions};
 use super::permit::Permit;
-use super::share::{self, Job, Means, ShareHandle};
-use super::uplink::{Road, Uplink};
-use super::{WorkerError, WorkerOptions};
+use super::share::{self, Job, ShareContext, ShareHandle};
+use super::state::{WorkerState, count};
+use super::uplink::{Uplink, UplinkContext};
+use crate::local_workers::{EngineSession, LocalWorker};
 use crate::time::Now;
-use crate::wire::{Failure, Leg, Message, Usage, Use, Welcome, WireError};
+use crate::wire::{BatchFailure, Message, Resource, StageInput, Usage, Welcome, WireError};
 
 /// See the module.
 pub(crate) struct Core {
     options: WorkerOptions,
-    desk: Arc<Desk>,
+    state: Arc<WorkerState>,
     shares: Arc<Vec<ShareHandle>>,
-    control: Sender<(u64, Wanted)>,
-    kept: Kept,
-}
-
-/// An engine is served.
-pub(crate) struct Served {
-    pub(crate) welcome: Welcome,
-    pub(crate) generation: u64,
-    /// What it is told; closed when the worker ends.
-    pub(crate) reports: Receiver<Message>,
+    control: Sender<(u64, ControlCommand)>,
+    loaded: LoadedPartitions,
 }
 
 impl Core {
@@ -41,50 +34,50 @@ impl Core {
             return Err(WorkerError::Options("a worker has 1 to 1024 shares"));
         }
         let quota = options.max_connections;
-        if options.queue_most == 0 || quota.engines == 0 || quota.unidentified == 0 {
+        if options.max_queue == 0 || quota.engines == 0 || quota.unidentified == 0 {
             return Err(WorkerError::Options(
                 "a worker needs a queue of 1, and a connection for its engine, at least",
             ));
         }
-        if !options.emulation.is_sound() {
+        if !options.emulation.is_valid() {
             return Err(WorkerError::Options(
                 "a slowdown is 1 to 1000, and an emulated link carries something",
             ));
         }
-        let desk = Arc::new(Desk::new(now, options.held_bytes_most));
-        let uplink = Arc::new(Uplink::new(Road {
-            desk: Arc::clone(&desk),
+        let state = Arc::new(WorkerState::new(now, options.max_held_bytes));
+        let uplink = Arc::new(Uplink::new(UplinkContext {
+            state: Arc::clone(&state),
             locals: options.locals.clone(),
             limits: options.limits,
-            patience: options.patience,
+            timeouts: options.timeouts,
             emulation: options.emulation,
-            queue_most: options.queue_most,
-            turn: Mutex::default(),
+            max_queue: options.max_queue,
+            link_turn: Mutex::default(),
             hops: options.hops.clone(),
         }));
-        let means = Means {
-            desk: Arc::clone(&desk),
+        let context = ShareContext {
+            state: Arc::clone(&state),
             uplink,
             loader,
             device: options.device,
             emulation: options.emulation,
         };
-        let start = |number| share::start(number, options.queue_most, means.clone());
+        let start = |number| share::start(number, options.max_queue, context.clone());
         let shares: Result<Vec<ShareHandle>, _> = (0..options.shares).map(start).collect();
         let shares = Arc::new(shares.map_err(WorkerError::Thread)?);
-        let kept = Kept::default();
+        let loaded = LoadedPartitions::default();
         let control = control::start(
-            means,
+            context,
             Arc::clone(&shares),
-            Arc::clone(&kept),
-            options.patience.stall,
+            Arc::clone(&loaded),
+            options.timeouts.stall,
             options.max_model_bytes,
         );
         Ok(Arc::new(Self {
-            desk,
+            state,
             shares,
             control: control.map_err(WorkerError::Thread)?,
-            kept,
+            loaded,
             options,
         }))
     }
@@ -93,132 +86,129 @@ impl Core {
         &self.options
     }
 
-    pub(super) fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    pub(super) fn state(&self) -> &Arc<WorkerState> {
+        &self.state
     }
 
     pub(super) fn stop(&self) {
-        self.desk.stop.raise();
-        self.desk.close_all();
+        self.state.stop.raise();
+        self.state.close_all();
     }
 
-    /// Begins to serve an engine; an error says why not.
-    pub(crate) fn open(&self, engine: u64) -> Result<Served, WireError> {
-        if self.desk.stop.is_raised() {
+    /// How it introduces itself.
+    pub(super) fn welcome(&self, held: Vec<crate::wire::PartitionId>) -> Welcome {
+        Welcome {
+            class: self.options.class.clone(),
+            shares: self.options.shares,
+            emulated: self.options.emulation.is_active(),
+            max_message_bytes: self.options.limits.max_message_bytes,
+            held,
+        }
+    }
+
+    fn enqueue(&self, input: StageInput, generation: u64, transfer: Usage) {
+        let (key, stage) = (input.key, input.stage);
+        let failed = |failure| self.state.fail_batch(generation, key, stage, failure);
+        let Some(share) = self.shares.get(input.share as usize) else {
+            return failed(BatchFailure::NotHeld);
+        };
+        let Some(permit) = Permit::acquire(&self.state, &input.tensors) else {
+            return failed(BatchFailure::QueueFull);
+        };
+        let job = Job {
+            input,
+            generation,
+            transfer,
+            permit,
+        };
+        if share.jobs.try_send(job).is_err() {
+            failed(BatchFailure::QueueFull);
+        }
+    }
+}
+
+impl LocalWorker for Core {
+    fn open(&self, engine: u64) -> Result<EngineSession, WireError> {
+        if self.state.stop.is_raised() {
             return Err(WireError::Closed);
         }
-        let Some(opened) = self.desk.open(engine) else {
-            count(&self.desk.counts.refused);
+        let Some(opened) = self.state.open(engine) else {
+            count(&self.state.counters.refused);
             return Err(WireError::Refused("another engine is served".to_owned()));
         };
         if !opened.again {
             // It fails only where the control thread has ended, and with it everything.
-            let _ = self.control.send((opened.generation, Wanted::Clear));
+            let _ = self.control.send((opened.generation, ControlCommand::Clear));
         }
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.keys().copied().filter(|_| opened.again).collect();
-        Ok(Served {
-            welcome: self.welcome(kept),
+        let held = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held.keys().copied().filter(|_| opened.again).collect();
+        Ok(EngineSession {
+            welcome: self.welcome(held),
             generation: opened.generation,
             reports: opened.reports,
         })
     }
 
-    /// How it introduces itself.
-    pub(super) fn welcome(&self, kept: Vec<crate::wire::PartId>) -> Welcome {
-        Welcome {
-            class: self.options.class.clone(),
-            shares: self.options.shares,
-            emulated: self.options.emulation.is_any(),
-            message_most: self.options.limits.message_most,
-            kept,
-        }
+    fn close(&self, generation: u64) {
+        self.state.close(generation);
     }
 
-    pub(crate) fn close(&self, generation: u64) {
-        self.desk.close(generation);
-    }
-
-    /// Takes what the engine says.
-    ///
-    /// # Errors
-    /// What an engine does not say; the connection is to be closed.
-    pub(crate) fn take(&self, generation: u64, message: Message) -> Result<(), WireError> {
-        let wanted = match message {
+    fn on_message(&self, generation: u64, message: Message) -> Result<(), WireError> {
+        let command = match message {
             Message::Ping { sent, offset } => {
                 if let Some(offset) = offset {
-                    self.desk.tell_offset(offset);
+                    self.state.set_offset(offset);
                 }
-                let at = self.desk.own_now();
-                self.desk.report(generation, Message::Pong { sent, at });
+                let at = self.state.own_now();
+                self.state.report(generation, Message::Pong { sent, at });
                 return Ok(());
             }
-            Message::Run(leg) => {
+            Message::Run(input) => {
                 let transfer = Usage {
-                    from: leg.began,
-                    to: self.desk.engine_now(),
+                    from: input.began,
+                    to: self.state.engine_now(),
                 };
-                self.admit(leg, generation, transfer);
+                self.enqueue(input, generation, transfer);
                 return Ok(());
             }
-            Message::Load(load) => match Permit::of(&self.desk, load.model.len() as u64) {
-                Some(permit) => Wanted::Load(load, permit),
+            Message::LoadPartition(load) => match Permit::for_bytes(&self.state, load.model.len() as u64) {
+                Some(permit) => ControlCommand::LoadPartition(load, permit),
                 None => {
-                    let (part, reason) = (load.part, Failure::QueueFull.to_string());
-                    self.desk.report(generation, Message::NotLoaded { part, reason });
+                    let (partition, reason) = (load.partition, BatchFailure::QueueFull.to_string());
+                    self.state
+                        .report(generation, Message::NotLoaded { partition, reason });
                     return Ok(());
                 }
             },
-            Message::Unload { part } => Wanted::Unload(part),
-            Message::Activate { plan } => Wanted::Activate(plan),
+            Message::Unload { partition } => ControlCommand::Unload(partition),
+            Message::Activate { plan } => ControlCommand::Activate(plan),
             other => return Err(WireError::Unexpected(other.name())),
         };
-        match self.control.try_send((generation, wanted)) {
+        match self.control.try_send((generation, command)) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => Err(WireError::Unexpected("load, before the last was answered,")),
             Err(TrySendError::Disconnected(_)) => Err(WireError::Closed),
         }
     }
 
-    /// Takes a feature from another worker.
-    pub(super) fn feature(&self, leg: Leg) {
-        let Some(generation) = self.desk.service_of(leg.engine) else {
+    fn on_feature(&self, input: StageInput) {
+        let Some(generation) = self.state.current_service(input.engine) else {
             // Nobody can be told: the engine is gone, or knows that this worker was.
-            return count(&self.desk.counts.stale);
+            return count(&self.state.counters.stale);
         };
         let usage = Usage {
-            from: leg.began,
-            to: self.desk.engine_now(),
+            from: input.began,
+            to: self.state.engine_now(),
         };
-        self.desk.report(
+        self.state.report(
             generation,
             Message::Used {
-                key: leg.key,
-                stage: leg.stage,
-                what: Use::Transfer,
+                key: input.key,
+                stage: input.stage,
+                what: Resource::Transfer,
                 usage,
             },
         );
-        self.admit(leg, generation, usage);
-    }
-
-    fn admit(&self, leg: Leg, generation: u64, transfer: Usage) {
-        let (key, stage) = (leg.key, leg.stage);
-        let failed = |failure| self.desk.fail(generation, key, stage, failure);
-        let Some(share) = self.shares.get(leg.share as usize) else {
-            return failed(Failure::NotHeld);
-        };
-        let Some(permit) = Permit::take(&self.desk, &leg.tensors) else {
-            return failed(Failure::QueueFull);
-        };
-        let job = Job {
-            leg,
-            generation,
-            transfer,
-            permit,
-        };
-        if share.jobs.try_send(job).is_err() {
-            failed(Failure::QueueFull);
-        }
+        self.enqueue(input, generation, usage);
     }
 }

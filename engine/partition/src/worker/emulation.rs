@@ -2,8 +2,8 @@
 
 use weir_types::{Profile, SleepCompensator, Span};
 
-use super::desk::Desk;
-use crate::line::duration;
+use super::state::WorkerState;
+use crate::timeouts::duration;
 
 /// How a worker stands for another device. What it computes is real in any case; what is emulated is how long that
 /// takes, and the worker says so when it introduces itself.
@@ -28,16 +28,16 @@ impl Default for Emulation {
 impl Emulation {
     /// Whether anything is emulated.
     #[must_use]
-    pub fn is_any(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.slowdown > 1.0 || self.uplink_bps.is_some()
     }
 
-    pub(super) fn is_sound(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         (1.0..=1e3).contains(&self.slowdown) && self.uplink_bps != Some(0)
     }
 
     /// How much longer the share is kept by a batch of `items` that ran for `took`.
-    pub(super) fn rest(&self, declared: Option<&Profile>, items: u32, took: Span) -> Span {
+    pub(super) fn extra_time(&self, declared: Option<&Profile>, items: u32, took: Span) -> Span {
         let whole = declared.map_or_else(|| took.scale(self.slowdown), |profile| profile.duration(items));
         whole.saturating_sub(took)
     }
@@ -51,11 +51,11 @@ impl Emulation {
 }
 
 /// Keeps what is emulated for `declared`, in the mean: what it was kept too long before is taken off.
-pub(super) fn keep(desk: &Desk, declared: Span, owed: &mut SleepCompensator) {
+pub(super) fn emulate_duration(state: &WorkerState, declared: Span, compensator: &mut SleepCompensator) {
     if declared > Span::ZERO {
-        let began = desk.own_now();
-        std::thread::sleep(duration(owed.sleep_duration(declared)));
-        owed.on_slept(declared, desk.own_now().since(began));
+        let began = state.own_now();
+        std::thread::sleep(duration(compensator.sleep_duration(declared)));
+        compensator.on_slept(declared, state.own_now().since(began));
     }
 }
 
@@ -70,14 +70,14 @@ mod tests {
             slowdown: 3.0,
             uplink_bps: Some(8_000_000),
         };
-        assert_eq!(slow.rest(None, 1, ms(10)), ms(20));
+        assert_eq!(slow.extra_time(None, 1, ms(10)), ms(20));
         assert_eq!(slow.transfer(1_000), ms(1));
-        assert_eq!(Emulation::default().rest(None, 1, ms(10)), Span::ZERO);
+        assert_eq!(Emulation::default().extra_time(None, 1, ms(10)), Span::ZERO);
         assert_eq!(Emulation::default().transfer(1_000), Span::ZERO);
         let declared = Profile::new(vec![(1, ms(5)), (2, ms(8))]).unwrap();
-        assert_eq!(slow.rest(Some(&declared), 2, ms(2)), ms(6));
+        assert_eq!(slow.extra_time(Some(&declared), 2, ms(2)), ms(6));
         assert_eq!(
-            slow.rest(Some(&declared), 2, ms(9)),
+            slow.extra_time(Some(&declared), 2, ms(9)),
             Span::ZERO,
             "it cannot be faster than it is"
         );

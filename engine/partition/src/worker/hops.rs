@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Addresses that features may be sent on to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Hops {
+pub enum AllowedHops {
     /// This machine alone.
     #[default]
     Loopback,
@@ -25,7 +25,7 @@ pub struct AllowedHop {
     pub port: Option<u16>,
 }
 
-impl Hops {
+impl AllowedHops {
     /// Whether a connection may be made to `to`.
     #[must_use]
     pub fn allow(&self, to: SocketAddr) -> bool {
@@ -60,20 +60,20 @@ mod tests {
             ip: ip.parse().unwrap(),
             port,
         };
-        let listed = Hops::Listed(vec![hop("10.0.0.1", None), hop("10.0.0.2", Some(7101))]);
+        let listed = AllowedHops::Listed(vec![hop("10.0.0.1", None), hop("10.0.0.2", Some(7101))]);
         for (hops, address, allowed) in [
-            (&Hops::Loopback, "127.0.0.1:1", true),
-            (&Hops::Loopback, "[::1]:1", true),
-            (&Hops::Loopback, "[::ffff:127.0.0.1]:1", true),
-            (&Hops::Loopback, "10.0.0.1:1", false),
-            (&Hops::Loopback, "0.0.0.0:1", false),
+            (&AllowedHops::Loopback, "127.0.0.1:1", true),
+            (&AllowedHops::Loopback, "[::1]:1", true),
+            (&AllowedHops::Loopback, "[::ffff:127.0.0.1]:1", true),
+            (&AllowedHops::Loopback, "10.0.0.1:1", false),
+            (&AllowedHops::Loopback, "0.0.0.0:1", false),
             (&listed, "10.0.0.1:22", true),
             (&listed, "10.0.0.2:7101", true),
             (&listed, "[::ffff:10.0.0.2]:7101", true),
             (&listed, "10.0.0.2:22", false),
             (&listed, "127.0.0.1:1", false),
-            (&Hops::Listed(Vec::new()), "127.0.0.1:1", false),
-            (&Hops::Any, "10.0.0.3:1", true),
+            (&AllowedHops::Listed(Vec::new()), "127.0.0.1:1", false),
+            (&AllowedHops::Any, "10.0.0.3:1", true),
         ] {
             assert_eq!(hops.allow(to(address)), allowed, "{hops:?} {address}");
         }

@@ -5,28 +5,28 @@ use std::sync::atomic::Ordering;
 
 use weir_flow::Tensor;
 
-use super::desk::Desk;
+use super::state::WorkerState;
 
 /// So many bytes are held; given back when dropped.
 pub(super) struct Permit {
-    desk: Arc<Desk>,
+    state: Arc<WorkerState>,
     bytes: u64,
 }
 
 impl Permit {
     /// `None` where the worker would hold too much.
-    pub(super) fn take(desk: &Arc<Desk>, tensors: &[Tensor]) -> Option<Self> {
-        Self::of(desk, tensors.iter().map(|tensor| tensor.data.len() as u64).sum())
+    pub(super) fn acquire(state: &Arc<WorkerState>, tensors: &[Tensor]) -> Option<Self> {
+        Self::for_bytes(state, tensors.iter().map(|tensor| tensor.data.len() as u64).sum())
     }
 
     /// The same for what is no tensor: a model that waits to be opened.
-    pub(super) fn of(desk: &Arc<Desk>, bytes: u64) -> Option<Self> {
-        let held = &desk.counts.held_bytes;
+    pub(super) fn for_bytes(state: &Arc<WorkerState>, bytes: u64) -> Option<Self> {
+        let held = &state.counters.held_bytes;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-            held.checked_add(bytes).filter(|&sum| sum <= desk.held_bytes_most)
+            held.checked_add(bytes).filter(|&sum| sum <= state.max_held_bytes)
         });
         taken.ok().map(|_| Self {
-            desk: Arc::clone(desk),
+            state: Arc::clone(state),
             bytes,
         })
     }
@@ -34,7 +34,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let held = &self.desk.counts.held_bytes;
+        let held = &self.state.counters.held_bytes;
         held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

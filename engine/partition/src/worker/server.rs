@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::WorkerError;
-use super::core::{Core, Served};
-use super::desk::count;
-use crate::line::{Inlet, Outlet, split};
-use crate::receiving::Receiving;
-use crate::silence::Silence;
-use crate::wire::{Failure, Limits, Message, WireError};
+use super::core::Core;
+use super::options::WorkerError;
+use super::state::count;
+use crate::connection::{MessageReader, MessageWriter, split};
+use crate::liveness::Liveness;
+use crate::local_workers::{EngineSession, LocalWorker};
+use crate::receive_budget::ReceiveBudget;
+use crate::wire::{BatchFailure, Limits, Message, WireError};
 
 /// How long a listener rests that cannot accept: the process is out of files.
-const REST: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Accepts connections on a thread of its own.
 pub(super) struct Server {
@@ -27,24 +28,24 @@ pub(super) struct Server {
 
 /// Connections that are open, of each kind.
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     engines: Arc<AtomicUsize>,
     peers: Arc<AtomicUsize>,
     unidentified: Arc<AtomicUsize>,
 }
 
 /// One of the connections of a kind that may be open at a time.
-struct Place(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Place {
+impl ConnectionSlot {
     /// `None` where all are taken.
-    fn take(of: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let place = Self(Arc::clone(of));
-        (of.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+    fn acquire(of: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let slot = Self(Arc::clone(of));
+        (of.fetch_add(1, Ordering::Relaxed) < most).then_some(slot)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -87,17 +88,17 @@ impl Server {
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
             });
         }
-        if TcpStream::connect_timeout(&at, self.core.options().patience.connect).is_ok() {
+        if TcpStream::connect_timeout(&at, self.core.options().timeouts.connect).is_ok() {
             let _ = self.thread.join();
         }
     }
 }
 
 fn accept(listener: &TcpListener, core: &Arc<Core>) {
-    let open = Arc::new(Open::default());
+    let open = Arc::new(OpenConnections::default());
     let mut accepts = true;
     for stream in listener.incoming() {
-        if core.desk().stop.is_raised() {
+        if core.state().stop.is_raised() {
             return;
         }
         let stream = match stream {
@@ -109,13 +110,15 @@ fn accept(listener: &TcpListener, core: &Arc<Core>) {
                     );
                 }
                 accepts = false;
-                std::thread::sleep(REST);
+                std::thread::sleep(ACCEPT_RETRY_INTERVAL);
                 continue;
             }
         };
         accepts = true;
-        let Some(place) = Place::take(&open.unidentified, core.options().max_connections.unidentified) else {
-            count(&core.desk().counts.refused);
+        let Some(slot) =
+            ConnectionSlot::acquire(&open.unidentified, core.options().max_connections.unidentified)
+        else {
+            count(&core.state().counters.refused);
             tracing::warn!("connection refused: too many have not said what they are");
             continue;
         };
@@ -123,7 +126,7 @@ fn accept(listener: &TcpListener, core: &Arc<Core>) {
         let spawned = std::thread::Builder::new()
             .name("weir-connection".to_owned())
             .spawn(move || {
-                connection(&serving, stream, &open, place);
+                connection(&serving, stream, &open, slot);
             });
         if let Err(error) = spawned {
             tracing::error!("connection refused: {error}");
@@ -131,49 +134,52 @@ fn accept(listener: &TcpListener, core: &Arc<Core>) {
     }
 }
 
-fn connection(core: &Arc<Core>, stream: TcpStream, open: &Open, place: Place) {
+fn connection(core: &Arc<Core>, stream: TcpStream, open: &OpenConnections, slot: ConnectionSlot) {
     let peer = stream
         .peer_addr()
         .map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
     let options = core.options();
-    let desk = core.desk();
+    let state = core.state();
     let small = Limits {
-        message_most: options.limits.small_most.min(options.limits.message_most),
+        max_message_bytes: options
+            .limits
+            .max_small_bytes
+            .min(options.limits.max_message_bytes),
         ..options.limits
     };
     let lines = split(
         stream,
         options.limits,
-        &options.patience,
-        desk.clock(),
-        &desk.stop,
+        &options.timeouts,
+        state.clock(),
+        &state.stop,
     );
-    let ended = lines.and_then(|(mut inlet, mut outlet)| {
+    let ended = lines.and_then(|(mut reader, mut writer)| {
         // Whoever has not said what it is has little to say.
-        inlet.set_limits(small);
-        inlet.count(Receiving::new(
-            &desk.counts.receiving_bytes,
+        reader.set_limits(small);
+        reader.set_budget(ReceiveBudget::new(
+            &state.counters.receiving_bytes,
             options.max_receiving_bytes / 2,
         ));
-        let ended = introduced(core, &mut inlet, &mut outlet, &peer, open, place);
-        let crowded = matches!(ended, Err(WireError::Crowded { .. }));
+        let ended = handshake(core, &mut reader, &mut writer, &peer, open, slot);
+        let over_budget = matches!(ended, Err(WireError::OverBudget { .. }));
         if let Err(error) = &ended
-            && (error.is_foul() || crowded)
-            && !desk.stop.is_raised()
+            && (error.is_protocol_error() || over_budget)
+            && !state.stop.is_raised()
         {
-            if crowded {
-                count(&desk.counts.refused);
+            if over_budget {
+                count(&state.counters.refused);
                 tracing::warn!(peer, "connection closed: {error}");
             } else {
-                count(&desk.counts.foul);
+                count(&state.counters.protocol_errors);
                 tracing::warn!(peer, "the peer broke the protocol: {error}");
             }
             // It may be a Weir peer of another version, which can read this much.
-            let _ = outlet.send(&Message::Refused {
+            let _ = writer.send(&Message::Refused {
                 reason: error.to_string(),
             });
         }
-        outlet.close();
+        writer.close();
         ended
     });
     if let Err(error) = ended {
@@ -181,49 +187,49 @@ fn connection(core: &Arc<Core>, stream: TcpStream, open: &Open, place: Place) {
     }
 }
 
-fn introduced(
+fn handshake(
     core: &Core,
-    inlet: &mut Inlet,
-    outlet: &mut Outlet,
+    reader: &mut MessageReader,
+    writer: &mut MessageWriter,
     peer: &str,
-    open: &Open,
-    unidentified: Place,
+    open: &OpenConnections,
+    unidentified: ConnectionSlot,
 ) -> Result<(), WireError> {
     let options = core.options();
     let (quota, bytes) = (options.max_connections, options.max_receiving_bytes);
-    let taken = |of, most, outlet: &mut Outlet| match Place::take(of, most) {
-        Some(place) => Ok(place),
+    let taken = |of, most, writer: &mut MessageWriter| match ConnectionSlot::acquire(of, most) {
+        Some(slot) => Ok(slot),
         None => {
-            count(&core.desk().counts.refused);
+            count(&core.state().counters.refused);
             let reason = "too many connections of its kind are open".to_owned();
-            outlet.send(&Message::Refused {
+            writer.send(&Message::Refused {
                 reason: reason.clone(),
             })?;
             Err(WireError::Refused(reason))
         }
     };
-    let greeted = inlet.greeted();
+    let greeted = reader.read_greeting();
     if !matches!(greeted, Err(WireError::Magic | WireError::Broken(_))) {
-        outlet.greet()?;
+        writer.write_greeting()?;
     }
     greeted?;
-    let first = inlet.at_once()?;
+    let first = reader.read_now()?;
     let (kind, most, bytes) = match &first {
         Message::Hello { .. } => (&open.engines, quota.engines, bytes),
         _ => (&open.peers, quota.peers, bytes / 2),
     };
-    let _place = match &first {
-        Message::Hello { .. } | Message::Peer => taken(kind, most, outlet)?,
+    let _slot = match &first {
+        Message::Hello { .. } | Message::Peer => taken(kind, most, writer)?,
         other => return Err(WireError::Unexpected(other.name())),
     };
     drop(unidentified);
-    inlet.set_limits(options.limits);
-    inlet.set_receiving_max(bytes);
+    reader.set_limits(options.limits);
+    reader.set_receiving_max(bytes);
     match first {
         Message::Hello { engine } => match core.open(engine) {
-            Ok(served) => {
+            Ok(session) => {
                 tracing::info!(peer, "engine connected");
-                let ended = serve(core, served, inlet, outlet);
+                let ended = serve(core, session, reader, writer);
                 tracing::info!(peer, "engine gone: its batches are dropped, partitions kept");
                 ended
             }
@@ -232,28 +238,33 @@ fn introduced(
                     WireError::Refused(reason) => reason.clone(),
                     other => other.to_string(),
                 };
-                outlet.send(&Message::Refused { reason })?;
+                writer.send(&Message::Refused { reason })?;
                 Err(refusal)
             }
         },
         Message::Peer => {
-            outlet.send(&Message::Welcome(core.welcome(Vec::new())))?;
-            features(core, inlet)
+            writer.send(&Message::Welcome(core.welcome(Vec::new())))?;
+            read_features(core, reader)
         }
         other => Err(WireError::Unexpected(other.name())),
     }
 }
 
 /// Serves an engine until it goes, falls silent, or the worker ends.
-fn serve(core: &Core, served: Served, inlet: &mut Inlet, outlet: &mut Outlet) -> Result<(), WireError> {
-    let Served {
+fn serve(
+    core: &Core,
+    session: EngineSession,
+    reader: &mut MessageReader,
+    writer: &mut MessageWriter,
+) -> Result<(), WireError> {
+    let EngineSession {
         welcome,
         generation,
         reports,
-    } = served;
-    let begun = outlet
+    } = session;
+    let begun = writer
         .send(&Message::Welcome(welcome))
-        .and_then(|()| outlet.again());
+        .and_then(|()| writer.try_clone_writer());
     let ended = begun.and_then(|mut reporting| {
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -264,7 +275,7 @@ fn serve(core: &Core, served: Served, inlet: &mut Inlet, outlet: &mut Outlet) ->
                             reporting.send(&Message::Failed {
                                 key: *key,
                                 stage: (times.len() as u32).saturating_sub(1),
-                                failure: Failure::Unreachable(error.to_string()),
+                                failure: BatchFailure::Unreachable(error.to_string()),
                             })
                         }
                         (told, _) => told,
@@ -276,7 +287,7 @@ fn serve(core: &Core, served: Served, inlet: &mut Inlet, outlet: &mut Outlet) ->
                 }
                 reporting.close();
             });
-            let ended = listen(core, generation, inlet);
+            let ended = read_engine(core, generation, reader);
             core.close(generation);
             ended
         })
@@ -285,35 +296,35 @@ fn serve(core: &Core, served: Served, inlet: &mut Inlet, outlet: &mut Outlet) ->
     ended
 }
 
-fn listen(core: &Core, generation: u64, inlet: &mut Inlet) -> Result<(), WireError> {
-    let desk = core.desk();
-    let patience = &core.options().patience;
-    let mut silence = Silence::new(patience, desk.own_now());
-    while desk.serves(generation) {
-        match inlet.next()? {
+fn read_engine(core: &Core, generation: u64, reader: &mut MessageReader) -> Result<(), WireError> {
+    let state = core.state();
+    let timeouts = &core.options().timeouts;
+    let mut liveness = Liveness::new(timeouts, state.own_now());
+    while state.is_serving(generation) {
+        match reader.poll()? {
             Some(message) => {
-                core.take(generation, message)?;
-                silence.broken(desk.own_now());
+                core.on_message(generation, message)?;
+                liveness.on_activity(state.own_now());
             }
-            None if silence.heard_nothing(desk.own_now()) => return Err(WireError::Silent(patience.silence)),
+            None if liveness.on_idle(state.own_now()) => return Err(WireError::Silent(timeouts.liveness)),
             None => {}
         }
     }
     Ok(())
 }
 
-fn features(core: &Core, inlet: &mut Inlet) -> Result<(), WireError> {
-    let (desk, options) = (core.desk(), core.options());
-    let mut silence = Silence::of(&options.patience, options.peer_silence, desk.own_now());
-    while !desk.stop.is_raised() {
-        match inlet.next()? {
-            Some(Message::Feature(leg)) => {
-                core.feature(leg);
-                silence.broken(desk.own_now());
+fn read_features(core: &Core, reader: &mut MessageReader) -> Result<(), WireError> {
+    let (state, options) = (core.state(), core.options());
+    let mut liveness = Liveness::with_timeout(&options.timeouts, options.peer_timeout, state.own_now());
+    while !state.stop.is_raised() {
+        match reader.poll()? {
+            Some(Message::Feature(input)) => {
+                core.on_feature(input);
+                liveness.on_activity(state.own_now());
             }
             Some(other) => return Err(WireError::Unexpected(other.name())),
-            None if silence.heard_nothing(desk.own_now()) => {
-                return Err(WireError::Silent(options.peer_silence));
+            None if liveness.on_idle(state.own_now()) => {
+                return Err(WireError::Silent(options.peer_timeout));
             }
             None => {}
         }

@@ -10,18 +10,18 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionSession, Tensor};
 use weir_types::{Profile, SleepCompensator};
 
-use super::desk::{Desk, count};
-use super::emulation::{Emulation, keep};
+use super::emulation::{Emulation, emulate_duration};
 use super::permit::Permit;
+use super::state::{WorkerState, count};
 use super::uplink::Uplink;
-use crate::wire::{Failure, Leg, Message, PartId, StageTimes, Usage, Use};
+use crate::wire::{BatchFailure, Message, PartitionId, Resource, StageInput, StageTimes, Usage};
 
 /// Orders that wait for a share, at most; the control thread waits for its turn beyond.
-const ORDERS_MOST: usize = 16;
+const MAX_COMMANDS: usize = 16;
 
 /// A batch that waits for a share.
 pub(super) struct Job {
-    pub(super) leg: Leg,
+    pub(super) input: StageInput,
     pub(super) generation: u64,
     /// Its input on the way here.
     pub(super) transfer: Usage,
@@ -31,7 +31,7 @@ pub(super) struct Job {
 
 /// What a partition is made from.
 #[derive(Clone)]
-pub(super) struct Recipe {
+pub(super) struct PartitionSpec {
     pub(super) plan: u64,
     pub(super) half: bool,
     pub(super) declared: Option<Profile>,
@@ -39,11 +39,11 @@ pub(super) struct Recipe {
 }
 
 /// What the control thread wants of a share.
-pub(super) enum Order {
+pub(super) enum ShareCommand {
     /// Hold that partition.
-    Place(PartId, Recipe, Box<dyn PartitionSession>),
+    Place(PartitionId, PartitionSpec, Box<dyn PartitionSession>),
     /// Let go of it.
-    Remove(PartId),
+    Remove(PartitionId),
     /// Let go of those of other plans, and say so.
     Keep { plan: u64, done: Sender<()> },
     /// Let go of all.
@@ -53,13 +53,13 @@ pub(super) enum Order {
 /// The way to a share.
 pub(super) struct ShareHandle {
     pub(super) jobs: Sender<Job>,
-    pub(super) orders: Sender<Order>,
+    pub(super) commands: Sender<ShareCommand>,
 }
 
 /// What all shares of a worker have in common.
 #[derive(Clone)]
-pub(super) struct Means {
-    pub(super) desk: Arc<Desk>,
+pub(super) struct ShareContext {
+    pub(super) state: Arc<WorkerState>,
     pub(super) uplink: Arc<Uplink>,
     pub(super) loader: Arc<dyn PartitionLoader>,
     pub(super) device: DeviceKind,
@@ -67,38 +67,38 @@ pub(super) struct Means {
 }
 
 struct Share {
-    means: Means,
-    parts: BTreeMap<PartId, (Recipe, Option<Box<dyn PartitionSession>>)>,
-    owed: SleepCompensator,
+    context: ShareContext,
+    partitions: BTreeMap<PartitionId, (PartitionSpec, Option<Box<dyn PartitionSession>>)>,
+    compensator: SleepCompensator,
 }
 
 /// Starts share number `number`; it ends when its handle is dropped.
-pub(super) fn start(number: u32, queue_most: usize, means: Means) -> io::Result<ShareHandle> {
-    let (jobs, queue) = bounded(queue_most);
-    let (orders, ordered) = bounded(ORDERS_MOST);
+pub(super) fn start(number: u32, max_queue: usize, context: ShareContext) -> io::Result<ShareHandle> {
+    let (jobs, queue) = bounded(max_queue);
+    let (commands, commands_in) = bounded(MAX_COMMANDS);
     let mut share = Share {
-        means,
-        parts: BTreeMap::new(),
-        owed: SleepCompensator::default(),
+        context,
+        partitions: BTreeMap::new(),
+        compensator: SleepCompensator::default(),
     };
     std::thread::Builder::new()
         .name(format!("weir-share-{number}"))
-        .spawn(move || share.work(&queue, &ordered))?;
-    Ok(ShareHandle { jobs, orders })
+        .spawn(move || share.work(&queue, &commands_in))?;
+    Ok(ShareHandle { jobs, commands })
 }
 
 impl Share {
-    fn work(&mut self, queue: &Receiver<Job>, ordered: &Receiver<Order>) {
+    fn work(&mut self, queue: &Receiver<Job>, commands_in: &Receiver<ShareCommand>) {
         loop {
             select! {
-                recv(ordered) -> order => match order {
-                    Ok(order) => self.order(order),
+                recv(commands_in) -> command => match command {
+                    Ok(command) => self.on_command(command),
                     Err(_) => return,
                 },
                 recv(queue) -> job => {
                     // A partition is placed before anybody is told that batches for it may come.
-                    while let Ok(order) = ordered.try_recv() {
-                        self.order(order);
+                    while let Ok(command) = commands_in.try_recv() {
+                        self.on_command(command);
                     }
                     match job {
                         Ok(job) => self.run(job),
@@ -109,129 +109,135 @@ impl Share {
         }
     }
 
-    fn order(&mut self, order: Order) {
-        match order {
-            Order::Place(part, recipe, session) => {
-                self.discard(part);
-                self.parts.insert(part, (recipe, Some(session)));
+    fn on_command(&mut self, command: ShareCommand) {
+        match command {
+            ShareCommand::Place(partition, spec, session) => {
+                self.discard(partition);
+                self.partitions.insert(partition, (spec, Some(session)));
             }
-            Order::Remove(part) => self.discard(part),
-            Order::Keep { plan, done } => {
-                let others = self.parts.iter().filter(|(_, (recipe, _))| recipe.plan != plan);
-                for part in others.map(|(part, _)| *part).collect::<Vec<_>>() {
-                    self.discard(part);
+            ShareCommand::Remove(partition) => self.discard(partition),
+            ShareCommand::Keep { plan, done } => {
+                let others = self.partitions.iter().filter(|(_, (spec, _))| spec.plan != plan);
+                for partition in others.map(|(partition, _)| *partition).collect::<Vec<_>>() {
+                    self.discard(partition);
                 }
                 // Whoever asked may have given up waiting.
                 let _ = done.send(());
             }
-            Order::Clear => {
-                while let Some((&part, _)) = self.parts.first_key_value() {
-                    self.discard(part);
+            ShareCommand::Clear => {
+                while let Some((&partition, _)) = self.partitions.first_key_value() {
+                    self.discard(partition);
                 }
             }
         }
     }
 
-    fn discard(&mut self, part: PartId) {
-        let held = self.parts.remove(&part);
+    fn discard(&mut self, partition: PartitionId) {
+        let held = self.partitions.remove(&partition);
         // A broken session may panic as it is dropped, too.
         let _ = catch_unwind(AssertUnwindSafe(move || drop(held)));
     }
 
     fn run(&mut self, job: Job) {
         let Job {
-            mut leg,
+            mut input,
             generation,
             transfer,
             permit,
         } = job;
-        let desk = Arc::clone(&self.means.desk);
-        if !desk.serves(generation) {
-            return count(&desk.counts.stale);
+        let state = Arc::clone(&self.context.state);
+        if !state.is_serving(generation) {
+            return count(&state.counters.stale);
         }
-        let Some((recipe, _)) = self.parts.get(&leg.part) else {
-            return desk.fail(generation, leg.key, leg.stage, Failure::NotHeld);
+        let Some((spec, _)) = self.partitions.get(&input.partition) else {
+            return state.fail_batch(generation, input.key, input.stage, BatchFailure::NotHeld);
         };
-        let declared = recipe.declared.clone();
-        count(&desk.counts.batches);
-        let (own, from) = (desk.own_now(), desk.engine_now());
-        let result = self.infer(leg.part, std::mem::take(&mut leg.tensors));
+        let declared = spec.declared.clone();
+        count(&state.counters.batches);
+        let (own, from) = (state.own_now(), state.engine_now());
+        let result = self.infer(input.partition, std::mem::take(&mut input.tensors));
         drop(permit);
-        let took = desk.own_now().since(own);
-        let rest = self.means.emulation.rest(declared.as_ref(), leg.items, took);
-        keep(&desk, rest, &mut self.owed);
+        let took = state.own_now().since(own);
+        let extra = self
+            .context
+            .emulation
+            .extra_time(declared.as_ref(), input.items, took);
+        emulate_duration(&state, extra, &mut self.compensator);
         // Both ends by one offset: a correction of the clock in between is no part of the run.
         let usage = Usage {
             from,
-            to: from + desk.own_now().since(own),
+            to: from + state.own_now().since(own),
         };
-        desk.report(
+        state.report(
             generation,
             Message::Used {
-                key: leg.key,
-                stage: leg.stage,
-                what: Use::Run,
+                key: input.key,
+                stage: input.stage,
+                what: Resource::Run,
                 usage,
             },
         );
-        leg.times.push(StageTimes { transfer, run: usage });
+        input.times.push(StageTimes { transfer, run: usage });
         match result {
-            Ok(outputs) if leg.rest.is_empty() => desk.report(
+            Ok(outputs) if input.rest.is_empty() => state.report(
                 generation,
                 Message::Done {
-                    key: leg.key,
-                    times: leg.times,
+                    key: input.key,
+                    times: input.times,
                     outputs,
                 },
             ),
-            Ok(outputs) => self.means.uplink.send(leg, outputs, generation),
+            Ok(outputs) => self.context.uplink.send(input, outputs, generation),
             Err(failure) => {
-                desk.fail(generation, leg.key, leg.stage, failure);
+                state.fail_batch(generation, input.key, input.stage, failure);
                 // While the share is still ours, so that the next batch does not wait for it. What cannot be built now
                 // is tried again then, and told then.
-                let _ = self.session(leg.part);
+                let _ = self.session(input.partition);
             }
         }
     }
 
-    fn infer(&mut self, part: PartId, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, Failure> {
-        let session = self.session(part)?;
+    fn infer(&mut self, partition: PartitionId, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, BatchFailure> {
+        let session = self.session(partition)?;
         let ran = catch_unwind(AssertUnwindSafe(|| session.run(inputs)));
         match ran {
-            Ok(ran) => ran.map_err(|error| Failure::Part(error.to_string())),
+            Ok(ran) => ran.map_err(|error| BatchFailure::Session(error.to_string())),
             Err(panic) => {
-                if let Some((_, session)) = self.parts.get_mut(&part) {
+                if let Some((_, session)) = self.partitions.get_mut(&partition) {
                     let broken = session.take();
                     let _ = catch_unwind(AssertUnwindSafe(move || drop(broken)));
                 }
-                Err(Failure::Panicked(words(panic.as_ref())))
+                Err(BatchFailure::Panicked(panic_message(panic.as_ref())))
             }
         }
     }
 
     /// The session of a partition, built anew where the last batch cost it.
-    fn session(&mut self, part: PartId) -> Result<&mut Box<dyn PartitionSession>, Failure> {
-        let (recipe, session) = self.parts.get_mut(&part).ok_or(Failure::NotHeld)?;
+    fn session(&mut self, partition: PartitionId) -> Result<&mut Box<dyn PartitionSession>, BatchFailure> {
+        let (spec, session) = self.partitions.get_mut(&partition).ok_or(BatchFailure::NotHeld)?;
         if session.is_none() {
-            let fresh = open(&self.means, recipe).map_err(Failure::Part)?;
-            tracing::info!(part = part.0, "partition built anew");
+            let fresh = open(&self.context, spec).map_err(BatchFailure::Session)?;
+            tracing::info!(partition = partition.0, "partition built anew");
             *session = Some(fresh);
         }
-        session.as_mut().ok_or(Failure::NotHeld)
+        session.as_mut().ok_or(BatchFailure::NotHeld)
     }
 }
 
 /// Opens a partition, whatever its loader does.
-pub(super) fn open(means: &Means, recipe: &Recipe) -> Result<Box<dyn PartitionSession>, String> {
-    let load = || means.loader.load(&recipe.model, means.device, recipe.half);
+pub(super) fn open(
+    context: &ShareContext,
+    spec: &PartitionSpec,
+) -> Result<Box<dyn PartitionSession>, String> {
+    let load = || context.loader.load(&spec.model, context.device, spec.half);
     let opened = catch_unwind(AssertUnwindSafe(load));
     opened
-        .map_err(|panic| format!("the loader panicked: {}", words(panic.as_ref())))?
+        .map_err(|panic| format!("the loader panicked: {}", panic_message(panic.as_ref())))?
         .map_err(|error| error.to_string())
 }
 
 /// What a panic said.
-pub(super) fn words(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())

@@ -10,94 +10,96 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounde
 use weir_flow::Tensor;
 use weir_types::{SleepCompensator, Span};
 
-use super::core::Core;
-use super::desk::Desk;
-use super::emulation::{Emulation, keep};
-use super::hops::Hops;
+use super::emulation::{Emulation, emulate_duration};
+use super::hops::AllowedHops;
 use super::permit::Permit;
-use crate::line::{Inlet, Outlet, Patience, call};
-use crate::local::Locals;
-use crate::wire::{Address, Failure, Leg, Limits, Message, WireError};
+use super::state::WorkerState;
+use crate::connection::{MessageReader, MessageWriter, connect};
+use crate::local_workers::LocalWorkers;
+use crate::timeouts::Timeouts;
+use crate::wire::{Address, BatchFailure, Limits, Message, StageInput, WireError};
 
 /// Destinations at a time, at most.
-const DESTINATIONS_MOST: usize = 256;
+const MAX_DESTINATIONS: usize = 256;
 
 /// A destination that nothing was sent to for so long is let go of.
-const IDLE_MOST: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A feature, the connection that it belongs to, its place in memory.
-type Waiting = (Leg, u64, Permit);
+type QueuedFeature = (StageInput, u64, Permit);
 
 /// The uplink of a worker.
 pub(super) struct Uplink {
-    road: Arc<Road>,
-    links: Mutex<BTreeMap<Address, Sender<Waiting>>>,
+    context: Arc<UplinkContext>,
+    links: Mutex<BTreeMap<Address, Sender<QueuedFeature>>>,
 }
 
 /// What sending takes.
-pub(super) struct Road {
-    pub(super) desk: Arc<Desk>,
-    pub(super) locals: Locals,
+pub(super) struct UplinkContext {
+    pub(super) state: Arc<WorkerState>,
+    pub(super) locals: LocalWorkers,
     pub(super) limits: Limits,
-    pub(super) patience: Patience,
+    pub(super) timeouts: Timeouts,
     pub(super) emulation: Emulation,
     /// Features that wait for one destination, at most.
-    pub(super) queue_most: usize,
+    pub(super) max_queue: usize,
     /// Whose turn it is where the link is emulated.
-    pub(super) turn: Mutex<SleepCompensator>,
+    pub(super) link_turn: Mutex<SleepCompensator>,
     /// Where features may go.
-    pub(super) hops: Hops,
+    pub(super) hops: AllowedHops,
 }
 
 impl Uplink {
-    pub(super) fn new(road: Road) -> Self {
+    pub(super) fn new(context: UplinkContext) -> Self {
         Self {
-            road: Arc::new(road),
+            context: Arc::new(context),
             links: Mutex::default(),
         }
     }
 
     /// Sends what came out of a stage on its way to the next; a batch that cannot go is told.
-    pub(super) fn send(self: &Arc<Self>, mut leg: Leg, outputs: Vec<Tensor>, generation: u64) {
-        let next = leg.rest.remove(0);
-        leg.stage += 1;
-        (leg.share, leg.part, leg.tensors) = (next.share, next.part, outputs);
-        let (key, stage) = (leg.key, leg.stage);
-        let failed = |failure| self.road.desk.fail(generation, key, stage, failure);
+    pub(super) fn send(self: &Arc<Self>, mut input: StageInput, outputs: Vec<Tensor>, generation: u64) {
+        let next = input.rest.remove(0);
+        input.stage += 1;
+        (input.share, input.partition, input.tensors) = (next.share, next.partition, outputs);
+        let (key, stage) = (input.key, input.stage);
+        let failed = |failure| self.context.state.fail_batch(generation, key, stage, failure);
         if let Address::Tcp(to) = next.address
-            && !self.road.hops.allow(to)
+            && !self.context.hops.allow(to)
         {
             let reason = format!("{to} is not among the hops of this worker (weir worker --hops)");
-            return failed(Failure::Unreachable(reason));
+            return failed(BatchFailure::Unreachable(reason));
         }
-        let Some(permit) = Permit::take(&self.road.desk, &leg.tensors) else {
-            return failed(Failure::QueueFull);
+        let Some(permit) = Permit::acquire(&self.context.state, &input.tensors) else {
+            return failed(BatchFailure::QueueFull);
         };
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if !links.contains_key(&next.address) {
-            if links.len() >= DESTINATIONS_MOST {
-                return failed(Failure::Unreachable("there are too many destinations".to_owned()));
+            if links.len() >= MAX_DESTINATIONS {
+                return failed(BatchFailure::Unreachable(
+                    "there are too many destinations".to_owned(),
+                ));
             }
             match self.start(next.address) {
                 Ok(link) => drop(links.insert(next.address, link)),
-                Err(error) => return failed(Failure::Unreachable(error.to_string())),
+                Err(error) => return failed(BatchFailure::Unreachable(error.to_string())),
             }
         }
-        if let Err(refused) = links[&next.address].try_send((leg, generation, permit)) {
+        if let Err(refused) = links[&next.address].try_send((input, generation, permit)) {
             drop(links);
             failed(match refused {
-                TrySendError::Full(_) => Failure::QueueFull,
-                TrySendError::Disconnected(_) => Failure::Unreachable("its thread has ended".to_owned()),
+                TrySendError::Full(_) => BatchFailure::QueueFull,
+                TrySendError::Disconnected(_) => BatchFailure::Unreachable("its thread has ended".to_owned()),
             });
         }
     }
 
-    fn start(self: &Arc<Self>, to: Address) -> std::io::Result<Sender<Waiting>> {
-        let (sender, waiting) = bounded(self.road.queue_most);
-        let mut link = Link {
+    fn start(self: &Arc<Self>, to: Address) -> std::io::Result<Sender<QueuedFeature>> {
+        let (sender, waiting) = bounded(self.context.max_queue);
+        let mut link = Destination {
             to,
-            road: Arc::clone(&self.road),
-            of: Arc::downgrade(self),
+            context: Arc::clone(&self.context),
+            uplink: Arc::downgrade(self),
             connection: None,
         };
         std::thread::Builder::new()
@@ -108,21 +110,23 @@ impl Uplink {
 }
 
 /// One destination.
-struct Link {
+struct Destination {
     to: Address,
-    road: Arc<Road>,
-    of: Weak<Uplink>,
-    connection: Option<(Inlet, Outlet)>,
+    context: Arc<UplinkContext>,
+    uplink: Weak<Uplink>,
+    connection: Option<(MessageReader, MessageWriter)>,
 }
 
-impl Link {
-    fn work(&mut self, waiting: &Receiver<Waiting>) {
+impl Destination {
+    fn work(&mut self, waiting: &Receiver<QueuedFeature>) {
         loop {
-            match waiting.recv_timeout(IDLE_MOST) {
-                Ok((leg, generation, _permit)) => self.transmit(leg, generation),
+            match waiting.recv_timeout(IDLE_TIMEOUT) {
+                Ok((input, generation, _permit)) => self.transmit(input, generation),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
-                    let Some(uplink) = self.of.upgrade() else { return };
+                    let Some(uplink) = self.uplink.upgrade() else {
+                        return;
+                    };
                     let mut links = uplink.links.lock().unwrap_or_else(PoisonError::into_inner);
                     // Senders send while they hold the lock, so nothing can come between.
                     if waiting.is_empty() {
@@ -134,63 +138,65 @@ impl Link {
         }
     }
 
-    fn transmit(&mut self, mut leg: Leg, generation: u64) {
-        let road = Arc::clone(&self.road);
-        if !road.desk.serves(generation) {
-            return super::desk::count(&road.desk.counts.stale);
+    fn transmit(&mut self, mut input: StageInput, generation: u64) {
+        let context = Arc::clone(&self.context);
+        if !context.state.is_serving(generation) {
+            return super::state::count(&context.state.counters.stale);
         }
-        let (key, stage) = (leg.key, leg.stage);
-        let bytes: usize = leg.tensors.iter().map(|tensor| tensor.data.len()).sum();
-        let kept = road.emulation.transfer(bytes as u64);
-        let mut turn = (kept > Span::ZERO).then(|| road.turn.lock().unwrap_or_else(PoisonError::into_inner));
-        leg.began = road.desk.engine_now();
-        if let Some(owed) = &mut turn {
-            keep(&road.desk, kept, owed);
+        let (key, stage) = (input.key, input.stage);
+        let bytes: usize = input.tensors.iter().map(|tensor| tensor.data.len()).sum();
+        let held_for = context.emulation.transfer(bytes as u64);
+        let mut link_turn =
+            (held_for > Span::ZERO).then(|| context.link_turn.lock().unwrap_or_else(PoisonError::into_inner));
+        input.began = context.state.engine_now();
+        if let Some(compensator) = &mut link_turn {
+            emulate_duration(&context.state, held_for, compensator);
         }
         let sent = match self.to {
-            Address::Local(number) => match road.locals.find(number) {
+            Address::Local(number) => match context.locals.find(number) {
                 Some(worker) => {
-                    drop(turn);
-                    Core::feature(&worker, leg);
+                    drop(link_turn);
+                    worker.on_feature(input);
                     Ok(())
                 }
                 None => Err(WireError::Closed),
             },
-            Address::Tcp(_) => self.write(leg),
+            Address::Tcp(_) => self.write(input),
         };
         if let Err(error) = sent {
             self.connection = None;
             tracing::warn!(to = %self.to, "feature not sent: {error}");
             let reason = format!("{}: {error}", self.to);
-            road.desk
-                .fail(generation, key, stage, Failure::Unreachable(reason));
+            context
+                .state
+                .fail_batch(generation, key, stage, BatchFailure::Unreachable(reason));
         }
     }
 
     /// Writes to the connection that is open, or to a new one where its peer is another since.
-    fn write(&mut self, leg: Leg) -> Result<(), WireError> {
+    fn write(&mut self, input: StageInput) -> Result<(), WireError> {
         let Address::Tcp(to) = self.to else {
             return Err(WireError::Unexpected("feature"));
         };
-        let open = self.connection.take_if(|(inlet, _)| inlet.alive());
-        let (inlet, mut outlet) = match open {
+        let open = self.connection.take_if(|(reader, _)| reader.is_alive());
+        let (reader, mut writer) = match open {
             Some(open) => open,
             None => {
-                let road = &self.road;
-                let now = road.desk.clock();
-                let called = call(
+                let context = &self.context;
+                let now = context.state.clock();
+                let connected = connect(
                     to,
                     &Message::Peer,
-                    road.limits,
-                    &road.patience,
+                    context.limits,
+                    &context.timeouts,
                     now,
-                    &road.desk.stop,
+                    &context.state.stop,
                 )?;
-                (called.1, called.2)
+                (connected.1, connected.2)
             }
         };
-        outlet.send(&Message::Feature(leg))?;
-        self.connection = Some((inlet, outlet));
+        writer.send(&Message::Feature(input))?;
+        self.connection = Some((reader, writer));
         Ok(())
     }
 }

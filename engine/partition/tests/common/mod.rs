@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, unbounded};
 use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
-use weir_partition::wire::{Address, BatchKey, Failure, Load, PartId};
+use weir_partition::wire::{Address, BatchFailure, BatchKey, LoadPartition, PartitionId};
 use weir_partition::{
-    Client, ClientOptions, Emulation, Event, Locals, Now, Patience, RunError, Stage, Worker, WorkerId,
-    WorkerOptions,
+    Client, ClientOptions, DispatchError, Emulation, Event, LocalWorkers, Now, Stage, Timeouts, Worker,
+    WorkerId, WorkerOptions,
 };
 use weir_types::{BatchId, ModuleId, Timestamp};
 
@@ -84,11 +84,11 @@ struct Sums {
 impl PartitionLoader for Loader {
     fn load(
         &self,
-        part: &[u8],
+        partition: &[u8],
         _device: DeviceKind,
         _half: bool,
     ) -> Result<Box<dyn PartitionSession>, SessionError> {
-        let text = String::from_utf8_lossy(part).into_owned();
+        let text = String::from_utf8_lossy(partition).into_owned();
         let (word, by) = text.split_once(' ').unwrap_or((&text, "0"));
         if !["mul", "add", "gate", "fail", "panic"].contains(&word) {
             return Err(SessionError::Load {
@@ -150,17 +150,17 @@ pub(crate) fn key(batch: u64) -> BatchKey {
     }
 }
 
-pub(crate) fn stage(worker: u32, part: u32) -> Stage {
+pub(crate) fn stage(worker: u32, partition: u32) -> Stage {
     Stage {
         worker: WorkerId(worker),
         share: 0,
-        part: PartId(part),
+        partition: PartitionId(partition),
     }
 }
 
-pub(crate) fn model(part: u32, text: &str) -> Load {
-    Load {
-        part: PartId(part),
+pub(crate) fn model(partition: u32, text: &str) -> LoadPartition {
+    LoadPartition {
+        partition: PartitionId(partition),
         plan: 1,
         shares: vec![0],
         half: false,
@@ -169,7 +169,7 @@ pub(crate) fn model(part: u32, text: &str) -> Load {
     }
 }
 
-pub(crate) fn options(locals: &Locals) -> WorkerOptions {
+pub(crate) fn options(locals: &LocalWorkers) -> WorkerOptions {
     WorkerOptions {
         locals: locals.clone(),
         emulation: Emulation::default(),
@@ -179,7 +179,13 @@ pub(crate) fn options(locals: &Locals) -> WorkerOptions {
 
 pub(crate) fn listen(at: &str, loader: &Loader) -> Worker {
     let at: SocketAddr = at.parse().unwrap();
-    Worker::listen(at, options(&Locals::default()), Arc::new(loader.clone()), clock()).unwrap()
+    Worker::listen(
+        at,
+        options(&LocalWorkers::default()),
+        Arc::new(loader.clone()),
+        clock(),
+    )
+    .unwrap()
 }
 
 /// A client, and what it told.
@@ -201,17 +207,17 @@ impl Heard {
     /// Impatient with silence, for tests of it. Not so much that a busy machine looks silent.
     pub(crate) fn quick() -> ClientOptions {
         ClientOptions {
-            ping_every: Duration::from_millis(50),
-            patience: Patience {
-                silence: Duration::from_millis(500),
-                ..Patience::default()
+            ping_interval: Duration::from_millis(50),
+            timeouts: Timeouts {
+                liveness: Duration::from_millis(500),
+                ..Timeouts::default()
             },
             ..ClientOptions::default()
         }
     }
 
     /// Adds a worker with its partitions and waits until it is up.
-    pub(crate) fn add(&self, worker: u32, address: Address, loads: impl IntoIterator<Item = Load>) {
+    pub(crate) fn add(&self, worker: u32, address: Address, loads: impl IntoIterator<Item = LoadPartition>) {
         for load in loads {
             self.client.load(WorkerId(worker), load);
         }
@@ -219,12 +225,12 @@ impl Heard {
         self.up(worker);
     }
 
-    /// The next event that `wanted` picks; others are passed over.
-    pub(crate) fn next<T>(&self, what: &str, wanted: impl Fn(&Event) -> Option<T>) -> T {
+    /// The next event that `command` picks; others are passed over.
+    pub(crate) fn next<T>(&self, what: &str, command: impl Fn(&Event) -> Option<T>) -> T {
         loop {
             let event = self.events.recv_timeout(LONG);
             let event = event.unwrap_or_else(|_| panic!("{what} was not told"));
-            if let Some(found) = wanted(&event) {
+            if let Some(found) = command(&event) {
                 return found;
             }
         }
@@ -237,20 +243,20 @@ impl Heard {
         })
     }
 
-    pub(crate) fn loaded(&self, part: u32) {
+    pub(crate) fn loaded(&self, partition: u32) {
         self.next("loaded", |event| match event {
-            Event::Loaded { part: id, .. } if id.0 == part => Some(()),
+            Event::Loaded { partition: id, .. } if id.0 == partition => Some(()),
             _ => None,
         });
     }
 
     /// Sends a batch.
-    pub(crate) fn run(&self, batch: u64, way: &[Stage], values: &[f32]) -> Result<(), RunError> {
-        self.client.run(key(batch), 1, way, vec![tensor(values)])
+    pub(crate) fn run(&self, batch: u64, path: &[Stage], values: &[f32]) -> Result<(), DispatchError> {
+        self.client.run(key(batch), 1, path, vec![tensor(values)])
     }
 
     /// The end of the next batch that ends.
-    pub(crate) fn end(&self) -> (u64, Result<Vec<f32>, Failure>) {
+    pub(crate) fn end(&self) -> (u64, Result<Vec<f32>, BatchFailure>) {
         self.next("the end of a batch", |event| match event {
             Event::Done { key, outputs, .. } => Some((key.batch.0, Ok(values(&outputs[0])))),
             Event::Failed { key, failure, .. } => Some((key.batch.0, Err(failure.clone()))),
@@ -271,14 +277,14 @@ impl Heard {
                 }
                 Event::Failed {
                     key,
-                    failure: Failure::WorkerDown(_) | Failure::Unreachable(_),
+                    failure: BatchFailure::WorkerDown(_) | BatchFailure::Unreachable(_),
                     ..
                 } => assert!(left.remove(&key.batch.0), "{key:?} ended twice"),
                 Event::Used { .. } => {}
                 other => panic!("not expected: {other:?}"),
             }
         }
-        assert_eq!(self.client.under_way(), 0);
+        assert_eq!(self.client.in_flight_count(), 0);
         reason.unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! The books: every request ends exactly once, and `arrived = delivered + late + dropped + in flight` at every moment,
+//! The ledger: every request ends exactly once, and `arrived = delivered + late + dropped + in flight` after every event,
 //! for the whole graph and for each stream.
 
 use std::collections::BTreeMap;
@@ -12,31 +12,31 @@ use crate::queue::request_map::RequestMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It came out within the SLO.
+    /// It completed within the SLO.
     Delivered,
-    /// It came out after it.
+    /// It completed after the SLO.
     Late,
-    /// It was let go: where (`None`: before it reached a module) and why.
+    /// It was dropped at a module (`None`: before the first) for a reason.
     Dropped(Option<ModuleId>, DropReason),
 }
 
-/// Requests by how they ended.
+/// Requests by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// All that were sent.
+    /// Requests that were sent.
     pub arrived: u64,
-    /// Out within the SLO.
+    /// Completed within the SLO.
     pub delivered: u64,
-    /// Out after it.
+    /// Completed after the SLO.
     pub late: u64,
-    /// Let go.
+    /// Dropped.
     pub dropped: u64,
-    /// On their way.
+    /// In flight.
     pub in_flight: u64,
 }
 
 impl Counts {
-    /// `(dropped + late) / arrived`; 0 where nothing arrived.
+    /// `(dropped + late) / arrived`; 0 if nothing arrived.
     #[must_use]
     pub fn drop_rate(&self) -> f64 {
         if self.arrived == 0 {
@@ -46,21 +46,21 @@ impl Counts {
         }
     }
 
-    /// The invariant.
+    /// Whether `arrived = delivered + late + dropped + in_flight`.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.arrived == self.delivered + self.late + self.dropped + self.in_flight
     }
 }
 
-/// An open account.
+/// A request in flight, with the device time spent on it.
 #[derive(Debug, Clone)]
 struct Account {
     stream: StreamId,
     device_time: Vec<(ModuleId, Span)>,
 }
 
-/// Sums of time by module: their numbers are small and without gaps.
+/// Device time by module id.
 #[derive(Debug, Clone, Default)]
 struct DeviceTimes(Vec<Span>);
 
@@ -77,23 +77,23 @@ impl DeviceTimes {
     }
 }
 
-/// The books of a run.
+/// The ledger of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     open: RequestMap<Account>,
     total: Counts,
     streams: BTreeMap<StreamId, Counts>,
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
-    /// Device time by module.
+    /// All device time.
     busy: DeviceTimes,
-    /// The part of it that went into requests which were not delivered.
+    /// Device time spent on requests that were not delivered.
     wasted: DeviceTimes,
-    /// Empty lists of what was spent, for the next accounts.
+    /// Empty lists, reused by the next requests.
     free_lists: Vec<Vec<(ModuleId, Span)>>,
 }
 
 impl Ledger {
-    /// A request was sent. Says false, and changes nothing, where it is known already.
+    /// A request was sent. Returns false, and changes nothing, if it is already in flight.
     pub fn on_arrived(&mut self, request: RequestId, stream: StreamId) -> bool {
         if self.open.get(request).is_some() {
             return false;
@@ -112,17 +112,17 @@ impl Ledger {
         true
     }
 
-    /// Device time went into a request, whether or not it is still under way.
+    /// Device time was spent on a request, whether or not it is still in flight.
     pub fn on_spent(&mut self, request: RequestId, module: ModuleId, span: Span) {
         self.busy.add(module, span);
         match self.open.get_mut(request) {
             Some(account) => account.device_time.push((module, span)),
-            // It ended while it ran: nobody waits for the result.
+            // It ended while it ran: the result is discarded.
             None => self.wasted.add(module, span),
         }
     }
 
-    /// A request ended. Says false, and changes nothing, where it had ended already.
+    /// A request ended. Returns false, and changes nothing, if it had already ended.
     pub fn on_ended(&mut self, request: RequestId, outcome: Outcome) -> bool {
         let Some(mut account) = self.open.remove(request) else {
             return false;
@@ -148,7 +148,7 @@ impl Ledger {
         true
     }
 
-    /// Requests that are on their way, with their streams, oldest first.
+    /// Requests in flight with their streams, oldest first.
     #[must_use]
     pub fn open_requests(&self) -> Vec<(RequestId, StreamId)> {
         self.open
@@ -157,32 +157,32 @@ impl Ledger {
             .collect()
     }
 
-    /// The whole graph.
+    /// Counts of the whole graph.
     #[must_use]
     pub fn total(&self) -> Counts {
         self.total
     }
 
-    /// One stream.
+    /// Counts of one stream.
     #[must_use]
     pub fn stream(&self, stream: StreamId) -> Counts {
         self.streams.get(&stream).copied().unwrap_or_default()
     }
 
-    /// Drops by place and reason.
+    /// Drops by module (`None`: before the first) and reason.
     pub fn drops(&self) -> impl Iterator<Item = (Option<ModuleId>, DropReason, u64)> {
         self.drops
             .iter()
             .map(|(&(module, reason), &count)| (module, reason, count))
     }
 
-    /// Device time of a module, and the part of it that went into requests which were not delivered.
+    /// Device time of a module, and how much of it was spent on requests that were not delivered.
     #[must_use]
     pub fn device_time(&self, module: ModuleId) -> (Span, Span) {
         (self.busy.total(module), self.wasted.total(module))
     }
 
-    /// Device time spent in vain over all device time.
+    /// Device time spent on requests that were not delivered over all device time (PARD 5.1).
     #[must_use]
     pub fn invalid_rate(&self) -> f64 {
         let busy: Span = self.busy.0.iter().copied().sum();
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is told, in whatever order, the books add up and no request ends twice.
+        /// For any sequence of events, counts are balanced and no request ends twice.
         #[test]
         fn requests_are_conserved_after_every_event(facts in prop::collection::vec((0_u8..4, 0_u64..30, 0_u32..3), 0..300)) {
             let mut ledger = Ledger::default();

@@ -1,4 +1,4 @@
-//! The books of a run: how every request ended, what modules did, and the report of both.
+//! Accounting of a run: outcomes of requests, statistics of modules, and the report of both.
 
 pub(crate) mod ledger;
 pub(crate) mod report;

@@ -1,4 +1,4 @@
-//! The report of a run, as `run`, `replay` and `simulate` write it, and the tally that it is made from.
+//! The report of a run, as `run`, `replay` and `simulate` write it, and the statistics it is made from.
 
 use std::collections::BTreeMap;
 
@@ -21,105 +21,105 @@ pub struct RunInfo {
     pub policy: String,
     /// Seed of all random draws.
     pub seed: u64,
-    /// How long it ran.
+    /// Duration of the run in seconds.
     pub duration_s: f64,
 }
 
-/// One stream.
+/// Results of one stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StreamReport {
-    /// Its requests.
+    /// Requests by outcome.
     pub requests: Counts,
-    /// Delivered a second.
+    /// Delivered requests a second.
     pub goodput_rps: f64,
     /// `(dropped + late) / arrived`.
     pub drop_rate: f64,
-    /// Of delivered and late requests.
+    /// Latency of delivered and late requests, in milliseconds.
     pub latency_ms: Quantiles,
-    /// Damaged packets that the source passed over.
+    /// Damaged packets that the source skipped.
     #[serde(default)]
     pub damaged: u64,
-    /// Why the stream broke off, where it did.
+    /// Why the stream broke off, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How the stream fared; only live runs know.
+    /// Health of the stream; live runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<StreamHealth>,
 }
 
-/// One module.
+/// Results of one module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModuleReport {
-    /// Batches run.
+    /// Batches that ran.
     pub batches: u64,
     /// Items in them.
     pub items: u64,
-    /// Items a batch.
+    /// Mean items per batch.
     pub mean_batch: f64,
-    /// Device time.
+    /// Device time in seconds.
     pub busy_s: f64,
-    /// Device time that went into requests which were not delivered.
+    /// Device time in seconds spent on requests that were not delivered.
     pub wasted_s: f64,
-    /// Requests let go here.
+    /// Requests dropped by the module.
     pub dropped: u64,
-    /// Queueing delay of requests.
+    /// Queueing delay of requests in milliseconds.
     pub queue_ms: Quantiles,
-    /// Time between being bound to a batch and its start.
+    /// Batch wait in milliseconds: from joining a batch to its start.
     pub batch_wait_ms: Quantiles,
-    /// Time of a batch on its slot.
+    /// Batch duration on its slot in milliseconds.
     pub exec_ms: Quantiles,
-    /// How often the mailbox changed its priority.
+    /// Number of changes of the mailbox priority.
     pub priority_switches: u64,
     /// Batches that failed.
     #[serde(default)]
     pub failed: u64,
-    /// What looks wrong with what its model gives.
+    /// Warnings about the outputs of its model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Drops at one place for one reason.
+/// Drops of one module for one reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DropCount {
     /// Name of the module, or `source`.
     pub module: String,
-    /// Why.
+    /// Reason of the drops.
     pub reason: DropReason,
-    /// How many.
+    /// Number of dropped requests.
     pub count: u64,
 }
 
-/// The whole report.
+/// The report of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Report {
     /// What was run.
     pub run: RunInfo,
     /// All requests.
     pub requests: Counts,
-    /// Delivered a second.
+    /// Delivered requests a second.
     pub goodput_rps: f64,
     /// `(dropped + late) / arrived`.
     pub drop_rate: f64,
-    /// Device time spent in vain over all device time.
+    /// Device time spent on requests that were not delivered over all device time.
     pub invalid_rate: f64,
-    /// Of delivered and late requests.
+    /// Latency of delivered and late requests, in milliseconds.
     pub latency_ms: Quantiles,
-    /// By stream.
+    /// Results by name of the stream.
     pub streams: BTreeMap<String, StreamReport>,
-    /// By module.
+    /// Results by name of the module.
     pub modules: BTreeMap<String, ModuleReport>,
-    /// By place and reason.
+    /// Drops by module and reason.
     pub drops: Vec<DropCount>,
-    /// Deliveries that each sink did not take: skipped because it was slow, or lost to an error.
+    /// Deliveries by sink: written, skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
-    /// Reservations for models that are spread over partition workers, where there are any.
+    /// Reservations of partitioned models, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReserveReport>,
-    /// What decoding would need, where it alone needs more than the machine has.
+    /// Processor cores that decoding needs, if it saturates the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoding: Option<DecodingReport>,
-    /// Why the event log of the run is not whole, where one was wanted.
+    /// Why the event log of the run is incomplete, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
 }
@@ -129,14 +129,14 @@ pub struct Report {
 pub struct SinkReport {
     /// Deliveries written.
     pub written: u64,
-    /// Deliveries left out because the sink was slow.
+    /// Deliveries skipped because the sink was slow.
     pub skipped: u64,
     /// Deliveries lost to an error.
     pub lost: u64,
-    /// Lines for drops and states of streams that were left out or lost.
+    /// Lines for drops and stream states that were skipped or lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub notices_lost: u64,
-    /// Whether its reader went away, which ended the run and is no error.
+    /// Whether its reader closed the pipe, which ends the run without an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// The first error.
@@ -149,7 +149,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a driver counts of one module as it carries out its effects.
+/// Statistics of one module, counted by the driver that carries out its effects.
 #[derive(Debug, Clone, Default)]
 pub struct ModuleStats {
     batches: u64,
@@ -163,7 +163,7 @@ pub struct ModuleStats {
 }
 
 impl ModuleStats {
-    /// A batch ran.
+    /// A batch started with these slices.
     pub fn on_run(&mut self, slices: &[BatchSlice]) {
         self.batches += 1;
         for slice in slices {
@@ -175,18 +175,18 @@ impl ModuleStats {
         }
     }
 
-    /// A batch came back.
+    /// A batch ended after `took`.
     pub fn on_batch_done(&mut self, took: Span, failed: bool) {
         self.exec.observe(took);
         self.failed += u64::from(failed);
     }
 
-    /// What the model gives looks wrong.
+    /// Adds a warning about the outputs of the model.
     pub fn add_warning(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// How often the priority has changed by now.
+    /// Sets the number of priority changes so far.
     pub fn set_priority_switches(&mut self, switches: u64) {
         self.priority_switches = switches;
     }
@@ -213,23 +213,23 @@ impl ModuleStats {
     }
 }
 
-/// Latencies of a run, and its modules.
+/// Statistics of a run: latencies and modules.
 #[derive(Debug, Clone, Default)]
 pub struct RunStats {
     latency: Histogram,
     streams: BTreeMap<StreamId, Histogram>,
-    /// By module.
+    /// Statistics by module.
     pub modules: BTreeMap<ModuleId, ModuleStats>,
 }
 
 impl RunStats {
-    /// A request came out, in time or late.
+    /// A request completed, within its deadline or late.
     pub fn on_completed(&mut self, stream: StreamId, latency: Span) {
         self.latency.observe(latency);
         self.streams.entry(stream).or_default().observe(latency);
     }
 
-    /// The report. `streams` and `modules` are names by id.
+    /// The report of the run. `streams` and `modules` are names by id.
     #[must_use]
     pub fn report(&self, run: RunInfo, ledger: &Ledger, streams: &[String], modules: &[String]) -> Report {
         let seconds = run.duration_s.max(1e-9);

@@ -1,47 +1,47 @@
-//! The gate of a stream: how many of its requests may be under way.
+//! The concurrency limit of a stream: how many of its requests may be in flight.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, Span};
 
-/// What a stream does with a frame for which there is no room.
+/// What a stream at its limit does with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overflow {
-    /// It is let go.
+    /// The frame is dropped.
     Drop,
-    /// The source is held back.
+    /// The source blocks.
     Backpressure,
 }
 
-/// What becomes of a frame at the gate.
+/// The decision on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// It becomes a request.
     Enter,
     /// It waits until a request of its stream ends.
     Wait,
-    /// It becomes a request that ends at once.
+    /// It becomes a request that is dropped at once.
     Drop(DropReason),
 }
 
-/// How many requests of a stream may be under way.
+/// Parameters of a concurrency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConcurrencyLimitSpec {
-    /// What happens to a frame for which there is no room.
+    /// What happens to a frame at the limit.
     pub overflow: Overflow,
-    /// How many at the beginning.
+    /// Initial limit in requests.
     pub initial: u32,
-    /// How many at the most.
+    /// Maximum limit in requests.
     pub max: u32,
-    /// The latency objective: a stream that is held back is held so that its requests come out in time.
+    /// Latency objective: with backpressure the limit is adapted to keep latencies within it.
     pub slo: Span,
 }
 
-/// Counts the requests of one stream that are under way.
+/// Limits the requests of one stream in flight.
 ///
-/// A stream that holds its source back fits their number to what the graph can do: one less when a request was under way
-/// for more than half the SLO, one more when it took less than a quarter although the stream was full. A request that is
-/// dropped instead is dropped for a reason of its own, so a live stream's number stays.
+/// With backpressure the limit is adapted to the capacity of the graph: one less when a request was in flight for more than
+/// half the SLO, one more when it took less than a quarter although the limit was reached. The limit of a live stream is
+/// constant: its overload is handled by drop rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencyLimit {
     spec: ConcurrencyLimitSpec,
@@ -50,10 +50,10 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// The least room of a stream that is held back: one request under way and the next one ready.
+    /// Least limit with backpressure: one request in flight and the next one ready.
     const MIN_LIMIT: u32 = 2;
 
-    /// An open gate.
+    /// A limit with nothing in flight.
     #[must_use]
     pub fn new(spec: ConcurrencyLimitSpec) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// A frame has come; `memory` says whether its bytes can be had.
+    /// Decides on a frame; `memory`: whether memory for it is available.
     pub fn admit(&mut self, memory: bool) -> Admission {
         let has_capacity = self.in_flight < self.limit;
         match (has_capacity && memory, self.spec.overflow) {
@@ -77,7 +77,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// A request of the stream ended, `held` after it was let in.
+    /// A request of the stream ended, `held` after its admission.
     pub fn on_ended(&mut self, held: Span) {
         let full = self.in_flight >= self.limit;
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -91,13 +91,13 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Requests under way.
+    /// Requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// How many may be.
+    /// Requests that may be in flight.
     #[must_use]
     pub fn limit(&self) -> u32 {
         self.limit
@@ -140,8 +140,8 @@ mod tests {
             }
             archive.limit()
         };
-        assert_eq!(rounds(300), 2, "too slow: held back to the least");
-        assert_eq!(rounds(150), 2, "in time: left as it is");
-        assert_eq!(rounds(20), 8, "there is room for more");
+        assert_eq!(rounds(300), 2, "too slow: reduced to the minimum");
+        assert_eq!(rounds(150), 2, "within the objective: unchanged");
+        assert_eq!(rounds(20), 8, "fast: raised to the maximum");
     }
 }

@@ -1,10 +1,10 @@
-//! Where branches meet: a request goes on when it has come from every vertex that it had to come from.
+//! Join of branches: a request continues when it has arrived on every branch.
 
 use std::collections::BTreeMap;
 
 use weir_types::RequestId;
 
-/// Parts of requests that have come, by request. Bounded by the requests under way.
+/// Branches that have arrived, by request. Bounded by the requests in flight.
 #[derive(Debug, Clone)]
 pub struct Join<T> {
     waiting: BTreeMap<RequestId, (u32, T)>,
@@ -19,7 +19,7 @@ impl<T> Default for Join<T> {
 }
 
 impl<T> Join<T> {
-    /// A part of `request` came; `branches` parts make it whole. Gives the merged parts with the last one.
+    /// A branch of `request` arrived, one of `branches`. Returns the merged value with the last one.
     pub fn on_branch(
         &mut self,
         request: RequestId,
@@ -35,29 +35,29 @@ impl<T> Join<T> {
                 self.waiting.insert(request, (1, branch));
                 None
             }
-            Some((arrived, mut whole)) => {
-                merge(&mut whole, branch);
+            Some((arrived, mut merged)) => {
+                merge(&mut merged, branch);
                 if arrived + 1 == branches {
-                    return Some(whole);
+                    return Some(merged);
                 }
-                self.waiting.insert(request, (arrived + 1, whole));
+                self.waiting.insert(request, (arrived + 1, merged));
                 None
             }
         }
     }
 
-    /// The request ended elsewhere.
+    /// The request ended elsewhere: removes its branches.
     pub fn cancel(&mut self, request: RequestId) -> Option<T> {
         self.waiting.remove(&request).map(|(_, branch)| branch)
     }
 
-    /// Requests of which a part is here.
+    /// Requests that wait for further branches.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none is here.
+    /// Whether no request waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()

@@ -1,4 +1,4 @@
-//! What keeps frames of a stream together and in order, and bounds how many are in flight.
+//! Flow control of streams: concurrency limits, joins of branches, reordering of results.
 
 pub(crate) mod concurrency_limit;
 pub(crate) mod join;

@@ -1,4 +1,4 @@
-//! Results of one stream leave in frame order, however their requests overtook each other on the way.
+//! Results of one stream are released in frame order, although requests may overtake each other.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,13 +6,13 @@ use weir_types::{RequestId, StreamId};
 
 #[derive(Debug, Clone)]
 enum Entry<T> {
-    /// On its way.
+    /// In flight.
     Open,
-    /// Ready to leave, or ended with nothing to show.
+    /// Ended, with a result or dropped.
     Ended(Option<T>),
 }
 
-/// Holds results back until all before them in their stream have ended. Bounded by the requests under way.
+/// Holds results until all earlier requests of their stream have ended. Bounded by the requests in flight.
 #[derive(Debug, Clone)]
 pub struct ReorderBuffer<T> {
     streams: BTreeMap<StreamId, VecDeque<(RequestId, Entry<T>)>>,
@@ -35,7 +35,7 @@ impl<T> ReorderBuffer<T> {
             .push_back((request, Entry::Open));
     }
 
-    /// A request ended, with a result or with nothing; gives what may leave now, in order.
+    /// A request ended, with a result or dropped; returns the results that are released, in order.
     pub fn on_ended(&mut self, stream: StreamId, request: RequestId, result: Option<T>) -> Vec<T> {
         let Some(queue) = self.streams.get_mut(&stream) else {
             return Vec::new();
@@ -53,9 +53,9 @@ impl<T> ReorderBuffer<T> {
         released
     }
 
-    /// Results that wait for one before them.
+    /// Results that wait for an earlier request.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn waiting_results(&self) -> usize {
         self.streams
             .values()
             .flatten()
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// In whatever order requests end, results leave in the order of sending and none is lost.
+        /// Whatever the order in which requests end, results are released in the order of sending and none is lost.
         #[test]
         fn results_are_released_in_order(order in Just((0_u64..40).collect::<Vec<_>>()).prop_shuffle(), kept in prop::collection::vec(any::<bool>(), 40)) {
             let mut buffer = ReorderBuffer::default();
@@ -85,7 +85,7 @@ mod tests {
                 let released = buffer.on_ended(stream(request), RequestId(request), result);
                 released_by_stream.entry(stream(request)).or_default().extend(released);
             }
-            prop_assert_eq!(buffer.len(), 0);
+            prop_assert_eq!(buffer.waiting_results(), 0);
             for (id, results) in released_by_stream {
                 let expected: Vec<u64> =
                     (0..40).filter(|&request| stream(request) == id && kept[request as usize]).collect();

@@ -1,9 +1,9 @@
-//! How far measured durations are from expected ones.
+//! Correction of profiled durations by measured ones.
 
 use weir_types::Span;
 
-/// A smoothed ratio of measured to expected durations, by which a profile is corrected, so that a busy or throttled
-/// device is believed and not its data sheet (as GoodServe does).
+/// Exponentially smoothed ratio of measured to profiled durations, and its mean deviation, so that a busy or throttled
+/// device is planned for as it is (as in GoodServe).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Correction {
     ratio: f64,
@@ -20,12 +20,12 @@ impl Default for Correction {
 }
 
 impl Correction {
-    /// Weight of a new measurement.
+    /// Weight of a new measurement in the means.
     const GAIN: f64 = 0.1;
-    /// A single measurement counts as no more than this many times its expectation: a stall is not a trend.
+    /// Bound of a single ratio: one stall must not dominate the mean.
     const MAX_RATIO: f64 = 8.0;
 
-    /// Takes in one measurement.
+    /// A batch that was profiled at `expected` took `actual`.
     pub(crate) fn on_measured(&mut self, expected: Span, actual: Span) {
         if expected == Span::ZERO {
             return;
@@ -35,13 +35,13 @@ impl Correction {
         self.ratio += Self::GAIN * (ratio - self.ratio);
     }
 
-    /// What is to be expected of a batch that the profile gives `duration`.
+    /// Expected duration of a batch that is profiled at `duration`.
     #[must_use]
     pub(crate) fn expected_duration(&self, duration: Span) -> Span {
         duration.scale(self.ratio)
     }
 
-    /// What is to be expected with a margin of one mean deviation: what a promise is made on.
+    /// Expected duration plus one mean deviation, by which deadlines are judged.
     #[must_use]
     pub(crate) fn duration_with_margin(&self, duration: Span) -> Span {
         duration.scale(self.ratio + self.deviation)
@@ -69,7 +69,7 @@ mod tests {
         correction.on_measured(expected, Span::from_secs(60));
         assert!(
             correction.expected_duration(expected) < Span::from_millis(30),
-            "one stall is not a trend"
+            "one stall is bounded"
         );
     }
 }

@@ -1,6 +1,5 @@
-//! What a request of a stream will bring to a module, from what the stream brought lately: frames of one camera resemble
-//! each other, so the last few say how many crops the next will have, and which of exclusive branches it will take (PARD
-//! section 7 leaves that open).
+//! Expected items of a stream's requests at a module, from its recent requests. Consecutive frames of one camera are alike,
+//! so recent ones predict the number of crops of the next, and which of exclusive branches it takes (left open in PARD 7).
 
 use serde::{Deserialize, Serialize};
 use weir_types::StreamId;
@@ -8,19 +7,19 @@ use weir_types::StreamId;
 /// Weight of a new request. Large: a scene changes within a few frames, and a branch at once.
 const GAIN: f32 = 0.4;
 
-/// Streams that are told apart; those beyond count as the mean.
+/// Streams that are tracked; further ones count as the mean.
 const MAX_STREAMS: usize = 1_024;
 
-/// Expected items of a request, by stream.
+/// Mean items of recent requests, by stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FanOut {
-    /// Negative where nothing is known yet.
+    /// Negative: unknown.
     streams: Vec<f32>,
 }
 
 impl FanOut {
-    /// A request of `stream` brought so many items.
+    /// A request of `stream` had `items` items.
     pub(crate) fn on_items(&mut self, stream: StreamId, items: u32) {
         let index = stream.index();
         if index >= MAX_STREAMS {
@@ -37,12 +36,12 @@ impl FanOut {
         }
     }
 
-    /// Whether some request brings something else than one item.
+    /// Whether some stream has other than one item per request.
     pub(crate) fn varies(&self) -> bool {
         self.streams.iter().any(|&mean| mean >= 0.0 && mean != 1.0)
     }
 
-    /// As it is told to others: nothing where every request brings one item.
+    /// What is published: empty if every request has one item.
     pub(crate) fn summary(&self) -> Self {
         if self.varies() {
             self.clone()
@@ -51,14 +50,14 @@ impl FanOut {
         }
     }
 
-    /// Expected items of the next request of `stream`; `None` where it is not known.
+    /// Expected items of the next request of `stream`; `None` if unknown.
     #[must_use]
     pub fn expected_items(&self, stream: StreamId) -> Option<f64> {
         let mean = self.streams.get(stream.index()).copied()?;
         (mean >= 0.0).then_some(f64::from(mean))
     }
 
-    /// Streams of which something is known.
+    /// Number of tracked streams.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.streams.len()
@@ -91,7 +90,7 @@ mod tests {
         }
         assert!(
             fan_out.expected_items(StreamId(0)).unwrap() < 1.0,
-            "a change is seen within a few frames"
+            "a change takes effect within a few frames"
         );
     }
 }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
-/// Buckets to a doubling.
+/// Buckets per doubling of the value.
 const BUCKETS_PER_DOUBLING: u32 = 64;
 
-/// Counts of spans by size.
+/// A histogram of spans.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     buckets: Vec<u64>,
@@ -17,20 +17,20 @@ pub struct Histogram {
 /// Quantiles of a histogram in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// Half are below.
+    /// Median.
     pub p50: f64,
-    /// 90 % are below.
+    /// 90th percentile.
     pub p90: f64,
-    /// 95 % are below.
+    /// 95th percentile.
     pub p95: f64,
-    /// 99 % are below.
+    /// 99th percentile.
     pub p99: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Histogram {
-    /// Takes in one span.
+    /// Adds an observation.
     pub fn observe(&mut self, span: Span) {
         let bucket = bucket(span.micros());
         if self.buckets.len() <= bucket {
@@ -41,13 +41,13 @@ impl Histogram {
         self.max = self.max.max(span);
     }
 
-    /// How many were taken in.
+    /// Number of observations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The span below which `quantile` of them lie.
+    /// The `quantile` (0 to 1) of the observations.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Span {
         let rank = (self.count as f64 * quantile).ceil().max(1.0) as u64;
@@ -75,7 +75,7 @@ impl Histogram {
     }
 }
 
-/// Below 128 us a bucket a microsecond; above, 64 buckets to a doubling.
+/// Below 128 us one bucket per microsecond; above, 64 buckets per doubling.
 fn bucket(micros: u64) -> usize {
     let linear = u64::from(2 * BUCKETS_PER_DOUBLING);
     if micros < linear {

@@ -1,17 +1,17 @@
-//! When a device that was slow is tried again: durations follow what is measured, and where nothing would be in time by
-//! them nothing runs, so nothing would be measured any more.
+//! Retry of a device that was slow. Durations follow measurements; if by them every request is infeasible, nothing runs and
+//! nothing is measured again, so the measurements are reset after a while.
 
 use weir_types::{Span, Timestamp};
 
-/// Since when somebody was let go because he would not make it, and nothing ran.
+/// The first infeasible drop since the last batch that ran.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StarvationReset(Option<Timestamp>);
 
 impl StarvationReset {
-    /// So long that is believed.
+    /// Time without a batch after which measurements are reset.
     const TIMEOUT: Span = Span::from_secs(2);
 
-    /// Somebody was let go because he would not make it; says whether what was measured is to be forgotten.
+    /// A request was dropped as infeasible; returns whether measurements are to be reset.
     pub(crate) fn on_drop(&mut self, now: Timestamp) -> bool {
         let since = *self.0.get_or_insert(now);
         let enough = now.since(since) >= Self::TIMEOUT;
@@ -21,7 +21,7 @@ impl StarvationReset {
         enough
     }
 
-    /// Something runs: it will be measured.
+    /// A batch runs, and will be measured.
     pub(crate) fn on_run(&mut self) {
         self.0 = None;
     }

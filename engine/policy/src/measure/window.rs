@@ -1,8 +1,8 @@
-//! What happened lately, in bounded memory: sliding windows cut into a fixed number of cells.
+//! Sliding windows in bounded memory: a fixed number of cells.
 
 use weir_types::{Span, Timestamp};
 
-/// Cells in a window. More cells, smoother sliding; memory and the cost of a reading grow with it.
+/// Cells of a window. More cells slide more smoothly; memory and the cost of a reading grow with them.
 const CELLS: u64 = 50;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,23 +12,23 @@ struct Cell {
     max: f64,
 }
 
-/// A sliding window over observations, which come in the order of time.
+/// A sliding window over observations in the order of time.
 #[derive(Debug, Clone)]
 pub struct Window {
     cell: Span,
-    /// The cell of number `n` since the beginning is at `n` modulo their number.
+    /// Cell number `n` since the start is at `n` modulo their number.
     ring: Vec<Cell>,
-    /// The number of the youngest cell, and its place in the ring.
+    /// Number of the newest cell, and its index in the ring.
     head: u64,
     place: usize,
-    /// When it ends.
+    /// End of the newest cell.
     until: Timestamp,
-    /// Sum over all cells: kept up to date rather than added up at each reading, exact for whole numbers.
+    /// Sum over all cells, updated incrementally; exact for integers.
     total: f64,
 }
 
 impl Window {
-    /// A window of `length`.
+    /// A window of this length.
     #[must_use]
     pub fn new(length: Span) -> Self {
         let cell = Span::from_micros((length.micros() / CELLS).max(1));
@@ -42,7 +42,7 @@ impl Window {
         }
     }
 
-    /// Takes in `value`, seen at `now`.
+    /// Adds `value`, observed at `now`.
     #[inline]
     pub fn observe(&mut self, value: f64, now: Timestamp) {
         if now >= self.until {
@@ -57,7 +57,7 @@ impl Window {
         self.total += value;
     }
 
-    /// Makes the cell of `now` the youngest; as many of the oldest are forgotten.
+    /// Makes the cell of `now` the newest; expired cells are cleared.
     fn advance(&mut self, now: Timestamp) {
         let number = self.number(now);
         for place in expired_places(self.head, number) {
@@ -76,7 +76,7 @@ impl Window {
         (now.micros() / self.cell.micros()).max(self.head)
     }
 
-    /// Cells within the window that are not empty, with their age in cells.
+    /// Non-empty cells within the window, with their age in cells.
     fn recent(&self, now: Timestamp) -> impl Iterator<Item = (u64, &Cell)> {
         let since = self.number(now) - self.head;
         let age_of = move |place: u64| since + (self.head + CELLS - place) % CELLS;
@@ -86,7 +86,7 @@ impl Window {
             .filter(|(age, cell)| *age < CELLS && cell.count > 0)
     }
 
-    /// Mean of the observations, weighted linearly from 1 (now) to 0 (a whole window ago); `None` without any.
+    /// Mean of the observations, weighted linearly from 1 (now) to 0 (one window ago); `None` without any.
     #[must_use]
     pub fn weighted_mean(&self, now: Timestamp) -> Option<f64> {
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -111,7 +111,7 @@ impl Window {
         self.total - expired_places.map(|place| self.ring[place].sum).sum::<f64>()
     }
 
-    /// Sum a second, over the window or over the time since `began` where that is shorter.
+    /// Sum a second, over the window or over the time since `began` if that is shorter.
     #[must_use]
     pub fn rate(&self, now: Timestamp, began: Timestamp) -> f64 {
         let length = (self.cell * CELLS).min(now.since(began).max(self.cell));
@@ -119,7 +119,7 @@ impl Window {
     }
 }
 
-/// Places of the cells that are forgotten as the youngest moves from `head` to `number`.
+/// Indices of the cells that expire when the newest moves from `head` to `number`.
 fn expired_places(head: u64, number: u64) -> impl Iterator<Item = usize> {
     let count = (number - head).min(CELLS);
     (head + 1..=head + count).map(|number| (number % CELLS) as usize)
@@ -136,7 +136,7 @@ mod tests {
     }
 
     proptest! {
-        /// It holds what was observed in the present cell and as many before it as there are.
+        /// It holds the observations of the newest cell and of the ones before it.
         #[test]
         fn it_holds_the_observations_within_the_window(seen in prop::collection::vec((0_u64..400, 0_u32..9), 0..200), later in 0_u64..2_000) {
             // Cells of 10 ms.
@@ -156,9 +156,9 @@ mod tests {
             let weight = |then: &u64| (CELLS - (now / 10 - then / 10)) as f64;
             let weights: f64 = all.iter().map(|(then, _)| weight(then)).sum();
             let mean = all.iter().map(|(then, value)| weight(then) * value).sum::<f64>() / weights;
-            let told = window.weighted_mean(at(now));
-            prop_assert_eq!(told.is_some(), !all.is_empty());
-            prop_assert!(told.is_none_or(|told| (told - mean).abs() < 1e-9));
+            let mean_of_window = window.weighted_mean(at(now));
+            prop_assert_eq!(mean_of_window.is_some(), !all.is_empty());
+            prop_assert!(mean_of_window.is_none_or(|mean_of_window| (mean_of_window - mean).abs() < 1e-9));
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let mean = window.weighted_mean(at(2_500)).unwrap();
         assert!(
             (mean - 100.0 / 3.0).abs() < 1.0,
-            "half the weight of a fresh one: {mean}"
+            "half the weight of a new one: {mean}"
         );
         assert_eq!(window.weighted_mean(at(5_000)), Some(0.0));
         assert_eq!(window.weighted_mean(at(60_000)), None);

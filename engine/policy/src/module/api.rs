@@ -1,4 +1,4 @@
-//! What a module is told and what it wants done: its specification, events and effects.
+//! What happens to a module and what it wants done: its specification, events and effects.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use weir_types::{
     BatchId, DropReason, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 
-use crate::pard::state_planner::ModuleState;
+use crate::pard::state::ModuleState;
 use crate::reservations::{BookingId, PathRequest};
 use crate::slots::{Bid, SlotEffect};
 use crate::strategy::Policy;
@@ -48,52 +48,52 @@ pub enum Pool {
     /// They are the module's own: it runs on them as it likes, and never bids.
     Own,
     /// Its model is cut and spread over pooled pipelines, and each batch goes where it was booked. Its slots are lanes
-    /// then: as many as batches are under way at the planned rate, which says how much it can do and bounds nothing.
+    /// then: as many as batches are in flight at the planned rate, which says how much it can do and bounds nothing.
     Pipelines,
 }
 
-/// A fact that a module is told.
+/// A fact about a module's requests, slots or peers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum ModuleEvent {
     /// A request has come in from all modules before this one.
     Arrived {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// Of which stream.
+        /// The stream that it belongs to.
         stream: StreamId,
         /// When it was sent.
         sent_at: Timestamp,
         /// How many items it brings; none passes straight through.
         items: u32,
-        /// False where it must not be let go (a lossless source).
+        /// False where it must not be dropped (a lossless source).
         droppable: bool,
     },
     /// The request ended elsewhere (a sibling branch dropped it).
     Cancelled {
-        /// Which.
+        /// The request.
         request: RequestId,
     },
     /// A slot is this module's to run one batch on.
     Granted {
-        /// Which.
+        /// The slot.
         slot: SlotId,
     },
-    /// A way through a pipeline is kept free for a batch of this module.
+    /// A path through a pipeline is booked for a batch of this module.
     Booked {
-        /// Which.
+        /// The booking.
         booking: BookingId,
         /// Items that it has room for.
         size: u32,
         /// When the batch is out of the last stage.
         finish: Timestamp,
     },
-    /// There is no way through the pipelines by the deadline that was asked for.
+    /// There is no path through the pipelines by the deadline that was requested.
     NoPath {
         /// When one item alone would be through at the earliest.
         finish: Timestamp,
     },
-    /// Another plan is in force: how long a batch takes from end to end, how large it is, how many are under way at the
+    /// Another plan is in force: how long a batch takes from end to end, how large it is, how many are in flight at the
     /// planned rate, and by how much less than those can do the plan is good for.
     PlanChanged {
         /// From end to end, by batch size.
@@ -107,33 +107,33 @@ pub enum ModuleEvent {
     },
     /// When a slot is expected to be free for this module.
     Forecast {
-        /// Which.
+        /// The slot.
         slot: SlotId,
-        /// When.
+        /// When it is expected to be free.
         free_at: Timestamp,
     },
     /// A batch came back.
     Finished {
-        /// Which.
+        /// The batch.
         batch: BatchId,
         /// How long it had the slot.
         took: Span,
     },
     /// A batch was lost.
     Failed {
-        /// Which.
+        /// The batch.
         batch: BatchId,
         /// How long it had the slot.
         took: Span,
     },
     /// A batch was lost with the worker that it was on, and for no fault of its own: what still has time runs again, once.
     Lost {
-        /// Which.
+        /// The batch.
         batch: BatchId,
         /// How long it was away.
         took: Span,
     },
-    /// A module told its state.
+    /// A module published its state.
     PeerState(Arc<ModuleState>),
     /// Share of its slots' time that this module can have, beside the others on them.
     Share {
@@ -142,12 +142,12 @@ pub enum ModuleEvent {
     },
     /// A slot of its own pool is there.
     SlotUp {
-        /// Which.
+        /// The slot.
         slot: SlotId,
     },
     /// A slot of its own pool is lost, or will be given up: what runs on it still comes back.
     SlotDown {
-        /// Which.
+        /// The slot.
         slot: SlotId,
     },
     /// Time passed.
@@ -173,7 +173,7 @@ impl ModuleEvent {
 /// The items of one request in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchSlice {
-    /// Whose items.
+    /// The request.
     pub request: RequestId,
     /// The first of them, by its place among the request's items.
     pub first: u32,
@@ -185,63 +185,68 @@ pub struct BatchSlice {
     pub waited: Span,
 }
 
+/// Items in a batch.
+pub(super) fn item_count(slices: &[BatchSlice]) -> u32 {
+    slices.iter().map(|slice| slice.count).sum()
+}
+
 /// What a module wants done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum ModuleEffect {
     /// Ask for a slot; replaces what was asked before.
     Bid(Bid),
-    /// Ask for a way through the pipelines; replaces what was asked before.
+    /// Request a path through the pipelines; replaces the request before.
     RequestPath(PathRequest),
     /// Ask no more.
     CancelBid,
     /// Give a granted slot back unused.
     Decline {
-        /// Which.
+        /// The slot.
         slot: SlotId,
     },
     /// Run a batch on a granted slot.
     Run {
-        /// Where.
+        /// The slot that it runs on.
         slot: SlotId,
         /// Its number.
         batch: BatchId,
-        /// Whose items.
+        /// Its items, by request.
         slices: Vec<BatchSlice>,
         /// How long it should take.
         expected: Span,
     },
-    /// Send a batch on its way as it was booked.
+    /// Send a batch along its booked path.
     Dispatch {
-        /// Which way.
+        /// The booked path.
         booking: BookingId,
         /// Its number.
         batch: BatchId,
-        /// Whose items.
+        /// Its items, by request.
         slices: Vec<BatchSlice>,
         /// How long it should take.
         expected: Span,
     },
     /// Give a booking back unused.
     CancelBooking {
-        /// Which.
+        /// The booking.
         booking: BookingId,
     },
     /// The request is done here.
     Forward {
-        /// Which.
+        /// The request.
         request: RequestId,
     },
-    /// The request is let go: tell its siblings, its source and the ledger.
+    /// The request is dropped: cancel it at its siblings, and account for it.
     Drop {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// Why.
+        /// The reason that is reported.
         reason: DropReason,
     },
     /// Device time went into a request.
     Spent {
-        /// Which.
+        /// The request.
         request: RequestId,
         /// Its part of the batch's time.
         span: Span,
@@ -250,7 +255,7 @@ pub enum ModuleEffect {
     Publish(Arc<ModuleState>),
     /// Call again then, if nothing happens before.
     SetTimer {
-        /// When.
+        /// The time of the call, at the latest.
         at: Timestamp,
     },
 }

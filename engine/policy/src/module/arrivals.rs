@@ -1,4 +1,4 @@
-//! Requests that come in: counted, turned away, passed through or put into a mailbox.
+//! Requests that arrive: counted, shed, passed through or put into a mailbox.
 
 use rand::RngExt;
 use weir_types::{DropReason, RequestId, StreamId, Timestamp};
@@ -8,8 +8,8 @@ use super::{Module, ModuleEffect};
 use crate::queue::tie_break;
 
 impl Module {
-    /// A request has come; one that is here already comes only once.
-    pub(super) fn arrived(
+    /// A request has arrived; one that is here already is not taken twice.
+    pub(super) fn on_arrived(
         &mut self,
         request: RequestId,
         mut entry: Entry,
@@ -27,9 +27,7 @@ impl Module {
             return;
         }
         self.metrics.on_arrived(items, now);
-        if let Some(branches) = &mut self.branch_shedding {
-            branches.observe(stream, &self.planner, now);
-        }
+        self.peers.on_arrived(stream, now);
         if entry.droppable && self.sheds() {
             effects.push(ModuleEffect::Drop {
                 request,
@@ -45,12 +43,12 @@ impl Module {
             0
         };
         self.mailboxes.insert(request, entry, mailbox);
-        self.touch(mailbox);
+        self.wakeups.mark(mailbox);
     }
 
-    /// Whether a newcomer is turned away by chance (`oc`).
+    /// Whether a request that arrives is shed at random (overload control).
     fn sheds(&mut self) -> bool {
-        let share = self.downstream_estimate.shed_share.clamp(0.0, 1.0);
+        let share = self.peers.estimate().shed_share.clamp(0.0, 1.0);
         share > 0.0 && self.random.random_bool(share)
     }
 
@@ -60,14 +58,11 @@ impl Module {
         if self.metrics.exceeds_cost_limit(items) {
             return true;
         }
-        let Some(branches) = &self.branch_shedding else {
-            return false;
-        };
-        let excess = branches.shed_probability(stream, &self.planner);
+        let excess = self.peers.shed_probability(stream);
         excess > 0.0 && self.random.random_bool(excess)
     }
 
-    /// What a request is ordered by: its deadline, moved by lot so that those about equally urgent share the losses; or
+    /// What a request is ordered by: its deadline, moved at random so that those about equally urgent share the losses; or
     /// its arrival.
     fn key(&self, request: RequestId, entry: &Entry) -> Timestamp {
         if self.priority.is_fcfs() {

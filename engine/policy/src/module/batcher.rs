@@ -1,30 +1,20 @@
-//! Binding requests to batches: the broker at work.
+//! Filling batches: the broker (PARD 4.2) at work.
 //!
 //! `late`: a batch is formed when a slot is granted, so it starts as it is formed (`t_b = t_e`). `eager` (the paper): the
 //! next batch of each slot is formed while the one before it runs; requests join as they come until it is full.
 
 use weir_types::{BatchId, DropReason, RequestId, SlotId, Span, Timestamp};
 
+use super::Module;
+use super::api::{BatchSlice, ModuleEffect, Pool, item_count};
+use super::opening::Opening;
+use super::running::Running;
 use super::workers::WorkerView;
-use super::{BatchSlice, Module, ModuleEffect, Pool, Running};
 use crate::admission::{BatchView, Candidate};
 use crate::pard::estimator::WaitMeasure;
 use crate::slots::Bid;
 use crate::weir::slack::{Backlog, SlackThreshold};
 use crate::weir::stagger::staggered_batch_limit;
-
-/// Where a batch is being put together, and for how long it will be away.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Opening {
-    /// On which slot.
-    pub(super) place: usize,
-    /// When it is expected to start.
-    pub(super) start: Timestamp,
-    /// The most items.
-    pub(super) most: u32,
-    /// How long it will take, where that is known and not the slot's profile.
-    pub(super) takes: Option<Span>,
-}
 
 impl Module {
     /// Runs a batch on a granted slot, or gives the slot back.
@@ -47,7 +37,7 @@ impl Module {
     ) -> bool {
         let formed = self.take_formed(place);
         let formed = self.drop_infeasible(formed, now, effects);
-        let mut slices = self.bind(formed, self.opening(place, now), now, effects);
+        let mut slices = self.fill_batch(formed, self.opening(place, now), now, effects);
         if slices.is_empty() {
             return false;
         }
@@ -57,7 +47,7 @@ impl Module {
                 slice.waited = now.since(entry.arrived_at + slice.queued);
             }
         }
-        let profiled = self.profiled(count(&slices));
+        let profiled = self.workers.profiled(item_count(&slices));
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
         };
@@ -89,11 +79,8 @@ impl Module {
             self.mailboxes.started(slice.request, slice.count);
         }
         self.starvation_reset.on_run();
-        let batch = BatchId(self.next_batch);
-        self.next_batch += 1;
         let slices = slices.to_vec();
-        self.running.insert(batch, Running { slot, slices, booked });
-        batch
+        self.running.start(Running { slot, slices, booked })
     }
 
     /// What counts as the wait of a request: under rule `weir` all of it, since with late binding no batch wait is left.
@@ -107,7 +94,7 @@ impl Module {
 
     /// The most items of a batch that starts at `start` on an idle worker: fewer where batches of a pool would end together.
     fn batch_limit(&self, start: Timestamp) -> u32 {
-        let full = self.batch_size;
+        let full = self.peers.batch_size();
         let own = self.spec.pool == Pool::Own && self.mailboxes.count() == 1;
         let stagger = self.strategies.stagger.filter(|_| own && !self.is_eager());
         let Some(stagger) = stagger.filter(|_| self.mailboxes.waiting_items() >= u64::from(full)) else {
@@ -116,7 +103,9 @@ impl Module {
         let running = self.workers.iter().filter(|worker| worker.busy);
         let ends = running.map(|worker| worker.free_at);
         let up = self.workers.up();
-        staggered_batch_limit(stagger, full, start, up, ends, |size| self.expected(size))
+        staggered_batch_limit(stagger, full, start, up, &ends, |size| {
+            self.workers.expected(size)
+        })
     }
 
     fn opening(&self, place: usize, start: Timestamp) -> Opening {
@@ -147,7 +136,7 @@ impl Module {
     }
 
     /// What was bound ahead may have become too late while its batch waited, where other modules had the slot meanwhile:
-    /// it is let go rather than run in vain.
+    /// it is dropped rather than run for nothing.
     fn drop_infeasible(
         &mut self,
         slices: Vec<BatchSlice>,
@@ -157,7 +146,7 @@ impl Module {
         if slices.is_empty() || !self.strategies.drops_early() {
             return slices;
         }
-        let duration = self.expected(count(&slices));
+        let duration = self.workers.expected(item_count(&slices));
         let (late, hopeful): (Vec<BatchSlice>, Vec<BatchSlice>) = slices.into_iter().partition(|slice| {
             let entry = self.mailboxes.get(slice.request);
             entry.is_some_and(|entry| entry.droppable && now.since(entry.sent_at) + duration > self.spec.slo)
@@ -180,7 +169,7 @@ impl Module {
             let start = worker.free_at.max(now);
             let formed = std::mem::take(&mut worker.forming);
             let before = formed.len();
-            let slices = self.bind(formed, self.opening(place, start), now, effects);
+            let slices = self.fill_batch(formed, self.opening(place, start), now, effects);
             let grew = slices.len() > before;
             if let Some(worker) = self.workers.at_mut(place) {
                 worker.forming = slices;
@@ -193,9 +182,9 @@ impl Module {
 
     /// The slot of a mailbox whose next batch has room and starts soonest.
     fn soonest_open(&self, mailbox: usize, now: Timestamp) -> Option<usize> {
-        // Nothing is bound to a slot that is down: whoever waits may yet run on another.
+        // Nothing is bound to a slot that is down: what waits may yet run on another.
         let open = |worker: &WorkerView| {
-            worker.formed() < self.batch_size && worker.up && worker.free_at < Timestamp::MAX
+            worker.formed() < self.peers.batch_size() && worker.up && worker.free_at < Timestamp::MAX
         };
         if self.mailboxes.count() > 1 {
             return self
@@ -209,16 +198,16 @@ impl Module {
             .map(|(place, _)| place)
     }
 
-    /// Lets waiting requests join `slices` until the batch is full or nobody waits; `start` is when it is expected to
-    /// run. Who would not make it is dropped.
-    pub(super) fn bind(
+    /// Lets waiting requests join `slices` until the batch is full or none waits; `start` is when it is expected to run.
+    /// What admission refuses is dropped.
+    pub(super) fn fill_batch(
         &mut self,
         mut slices: Vec<BatchSlice>,
         opening: Opening,
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Vec<BatchSlice> {
-        let mut items = count(&slices);
+        let mut items = item_count(&slices);
         let Opening {
             place, start, most, ..
         } = opening;
@@ -245,9 +234,9 @@ impl Module {
                     slo: self.spec.slo,
                     start,
                     duration,
-                    downstream: self.downstream_estimate.downstream_of(entry.stream),
-                    own_share: self.downstream_estimate.own_budget,
-                    share_up_to_here: self.downstream_estimate.budget_up_to_here,
+                    downstream: self.peers.estimate().downstream_of(entry.stream),
+                    own_share: self.peers.estimate().own_budget,
+                    share_up_to_here: self.peers.estimate().budget_up_to_here,
                     waiting_items: self.mailboxes.items_in(mailbox),
                 };
                 self.strategies.admission.rule().verdict(&candidate, &batch)
@@ -258,7 +247,7 @@ impl Module {
                 self.drop_request(request, reason, now, effects);
                 // A part of it may have joined this batch already.
                 slices.retain(|slice| slice.request != request);
-                items = count(&slices);
+                items = item_count(&slices);
                 continue;
             }
             let queued = now.since(entry.arrived_at);
@@ -288,13 +277,15 @@ impl Module {
     /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
     fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
         let spec = self.strategies.slack()?;
-        let way = self.expected(self.batch_size) + self.downstream_estimate.downstream;
-        // The queue tells of a burst at once; the load factor of a second does when it is over.
+        let remaining = self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream;
+        // The queue shows a burst at once; the load over a batch or two shows when it is over.
         let queue = Backlog {
             drain_time: self.drain_time(),
             load: self.arrival_ratio(start),
         };
-        let mut slack = self.overload.threshold(start, way, queue, self.spec.slo, spec);
+        let mut slack = self
+            .overload
+            .threshold(start, remaining, queue, self.spec.slo, spec);
         if !self.strategies.tie_break {
             slack.spread = Span::ZERO;
         }
@@ -308,7 +299,7 @@ impl Module {
         let place = opening.place;
         let mailbox = self.mailbox_of(place);
         let filled = if self.strategies.assumes_planned_batch() {
-            self.batch_size
+            self.peers.batch_size()
         } else {
             (u64::from(already) + self.mailboxes.items_in(mailbox)).min(u64::from(opening.most)) as u32
         };
@@ -317,7 +308,7 @@ impl Module {
         } else {
             self.workers.up().max(1)
         };
-        let a_round = (u64::from(self.batch_size) * workers as u64).max(1);
+        let a_round = (u64::from(self.peers.batch_size()) * workers as u64).max(1);
         let rounds = if u64::from(waiting) <= a_round {
             1
         } else {
@@ -326,7 +317,7 @@ impl Module {
         if let Some(takes) = opening.takes {
             return takes * rounds;
         }
-        let profiled = self.profiled(filled.max(1));
+        let profiled = self.workers.profiled(filled.max(1));
         let promised = |worker: &WorkerView| worker.correction.duration_with_margin(profiled);
         self.workers.at(place).map_or(profiled, promised) * rounds
     }
@@ -346,8 +337,8 @@ impl Module {
                     Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
                     _ => Timestamp::MAX,
                 });
-        let duration = self.expected(self.batch_size);
-        let size = self.batch_size as usize;
+        let duration = self.workers.expected(self.peers.batch_size());
+        let size = self.peers.batch_size() as usize;
         let admission = self.strategies.admission;
         let Some(passed) = admission
             .rule()
@@ -367,11 +358,11 @@ impl Module {
     /// Asks for a slot where there is work, or asks no more where there is none.
     pub(super) fn update_bid(&mut self, effects: &mut Vec<ModuleEffect>) {
         let bid = self.work();
-        if bid == self.bid {
+        if bid == self.shared.bid {
             return;
         }
         effects.push(bid.map_or(ModuleEffect::CancelBid, ModuleEffect::Bid));
-        self.bid = bid;
+        self.shared.bid = bid;
     }
 
     /// What waits for a slot: the most urgent request decides how urgent the batch is.
@@ -385,17 +376,12 @@ impl Module {
             .chain(self.mailboxes.foremost(0))
             .filter_map(|request| self.mailboxes.get(request))
             .min_by_key(|entry| (entry.sent_at, entry.arrived_at))?;
-        let duration = self.expected(self.batch_size);
+        let duration = self.workers.expected(self.peers.batch_size());
         let deadline = most_urgent.sent_at + self.spec.slo;
         Some(Bid {
-            latest_start: deadline.saturating_sub(duration + self.downstream_estimate.downstream),
+            latest_start: deadline.saturating_sub(duration + self.peers.estimate().downstream),
             since: most_urgent.arrived_at,
             duration,
         })
     }
-}
-
-/// Items in a batch.
-pub(super) fn count(slices: &[BatchSlice]) -> u32 {
-    slices.iter().map(|slice| slice.count).sum()
 }

@@ -1,28 +1,22 @@
-//! A pool of pipelines: the model is cut and spread over partition workers (PPipe). The module asks for a way through
-//! them; what it is told is a booking with a size and a finish, and by that finish the broker judges: whoever would be too
-//! late further on does not join.
+//! A pool of pipelines: the model is cut and spread over partition workers (PPipe). The module requests a path through
+//! them; the answer is a booking with a size and a finish, and by that finish admission decides: what would miss its
+//! deadline further on does not join.
 
 use weir_types::{DropReason, Profile, RequestId, SlotId, Span, Timestamp};
 
-use super::batcher::Opening;
-use super::{Entry, Module, ModuleEffect, Pool, Workers, profiled};
-use crate::reservations::{BookingId, PathRequest};
+use super::Module;
+use super::api::{ModuleEffect, Pool};
+use super::mailboxes::Entry;
+use super::opening::Opening;
+use super::supply::Booking;
+use super::workers::Workers;
+use crate::reservations::PathRequest;
 
-/// How long what must not be let go waits where no way is left at all.
+/// How long what must not be dropped waits where no path is left at all.
 const MAX_NO_PATH: Span = Span::from_secs(30);
 
-/// The least part of the SLO that is kept back when a way is asked for: one in so many.
-const LEEWAY: u64 = 50;
-
-/// A way through a pipeline that is kept free for one batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Booking {
-    pub(super) id: BookingId,
-    /// Items that it has room for.
-    pub(super) size: u32,
-    /// When the batch is out of the last stage.
-    pub(super) finish: Timestamp,
-}
+/// Of the SLO at least one in so many is kept back when a path is requested.
+const RESERVE_DIVISOR: u64 = 50;
 
 impl Module {
     /// Runs a batch as it was booked, or gives the booking back.
@@ -32,9 +26,9 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        // A lane stands for one batch under way at the planned rate: there may be more, and which is which does not matter.
-        self.extended_deadline = Timestamp::ZERO;
-        self.no_path_since = None;
+        // A lane stands for one batch in flight at the planned rate: there may be more, and which is which does not matter.
+        self.booked.extended_deadline = Timestamp::ZERO;
+        self.booked.no_path_since = None;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
         let takes = booking.finish.since(now);
         let promised = self
@@ -47,7 +41,7 @@ impl Module {
             most: booking.size,
             takes: Some(promised),
         };
-        let slices = self.bind(Vec::new(), opening, now, effects);
+        let slices = self.fill_batch(Vec::new(), opening, now, effects);
         let Some(slot) = self
             .workers
             .at(place)
@@ -66,36 +60,39 @@ impl Module {
         });
     }
 
-    /// Not even one item alone would be through before `finish`: lets go of those for whom that is too late.
+    /// Not even one item alone would be through before `finish`: drops the requests for which that is too late.
     pub(super) fn on_no_path(&mut self, finish: Timestamp, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.most_urgent_is_firm() {
-            // It goes late rather than never; where no way is left at all, it asks again at the next tick.
+            // It runs late rather than never; where no path is left at all, it asks again at the next tick.
             if finish == Timestamp::MAX {
                 self.on_no_path_left(now, effects);
             } else {
-                self.no_path_since = None;
+                self.booked.no_path_since = None;
                 // In batches as they are planned: shrinking them would not make it earlier, only rarer.
-                self.extended_deadline =
-                    finish + self.expected(self.batch_size).saturating_sub(self.expected(1));
-                self.asked = None;
+                self.booked.extended_deadline = finish
+                    + self
+                        .workers
+                        .expected(self.peers.batch_size())
+                        .saturating_sub(self.workers.expected(1));
+                self.booked.requested = None;
             }
             return;
         }
-        self.asked = None;
+        self.booked.requested = None;
         let kept = self.deadline_reserve();
         loop {
-            let hopeless = self
+            let infeasible = self
                 .mailboxes
                 .most_urgent(0)
                 .filter(|&(_, sent_at)| finish > (sent_at + self.spec.slo).saturating_sub(kept));
-            let Some((request, _)) = hopeless else { return };
+            let Some((request, _)) = infeasible else { return };
             self.drop_request(request, DropReason::Infeasible, now, effects);
         }
     }
 
-    /// No stage has a worker left: what must not be let go waits for one to return, but not for ever.
+    /// No stage has a worker left: what must not be dropped waits for one to return, but not for ever.
     fn on_no_path_left(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let since = *self.no_path_since.get_or_insert(now);
+        let since = *self.booked.no_path_since.get_or_insert(now);
         if now.since(since) < MAX_NO_PATH {
             return;
         }
@@ -105,23 +102,23 @@ impl Module {
         }
     }
 
-    /// Forgets what was asked, so that it is asked again: where no way was left there may be one by now.
+    /// Forgets what was asked, so that it is asked again: where no path was left there may be one by now.
     pub(super) fn reset_request(&mut self) {
         if self.spec.pool == Pool::Pipelines
-            && self.extended_deadline == Timestamp::ZERO
+            && self.booked.extended_deadline == Timestamp::ZERO
             && self.most_urgent_is_firm()
         {
-            self.asked = None;
+            self.booked.requested = None;
         }
     }
 
     fn most_urgent_is_firm(&self) -> bool {
         !self.strategies.admission.rule().is_predictive()
-            || self.first().is_some_and(|entry| !entry.droppable)
+            || self.most_urgent().is_some_and(|entry| !entry.droppable)
     }
 
     /// The request that must be through first.
-    fn first(&self) -> Option<&Entry> {
+    fn most_urgent(&self) -> Option<&Entry> {
         let foremost = self
             .mailboxes
             .foremost(0)
@@ -129,50 +126,49 @@ impl Module {
         foremost.min_by_key(|entry| (entry.sent_at, entry.arrived_at))
     }
 
-    /// Reckons with another plan from now on. Batches under way are not touched.
-    pub(super) fn planned(&mut self, profile: Profile, batch: u32, lanes: u32, share: f64) {
+    /// Another plan is in force. Batches in flight are not touched.
+    pub(super) fn on_plan_changed(&mut self, profile: Profile, batch: u32, lanes: u32, share: f64) {
         self.spec.profile = profile;
         self.spec.batch = vec![batch.max(1)];
         let first = self.spec.slots.first().map_or(0, |slot| slot.0);
         self.spec.slots = (first..first + lanes.max(1)).map(SlotId).collect();
-        self.workers = Workers::new(&self.spec.slots);
-        self.profiled = profiled(&self.spec);
-        self.batch_size = batch.max(1);
+        self.workers = Workers::new(&self.spec.slots, &self.spec.profile, batch.max(1));
+        self.peers.set_batch_size(batch.max(1));
         self.metrics.set_share(share);
         // Whatever was asked, was asked of the plan before.
-        self.asked = None;
+        self.booked.requested = None;
     }
 
-    /// Asks for a way through the pipelines where there is work, or asks no more where there is none.
+    /// Requests a path through the pipelines where there is work, or cancels the request where there is none.
     pub(super) fn request_path(&mut self, effects: &mut Vec<ModuleEffect>) {
-        let ask = self.wanted();
-        if ask == self.asked {
+        let ask = self.wanted_path();
+        if ask == self.booked.requested {
             return;
         }
         effects.push(ask.map_or(ModuleEffect::CancelBid, ModuleEffect::RequestPath));
-        self.asked = ask;
+        self.booked.requested = ask;
     }
 
-    /// What is kept back of a deadline when a way is asked for: reservations may wait for a larger batch to the last moment
+    /// What is kept back of a deadline when a path is requested: reservations may wait for a larger batch to the last moment
     /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
     fn deadline_reserve(&self) -> Span {
-        let planned = self.profiled(self.batch_size);
+        let planned = self.workers.profiled(self.peers.batch_size());
         let promised = self
             .workers
             .iter()
             .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.downstream_estimate.downstream + leeway + self.spec.slo / LEEWAY
+        self.peers.estimate().downstream + leeway + self.spec.slo / RESERVE_DIVISOR
     }
 
-    /// What waits for a way: the most urgent request says by when the batch must be through.
-    fn wanted(&self) -> Option<PathRequest> {
-        let most_urgent = self.first()?;
+    /// What waits for a path: the most urgent request says by when the batch must be through.
+    fn wanted_path(&self) -> Option<PathRequest> {
+        let most_urgent = self.most_urgent()?;
         let deadline = most_urgent.sent_at + self.spec.slo;
         let kept = self.deadline_reserve();
         Some(PathRequest {
-            deadline: deadline.saturating_sub(kept).max(self.extended_deadline),
+            deadline: deadline.saturating_sub(kept).max(self.booked.extended_deadline),
             since: most_urgent.arrived_at,
             waiting: u32::try_from(self.mailboxes.items_in(0)).unwrap_or(u32::MAX),
         })

@@ -1,13 +1,14 @@
-//! Batches that come back, well or not, and requests that leave: forwarded, dropped, taken out.
+//! Batches that end, well or not, and requests that leave: forwarded, dropped, removed.
 
 use weir_types::{BatchId, DropReason, RequestId, Span, Timestamp};
 
-use super::batcher::count;
+use super::Module;
+use super::api::{BatchSlice, ModuleEffect, item_count};
 use super::mailboxes::Entry;
-use super::{BatchSlice, Module, ModuleEffect, Running};
+use super::running::Running;
 
 impl Module {
-    pub(super) fn finished(
+    pub(super) fn on_finished(
         &mut self,
         batch: BatchId,
         took: Span,
@@ -19,7 +20,7 @@ impl Module {
         };
         let (expected, actual) = match run.booked {
             Some((at, takes)) => (takes, now.since(at)),
-            None => (self.profiled(count(&run.slices)), took),
+            None => (self.workers.profiled(item_count(&run.slices)), took),
         };
         self.workers.measured(run.slot, expected, actual);
         for slice in run.slices {
@@ -34,7 +35,7 @@ impl Module {
         }
     }
 
-    pub(super) fn failed(
+    pub(super) fn on_failed(
         &mut self,
         batch: BatchId,
         took: Span,
@@ -49,7 +50,7 @@ impl Module {
         }
     }
 
-    pub(super) fn lost(
+    pub(super) fn on_lost(
         &mut self,
         batch: BatchId,
         took: Span,
@@ -67,7 +68,7 @@ impl Module {
             match again {
                 Some(entry) => {
                     self.mailboxes.put_back(slice.request, entry, entry.mailbox);
-                    self.touch(entry.mailbox);
+                    self.wakeups.mark(entry.mailbox);
                 }
                 None => self.drop_request(slice.request, DropReason::Failed, now, effects),
             }
@@ -82,7 +83,7 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) -> Option<Running> {
-        let run = self.running.remove(&batch)?;
+        let run = self.running.end(batch)?;
         self.on_slot_free(run.slot, now);
         spend(&run.slices, took, effects);
         Some(run)
@@ -98,7 +99,7 @@ impl Module {
     ) {
         if let Some(entry) = self.remove(request) {
             if entry.bound == 0 && entry.droppable && self.metrics.counts_dropped() {
-                // It waited in vain, but it did wait: leaving it out would make a full queue look short.
+                // It did not run, but it did wait: leaving it out would make a full queue look short.
                 self.metrics.on_queued(now.since(entry.arrived_at), now);
             }
             if reason == DropReason::Infeasible
@@ -111,10 +112,10 @@ impl Module {
         }
     }
 
-    /// Forgets `request`, wherever it stands. Items of it that are running are not stopped; nobody waits for them.
+    /// Forgets `request`, wherever it stands. Items of it that run are not stopped; their results go nowhere.
     pub(super) fn remove(&mut self, request: RequestId) -> Option<Entry> {
         let entry = self.mailboxes.remove(request)?;
-        self.touch(entry.mailbox);
+        self.wakeups.mark(entry.mailbox);
         if entry.bound > 0 {
             for worker in self.workers.iter_mut() {
                 worker.forming.retain(|slice| slice.request != request);
@@ -126,7 +127,7 @@ impl Module {
 
 /// Shares the time of a batch among its requests by their items.
 fn spend(slices: &[BatchSlice], took: Span, effects: &mut Vec<ModuleEffect>) {
-    let items = count(slices);
+    let items = item_count(slices);
     effects.extend(slices.iter().map(|slice| ModuleEffect::Spent {
         request: slice.request,
         span: took.scale(f64::from(slice.count) / f64::from(items.max(1))),

@@ -1,21 +1,22 @@
-//! What waits and certainly cannot be on time is let go, and the module asks to be called when somebody will be too late.
+//! Early drop: what waits and certainly misses its deadline is dropped before its turn, and a timer is set for the next
+//! request that will.
 
 use weir_types::{DropReason, Span, Timestamp};
 
 use super::{Module, ModuleEffect};
 
 impl Module {
-    /// Lets go of what certainly cannot be on time: even if it ran alone at once and nothing were queued ahead. Looks
-    /// from the low-budget end, so that high-budget-first does not leave corpses in the mailbox.
-    pub(super) fn sweep(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+    /// Drops what certainly misses its deadline: even if it ran alone at once and nothing were queued ahead. Looks from the
+    /// low-budget end, so that high-budget-first leaves nothing infeasible in the mailbox.
+    pub(super) fn drop_early(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if !self.strategies.drops_early() {
             return;
         }
-        let (least, slo) = (self.expected(1), self.spec.slo);
-        let hopeless = |sent_at: Timestamp| now.since(sent_at) + least > slo;
-        while self.mailboxes.urgent_from(mailbox).is_some_and(hopeless) {
+        let (least, slo) = (self.workers.expected(1), self.spec.slo);
+        let infeasible = |sent_at: Timestamp| now.since(sent_at) + least > slo;
+        while self.mailboxes.urgent_from(mailbox).is_some_and(infeasible) {
             let first = self.mailboxes.most_urgent(mailbox);
-            let Some((request, _)) = first.filter(|&(_, sent_at)| hopeless(sent_at)) else {
+            let Some((request, _)) = first.filter(|&(_, sent_at)| infeasible(sent_at)) else {
                 return;
             };
             self.drop_request(request, DropReason::Infeasible, now, effects);
@@ -29,11 +30,10 @@ impl Module {
         let urgent = touched
             .iter()
             .filter_map(|&mailbox| self.mailboxes.urgent_from(mailbox));
-        let next = urgent
-            .min()
-            .map(|sent_at| (sent_at + self.spec.slo).saturating_sub(self.expected(1)) + Span::from_micros(1));
-        if let Some(at) = next.filter(|&at| self.timer_at.is_none_or(|set| set <= now || at < set)) {
-            self.timer_at = Some(at);
+        let next = urgent.min().map(|sent_at| {
+            (sent_at + self.spec.slo).saturating_sub(self.workers.expected(1)) + Span::from_micros(1)
+        });
+        if let Some(at) = next.filter(|&at| self.wakeups.set_timer(at, now)) {
             effects.push(ModuleEffect::SetTimer { at });
         }
     }

@@ -10,7 +10,7 @@ use crate::queue::depq::{Depq, End};
 use crate::queue::request_map::RequestMap;
 use crate::weir::slack::SlackThreshold;
 
-/// So many lots are looked at to find who goes next.
+/// So many requests near the threshold are looked at to find the next.
 const MAX_CANDIDATES: usize = 64;
 
 /// Of the urgent so many times those that are here must be gone before all are looked through.
@@ -103,8 +103,8 @@ struct Mailbox {
     waiting: Depq<()>,
     /// Those that ask for too much at present.
     deprioritized: Depq<()>,
-    /// Those with items that do not run yet and that may be let go, by sending time, that is by deadline, where anybody
-    /// asks for them. What has left since is taken off as it comes up.
+    /// Those with items that do not run yet and that may be dropped, by sending time, that is by deadline, where early drop
+    /// needs them. What has left since is taken off as it comes up.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     partially_run: BTreeSet<(Timestamp, RequestId)>,
@@ -220,7 +220,7 @@ impl MailboxSet {
     }
 
     /// Whose turn it is where those with time to spare go first: the most urgent of them, and where there is none, the
-    /// last of the others. Those that are too dear go when nobody else has time to spare, or all others have plenty. It
+    /// last of the others. Those over the cost limit go when no other has slack, or all others have plenty. It
     /// waits no more.
     pub(super) fn next_with_slack(&mut self, mailbox: usize, slack: SlackThreshold) -> Option<RequestId> {
         let from = &mut self.mailboxes[mailbox];
@@ -287,14 +287,14 @@ impl MailboxSet {
         (first, count)
     }
 
-    /// Counts `items` as running: when nothing of a request is left to run, it is no longer to be let go.
+    /// Counts `items` as running: when nothing of a request is left to run, it can no longer be dropped early.
     pub(super) fn started(&mut self, request: RequestId, items: u32) {
         if let Some(entry) = self.all.get_mut(request) {
             entry.started += items;
         }
     }
 
-    /// The request with the least budget among those that do not run yet, bound or not, and may be let go; and when it
+    /// The request with the least budget among those that do not run yet, bound or not, and may be dropped; and when it
     /// was sent.
     pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Timestamp)> {
         let stands = |request: RequestId| {
@@ -332,7 +332,7 @@ impl MailboxSet {
     }
 }
 
-/// Takes the first with time to spare. Who stands near the bound has it by lot; where none of the first has, it is the
+/// Takes the first with slack. Near the threshold chance decides; where none of the first has slack, it is the
 /// first beyond the bound.
 fn take_next(line: &mut Depq<()>, slack: SlackThreshold) -> Option<RequestId> {
     let has_time = |key: Timestamp, request: RequestId| key >= slack.starts_at(request);
@@ -358,7 +358,7 @@ mod tests {
         Timestamp::ZERO + Span::from_millis(ms)
     }
 
-    /// Deadlines in milliseconds of those that wait, and of those that are too dear.
+    /// Deadlines in milliseconds of those that wait, and of those over the cost limit.
     fn mailboxes(waiting: &[u64], deprioritized: &[u64]) -> MailboxSet {
         let mut queues = MailboxSet::new(1, true);
         let all = waiting.iter().map(|ms| (*ms, false));
@@ -385,12 +385,8 @@ mod tests {
         assert_eq!(next(&[150, 300], &[120]), Some(150), "the others are pressed");
         assert_eq!(next(&[210, 300], &[120]), Some(120), "they have time");
         assert_eq!(next(&[210], &[250]), Some(210), "the most urgent of all");
-        assert_eq!(
-            next(&[50, 70], &[250]),
-            Some(250),
-            "nobody else has time to spare"
-        );
-        assert_eq!(next(&[50, 70], &[60]), Some(70), "nobody has: high budget first");
+        assert_eq!(next(&[50, 70], &[250]), Some(250), "no other has slack");
+        assert_eq!(next(&[50, 70], &[60]), Some(70), "none has: high budget first");
         assert_eq!(next(&[], &[60, 80]), Some(80));
         assert_eq!(next(&[], &[]), None);
     }

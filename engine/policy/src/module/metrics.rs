@@ -1,21 +1,14 @@
-//! What a module measures of itself: rates, delays, waits; and from them its priority, its batch size and the state that
-//! it tells.
-
-use std::sync::Arc;
+//! What a module measures of itself: rates, delays, waits.
 
 use weir_types::{Span, StreamId, Timestamp};
 
-use super::{Module, ModuleEffect, ModuleSpec, Pool};
 use crate::baselines::shares::ShareWeight;
 use crate::measure::fan_out::FanOut;
 use crate::measure::window::Window;
 use crate::pard::batch_wait::BatchWaitSamples;
 use crate::pard::estimator::{Queueing, WaitTerm};
-use crate::pard::state_planner::{ModuleState, StatePlanner, is_publish_due};
-use crate::queue::depq::End;
-use crate::strategy::{Sizing, Strategies};
+use crate::strategy::Strategies;
 use crate::weir::cost_limit::CostLimit;
-use crate::weir::joint_batching::JointBatching;
 
 /// Over which arrivals are counted as the present rate.
 const PRESENT: Span = Span::from_secs(1);
@@ -23,34 +16,30 @@ const PRESENT: Span = Span::from_secs(1);
 /// The same where it is asked whether a burst is over: as long as a batch or two.
 const JUST_NOW: Span = Span::from_millis(100);
 
-/// A state is told before its time when the queueing delay has moved by this part of the SLO: modules before this one let
-/// go by it, and while it is stale they let go of too many or too few.
-const NEWS: u64 = 20;
-
 /// The measurements.
 #[derive(Debug, Clone)]
 pub(super) struct ModuleMetrics {
-    present: Window,
-    smoothed: Window,
-    queueing: Window,
+    pub(super) present: Window,
+    pub(super) smoothed: Window,
+    pub(super) queueing: Window,
     /// This and the next two only where the rule reckons with them.
-    recent: Option<Window>,
-    latency: Option<Window>,
-    waits: Option<BatchWaitSamples>,
-    first_arrival_at: Option<Timestamp>,
-    items_per_request: f64,
+    pub(super) recent: Option<Window>,
+    pub(super) latency: Option<Window>,
+    pub(super) waits: Option<BatchWaitSamples>,
+    pub(super) first_arrival_at: Option<Timestamp>,
+    pub(super) items_per_request: f64,
     /// As above, with those that bring nothing.
-    demand: f64,
-    requests: u64,
-    cost_limit: CostLimit,
-    fan_out: FanOut,
-    share: f64,
-    published: Option<Timestamp>,
-    /// When what streams bring was told last.
-    fan_out_published: Option<Timestamp>,
+    pub(super) demand: f64,
+    pub(super) requests: u64,
+    pub(super) cost_limit: CostLimit,
+    pub(super) fan_out: FanOut,
+    pub(super) share: f64,
+    pub(super) published: Option<Timestamp>,
+    /// When the items of streams were published last.
+    pub(super) fan_out_published: Option<Timestamp>,
     /// The queueing delay that was published.
-    published_queueing: Span,
-    queueing_rule: Queueing,
+    pub(super) published_queueing: Span,
+    pub(super) queueing_rule: Queueing,
 }
 
 impl ModuleMetrics {
@@ -115,7 +104,7 @@ impl ModuleMetrics {
         self.queueing.observe(delay.micros() as f64, now);
     }
 
-    /// Whether a request that was let go counts as having queued; the paper counts those that joined a batch.
+    /// Whether a request that was dropped counts as having queued; the paper counts those that joined a batch.
     pub(super) fn counts_dropped(&self) -> bool {
         self.queueing_rule == Queueing::Present
     }
@@ -141,192 +130,5 @@ impl ModuleMetrics {
         if !share.is_nan() {
             self.share = share.clamp(Self::MIN_SHARE, 1.0);
         }
-    }
-}
-
-impl Module {
-    /// Expected duration of a batch of `size` on the slots as they are lately.
-    pub(super) fn expected(&self, size: u32) -> Span {
-        self.profiled(size).scale(self.workers.ratio())
-    }
-
-    /// Duration of a batch of `size` by the profile.
-    pub(super) fn profiled(&self, size: u32) -> Span {
-        let known = self.profiled.get(size as usize).copied();
-        known.unwrap_or_else(|| self.spec.profile.duration(size))
-    }
-
-    /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
-    fn request_duration(&self) -> Span {
-        let at_once = f64::from(self.batch_size) * self.workers.up().max(1) as f64;
-        self.expected(self.batch_size)
-            .scale((self.metrics.items_per_request / at_once).max(1.0))
-    }
-
-    /// Items a second that the module can do beside the others on its slots, `T_m`.
-    pub(super) fn throughput(&self) -> f64 {
-        let a_slot = f64::from(self.batch_size) / self.expected(self.batch_size).as_secs_f64().max(1e-6);
-        a_slot * self.workers.up() as f64 * self.metrics.share
-    }
-
-    /// What came just now over what the module can do.
-    pub(super) fn arrival_ratio(&self, now: Timestamp) -> f64 {
-        let first_arrival_at = self.metrics.first_arrival_at.unwrap_or(now);
-        let recent = self.metrics.recent.as_ref();
-        recent.map_or(0.0, |recent| recent.rate(now, first_arrival_at)) / self.throughput().max(1e-6)
-    }
-
-    /// How long what waits will take to run.
-    pub(super) fn drain_time(&self) -> Span {
-        Span::from_secs_f64(self.mailboxes.waiting_items() as f64 / self.throughput().max(1e-6))
-    }
-
-    pub(super) fn tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        if let Some(first_arrival_at) = self.metrics.first_arrival_at {
-            let input = self.metrics.present.rate(now, first_arrival_at);
-            let smoothed = self.metrics.smoothed.rate(now, first_arrival_at);
-            self.priority.update(input, smoothed, self.throughput());
-            if let Some(spec) = self.strategies.cost_limit {
-                self.metrics.cost_limit.update(input, self.throughput(), spec);
-            }
-        }
-        let promptly = self.metrics.queueing_rule == Queueing::Present;
-        let moved = self
-            .queueing(now)
-            .micros()
-            .abs_diff(self.metrics.published_queueing.micros());
-        let news = promptly && moved > self.spec.slo.micros() / NEWS;
-        if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
-            self.publish(now, effects);
-        }
-        if std::mem::take(&mut self.stale) {
-            self.update_plans();
-        }
-    }
-
-    /// Where streams differ in what they bring, tells of that alone before the next tick: the rest stays as it was told.
-    pub(super) fn publish_fan_out(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let interval = self.strategies.estimator.per_stream.unwrap_or(Span::MAX);
-        let fresh = |at: Timestamp| now.since(at) < interval;
-        if self.metrics.fan_out_published.is_some_and(fresh) || !self.publishes_fan_out() {
-            return;
-        }
-        let state = ModuleState {
-            fan_out: self.metrics.fan_out.summary(),
-            ..self.planner.state(self.spec.id).clone()
-        };
-        self.publish_state(state, now, effects);
-    }
-
-    /// Whether it has streams to tell of.
-    fn publishes_fan_out(&self) -> bool {
-        self.strategies.estimator.per_stream.is_some() && self.metrics.fan_out.varies()
-    }
-
-    fn publish(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let queueing = self.queueing(now);
-        self.metrics.published = Some(now);
-        self.metrics.published_queueing = queueing;
-        let state = self.state(queueing, now);
-        self.publish_state(state, now, effects);
-    }
-
-    fn publish_state(&mut self, state: ModuleState, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        self.metrics.fan_out_published = Some(now);
-        let state = Arc::new(state);
-        self.planner.on_peer_state(Arc::clone(&state));
-        self.stale = true;
-        effects.push(ModuleEffect::Publish(state));
-    }
-
-    /// The delay that a request will find here, `q_i`: the recent mean, as far as what waits now bears it out. Where the
-    /// queue would be served sooner, the mean speaks of a queue that is gone (and would for a whole window, if modules
-    /// before this one let everything go because of it). Where it takes most of the SLO to serve and newcomers stand at
-    /// its end, the mean speaks only of those that were served in time.
-    fn queueing(&self, now: Timestamp) -> Span {
-        let mean = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
-        let mean = Span::from_micros(mean as u64);
-        if self.metrics.queueing_rule == Queueing::Recent {
-            return mean;
-        }
-        let drain_time = self.drain_time();
-        if self.priority.end() == End::Low && drain_time * 2 > self.spec.slo {
-            drain_time
-        } else {
-            mean.min(drain_time + self.expected(self.batch_size))
-        }
-    }
-
-    fn state(&mut self, queueing: Span, now: Timestamp) -> ModuleState {
-        let duration = self.request_duration();
-        let worst = self
-            .metrics
-            .latency
-            .as_ref()
-            .map_or(0.0, |latency| latency.max(now));
-        ModuleState {
-            module: self.spec.id,
-            queueing_delay: queueing,
-            duration,
-            waits: self
-                .metrics
-                .waits
-                .as_mut()
-                .map(BatchWaitSamples::sketch)
-                .unwrap_or_default(),
-            worst_latency: Span::from_micros(worst as u64).max(duration),
-            input_rate: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
-                self.metrics.present.rate(now, first_arrival_at)
-            }),
-            throughput: self.throughput(),
-            workers: self.workers.up() as f64 * self.metrics.share,
-            items_per_request: self.metrics.demand,
-            fan_out: self.metrics.fan_out.summary(),
-            cost_limit: self.metrics.cost_limit.limit(),
-            duration_ratio: self.workers.ratio(),
-        }
-    }
-
-    /// After something was heard: the way ahead, and the batch size that fits this module's share of the SLO. Done at
-    /// ticks, once for all that was heard in between: the outlook draws thousands of waits for every path.
-    fn update_plans(&mut self) {
-        self.downstream_estimate = self.planner.downstream_estimate();
-        self.batch_size = batch_size(
-            &self.spec,
-            &self.strategies,
-            &self.planner,
-            &mut self.joint_batching,
-            self.workers.ratio(),
-        );
-    }
-}
-
-/// The batch size that a module aims at.
-pub(super) fn batch_size(
-    spec: &ModuleSpec,
-    strategies: &Strategies,
-    planner: &StatePlanner,
-    joint: &mut JointBatching,
-    ratio: f64,
-) -> u32 {
-    let mut together = || {
-        let own = spec.pool == Pool::Own;
-        let (peers, states) = (&spec.peers, planner.states());
-        let sizes = joint.sizes(
-            strategies.joint_sizing,
-            peers,
-            states,
-            &spec.topology,
-            spec.slo,
-            own,
-        );
-        sizes.get(spec.id.index()).copied()
-    };
-    match strategies.sizing {
-        Sizing::Together if let Some(size) = together() => size,
-        // A slow device has less of the profile's time in the same share.
-        _ => spec
-            .profile
-            .batch_size(&spec.batch, planner.fair_share().scale(1.0 / ratio.max(1e-3))),
     }
 }

@@ -16,75 +16,54 @@ mod completion;
 mod early_drop;
 mod mailboxes;
 mod metrics;
+mod opening;
 mod owned;
+mod peers;
+mod publish;
+mod running;
+mod supply;
+mod wakeups;
 mod workers;
-
-use std::collections::BTreeMap;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use weir_types::{BatchId, ModuleId, SlotId, Span, Timestamp};
+use weir_types::Timestamp;
 
 use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
-use crate::pard::state_planner::{DownstreamEstimate, ModuleState, StatePlanner};
-use crate::reservations::PathRequest;
-use crate::slots::Bid;
 use crate::strategy::{BatchBinding, Mailboxes, Strategies};
-use crate::weir::branch_shedding::BranchShedding;
-use crate::weir::joint_batching::JointBatching;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
-use booked::Booking;
 use mailboxes::{Entry, MailboxSet};
 use metrics::ModuleMetrics;
+use peers::Peers;
+use running::RunningBatches;
+use supply::{BookedSupply, Booking, SharedSupply};
+use wakeups::Wakeups;
 use workers::Workers;
 
-/// A batch on its slot.
-#[derive(Debug, Clone)]
-struct Running {
-    slot: SlotId,
-    slices: Vec<BatchSlice>,
-    /// When it was sent on its way and how long that should take, where it was booked.
-    booked: Option<(Timestamp, Span)>,
-}
-
-/// One module.
+/// One module. What it knows is in rooms of their own; the files that decide say in `impl Module` what they do with them.
 #[derive(Debug, Clone)]
 pub struct Module {
     spec: ModuleSpec,
     /// What its decisions are made by.
     strategies: Strategies,
-    planner: StatePlanner,
-    downstream_estimate: DownstreamEstimate,
-    priority: AdaptivePriority,
+    /// What the other modules published, and what follows from it.
+    peers: Peers,
+    /// What it measures of itself.
     metrics: ModuleMetrics,
-    joint_batching: JointBatching,
+    priority: AdaptivePriority,
     overload: OverloadTracker,
-    /// What is about to arrive downstream, where that decides anything.
-    branch_shedding: Option<BranchShedding>,
+    /// Requests that wait or run.
     mailboxes: MailboxSet,
+    /// Its slots, and how long batches take on them.
     workers: Workers,
+    running: RunningBatches,
+    shared: SharedSupply,
+    booked: BookedSupply,
+    wakeups: Wakeups,
     starvation_reset: StarvationReset,
-    granted: Vec<SlotId>,
-    /// Mailboxes about which something changed in this step.
-    touched: Vec<usize>,
-    running: BTreeMap<BatchId, Running>,
-    next_batch: u64,
-    batch_size: u32,
-    /// Durations by batch size, as the profile has them.
-    profiled: Vec<Span>,
-    bid: Option<Bid>,
-    asked: Option<PathRequest>,
-    /// The earliest that what must not be let go would be through, where that is after its deadline.
-    extended_deadline: Timestamp,
-    /// Since when there has been no way through the pipelines at all.
-    no_path_since: Option<Timestamp>,
-    bookings: Vec<Booking>,
-    timer_at: Option<Timestamp>,
-    /// Whether something was heard that the outlook does not know of yet.
-    stale: bool,
     random: Pcg64Mcg,
 }
 
@@ -93,41 +72,21 @@ impl Module {
     #[must_use]
     pub fn new(spec: ModuleSpec) -> Self {
         let strategies = spec.policy.resolve();
-        let mut joint_batching = JointBatching::default();
-        let states = (0..)
-            .zip(&spec.peers)
-            .map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)))
-            .collect();
-        let mut planner =
-            StatePlanner::new(spec.id, spec.slo, strategies.estimation(), &spec.topology, states);
-        let downstream_estimate = planner.downstream_estimate();
-        let batch_size = metrics::batch_size(&spec, &strategies, &planner, &mut joint_batching, 1.0);
-        let workers = Workers::new(&spec.slots);
+        let max_batch = spec.batch.last().copied().unwrap_or(1);
+        let workers = Workers::new(&spec.slots, &spec.profile, max_batch);
         Self {
-            downstream_estimate,
-            priority: AdaptivePriority::new(strategies.order),
+            peers: Peers::new(&spec, &strategies),
             metrics: ModuleMetrics::new(&strategies),
+            priority: AdaptivePriority::new(strategies.order),
             overload: OverloadTracker::default(),
-            branch_shedding: strategies.branch_shedding.map(BranchShedding::new),
             mailboxes: mailboxes(&spec, &strategies, workers.len()),
             workers,
+            running: RunningBatches::default(),
+            shared: SharedSupply::default(),
+            booked: BookedSupply::default(),
+            wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
-            granted: Vec::new(),
-            touched: Vec::new(),
-            running: BTreeMap::new(),
-            next_batch: 0,
-            batch_size,
-            profiled: profiled(&spec),
-            bid: None,
-            asked: None,
-            extended_deadline: Timestamp::ZERO,
-            no_path_since: None,
-            bookings: Vec::new(),
-            timer_at: None,
-            stale: false,
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
-            planner,
-            joint_batching,
             strategies,
             spec,
         }
@@ -140,51 +99,42 @@ impl Module {
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
-        let mut told = false;
+        let mut any = false;
         for event in events {
-            told = true;
+            any = true;
             self.record(event, now, effects);
         }
-        if !told || self.mailboxes.count() == 1 {
-            self.touched.clear();
-            self.touched.extend(0..self.mailboxes.count());
+        if !any || self.mailboxes.count() == 1 {
+            self.wakeups.mark_all(self.mailboxes.count());
         }
-        let mut touched = std::mem::take(&mut self.touched);
-        for &mailbox in &touched {
-            self.sweep(mailbox, now, effects);
+        let changed = self.wakeups.take();
+        for &mailbox in &changed {
+            self.drop_early(mailbox, now, effects);
             if self.is_eager() && self.spec.pool != Pool::Pipelines {
                 self.form_ahead(mailbox, now, effects);
             }
         }
-        let mut granted = std::mem::take(&mut self.granted);
+        let mut granted = std::mem::take(&mut self.shared.granted);
         for slot in granted.drain(..) {
             self.run_on_slot(slot, now, effects);
         }
-        self.granted = granted;
-        let mut bookings = std::mem::take(&mut self.bookings);
+        self.shared.granted = granted;
+        let mut bookings = std::mem::take(&mut self.booked.bookings);
         for booking in bookings.drain(..) {
             self.run_as_booked(booking, now, effects);
         }
-        self.bookings = bookings;
+        self.booked.bookings = bookings;
         match self.spec.pool {
             Pool::Own => {
-                for &mailbox in &touched {
+                for &mailbox in &changed {
                     self.run_on_own(mailbox, now, effects);
                 }
             }
             Pool::Shared => self.update_bid(effects),
             Pool::Pipelines => self.request_path(effects),
         }
-        self.set_timer(&touched, now, effects);
-        touched.clear();
-        self.touched = touched;
-    }
-
-    /// Notes that something changed about a mailbox.
-    fn touch(&mut self, mailbox: usize) {
-        if !self.touched.contains(&mailbox) {
-            self.touched.push(mailbox);
-        }
+        self.set_timer(&changed, now, effects);
+        self.wakeups.give_back(changed);
     }
 
     fn record(&mut self, event: ModuleEvent, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -197,17 +147,17 @@ impl Module {
                 droppable,
             } => {
                 let entry = Entry::new(stream, sent_at, now, items, droppable);
-                self.arrived(request, entry, now, effects);
+                self.on_arrived(request, entry, now, effects);
             }
             ModuleEvent::Cancelled { request } => {
                 self.remove(request);
             }
             ModuleEvent::Granted { slot } => {
-                self.bid = None;
+                self.shared.bid = None;
                 match self.workers.of_mut(slot) {
                     Some(view) => {
                         view.free_at = now;
-                        self.granted.push(slot);
+                        self.shared.granted.push(slot);
                     }
                     None => effects.push(ModuleEffect::Decline { slot }),
                 }
@@ -217,8 +167,8 @@ impl Module {
                 size,
                 finish,
             } => {
-                self.asked = None;
-                self.bookings.push(Booking {
+                self.booked.requested = None;
+                self.booked.bookings.push(Booking {
                     id: booking,
                     size,
                     finish,
@@ -229,26 +179,25 @@ impl Module {
                 batch,
                 lanes,
                 share,
-            } => self.planned(profile, batch, lanes, share),
+            } => self.on_plan_changed(profile, batch, lanes, share),
             ModuleEvent::NoPath { finish } => self.on_no_path(finish, now, effects),
             ModuleEvent::Forecast { slot, free_at } => {
                 if let Some(view) = self.workers.of_mut(slot) {
                     view.free_at = free_at;
                 }
             }
-            ModuleEvent::Finished { batch, took } => self.finished(batch, took, now, effects),
-            ModuleEvent::Failed { batch, took } => self.failed(batch, took, now, effects),
-            ModuleEvent::Lost { batch, took } => self.lost(batch, took, now, effects),
+            ModuleEvent::Finished { batch, took } => self.on_finished(batch, took, now, effects),
+            ModuleEvent::Failed { batch, took } => self.on_failed(batch, took, now, effects),
+            ModuleEvent::Lost { batch, took } => self.on_lost(batch, took, now, effects),
             ModuleEvent::PeerState(state) => {
-                self.planner.on_peer_state(state);
-                self.stale = true;
+                self.peers.on_state(state);
             }
-            ModuleEvent::SlotUp { slot } => self.up(slot, true),
-            ModuleEvent::SlotDown { slot } => self.up(slot, false),
+            ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true),
+            ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false),
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();
-                self.tick(now, effects);
+                self.on_tick(now, effects);
             }
         }
     }
@@ -267,7 +216,7 @@ impl Module {
     /// The batch size that dynamic batching has chosen for now.
     #[must_use]
     pub fn batch_size(&self) -> u32 {
-        self.batch_size
+        self.peers.batch_size()
     }
 
     /// Its priority at present.
@@ -285,7 +234,7 @@ impl Module {
 
 /// A mailbox for the pool, or one for each worker.
 fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> MailboxSet {
-    // Whose slot is granted next is the arbiter's choice: in a shared pool nobody waits at one worker.
+    // Which slot is granted next is the arbiter's choice: in a shared pool no request waits at one worker.
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
@@ -295,12 +244,3 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> Mail
         strategies.drops_early() || spec.pool == Pool::Pipelines,
     )
 }
-
-/// Durations by batch size, from none to the largest.
-fn profiled(spec: &ModuleSpec) -> Vec<Span> {
-    let most = spec.batch.last().copied().unwrap_or(1).min(MAX_PROFILED);
-    (0..=most).map(|size| spec.profile.duration(size)).collect()
-}
-
-/// Batch sizes whose durations are kept.
-const MAX_PROFILED: u32 = 1_024;

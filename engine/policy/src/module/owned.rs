@@ -1,5 +1,5 @@
-//! A pool of a module's own: its slots serve nobody else, so it runs what it has without asking, and it is told which of
-//! its workers are there. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
+//! A pool of a module's own: its slots serve no other, so it runs what it has without asking, and it knows which of
+//! its workers are up. With a mailbox for each worker (the paper), requests are dealt out in turn; what waits at a
 //! worker that goes is dealt out again.
 
 use weir_types::{RequestId, SlotId, Timestamp};
@@ -43,12 +43,12 @@ impl Module {
                 worker.busy = false;
                 worker.free_at = worker.free_at.min(now);
             }
-            self.touch(self.mailbox_of(place));
+            self.wakeups.mark(self.mailbox_of(place));
         }
     }
 
     /// A worker came or went.
-    pub(super) fn up(&mut self, slot: SlotId, up: bool) {
+    pub(super) fn on_slot_change(&mut self, slot: SlotId, up: bool) {
         // Of a shared slot the arbiter knows, of a share in a pipeline the reservations.
         if self.spec.pool != Pool::Own || !self.workers.set_up(slot, up) {
             return;
@@ -56,8 +56,8 @@ impl Module {
         let Some(place) = self.workers.place(slot) else {
             return;
         };
-        self.touch(self.mailbox_of(place));
-        // What came while nobody was there stands at workers that may never return.
+        self.wakeups.mark(self.mailbox_of(place));
+        // What arrived while none was up stands at workers that may never return.
         let gone: Vec<usize> = if up {
             let all = (0..).zip(self.workers.iter());
             all.filter(|(_, worker)| !worker.up)
@@ -98,6 +98,6 @@ impl Module {
         }
         let mailbox = if own { self.workers.in_turn() } else { 0 };
         self.mailboxes.put_back(request, entry.unbound(), mailbox);
-        self.touch(mailbox);
+        self.wakeups.mark(mailbox);
     }
 }

@@ -1,11 +1,10 @@
 //! What a module knows of its slots, that is of its workers.
 
-use weir_types::{SlotId, Span, Timestamp};
+use weir_types::{Profile, SlotId, Span, Timestamp};
 
 use crate::measure::correction::Correction;
 
-use super::BatchSlice;
-use super::batcher::count;
+use super::api::{BatchSlice, item_count};
 
 /// One slot as its module sees it.
 #[derive(Debug, Clone)]
@@ -24,7 +23,7 @@ pub(super) struct WorkerView {
 impl WorkerView {
     /// Items in the batch that is being formed.
     pub(super) fn formed(&self) -> u32 {
-        count(&self.forming)
+        item_count(&self.forming)
     }
 
     /// Whether a batch may start on it.
@@ -43,10 +42,17 @@ pub(super) struct Workers {
     up: Vec<usize>,
     /// Whose turn it is to get a request, where each has a mailbox of its own.
     turn: usize,
+    profile: Profile,
+    /// Durations by batch size, as the profile has them.
+    durations: Vec<Span>,
 }
 
+/// Batch sizes whose durations are kept.
+const MAX_KEPT_SIZES: u32 = 1_024;
+
 impl Workers {
-    pub(super) fn new(slots: &[SlotId]) -> Self {
+    /// Workers on `slots`, whose batches of up to `max_batch` items take as long as `profile` says.
+    pub(super) fn new(slots: &[SlotId], profile: &Profile, max_batch: u32) -> Self {
         let view = |&slot: &SlotId| WorkerView {
             slot,
             free_at: Timestamp::ZERO,
@@ -63,7 +69,22 @@ impl Workers {
             all,
             ratio: 1.0,
             turn: 0,
+            durations: (0..=max_batch.min(MAX_KEPT_SIZES))
+                .map(|size| profile.duration(size))
+                .collect(),
+            profile: profile.clone(),
         }
+    }
+
+    /// Duration of a batch of `size` by the profile.
+    pub(super) fn profiled(&self, size: u32) -> Span {
+        let known = self.durations.get(size as usize).copied();
+        known.unwrap_or_else(|| self.profile.duration(size))
+    }
+
+    /// Expected duration of a batch of `size` on the slots as they were recently.
+    pub(super) fn expected(&self, size: u32) -> Span {
+        self.profiled(size).scale(self.ratio)
     }
 
     pub(super) fn len(&self) -> usize {

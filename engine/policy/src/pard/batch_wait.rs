@@ -1,11 +1,11 @@
-//! Batch waits: how long requests sat in a batch before it ran, and the quantile of their sum along a path (PARD 4.2).
+//! Batch waits: the time between joining a batch and its start, and the quantile of their sum along a path (PARD 4.2).
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use weir_types::Span;
 
-/// Points of the inverse distribution that a module tells the others: some 500 bytes a second.
+/// Points of the inverse distribution that a module publishes: some 500 bytes a second.
 const SKETCH_POINTS: usize = 129;
 
 /// The most recent batch waits of one module.
@@ -13,16 +13,16 @@ const SKETCH_POINTS: usize = 129;
 pub struct BatchWaitSamples {
     recent: VecDeque<u32>,
     max_samples: usize,
-    /// Those at the last sketch, ascending: few have come and gone since, so they need not all be sorted again.
+    /// The samples of the last sketch, ascending: few change between two sketches, so they are merged, not sorted again.
     sorted: Vec<u32>,
-    /// How many came since the last sketch, up to one more than are kept.
+    /// Samples since the last sketch, up to `max_samples + 1`.
     new_count: usize,
-    /// Those that were forgotten since.
+    /// Samples removed since.
     removed: Vec<u32>,
 }
 
 impl BatchWaitSamples {
-    /// Keeps the last `max_samples` waits.
+    /// Keeps the last `max_samples` waits (PARD's M).
     #[must_use]
     pub fn new(max_samples: usize) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl BatchWaitSamples {
         }
     }
 
-    /// Takes in one wait.
+    /// Adds one wait.
     pub fn observe(&mut self, wait: Span) {
         self.new_count = (self.new_count + 1).min(self.max_samples + 1);
         if self.recent.len() == self.max_samples
@@ -47,12 +47,12 @@ impl BatchWaitSamples {
             .push_back(u32::try_from(wait.micros()).unwrap_or(u32::MAX));
     }
 
-    /// Whether none of those at the last sketch is left.
+    /// Whether all samples of the last sketch are replaced.
     fn is_replaced(&self) -> bool {
         self.new_count > self.max_samples
     }
 
-    /// Brings the sorted ones up to date.
+    /// Updates the sorted samples.
     fn sort(&mut self) {
         if self.is_replaced() {
             self.sorted = self.recent.iter().copied().collect();
@@ -88,8 +88,8 @@ impl BatchWaitSamples {
     }
 }
 
-/// `all` without those that `removed`, which are among them, and with those that `new_count`. All lists ascend. What lies between
-/// two changes is copied in one piece.
+/// `all` without `removed`, which it contains, and with `added`. All lists ascend. Runs between two changes are copied in one
+/// piece.
 fn merged(all: &[u32], removed: &[u32], added: &[u32]) -> Vec<u32> {
     let mut changed = Vec::with_capacity(all.len() + added.len() - removed.len());
     let (mut removed, mut added) = (removed.iter().peekable(), added.iter().peekable());
@@ -111,7 +111,7 @@ fn merged(all: &[u32], removed: &[u32], added: &[u32]) -> Vec<u32> {
     changed
 }
 
-/// How many of `all`, ascending, are below `bound`: few, so they are looked for near the beginning.
+/// Number of values in `all`, ascending, below `bound`: few, so the search is exponential from the start.
 fn rank_of(all: &[u32], bound: u32) -> usize {
     let mut reach = 1;
     while all.get(reach).is_some_and(|wait| *wait < bound) {
@@ -121,7 +121,7 @@ fn rank_of(all: &[u32], bound: u32) -> usize {
     passed + all[passed..reach.min(all.len())].partition_point(|wait| *wait < bound)
 }
 
-/// A distribution of waits as a module publishes it: microseconds at evenly spaced ranks, ascending. Empty: always zero.
+/// A distribution of waits as published: microseconds at evenly spaced ranks, ascending. Empty: always zero.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QuantileSketch {
@@ -129,7 +129,7 @@ pub struct QuantileSketch {
 }
 
 impl QuantileSketch {
-    /// The distribution on a grid of cells: the share of waits in each, uniform between its points.
+    /// The distribution on a grid of cells: the share of waits in each, uniform between points.
     fn cell_shares(&self, cell: f64) -> Vec<f64> {
         let last = self.points.last().copied().unwrap_or(0);
         let mut shares = vec![0.0; (f64::from(last) / cell) as usize + 1];
@@ -162,20 +162,19 @@ impl QuantileSketch {
         Span::from_micros(self.points.last().copied().unwrap_or(0).into())
     }
 
-    /// Bytes that telling it to another module takes.
+    /// Bytes of its points when published.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.points.len() * size_of::<u32>()
     }
 }
 
-/// Cells of the grid on which waits are added up: the quantile is known to a small part of one in so many of the longest
-/// sum.
+/// Cells of the grid on which waits are summed: the resolution of the quantile is the longest sum over this.
 const GRID: f64 = 512.0;
 
-/// `F^-1(quantile)` of the summed waits along a path. Waits of different modules are taken as independent, as the paper
-/// does ("weakly correlated"); where it draws 10,000 requests, their distributions are convolved: the same, without the
-/// scatter and in a tenth of the time.
+/// `F^-1(quantile)` of the summed waits along a path. Waits of different modules are independent, as in the paper ("weakly
+/// correlated"). The paper draws 10,000 samples; convolving the distributions gives the same without sampling noise, in a
+/// tenth of the time.
 #[must_use]
 pub fn path_wait_quantile(path: &[&QuantileSketch], quantile: f64) -> Span {
     let longest: f64 = path.iter().map(|sketch| sketch.max().micros() as f64).sum();
@@ -192,7 +191,7 @@ pub fn path_wait_quantile(path: &[&QuantileSketch], quantile: f64) -> Span {
     let mut wait = longest;
     for (place, share) in sum.iter().enumerate() {
         if cumulative + share >= quantile && *share > 0.0 {
-            // A wait lies anywhere in its cell: the sum of so many, on the mean, that many halves further up.
+            // A wait is uniform in its cell: the mean of a sum is half a cell higher per summand.
             let within = ((quantile - cumulative) / share).max(0.0);
             wait = (place as f64 + within + (cells.saturating_sub(1)) as f64 / 2.0) * cell;
             break;
@@ -250,7 +249,7 @@ mod tests {
         })
     }
 
-    /// A wait drawn from a sketch: linear between its points.
+    /// A wait drawn from a sketch, linear between points.
     fn draw(sketch: &QuantileSketch, random: &mut Pcg64Mcg) -> f64 {
         match sketch.points.as_slice() {
             [] => 0.0,
@@ -266,7 +265,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// A larger quantile never gives a shorter wait, and no wait leaves the range of what was seen.
+        /// The quantile function is monotone and within the range of the samples.
         #[test]
         fn the_quantile_is_monotone_and_bounded(path in prop::collection::vec(sketch(), 0..5)) {
             let path: Vec<&QuantileSketch> = path.iter().collect();
@@ -276,7 +275,7 @@ mod tests {
             prop_assert!(waits[40] <= longest);
         }
 
-        /// However many come between two sketches, each is that of the last ones.
+        /// A sketch is that of the last samples, however many are added between two.
         #[test]
         fn a_sketch_is_that_of_the_last_ones(max_samples in 1_usize..60, seen in prop::collection::vec((0_u64..30, any::<bool>()), 0..300)) {
             let mut waits = BatchWaitSamples::new(max_samples);
@@ -292,7 +291,7 @@ mod tests {
             }
         }
 
-        /// It is the quantile of summed draws, which is how the paper has it.
+        /// It equals the quantile of drawn sums, as in the paper.
         #[test]
         fn it_is_the_quantile_of_drawn_sums(path in prop::collection::vec(sketch(), 1..5), seed in 0_u64..1_000) {
             let path: Vec<&QuantileSketch> = path.iter().collect();
@@ -303,11 +302,11 @@ mod tests {
             let longest: Span = path.iter().map(|sketch| sketch.max()).sum();
             for quantile in [0.1_f64, 0.5, 0.9] {
                 let wait = path_wait_quantile(&path, quantile).micros() as f64;
-                // Between drawn quantiles to either side, give or take what the grid cannot tell.
+                // Between drawn quantiles to either side, within the resolution of the grid.
                 let at = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile) as usize];
-                let grain = longest.micros() as f64 / 100.0 + 2.0;
+                let resolution = longest.micros() as f64 / 100.0 + 2.0;
                 prop_assert!(
-                    at(quantile - 0.02) - grain <= wait && wait <= at(quantile + 0.02) + grain,
+                    at(quantile - 0.02) - resolution <= wait && wait <= at(quantile + 0.02) + resolution,
                     "{quantile}: {wait}, drawn {} (seed {seed})", at(quantile)
                 );
             }

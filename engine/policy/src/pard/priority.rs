@@ -1,15 +1,15 @@
-//! Which end of the mailbox is looked at first (PARD 4.3): high budget first under overload, low budget first
-//! otherwise, with a band between in which nothing changes.
+//! Adaptive priority of a mailbox (PARD 4.3): high budget first (HBF) under overload, low budget first (LBF) otherwise, with
+//! hysteresis.
 
 use std::collections::VecDeque;
 
 use crate::queue::depq::End;
 use crate::strategy::Order;
 
-/// Readings by which the width of the band is judged.
+/// Readings over which the hysteresis band is computed.
 const MAX_READINGS: usize = 50;
 
-/// The present priority of a module.
+/// The priority of a module's mailbox.
 ///
 /// ```text
 ///            mu > 1 + eps
@@ -27,7 +27,7 @@ pub struct AdaptivePriority {
 }
 
 impl AdaptivePriority {
-    /// The priority that `order` begins with.
+    /// The initial priority under `order`.
     #[must_use]
     pub fn new(order: Order) -> Self {
         let end = if order == Order::Hbf { End::High } else { End::Low };
@@ -40,8 +40,8 @@ impl AdaptivePriority {
         }
     }
 
-    /// Takes in a reading: items a second that came in lately (`T_in`), the same smoothed over a longer window (`T_s`),
-    /// and items a second that the module can do (`T_m`).
+    /// Adds a reading, in items a second: the recent input rate (`T_in`), the input rate smoothed over a longer window
+    /// (`T_s`), and the throughput of the module (`T_m`).
     pub fn update(&mut self, input: f64, smoothed: f64, throughput: f64) {
         if self.readings.len() == MAX_READINGS {
             self.readings.pop_front();
@@ -70,7 +70,7 @@ impl AdaptivePriority {
         }
     }
 
-    /// `eps = sum |T_in - T_s| / sum T_in` over the recent readings: how bursty the input is.
+    /// `eps = sum |T_in - T_s| / sum T_in` over the recent readings: the burstiness of the input.
     #[must_use]
     pub fn band(&self) -> f64 {
         let (deviation, input) = self
@@ -82,7 +82,7 @@ impl AdaptivePriority {
         if input > 0.0 { deviation / input } else { 0.0 }
     }
 
-    /// The end to take from.
+    /// The end from which requests are taken.
     #[must_use]
     pub fn end(&self) -> End {
         self.end
@@ -100,7 +100,7 @@ impl AdaptivePriority {
         self.load_factor
     }
 
-    /// How often it changed.
+    /// Number of switches.
     #[must_use]
     pub fn switches(&self) -> u64 {
         self.switches
@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest! {
-        /// Within its band the priority never flips.
+        /// Within the band the priority never switches.
         #[test]
         fn hysteresis_holds_inside_the_band(readings in prop::collection::vec((1.0..200.0_f64, 1.0..200.0_f64), 1..200)) {
             let mut priority = AdaptivePriority::new(Order::Adaptive);

@@ -1,93 +1,32 @@
-//! The state planner (PARD 4.2): what a module tells the others about once a second (rule `weir` every 50 ms where it
-//! has streams to tell of), and what it concludes from what they tell it about the way that its requests still have ahead.
+//! The state planner (PARD 4.2): derives a module's downstream estimate and budgets from the states that all modules
+//! publish about once a second (every 50 ms under the rule `weir` while fan-out varies).
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Span, StreamId, Timestamp, Topology};
 
 use crate::baselines::shares::{ShareWeight, SplitScope};
-use crate::measure::fan_out::FanOut;
 use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
 use crate::pard::estimator::{Estimation, WaitTerm};
+use crate::pard::state::ModuleState;
 
-/// What a module tells the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModuleState {
-    /// Whose.
-    pub module: ModuleId,
-    /// Recent mean queueing delay, `q_i`.
-    pub queueing_delay: Span,
-    /// Execution of one request's items at the present batch size, `d_i`.
-    pub duration: Span,
-    /// Recent batch waits, for `W_p`.
-    pub waits: QuantileSketch,
-    /// Worst latency of a request in the module lately.
-    pub worst_latency: Span,
-    /// Items a second that come in.
-    pub input_rate: f64,
-    /// Items a second that it can do, `T_m`.
-    pub throughput: f64,
-    /// Slots that it has, or its share of them; 0 where it has told nothing yet.
-    pub workers: f64,
-    /// Mean items that a request brings.
-    pub items_per_request: f64,
-    /// Measured over profiled durations.
-    pub duration_ratio: f64,
-    /// What requests of each stream bring, where that is not one item each.
-    pub fan_out: FanOut,
-    /// Items beyond which a request is too dear for it at present.
-    pub cost_limit: Option<u32>,
-}
-
-impl ModuleState {
-    /// What is known before anything ran: the profile's duration.
-    #[must_use]
-    pub fn initial(module: ModuleId, duration: Span) -> Self {
-        Self {
-            module,
-            queueing_delay: Span::ZERO,
-            duration,
-            waits: QuantileSketch::default(),
-            worst_latency: duration,
-            input_rate: 0.0,
-            throughput: 0.0,
-            workers: 0.0,
-            items_per_request: 1.0,
-            duration_ratio: 1.0,
-            fan_out: FanOut::default(),
-            cost_limit: None,
-        }
-    }
-
-    /// Bytes that telling it takes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        size_of::<ModuleId>()
-            + 3 * size_of::<Span>()
-            + 5 * size_of::<f64>()
-            + self.waits.bytes()
-            + self.fan_out.streams() * size_of::<f32>()
-    }
-}
-
-/// What a module concludes: the way ahead of its requests, and its budgets under rules that split the SLO.
+/// What a module concludes: the latency downstream of its requests, and its shares of the SLO.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DownstreamEstimate {
-    /// Estimated latency behind this module, the maximum over paths.
+    /// Estimated latency downstream of this module, the maximum over paths.
     pub downstream: Span,
     /// This module's own share of the SLO.
     pub own_budget: Span,
     /// The shares of all modules up to this one, along its longest path.
     pub budget_up_to_here: Span,
-    /// Share of the input to be turned away because a module behind is overloaded (`oc`).
+    /// Share of the input to be shed because a module downstream is overloaded.
     pub shed_share: f64,
-    /// `lookahead` of the requests of each stream, where streams differ (`weir`).
+    /// `downstream` of the requests of each stream, where streams differ and are estimated each by itself.
     pub per_stream: Vec<Span>,
 }
 
 impl DownstreamEstimate {
-    /// Estimated latency behind this module of a request of `stream`.
+    /// Estimated latency downstream of this module of a request of `stream`.
     #[must_use]
     pub fn downstream_of(&self, stream: StreamId) -> Span {
         self.per_stream
@@ -107,16 +46,16 @@ pub struct StatePlanner {
     downstream_modules: Vec<ModuleId>,
     paths_through: Vec<Vec<ModuleId>>,
     states: Vec<Arc<ModuleState>>,
-    /// Whether some module has told what streams bring to it.
+    /// Whether some module publishes expected items by stream.
     is_stream_dependent: bool,
-    /// Summed waits along the paths after this module, where they have not changed since they were added up.
+    /// Wait quantiles by path after this module; `None`: to be computed.
     waits: Vec<Option<Span>>,
-    /// This module's part of the SLO by the execution of one item.
+    /// This module's share of the SLO by the execution of one item.
     fair_share: Span,
 }
 
 impl StatePlanner {
-    /// A planner for `module`; `states` holds the initial state of every module by id.
+    /// A planner for `module`; `states` are the initial states by module id.
     #[must_use]
     pub fn new(
         module: ModuleId,
@@ -125,7 +64,7 @@ impl StatePlanner {
         topology: &Topology,
         mut states: Vec<ModuleState>,
     ) -> Self {
-        // A module of which nothing is known takes no time.
+        // A module without a state takes no time.
         let modules = topology.len().max(module.index() + 1);
         let unknown = |id: usize| ModuleState::initial(ModuleId(id as u32), Span::ZERO);
         states.extend((states.len()..modules).map(unknown));
@@ -150,15 +89,14 @@ impl StatePlanner {
         planner
     }
 
-    /// This module's share of the SLO by the execution of one item, for choosing a batch size. It does not move with the
-    /// batch sizes that follow from it: a share by present durations would feed on itself, larger batches asking for a
-    /// larger share and so for larger batches.
+    /// This module's share of the SLO by the execution of one item, for choosing a batch size. Constant: a share by present
+    /// durations would be a positive feedback, since larger batches give a larger share and so larger batches.
     #[must_use]
     pub fn fair_share(&self) -> Span {
         self.fair_share
     }
 
-    /// Takes in what a module (this one included) told.
+    /// A module (this one included) published its state.
     pub fn on_peer_state(&mut self, state: Arc<ModuleState>) {
         let Some(previous) = self.states.get_mut(state.module.index()) else {
             return;
@@ -173,12 +111,12 @@ impl StatePlanner {
         self.is_stream_dependent = is_stream_dependent(&self.states);
     }
 
-    /// Whether requests differ, by stream, in what they bring to some module.
+    /// Whether expected items differ by stream at some module.
     pub(crate) fn is_stream_dependent(&self) -> bool {
         self.is_stream_dependent
     }
 
-    /// The outlook as of what was heard so far.
+    /// The estimate from the states published so far.
     #[must_use]
     pub fn downstream_estimate(&mut self) -> DownstreamEstimate {
         let (own_budget, budget_up_to_here) = self.budgets(self.slo);
@@ -196,7 +134,7 @@ impl StatePlanner {
         &self.states
     }
 
-    /// What a module told last.
+    /// The last state of a module.
     pub(crate) fn state(&self, module: ModuleId) -> &ModuleState {
         &self.states[module.index()]
     }
@@ -307,28 +245,28 @@ impl StatePlanner {
         wait
     }
 
-    /// Modules behind this one, each once.
+    /// Modules downstream of this one, each once.
     pub(crate) fn modules_downstream(&self) -> &[ModuleId] {
         &self.downstream_modules
     }
 
-    /// Items that a request of `stream` is expected to bring to a module, where requests differ in that.
+    /// Expected items of a request of `stream` at a module; `None` if unknown.
     pub(crate) fn expected_items(&self, stream: StreamId, module: ModuleId) -> Option<f64> {
         self.state(module).fan_out.expected_items(stream)
     }
 
-    /// The items beyond which a request is too dear for a module, as it told last.
+    /// The cost limit of a module in items, as published last.
     pub(crate) fn cost_limit(&self, module: ModuleId) -> Option<u32> {
         self.state(module).cost_limit
     }
 
-    /// Items a second that a module can do, as it told last.
+    /// Throughput of a module in items a second, as published last.
     pub(crate) fn throughput(&self, module: ModuleId) -> f64 {
         self.state(module).throughput
     }
 
-    /// Shares of the SLO by execution time, or by worst latency under `wcl`, along the path through this module that is
-    /// longest by that measure: `SLO_k = SLO * d_k / sum d_i`.
+    /// Own and cumulative shares of the SLO by execution time, or by worst latency under `wcl`, along the longest path through
+    /// this module by that measure: `SLO_k = SLO * d_k / sum d_i`.
     fn budgets(&self, slo: Span) -> (Span, Span) {
         let weight = |module: ModuleId| {
             let state = self.state(module);
@@ -357,7 +295,7 @@ impl StatePlanner {
         (share(weight(self.module)), share(up_to_here))
     }
 
-    /// Under `oc`: alpha where this module or one behind it queues longer than the threshold.
+    /// Under `oc`: alpha if the queueing delay of this module or one downstream exceeds the threshold.
     fn shed_share(&self) -> f64 {
         let Some(control) = self.estimation.overload_control else {
             return 0.0;
@@ -373,15 +311,15 @@ impl StatePlanner {
     }
 }
 
-/// Whether some module has told what streams bring to it.
+/// Whether some module publishes expected items by stream.
 fn is_stream_dependent(states: &[Arc<ModuleState>]) -> bool {
     states.iter().any(|state| state.fan_out.streams() > 0)
 }
 
-/// How a planner is told of time passing: states are published once in a while, not at every change.
+/// States are published at this interval, not at every change.
 pub(crate) const PUBLISH_INTERVAL: Span = Span::from_secs(1);
 
-/// Whether it is time to publish again.
+/// Whether the next state is due.
 pub(crate) fn is_publish_due(last: Option<Timestamp>, now: Timestamp) -> bool {
     last.is_none_or(|last| now.since(last) >= PUBLISH_INTERVAL)
 }

@@ -1,13 +1,13 @@
 //! The mailbox of a module: a double-ended priority queue (PARD 4.3).
 //!
-//! The key of a request never changes while it waits (its deadline; under first-come order its arrival), so one ordered
-//! map serves both ends and removal from the middle, each in logarithmic time. Ties are broken by request id.
+//! The key of a request (its deadline; under FCFS its arrival) is constant while it waits, so one ordered map serves both
+//! ends and removal from the middle in logarithmic time. Ties are broken by request id.
 
 use std::collections::BTreeMap;
 
 use weir_types::{RequestId, Timestamp};
 
-/// Which end is looked at.
+/// An end of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -32,7 +32,7 @@ impl<T> Default for Depq<T> {
 }
 
 impl<T> Depq<T> {
-    /// Puts `request` in. One that is already there under the same key is replaced and given back.
+    /// Inserts `request`. An entry with the same key and id is replaced and returned.
     pub fn push(&mut self, key: Timestamp, request: RequestId, value: T) -> Option<T> {
         self.entries.insert((key, request), value)
     }
@@ -47,7 +47,7 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (*key, *request, value))
     }
 
-    /// Takes the entry at `end`.
+    /// Removes the entry at `end`.
     pub fn pop(&mut self, end: End) -> Option<(Timestamp, RequestId, T)> {
         let entry = match end {
             End::Low => self.entries.pop_first(),
@@ -56,7 +56,7 @@ impl<T> Depq<T> {
         entry.map(|((key, request), value)| (key, request, value))
     }
 
-    /// Takes the entry with the smallest key, where `accepts` says so of it.
+    /// Removes the entry with the smallest key if `accepts` returns true for it.
     pub fn pop_low_if(
         &mut self,
         accepts: impl FnOnce(Timestamp, RequestId) -> bool,
@@ -66,30 +66,30 @@ impl<T> Depq<T> {
         accepts(key, request).then(|| (key, request, first.remove()))
     }
 
-    /// Those whose key is not below `key`, smallest first.
+    /// Entries with keys from `key` on, smallest first.
     pub fn range_from(&self, key: Timestamp) -> impl Iterator<Item = (Timestamp, RequestId)> {
         let entries = self.entries.range((key, RequestId(0))..);
         entries.map(|((key, request), _)| (*key, *request))
     }
 
-    /// Takes `request` out, wherever it stands.
+    /// Removes `request` from any position.
     pub fn remove(&mut self, key: Timestamp, request: RequestId) -> Option<T> {
         self.entries.remove(&(key, request))
     }
 
-    /// How many wait.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none waits.
+    /// Whether it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All that wait, smallest key first.
+    /// All entries, smallest key first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Timestamp, RequestId, &T)> {
         self.entries
             .iter()
@@ -122,7 +122,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to it, it behaves as a sorted list does.
+        /// For any sequence of operations it behaves like a sorted list.
         #[test]
         fn behaves_as_a_sorted_list(ops in prop::collection::vec(op(), 0..200)) {
             let mut depq = Depq::default();

@@ -1,4 +1,4 @@
-//! Containers of requests: the double-ended priority queue of a mailbox, and a map of what is in flight.
+//! Containers of requests: the double-ended priority queue of a mailbox, and a map of requests in flight.
 
 pub(crate) mod depq;
 pub(crate) mod request_map;

@@ -1,22 +1,22 @@
-//! A map by request for what is under way: numbers rise and are soon gone, so it is a ring with a moving base. Ordered,
-//! like any map here, by request.
+//! A map by request for requests in flight: ids rise and are short-lived, so it is a ring with a moving base. Iteration is in
+//! the order of ids.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use weir_types::RequestId;
 
-/// Places that the ring may have without being looked at.
+/// Ring length up to which it is not compacted.
 const MIN_COMPACT_LEN: usize = 4_096;
-/// Places for each that is taken, beyond which stragglers leave the ring.
+/// Ring length per entry beyond which the oldest entries move out of the ring.
 const MAX_SPARSITY: usize = 8;
 
-/// What is known of requests that are under way.
+/// Values by request in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestMap<T> {
     base: u64,
     ring: VecDeque<Option<T>>,
     in_ring: usize,
-    /// Those that stayed when nearly all of their time had gone, and those that came after it: few.
+    /// Entries that outlived nearly all others of their time, and those inserted below the ring: few.
     stragglers: BTreeMap<RequestId, T>,
 }
 
@@ -37,7 +37,7 @@ impl<T> RequestMap<T> {
         (place < self.ring.len()).then_some(place)
     }
 
-    /// Puts `value` in; gives what was there.
+    /// Inserts `value`; returns the previous one.
     pub(crate) fn insert(&mut self, request: RequestId, value: T) -> Option<T> {
         let previous = if self.stragglers.is_empty() {
             None
@@ -120,7 +120,7 @@ impl<T> RequestMap<T> {
         self.in_ring + self.stragglers.len()
     }
 
-    /// All, by request.
+    /// All entries, by id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &T)> {
         let stragglers = self.stragglers.iter().map(|(request, value)| (*request, value));
         let ring = (self.base..)
@@ -139,13 +139,13 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever comes and goes in whatever order, it holds what a map holds.
+        /// For any sequence of operations it behaves like an ordered map.
         #[test]
         fn it_behaves_as_an_ordered_map(ops in prop::collection::vec((0_u8..5, 0_u64..400, 0_u64..3), 0..400)) {
             let mut ring = RequestMap::default();
             let mut map = BTreeMap::new();
             for (kind, low, jump) in ops {
-                // Jumps far beyond what the ring holds, as after a long stall.
+                // Jumps far beyond the ring, as after a long stall.
                 let request = RequestId(low + jump * 100_000);
                 if kind < 3 {
                     prop_assert_eq!(ring.insert(request, low), map.insert(request, low));
@@ -161,9 +161,9 @@ mod tests {
         }
     }
 
-    /// The ring may run empty and begin again below a straggler's number: it is found all the same.
+    /// The ring may become empty and restart below the id of a straggler, which is still found.
     #[test]
-    fn a_straggler_is_found_when_the_ring_begins_again_below_it() {
+    fn a_straggler_is_found_when_the_ring_restarts_below_it() {
         let mut ring = RequestMap::default();
         ring.insert(RequestId(10), 10);
         ring.insert(RequestId(10 + 10 * MIN_COMPACT_LEN as u64), 0);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straggler_does_not_hold_the_ring() {
+    fn a_straggler_does_not_grow_the_ring() {
         let mut ring = RequestMap::default();
         ring.insert(RequestId(0), 0);
         for number in 1..1_000_000 {

@@ -1,27 +1,27 @@
-//! Fairness among streams: of requests that are about equally urgent, none is always the one that is let go.
+//! Fairness among streams: ties between requests of about equal urgency are broken at random.
 //!
-//! Cameras send at a fixed period, and batches start at one. Strictly by budget, the same cameras then have the best places
-//! at every start: of twelve alike, one lost an eighth of its frames and another nineteen of twenty. So each request draws a
-//! lot, and budgets that differ by less than a frame or two are compared by lots. The lot is drawn from the request's number:
-//! the same in every module, so that who was preferred at the first is preferred at the next.
+//! Cameras send at a fixed period, and so do batches start. Strictly by budget, the same cameras then win at every start: of
+//! twelve equal ones, one lost an eighth of its frames and another nineteen of twenty. So each request has a random rank, and
+//! budgets that differ by less than a frame or two are compared by rank. The rank is a hash of the request id: the same in
+//! every module, so that a request preferred at the first module is preferred at the next.
 
 use weir_types::RequestId;
 
-/// Budgets within the SLO over this are about equal: a frame or two at usual rates.
+/// Budgets within SLO / this are equal: a frame or two at usual rates.
 pub(crate) const DEADLINE_JITTER_DIV: u64 = 10;
 
-/// Where lots decide in another way as well, only those within the SLO over this are.
+/// The same where the random rank also spreads the slack threshold.
 pub(crate) const MARGIN_JITTER_DIV: u64 = 50;
 
-/// The request's lot: [`uniform_hash`] by its number.
+/// Random rank of a request in 0..1: [`uniform_hash`] of its id.
 pub(crate) fn random_rank(request: RequestId) -> f64 {
     uniform_hash(request.0)
 }
 
-/// What lies between two numbers in a row that [`uniform_hash`] turns into a random sequence (`splitmix64`).
+/// Increment of a counter that [`uniform_hash`] turns into a random sequence (`splitmix64`).
 pub const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number from 0 to below 1 that is evenly spread over those given (`splitmix64`'s mixing).
+/// A hash that is uniform in 0..1 (the mixing function of `splitmix64`).
 #[must_use]
 pub fn uniform_hash(number: u64) -> f64 {
     let mut mixed = number.wrapping_add(GOLDEN_GAMMA);

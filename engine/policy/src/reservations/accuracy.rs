@@ -1,4 +1,4 @@
-//! How well reservations foretold what happened.
+//! Accuracy of reservations: booked against actual ends of batches, and outcomes of bookings.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use weir_types::{Span, Timestamp};
 
 use crate::measure::histogram::{Histogram, Quantiles};
 
-/// Booked against actual ends of batches, and what became of bookings.
+/// Counts outcomes of bookings and the errors of their booked ends.
 #[derive(Debug, Clone, Default)]
 pub struct Accuracy {
     finished: u64,
@@ -20,7 +20,7 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// A batch is through that was booked to be then.
+    /// A batch ended at `actual` that was booked to end at `booked`.
     pub fn on_finished(&mut self, booked: Timestamp, actual: Timestamp) {
         self.finished += 1;
         let error = i128::from(actual.micros()) - i128::from(booked.micros());
@@ -40,12 +40,12 @@ impl Accuracy {
         self.lost += 1;
     }
 
-    /// A booking was given back.
+    /// A booking was declined.
     pub fn on_unused(&mut self) {
         self.unused += 1;
     }
 
-    /// What a report says of it.
+    /// The report.
     #[must_use]
     pub fn report(&self) -> ReserveReport {
         ReserveReport {
@@ -61,53 +61,53 @@ impl Accuracy {
     }
 }
 
-/// Reservations as a report has them.
+/// Reservations in a report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReserveReport {
-    /// Batches that came through.
+    /// Batches that finished.
     pub finished: u64,
     /// Batches that failed where they ran.
     pub failed: u64,
-    /// Batches that were lost with a worker; what still had time ran again.
+    /// Batches lost with a worker; requests with time left ran again.
     pub lost: u64,
-    /// Bookings that were given back.
+    /// Bookings that were declined.
     pub unused: u64,
-    /// Actual less booked ends of batches, in the mean: above zero where they come late.
+    /// Mean of actual less booked ends in milliseconds; positive: late.
     pub error_mean_ms: f64,
-    /// How far apart they are, in the mean.
+    /// Mean absolute error of booked ends in milliseconds.
     pub apart_mean_ms: f64,
-    /// The same by quantiles.
+    /// Quantiles of the absolute error in milliseconds.
     pub apart_ms: Quantiles,
-    /// By worker.
+    /// Results by name of the worker.
     #[serde(default)]
     pub workers: BTreeMap<String, WorkerReport>,
-    /// Plans that came into force after the first.
+    /// Plans that became active after the first.
     #[serde(default)]
     pub plans: Vec<PlanReport>,
 }
 
-/// A partition worker.
+/// Results of a partition worker.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// The class of device that it is or stands for.
+    /// The class of device that it is or emulates.
     pub class: String,
-    /// Whether it stands for a device that it is not.
+    /// Whether it emulates a device.
     pub emulated: bool,
     /// Batches that ran on it.
     pub runs: u64,
-    /// Time of its shares in use.
+    /// Busy time of its shares in seconds.
     pub busy_s: f64,
-    /// How often it was lost.
+    /// Number of times it was lost.
     pub downs: u64,
 }
 
 /// A change of plans.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PlanReport {
-    /// When it was in force, since the run began.
+    /// Seconds from the start of the run until it was active.
     pub at_s: f64,
-    /// How long its partitions took to load, while the plan before went on.
+    /// Milliseconds of loading its partitions, while the previous plan was active.
     pub preload_ms: f64,
-    /// How long nothing was booked: until the batches of the plan before were through.
+    /// Milliseconds without bookings, until the batches of the previous plan had ended.
     pub pause_ms: f64,
 }

@@ -1,45 +1,45 @@
-//! What reservations are told and what they want done: asks, uses of resources, events and effects.
+//! Events and effects of reservations: path requests, bookings, uses of resources.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, PipelineId, ShareId, Span, Timestamp};
 
-/// One batch on its way over the shares and links that were booked for it, numbered as they are booked.
+/// A booking: one batch over the shares and links reserved for it, numbered in the order of booking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BookingId(pub u64);
 
-/// What a module asks for: one batch of what waits in its mailbox.
+/// A module's request for a path: one batch of the items in its mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathRequest {
-    /// When the most urgent item must be out of this module: its request's deadline less what comes after.
+    /// When the most urgent item must leave this module: its deadline less the downstream latency.
     pub deadline: Timestamp,
-    /// Since when that item has waited here.
+    /// When that item arrived here.
     pub since: Timestamp,
-    /// How many items wait, it included.
+    /// Waiting items, that one included.
     pub waiting: u32,
 }
 
-/// What a stage needs a resource for.
+/// The use of a resource by a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceUse {
-    /// Its input comes over the sender's uplink and its own server's downlink.
+    /// Its input is sent over the sender's uplink and its own server's downlink.
     Transfer,
     /// Its share runs the batch.
     Run,
 }
 
-/// A span of time on a resource, up to and without `to`.
+/// Reserved time on a resource: `from` inclusive, `to` exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Its beginning.
+    /// Start.
     pub from: Timestamp,
-    /// Its end.
+    /// End.
     pub to: Timestamp,
 }
 
 impl Interval {
-    /// How long it is.
+    /// Length.
     #[must_use]
     pub fn length(self) -> Span {
         self.to - self.from
@@ -49,111 +49,111 @@ impl Interval {
 /// One stage of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathStage {
-    /// Where it runs.
+    /// The share that runs it.
     pub share: ShareId,
-    /// When its input comes; `None` where it is on the server already.
+    /// Transfer of its input; `None` if it is on the server already.
     pub transfer: Option<Interval>,
-    /// When it runs.
+    /// Run of the batch.
     pub run: Interval,
 }
 
-/// A fact that the reservations are told.
+/// An event for the reservations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum ReserveEvent {
-    /// A module asks; replaces what it asked before.
+    /// A module requests a path; replaces its previous request.
     PathRequested {
-        /// Who.
+        /// The module.
         module: ModuleId,
-        /// For what.
+        /// The request.
         request: PathRequest,
     },
-    /// A module asks no more.
+    /// A module cancelled its request.
     RequestCancelled {
-        /// Who.
+        /// The module.
         module: ModuleId,
     },
-    /// A module gave a booking back unused.
+    /// A module declined a booking.
     Declined {
-        /// Which.
+        /// The booking.
         booking: BookingId,
     },
-    /// A resource was used, from when to when; what the booking needs before that is over, too.
+    /// A use of a resource ended, and with it all earlier uses of the booking.
     Used {
-        /// By which booking.
+        /// The booking.
         booking: BookingId,
-        /// In which stage.
+        /// Index of the stage.
         stage: u32,
-        /// For what.
+        /// The kind of use.
         used: ResourceUse,
-        /// When it began.
+        /// Start of the use.
         from: Timestamp,
-        /// When it ended, not later than now.
+        /// End of the use, not later than now.
         to: Timestamp,
     },
-    /// A batch came out of the last stage.
+    /// A batch left the last stage.
     Finished {
-        /// Which booking.
+        /// The booking.
         booking: BookingId,
     },
-    /// A batch will not come out.
+    /// A batch failed.
     Failed {
-        /// Which booking.
+        /// The booking.
         booking: BookingId,
     },
-    /// A share is lost, and with it what is booked there and not yet sent on.
+    /// A share is down, and with it the bookings that need it or whose output it still holds.
     Down {
-        /// Which.
+        /// The share.
         share: ShareId,
     },
-    /// A share is there again.
+    /// A share is up again.
     Up {
-        /// Which.
+        /// The share.
         share: ShareId,
     },
     /// Time passed.
     Tick,
 }
 
-/// What the reservations want done.
+/// An effect of the reservations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum ReserveEffect {
-    /// The module's `size` most urgent items go this way now. Each stage begins as soon as its input is there and what is
-    /// booked before it on its share has ended. The ask is answered.
+    /// The module's `size` most urgent items are booked on this path. Each stage starts as soon as its input has arrived and
+    /// earlier bookings on its share have ended. Answers the request.
     Book {
-        /// Who.
+        /// The module.
         module: ModuleId,
-        /// Its name from here on.
+        /// The booking.
         booking: BookingId,
-        /// Over which pipeline.
+        /// The pipeline.
         pipeline: PipelineId,
-        /// How many items.
+        /// Items of the batch.
         size: u32,
-        /// A share of each stage, and when it is booked.
+        /// The share and the reserved times of each stage.
         path: Vec<PathStage>,
-        /// When the first stage begins.
+        /// Start of the first stage.
         start: Timestamp,
-        /// When the last one ends.
+        /// End of the last stage.
         finish: Timestamp,
     },
-    /// The module's most urgent item cannot be in time. The ask is answered.
+    /// The module's most urgent item would miss its deadline. Answers the request.
     NoPath {
-        /// Who.
+        /// The module.
         module: ModuleId,
-        /// The earliest that it could have come out; the end of time where no stage has a share left.
+        /// Earliest possible end; `Timestamp::MAX` if a stage has no share that is up.
         finish: Timestamp,
     },
-    /// A booking is void, since a share on its way went down.
+    /// A booking is lost, since a share of its path went down.
     Lost {
-        /// Whose.
+        /// The module.
         module: ModuleId,
-        /// Which.
+        /// The booking.
         booking: BookingId,
     },
-    /// Wants a tick then at the latest; replaces what it wanted before.
+    /// A tick is due at the latest then; replaces the previous timer.
     SetTimer {
-        /// When.
+        /// Time of the tick.
         at: Timestamp,
     },
 }

@@ -1,11 +1,11 @@
-//! What is booked on one resource, in the order of time.
+//! The bookings of one resource in the order of time.
 
 use weir_types::{Span, Timestamp};
 
 use super::api::{BookingId, ResourceUse};
 use super::spec::BookingTable;
 
-/// Which use of which booking.
+/// Identifies one use of a booking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct UseKey {
     pub(super) booking: BookingId,
@@ -20,17 +20,17 @@ pub(super) struct BookedSpan {
     pub(super) key: UseKey,
 }
 
-/// Spans that do not overlap, ascending, and when the resource was last seen to be in use.
+/// Disjoint spans, ascending, and the last reported end of use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ResourceTable {
     pub(super) spans: Vec<BookedSpan>,
     pub(super) used_until: Timestamp,
-    /// When the last span ends: most looks need no more.
+    /// End of the last span, which is sufficient for most queries.
     end: Timestamp,
 }
 
 impl ResourceTable {
-    /// The earliest moment, not before `from`, from which the resource is free for `length`.
+    /// Earliest time from `from` on at which the resource is free for `length`.
     pub(super) fn earliest(&self, tables: BookingTable, from: Timestamp, length: Span) -> Timestamp {
         match tables {
             BookingTable::Intervals if self.end > from => self.first_gap(from, length),
@@ -65,19 +65,19 @@ impl ResourceTable {
         }
     }
 
-    /// Where it stands among the others.
+    /// Index of a use.
     pub(super) fn index_of(&self, key: UseKey) -> Option<usize> {
         self.spans.iter().position(|span| span.key == key)
     }
 
-    /// Forgets what has ended.
+    /// Removes spans that have ended.
     pub(super) fn remove_ended(&mut self, now: Timestamp) {
         let ended = self.spans.iter().take_while(|span| span.to <= now).count();
         self.spans.drain(..ended);
         self.update_end();
     }
 
-    /// Gives the span at `index` other ends.
+    /// Sets start and end of the span at `index`.
     pub(super) fn move_span(&mut self, index: usize, from: Timestamp, to: Timestamp) {
         if let Some(span) = self.spans.get_mut(index) {
             (span.from, span.to) = (from, to);
@@ -90,7 +90,7 @@ impl ResourceTable {
     }
 }
 
-/// The earliest moment, not before `from`, from which both are free for `length`.
+/// Earliest time from `from` on at which both are free for `length`.
 pub(super) fn earliest_common(
     (one, other): (&ResourceTable, &ResourceTable),
     tables: BookingTable,

@@ -1,8 +1,8 @@
-//! What is booked, and how the tables follow what really happens.
+//! All bookings, and their rescheduling by reported uses.
 //!
-//! Uses stand in an order: on every resource by their beginnings, and within a booking stage after stage. Each begins as
-//! soon as what stands before it has ended. When a report comes in, what stands behind is timed anew in that order, later
-//! or earlier, and so on; since every use begins after those before it, one pass in the order of beginnings is enough.
+//! Uses are ordered: on each resource by start, within a booking by stage. Each starts as soon as its predecessors in both
+//! orders have ended. When a use is reported, its successors are rescheduled, earlier or later, and theirs in turn; since
+//! every use starts after its predecessors, one pass in the order of starts is sufficient.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,14 +14,14 @@ use super::booking_table::{BookedSpan, ResourceTable, UseKey};
 use super::cluster_index::ClusterIndex;
 use super::probe::Probe;
 
-/// One use of a booking.
+/// One use of a resource by a booking.
 #[derive(Debug, Clone, Copy)]
 struct BookedUse {
     key: UseKey,
     span: Interval,
-    /// How long it should take; `span` may be longer where it goes on beyond that.
+    /// Expected length; `span` is longer if the use is overdue.
     length: Span,
-    /// A share, or an uplink and a downlink.
+    /// Indices of a share, or of an uplink and a downlink.
     resources: (usize, Option<usize>),
     ended: bool,
 }
@@ -32,7 +32,7 @@ impl BookedUse {
     }
 }
 
-/// A batch on its way.
+/// A batch in flight.
 #[derive(Debug, Clone)]
 pub(super) struct Booking {
     pub(super) module: ModuleId,
@@ -50,7 +50,7 @@ impl Booking {
             .map_or(Timestamp::ZERO, |resource_use| resource_use.span.to)
     }
 
-    /// The stages as they are booked now.
+    /// The stages as booked now.
     pub(super) fn path(&self) -> Vec<PathStage> {
         let mut path = self.path.clone();
         for resource_use in &self.uses {
@@ -64,15 +64,15 @@ impl Booking {
     }
 }
 
-/// All tables, and whose spans they hold.
+/// All bookings, and the tables of all resources.
 #[derive(Debug, Clone)]
 pub(super) struct Bookings {
     pub(super) tables: Vec<ResourceTable>,
     pub(super) all: BTreeMap<BookingId, Booking>,
     next: u64,
-    /// Bookings left after the last look for those that have ended.
+    /// Number of bookings after the last removal of ended ones.
     kept: usize,
-    /// No table's first span ends before this.
+    /// No first span of a table ends before this.
     overdue_from: Timestamp,
 }
 
@@ -87,7 +87,7 @@ impl Bookings {
         }
     }
 
-    /// Books what was probed, as it is.
+    /// Books the probed path.
     pub(super) fn reserve(&mut self, cluster: &ClusterIndex, probe: &Probe, now: Timestamp) -> BookingId {
         let id = BookingId(self.next);
         self.next += 1;
@@ -137,7 +137,7 @@ impl Bookings {
         id
     }
 
-    /// Frees all that it still holds.
+    /// Frees everything that it still reserves.
     pub(super) fn release(&mut self, id: BookingId) -> Option<Booking> {
         let booking = self.all.remove(&id)?;
         for resource_use in booking.uses.iter().filter(|resource_use| !resource_use.ended) {
@@ -148,7 +148,7 @@ impl Bookings {
         Some(booking)
     }
 
-    /// Bookings that still need the share, or what lies there and is not yet sent on; in the order of their ids.
+    /// Bookings that still need the share, or whose output there is not sent yet, by id.
     pub(super) fn bookings_on(&self, share: ShareId, now: Timestamp, feedback: bool) -> Vec<BookingId> {
         let has_ended = |resource_use: &BookedUse| {
             if feedback {
@@ -170,7 +170,7 @@ impl Bookings {
         self.all.iter().filter_map(hit).collect()
     }
 
-    /// A resource was used in truth; what the booking needs before it is over as well.
+    /// A use was reported to have ended; the earlier uses of the booking have ended as well.
     pub(super) fn on_used(&mut self, id: BookingId, stage: u32, used: ResourceUse, span: Interval) {
         let Some(booking) = self.all.get_mut(&id) else {
             return;
@@ -189,7 +189,7 @@ impl Bookings {
             if index == used_index {
                 resource_use.span = span;
             } else {
-                // Nobody told when; not after this one began.
+                // Not reported: ended before this one started.
                 resource_use.span.to = resource_use.span.to.min(span.from);
                 resource_use.span.from = resource_use.span.from.min(resource_use.span.to);
             }
@@ -220,7 +220,7 @@ impl Bookings {
         }
     }
 
-    /// Holds what should have ended before `now`, and was not reported to, to go on until now.
+    /// Extends uses that should have ended before `now`, and were not reported, until now.
     pub(super) fn extend_overdue(&mut self, now: Timestamp) {
         if self.overdue_from >= now {
             return;
@@ -240,7 +240,7 @@ impl Bookings {
         self.overdue_from = ends.map(|span| span.to).min().unwrap_or(Timestamp::MAX);
     }
 
-    /// Times what is in `pending` anew, and what stands behind that.
+    /// Reschedules the uses in `pending` and their successors.
     fn reschedule(&mut self, mut pending: BinaryHeap<Reverse<(Timestamp, UseKey)>>) {
         while let Some(Reverse((_, key))) = pending.pop() {
             let Some((from, length)) = self.earliest_start(key) else {
@@ -254,7 +254,7 @@ impl Bookings {
         }
     }
 
-    /// When it begins, given what stands before it, and how long it takes.
+    /// Start of a use, given its predecessors, and its length.
     fn earliest_start(&self, key: UseKey) -> Option<(Timestamp, Span)> {
         let booking = self.all.get(&key.booking)?;
         let index = booking
@@ -269,15 +269,15 @@ impl Bookings {
         let mut from = before.map_or(booking.booked_at, |resource_use| resource_use.span.to);
         for resource in resource_use.resources() {
             let table = &self.tables[resource];
-            let ahead = table.index_of(key)?.checked_sub(1);
+            let predecessor = table.index_of(key)?.checked_sub(1);
             from = from
                 .max(table.used_until)
-                .max(ahead.map_or(Timestamp::ZERO, |ahead| table.spans[ahead].to));
+                .max(predecessor.map_or(Timestamp::ZERO, |index| table.spans[index].to));
         }
         Some((from, resource_use.length))
     }
 
-    /// Changes a use's span and puts what stands right behind it into `pending`, if it is another now.
+    /// Changes the span of a use and, if it differs, adds its direct successors to `pending`.
     fn update_span(
         &mut self,
         key: UseKey,
@@ -318,7 +318,7 @@ impl Bookings {
         }
     }
 
-    /// Forgets what has ended by the tables: for those who are not told.
+    /// Removes bookings that have ended by the tables, where uses are not reported.
     pub(super) fn remove_ended(&mut self, now: Timestamp) {
         if self.all.len() < 2 * self.kept + 64 {
             return;

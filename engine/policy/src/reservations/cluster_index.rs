@@ -1,28 +1,28 @@
-//! What can be booked, as tables to look things up in: shares, links and stages with their durations by batch size.
+//! Lookup tables of the cluster: shares, links, and stages with durations by batch size.
 
 use weir_types::{ClusterSpec, ModuleId, PipelineId, ShareId, Span};
 
 use crate::measure::correction::Correction;
 
-/// One stage, its durations worked out.
+/// One stage with tabulated durations.
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     pub(super) shares: Vec<ShareId>,
     pub(super) received_bytes: u64,
-    /// Whether its input takes as long to all of its shares: none is on a server of the stage before, and all servers
-    /// have the same bandwidth.
+    /// Whether the transfer of its input takes equally long to all of its shares: none is on a server of the previous stage,
+    /// and all servers have the same bandwidth.
     pub(super) uniform_transfer: bool,
-    /// By batch size, from one: by the profile, and as they are lately.
+    /// Durations by batch size, from one: profiled, and corrected.
     profiled: Vec<Span>,
     durations: Vec<Span>,
     correction: Correction,
 }
 
-/// A ratio that moved by less is the same.
+/// Least change of the correction that is applied to the table.
 const MIN_RATIO_CHANGE: f64 = 0.01;
 
 impl Stage {
-    /// A batch of `size` took so long: from now on the stage is reckoned with as it is lately.
+    /// A batch of `size` took `took`; updates the correction.
     pub(super) fn on_measured(&mut self, size: u32, took: Span) {
         let last = self.profiled.len().saturating_sub(1);
         let Some(&profiled) = self.profiled.get((size.saturating_sub(1) as usize).min(last)) else {
@@ -40,7 +40,7 @@ impl Stage {
         }
     }
 
-    /// It is reckoned with by its profile again, until it is measured anew.
+    /// Resets durations to the profile until they are measured again.
     pub(super) fn reset_correction(&mut self) {
         self.correction = Correction::default();
         self.durations.clone_from(&self.profiled);
@@ -54,7 +54,7 @@ impl Stage {
             .unwrap_or(Span::ZERO)
     }
 
-    /// How long the tensors of `size` items take over a link of so many bits a second.
+    /// Transfer time of `size` items over a link of `bandwidth_bps` bits a second.
     pub(super) fn transfer(&self, size: u32, bandwidth_bps: u64) -> Span {
         let bits = u128::from(self.received_bytes) * 8 * u128::from(size);
         let micros = (bits * 1_000_000).div_ceil(u128::from(bandwidth_bps.max(1)));
@@ -69,7 +69,7 @@ pub(super) struct Pipeline {
     pub(super) stages: Vec<Stage>,
 }
 
-/// The cluster, ready to be looked up. Resources are numbered: shares first, then each server's uplink and downlink.
+/// Lookup tables. Resources are numbered: shares first, then uplink and downlink of each server.
 #[derive(Debug, Clone)]
 pub(super) struct ClusterIndex {
     servers: Vec<usize>,
@@ -129,7 +129,7 @@ impl ClusterIndex {
         }
     }
 
-    /// All stages of these pipelines are reckoned with by their profiles again.
+    /// Resets the durations of these pipelines to their profiles.
     pub(super) fn reset_corrections(&mut self, pipelines: &[PipelineId]) {
         for id in pipelines {
             let pipeline = self.pipelines.get_mut(id.index());
@@ -140,7 +140,7 @@ impl ClusterIndex {
         }
     }
 
-    /// How many resources there are.
+    /// Number of resources.
     pub(super) fn resources(&self) -> usize {
         self.servers.len() + 2 * self.bandwidths.len()
     }
@@ -161,7 +161,7 @@ impl ClusterIndex {
         self.servers.len() + 2 * server + 1
     }
 
-    /// What can pass from one server to the other, in bits a second.
+    /// Bandwidth between two servers in bits a second.
     pub(super) fn bandwidth(&self, from: usize, to: usize) -> u64 {
         self.bandwidths[from].min(self.bandwidths[to])
     }

@@ -1,33 +1,33 @@
-//! Adaptive batching (PPipe A.3, Algorithm 1): which pipeline, which path, how many; or not yet; or never.
+//! Adaptive batching (PPipe A.3, Algorithm 1): dispatch a batch of some size on some path, wait, or report infeasibility.
 
 use weir_types::{PipelineId, Timestamp};
 
 use super::api::PathRequest;
 use super::probe::{BookingView, Probe};
 
-/// What becomes of an ask.
+/// The decision on a path request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The most urgent item cannot be in time.
+    /// The most urgent item would miss its deadline.
     Infeasible {
-        /// The earliest that it could come out.
+        /// Its earliest possible end.
         finish: Timestamp,
     },
-    /// A larger batch can still be waited for.
+    /// There is time to wait for a larger batch.
     Wait {
-        /// Until the last moment at which the largest batch that can be in time now still would be.
+        /// Latest time at which the largest feasible batch still meets the deadline.
         until: Timestamp,
     },
-    /// This batch should go.
+    /// This batch is to be dispatched.
     Dispatch(Probe),
 }
 
-/// Room for probing, kept so that nothing is allocated anew.
+/// Reused buffers of probes.
 #[derive(Debug, Clone)]
 pub(super) struct Scratch {
     best: Probe,
     other: Probe,
-    /// Probes so far.
+    /// Number of probes so far.
     pub(super) probes: u64,
 }
 
@@ -41,13 +41,13 @@ impl Default for Scratch {
     }
 }
 
-/// What comes out, without the path, which is in the scratch.
+/// The decision without the path, which is in the scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchDecision {
     Infeasible {
         finish: Timestamp,
     },
-    /// For a batch of `size`.
+    /// Waits for a batch of `size`.
     Wait {
         until: Timestamp,
         size: u32,
@@ -60,7 +60,7 @@ impl Scratch {
         &self.best
     }
 
-    /// The smallest batch that may be considered is `least(planned)`.
+    /// Decides on a request; the smallest batch that is considered has `least(planned)` items.
     pub(super) fn decide(
         &mut self,
         view: BookingView<'_>,
@@ -77,7 +77,7 @@ impl Scratch {
         };
         let pipeline = self.best.pipeline;
         let least = least(planned).clamp(1, planned);
-        // `best` holds the planned size now.
+        // `best` is the probe of the planned size.
         let mut size = planned;
         while self.best.finish > request.deadline {
             if size <= least {
@@ -95,7 +95,7 @@ impl Scratch {
             if until > now {
                 return BatchDecision::Wait { until, size };
             }
-            // It is now or never for that many: what is gained by waiting for fewer?
+            // No time to wait for that size: try the next smaller one.
             size -= 1;
             self.probes += 1;
             view.probe(pipeline, size, now, &mut self.best);
@@ -103,7 +103,7 @@ impl Scratch {
         BatchDecision::Dispatch
     }
 
-    /// The pipeline that makes a batch of its planned size wait least; its planned size, its probe in `best`.
+    /// Chooses the pipeline of least waiting time at its planned size; returns that size, with its probe in `best`.
     fn choose(&mut self, view: BookingView<'_>, pipelines: &[PipelineId], now: Timestamp) -> Option<u32> {
         let mut found = None;
         for &pipeline in pipelines {

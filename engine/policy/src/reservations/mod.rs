@@ -1,14 +1,14 @@
-//! Reservations: spans of time on device shares and links, and which batch goes where (PPipe 5.4, A.3).
+//! Reservations: time on device shares and links, and the path of each batch (PPipe 5.4, A.3). README.md has the rules.
 //!
-//! A module whose model is partitioned asks for a batch; what comes out is a booking (a path through a pooled pipeline and
-//! when it ends), or that its most urgent item is hopeless, or nothing yet. One ask is good for one answer.
+//! A module with a partitioned model requests a path; the answer is a booking (a path through a pooled pipeline and its
+//! end), or that its most urgent item is infeasible, or none yet. Each request has one answer.
 //!
 //! ```text
-//! Ask ──> Hopeless                        (the module drops its most urgent item and asks again)
-//!  │ ──> (wait) ──WakeAt──> Tick ──┐
-//!  └───────────────────────────────┴──> Book ──Used...──> Finished
-//!                                         ├──Declined, Failed──> freed
-//!                                         └──Down──> Lost
+//! PathRequested ──> NoPath                          (the module drops its most urgent item and requests again)
+//!    │ ──> (wait) ──SetTimer──> Tick ──┐
+//!    └─────────────────────────────────┴──> Book ──Used...──> Finished
+//!                                             ├──Declined, Failed──> freed
+//!                                             └──Down──> Lost
 //! ```
 
 mod accuracy;
@@ -39,24 +39,24 @@ pub use probe::Probe;
 pub use reactive::{Reaction, react, stage_deadlines};
 pub use spec::{BookingTable, ReserveSpec};
 
-/// What is known of a module that books.
+/// A module that requests paths.
 #[derive(Debug, Clone, Default)]
 struct Requester {
     pipelines: Vec<PipelineId>,
     request: Option<PathRequest>,
-    /// The last item that was let pass at the head of the queue, by deadline and beginning: those that share both share
-    /// the verdict.
+    /// The head of the queue that passed the head rule last, by deadline and arrival: items that share both share the
+    /// decision.
     admitted_head: Option<(Timestamp, Timestamp)>,
-    /// When it must be looked at again at the latest.
+    /// When it must be reconsidered at the latest.
     until: Option<Timestamp>,
-    /// For how many items it waits.
+    /// Items it waits for.
     waiting_for: u32,
-    /// What the tables were when it was last looked at.
+    /// Version of the tables when it was last considered.
     seen: u64,
     starvation_reset: StarvationReset,
 }
 
-/// All that can be booked, what is booked, and who asks.
+/// The cluster, its bookings, and the modules that request paths.
 #[derive(Debug, Clone)]
 pub struct Reservations {
     cluster: ClusterIndex,
@@ -67,14 +67,14 @@ pub struct Reservations {
     bookings: Bookings,
     down: Vec<bool>,
     requesters: BTreeMap<ModuleId, Requester>,
-    /// Counts what changes the tables.
+    /// Incremented by every change of the tables.
     version: u64,
     timer_at: Option<Timestamp>,
     scratch: Scratch,
 }
 
 impl Reservations {
-    /// Nothing booked, nobody asking.
+    /// Without bookings or requests.
     #[must_use]
     pub fn new(spec: &ReserveSpec) -> Self {
         let cluster = ClusterIndex::new(&spec.cluster);
@@ -97,7 +97,7 @@ impl Reservations {
         }
     }
 
-    /// Takes in a burst of events, decides once, and appends what is to be done.
+    /// Takes a burst of events, decides once, and appends effects.
     pub fn step(
         &mut self,
         events: impl IntoIterator<Item = ReserveEvent>,
@@ -118,18 +118,18 @@ impl Reservations {
 
     fn on_event(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         match event {
-            ReserveEvent::PathRequested { module, request } => self.requester(module, |requester| {
-                // Who already waits, and still for more than there is, need not be looked at again.
-                let goes_on = requester.request.is_some_and(|before| {
+            ReserveEvent::PathRequested { module, request } => self.update_requester(module, |requester| {
+                // A request that waits for more items than there are need not be reconsidered.
+                let keeps_waiting = requester.request.is_some_and(|before| {
                     (before.deadline, before.since) == (request.deadline, request.since)
                         && request.waiting < requester.waiting_for
                 });
                 requester.request = Some(request);
-                if !goes_on {
+                if !keeps_waiting {
                     (requester.seen, requester.waiting_for) = (0, 0);
                 }
             }),
-            ReserveEvent::RequestCancelled { module } => self.requester(module, |requester| {
+            ReserveEvent::RequestCancelled { module } => self.update_requester(module, |requester| {
                 requester.request = None;
                 requester.until = None;
             }),
@@ -176,7 +176,7 @@ impl Reservations {
         }
     }
 
-    fn requester(&mut self, module: ModuleId, change: impl FnOnce(&mut Requester)) {
+    fn update_requester(&mut self, module: ModuleId, change: impl FnOnce(&mut Requester)) {
         if let Some(requester) = self.requesters.get_mut(&module) {
             change(requester);
         }
@@ -196,7 +196,7 @@ impl Reservations {
         }
     }
 
-    /// Looks at everybody who asks and for whom something may be another since, the most urgent first.
+    /// Considers the requests for which something may have changed, the most urgent first.
     fn answer_requests(&mut self, now: Timestamp, effects: &mut Vec<ReserveEffect>) {
         let mut order: Vec<(Timestamp, ModuleId)> = self
             .requesters
@@ -254,7 +254,7 @@ impl Reservations {
         }
     }
 
-    /// Books what was decided on.
+    /// Books the chosen path.
     fn book(&mut self, module: ModuleId, now: Timestamp) -> ReserveEffect {
         self.version += 1;
         let probe = self.scratch.chosen();
@@ -276,7 +276,7 @@ impl Reservations {
             .values()
             .filter_map(|requester| requester.until)
             .min();
-        // What lies behind was good for one tick.
+        // A timer in the past was good for one tick.
         if let Some(at) = first
             && self.timer_at != first
         {
@@ -285,8 +285,8 @@ impl Reservations {
         self.timer_at = first;
     }
 
-    /// What a batch of `size` items would get now; `None` where a stage has no share left, and for sizes beyond what is
-    /// planned.
+    /// The path of a batch of `size` items if booked now; `None` if a stage has no share that is up, or the size exceeds the
+    /// planned one.
     #[must_use]
     pub fn probe(&self, pipeline: PipelineId, size: u32, now: Timestamp) -> Option<Probe> {
         let mut probe = Probe::empty();
@@ -299,8 +299,7 @@ impl Reservations {
         view.probe(pipeline, size, now, &mut probe).then_some(probe)
     }
 
-    /// What would become of an ask now, by the head rule as if the item were seen at the head for the first time.
-    /// Nothing is booked.
+    /// The decision on a request now, by the head rule as if its head were new. Nothing is booked.
     pub fn decide(&mut self, module: ModuleId, request: PathRequest, now: Timestamp) -> Decision {
         let finish = Timestamp::MAX;
         let Some(requester) = self.requesters.get(&module) else {
@@ -324,26 +323,26 @@ impl Reservations {
         }
     }
 
-    /// Books what was probed on the same state.
+    /// Books a path that was probed on the same state.
     pub fn reserve(&mut self, probe: &Probe, now: Timestamp) -> BookingId {
         self.version += 1;
         self.bookings.reserve(&self.cluster, probe, now)
     }
 
-    /// What is booked for a batch, as it is expected now.
+    /// The path of a booking as scheduled now.
     #[must_use]
     pub fn booked(&self, booking: BookingId) -> Option<Vec<PathStage>> {
         self.bookings.all.get(&booking).map(bookings::Booking::path)
     }
 
-    /// Probes so far.
+    /// Number of probes so far.
     #[must_use]
     pub fn probes(&self) -> u64 {
         self.scratch.probes
     }
 }
 
-/// The smallest batch that will do where at least this part of the planned one is wanted.
+/// The smallest batch that is at least this fraction of the planned one.
 fn min_batch(planned: u32, fraction: f64) -> u32 {
     ((f64::from(planned) * fraction).ceil() as u32).clamp(1, planned)
 }

@@ -1,5 +1,5 @@
-//! `probe` (PPipe A.3, Algorithm 2): the path through a pooled pipeline that a batch would take, stage by stage the share
-//! on which it ends first.
+//! `probe` (PPipe A.3, Algorithm 2): the path of a batch through a pooled pipeline, greedily by stage the share on which it
+//! ends first.
 
 use weir_types::{PipelineId, Span, Timestamp};
 
@@ -8,18 +8,18 @@ use super::booking_table::{ResourceTable, earliest_common};
 use super::cluster_index::{ClusterIndex, Pipeline, Stage};
 use super::spec::BookingTable;
 
-/// What a batch would get if it were booked now.
+/// The path of a batch if it were booked now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Which pipeline.
+    /// The pipeline.
     pub pipeline: PipelineId,
-    /// How many items.
+    /// Items of the batch.
     pub size: u32,
-    /// What would be booked, stage by stage.
+    /// Shares and times by stage.
     pub path: Vec<PathStage>,
-    /// When the last stage ends.
+    /// End of the last stage.
     pub finish: Timestamp,
-    /// Time spent waiting for resources, summed over them.
+    /// Total time of waiting for resources.
     pub total_wait: Span,
 }
 
@@ -34,14 +34,14 @@ impl Probe {
         }
     }
 
-    /// When the first stage begins.
+    /// Start of the first stage.
     #[must_use]
     pub fn start(&self) -> Timestamp {
         self.path.first().map_or(Timestamp::MAX, |stage| stage.run.from)
     }
 }
 
-/// What probing looks at.
+/// The state that is probed.
 #[derive(Clone, Copy)]
 pub(super) struct BookingView<'a> {
     pub(super) cluster: &'a ClusterIndex,
@@ -51,8 +51,8 @@ pub(super) struct BookingView<'a> {
 }
 
 impl BookingView<'_> {
-    /// Fills `probe` with the path of a batch of `size`; false where a stage has no share left, or the size is
-    /// none that the pipeline has.
+    /// Fills `probe` with the path of a batch of `size`; false if a stage has no share that is up, or the size exceeds the
+    /// planned one.
     pub(super) fn probe(self, pipeline: PipelineId, size: u32, now: Timestamp, probe: &mut Probe) -> bool {
         probe.path.clear();
         (probe.pipeline, probe.size) = (pipeline, size);
@@ -80,9 +80,9 @@ impl BookingView<'_> {
         true
     }
 
-    /// The share on which the stage ends first; among equals that whose uplink can send first to the next stage, and then
-    /// the first of the pool. Devices of one server share its uplink: if it were always the first that is idle, one
-    /// server's link would be full while others are idle.
+    /// The share on which the stage ends first; among equals the one whose uplink can send first, then the first of the pool.
+    /// Devices of one server share its uplink: always taking the first idle one would saturate one server's link while
+    /// others are idle.
     fn best(
         self,
         (stage, next): (&Stage, Option<&Stage>),
@@ -93,7 +93,7 @@ impl BookingView<'_> {
         let duration = stage.duration(size);
         let mut best: Option<PathStage> = None;
         let mut best_send_time = Timestamp::MAX;
-        // Servers differ little: most have the bandwidth of the one before.
+        // Cached: most servers have the same bandwidth.
         let mut link = (0, Span::ZERO);
         for &share in &stage.shares {
             if self.down[share.index()] {
@@ -130,7 +130,7 @@ impl BookingView<'_> {
                 let run = Interval { from, to };
                 best = Some(PathStage { share, transfer, run });
                 best_send_time = send_time;
-                // Nothing can beat a share that makes nobody wait, unless the tensors come to another sooner.
+                // A share without any waiting is optimal, unless the transfer to another is faster.
                 let at_once = from == arrived && transfer.is_none_or(|transfer| transfer.from == ready);
                 if at_once && send_time == to && (transfer.is_none() || stage.uniform_transfer) {
                     break;
@@ -140,7 +140,7 @@ impl BookingView<'_> {
         best
     }
 
-    /// When a batch that is ready on `server` at `ready` can be sent to the next stage, as far as the uplink goes.
+    /// When a batch that is ready on `server` at `ready` can be sent to the next stage, by the uplink alone.
     fn send_time(self, next: Option<&Stage>, size: u32, server: usize, ready: Timestamp) -> Timestamp {
         let Some(next) = next.filter(|next| next.received_bytes > 0) else {
             return ready;

@@ -1,20 +1,20 @@
-//! The reactive baseline (PPipe 7.4): each pool batches for itself, with no view of links or of what comes after.
+//! The reactive baseline (PPipe 7.4): each pool batches on its own, without knowledge of links or later stages.
 
 use weir_types::{PipelineSpec, Span, StageSpec, Timestamp};
 
-/// What a free share of a pool does with what waits there.
+/// What a free share of a pool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
-    /// The head cannot be out of this pool in time.
+    /// Drop the head: it would miss its deadline for this pool.
     Drop,
-    /// Runs so many.
+    /// Run a batch.
     Run {
-        /// How many.
+        /// Items of the batch.
         size: u32,
     },
 }
 
-/// The largest batch, of what waits and up to what is planned, that ends by the head's deadline for this pool.
+/// The largest batch of waiting items, up to the planned size, that ends by the head's deadline for this pool.
 #[must_use]
 pub fn react(stage: &StageSpec, planned: u32, waiting: u32, deadline: Timestamp, now: Timestamp) -> Reaction {
     (1..=planned.min(waiting))
@@ -23,8 +23,8 @@ pub fn react(stage: &StageSpec, planned: u32, waiting: u32, deadline: Timestamp,
         .map_or(Reaction::Drop, |size| Reaction::Run { size })
 }
 
-/// By when an item must be out of each stage, counted from its arrival: the SLO is split as the plan's times are, with
-/// `bandwidth_bps` between any two stages.
+/// Deadline of each stage from arrival: the SLO is split in proportion to the planned times, with `bandwidth_bps` between
+/// any two stages.
 #[must_use]
 pub fn stage_deadlines(pipeline: &PipelineSpec, slo: Span, bandwidth_bps: u64) -> Vec<Span> {
     let time = |stage: &StageSpec| {

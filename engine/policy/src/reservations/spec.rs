@@ -1,34 +1,33 @@
-//! Values of reservations that a user picks.
+//! Parameters of reservations.
 
 use serde::{Deserialize, Serialize};
 use weir_types::ClusterSpec;
 
-/// What is remembered of a resource.
+/// What is stored per resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BookingTable {
-    /// All spans that are booked: gaps between them can be had (PPipe A.3).
+    /// All booked spans, so that gaps between them can be used (PPipe A.3).
     #[default]
     Intervals,
-    /// When the last one ends, as the published results have it.
+    /// The end of the last booking, as in the published results.
     #[serde(rename = "until")]
     BusyUntil,
 }
 
-/// Everything that reservations need to know, for as long as the run lasts.
+/// Parameters of reservations for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReserveSpec {
-    /// What can be booked.
+    /// The cluster.
     pub cluster: ClusterSpec,
-    /// How it is remembered.
+    /// What is stored per resource.
     pub tables: BookingTable,
-    /// Whether uses are reported. Where they are, what is not reported as over is held to go on; where they are not,
-    /// everything is held to go as booked.
+    /// Whether uses are reported. If so, a use lasts until it is reported; if not, everything is taken to run as booked.
     pub feedback: bool,
-    /// Whether durations follow what is reported, by a smoothed ratio to the profile for each stage.
+    /// Whether durations are corrected by reported ones, by a smoothed ratio to the profile per stage.
     #[serde(default)]
     pub corrected: bool,
-    /// An item that comes to the head of the queue is given up unless a batch of at least this part of the planned size
+    /// Head rule: an item at the head of the queue is infeasible unless a batch of at least this fraction of the planned size
     /// meets its deadline; once it has passed, the batch may shrink to one. 0: it may shrink at once (PPipe 5.4); the
     /// published results used 0.95.
     pub head_min_fraction: f64,

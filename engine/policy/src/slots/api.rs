@@ -1,4 +1,4 @@
-//! What the arbiter of slots is told and what it wants done: bids, placements, events and effects.
+//! What happens to slots and what the arbiter wants done: bids, placements, events and effects.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, SlotId, Span, Timestamp, Topology};
@@ -42,7 +42,7 @@ pub struct SlotsSpec {
     pub forecasts: bool,
 }
 
-/// A fact that the arbiter is told.
+/// A fact about slots or the modules on them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SlotEvent {

@@ -1,4 +1,4 @@
-//! The arbiter: whose bid goes first, when a slot will be free for whom, and which share of its slots a module can have.
+//! The arbiter: which bid goes first, when a slot will be free for a module, and which share of its slots it can have.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use super::{Bid, SlotEffect, Slots, State, Tenant};
 use crate::strategy::Arbitration;
 
 impl Slots {
-    /// The arbiter: whose bid on `slot` goes first. Ties go to the lower id.
+    /// The module whose bid on `slot` goes first. Ties go to the lower id.
     pub(super) fn choose(&self, slot: SlotId) -> Option<ModuleId> {
         self.tenants
             .iter()
@@ -32,12 +32,12 @@ impl Slots {
     /// When each slot will be free for each module: after what runs on it, and after the bids that go first, shared
     /// among the slots that they could run on.
     pub(super) fn forecast(&mut self, now: Timestamp, effects: &mut Vec<SlotEffect>) {
-        let mut told = std::mem::take(&mut self.told);
+        let mut published = std::mem::take(&mut self.published);
         for (&module, tenant) in &self.tenants {
             for &slot in &tenant.slots {
                 let free_at = self.free_for(module, tenant, slot, now);
-                // What lies behind is as good as now, so only news is told.
-                let known = told.insert((module, slot), free_at);
+                // A past time is as good as now, so only changes are published.
+                let known = published.insert((module, slot), free_at);
                 if known.is_none_or(|known| known.max(now) != free_at) {
                     effects.push(SlotEffect::Forecast {
                         module,
@@ -47,7 +47,7 @@ impl Slots {
                 }
             }
         }
-        self.told = told;
+        self.published = published;
     }
 
     fn free_for(&self, module: ModuleId, tenant: &Tenant, slot: SlotId, now: Timestamp) -> Timestamp {
@@ -88,14 +88,14 @@ impl Slots {
                 .iter()
                 .filter(|(other, rival)| **other != module && self.goes_before(rival, tenant))
                 .filter(|(_, rival)| rival.slots.iter().any(|slot| tenant.slots.contains(slot)))
-                .map(|(_, rival)| rival.lately.rate(now, began))
+                .map(|(_, rival)| rival.recent.rate(now, began))
                 .sum();
             let share = (1.0 - taken / tenant.slots.len().max(1) as f64).clamp(0.0, 1.0);
             effects.push(SlotEffect::Share { module, share });
         }
     }
 
-    /// Whether what `rival` takes is lost to `tenant`. Downstream-first gives way to nobody further up.
+    /// Whether what `rival` takes is lost to `tenant`. Downstream-first yields to no module further up.
     fn goes_before(&self, rival: &Tenant, tenant: &Tenant) -> bool {
         self.spec.arbitration != Arbitration::DownstreamFirst
             || rival.longest_path_len <= tenant.longest_path_len

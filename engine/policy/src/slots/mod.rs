@@ -8,7 +8,7 @@
 //!   ^                └──Declined──> Free
 //! ```
 //!
-//! A slot that is lost (Down, until Up) is granted to nobody, whatever its state: a batch that was granted before may
+//! A slot that is lost (Down, until Up) is granted to no module, whatever its state: a batch that was granted before may
 //! still start and comes back, so that a slot which returns meanwhile is not booked twice.
 
 mod api;
@@ -43,9 +43,9 @@ struct Tenant {
     /// Steps from here to the end of the graph: what was begun longest ago has the fewest.
     longest_path_len: usize,
     bid: Option<Bid>,
-    /// Time it had on slots, in all and lately.
+    /// Time it had on slots, in all and recently.
     had: Span,
-    lately: Window,
+    recent: Window,
 }
 
 /// How far back the shares of slots are looked at.
@@ -60,12 +60,12 @@ pub struct Slots {
     down: BTreeSet<SlotId>,
     tenants: BTreeMap<ModuleId, Tenant>,
     began: Option<Timestamp>,
-    /// What each module was last told of each of its slots.
-    told: BTreeMap<(ModuleId, SlotId), Timestamp>,
+    /// When each slot was last said to be free, by module.
+    published: BTreeMap<(ModuleId, SlotId), Timestamp>,
 }
 
 impl Slots {
-    /// All slots free, nobody asking.
+    /// All slots free, and no bids.
     #[must_use]
     pub fn new(spec: SlotsSpec) -> Self {
         let tenants = spec
@@ -78,7 +78,7 @@ impl Slots {
                     longest_path_len: spec.topology.longest_path_len(placement.module),
                     bid: None,
                     had: Span::ZERO,
-                    lately: Window::new(SHARES),
+                    recent: Window::new(SHARES),
                 };
                 (placement.module, tenant)
             })
@@ -88,7 +88,7 @@ impl Slots {
             down: BTreeSet::new(),
             tenants,
             began: None,
-            told: BTreeMap::new(),
+            published: BTreeMap::new(),
             spec,
         }
     }
@@ -130,7 +130,7 @@ impl Slots {
             } => {
                 self.began.get_or_insert(now);
                 // It has made its own guess as it began.
-                self.told.remove(&(module, slot));
+                self.published.remove(&(module, slot));
                 let until = now + expected;
                 self.become_if(
                     slot,
@@ -141,7 +141,7 @@ impl Slots {
             SlotEvent::Finished { module, slot, took } => {
                 self.tenant(module, |tenant| {
                     tenant.had += took;
-                    tenant.lately.observe(took.as_secs_f64(), now);
+                    tenant.recent.observe(took.as_secs_f64(), now);
                 });
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
                 self.become_if(slot, of_it, State::Free);
@@ -177,7 +177,7 @@ impl Slots {
             .and_then(|tenant| tenant.bid)
             .map_or(Span::ZERO, |bid| bid.duration);
         self.states[slot.index()] = State::Granted { module, duration };
-        // One bid is good for one batch: whoever has more to run asks again when it has bound this one.
+        // One bid is good for one batch: a module that has more to run bids again when it has bound this one.
         self.tenant(module, |tenant| tenant.bid = None);
         effects.push(SlotEffect::Grant { module, slot });
     }

@@ -19,7 +19,7 @@ use crate::pard::estimator::Queueing;
 pub enum DropRule {
     /// Never.
     None,
-    /// PARD, Eq. 3: the way behind, the module itself and the way ahead.
+    /// PARD, Eq. 3: the latency behind a request, in the module itself and downstream.
     Pard(Lookahead),
     /// Clipper++: each module has its share of the SLO by execution time; a request over the share of the modules up to
     /// here is dropped.
@@ -27,7 +27,7 @@ pub enum DropRule {
     ClipperPlusPlus(Split),
     /// Nexus: only the present module counts, in arrival order by windows of a batch.
     Nexus(NexusScan),
-    /// Weir's own: as PARD, with what the simulator taught (see the book of the rule in ARCHITECTURE.md).
+    /// Weir's own: as PARD, with what the simulator taught (see weir/README.md).
     Weir(Lookahead),
     /// PARD without the modules ahead.
     Back,
@@ -37,7 +37,7 @@ pub enum DropRule {
     Oc(OverloadControl),
     /// Fixed shares of the SLO, otherwise PARD's estimate of the present module.
     Split(Split),
-    /// Shares of the SLO after the worst latency seen lately.
+    /// Shares of the SLO by the worst latency seen recently.
     #[serde(serialize_with = "window_only")]
     Wcl(Lookahead),
     /// PARD with batch waits ahead taken as zero.
@@ -48,7 +48,7 @@ pub enum DropRule {
     Upper(Lookahead),
 }
 
-/// How the way ahead is estimated.
+/// How the latency downstream is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lookahead {
@@ -58,7 +58,7 @@ pub struct Lookahead {
     pub window: Span,
     /// How many recent waits are kept for the quantile (PARD's M).
     pub samples: usize,
-    /// What a module tells of its queue.
+    /// Which queueing delay a module reports.
     pub queueing: Queueing,
 }
 

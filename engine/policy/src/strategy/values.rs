@@ -1,4 +1,4 @@
-//! Choices between a few ways: words of `[policy]`.
+//! Choices among a few values: words of `[policy]`.
 
 use serde::{Deserialize, Serialize};
 

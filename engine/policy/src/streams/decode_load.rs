@@ -1,47 +1,48 @@
-//! Whether decoding alone needs more than the machine has: then no policy helps, and the user must be told.
+//! Detection of decoding saturation: if decoding alone needs more cores than the machine has, no policy helps, and it is
+//! reported.
 //!
-//! Each stream needs its processor time of a frame over the time between its frames. Where these add up to more than the
-//! processors there are, and streams lag behind their own times throughout, decoding is saturated. Both are asked for:
-//! the sum alone may be a bad estimate, and lag alone may be the models' doing.
+//! A stream needs the processor time of a frame over its frame interval. Decoding is saturated if these add up to more than
+//! the cores and frames lag persistently. Both are required: the sum alone may be a bad estimate, and lag alone may be
+//! caused by the models.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StreamId, Timestamp};
 
-/// How long a look at the lag of all streams takes.
+/// Window over which lagging frames are counted.
 const WINDOW: Span = Span::from_secs(1);
 
-/// Windows in a row in which most frames lag.
+/// Consecutive windows in which most frames must lag.
 const MIN_WINDOWS: u32 = 3;
 
-/// What a frame may lag behind its time: more is no jitter.
+/// Lag of a frame up to which it counts as jitter.
 const MAX_LAG: Span = Span::from_millis(500);
 
-/// Weight of the newest frame in a stream's share of a processor.
+/// Weight of the newest frame in the mean load of a stream.
 const FRAME_WEIGHT: f64 = 1.0 / 16.0;
 
-/// What decoding needs and what there is.
+/// Cores needed by decoding, and cores available.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DecodingReport {
-    /// Processors that decoding would take to keep up with all streams.
+    /// Cores that decoding all streams in real time needs.
     pub needed_cores: f64,
-    /// Processors there are.
+    /// Cores of the machine.
     pub cores: u32,
 }
 
-/// A stream's share of a processor.
+/// Mean decoding load of a stream, in cores.
 #[derive(Debug, Clone, Copy, Default)]
-struct Share {
+struct StreamLoad {
     mean: f64,
     frames: u32,
 }
 
-/// Watches the decoding of all streams.
+/// Tracks the decoding load of all streams.
 #[derive(Debug, Clone)]
 pub struct DecodeLoad {
     cores: u32,
-    shares: BTreeMap<StreamId, Share>,
+    loads: BTreeMap<StreamId, StreamLoad>,
     window_began: Option<Timestamp>,
     frames: u64,
     lagging: u64,
@@ -50,12 +51,12 @@ pub struct DecodeLoad {
 }
 
 impl DecodeLoad {
-    /// On so many processors.
+    /// For a machine with `cores` cores.
     #[must_use]
     pub fn new(cores: u32) -> Self {
         Self {
             cores: cores.max(1),
-            shares: BTreeMap::new(),
+            loads: BTreeMap::new(),
             window_began: None,
             frames: 0,
             lagging: 0,
@@ -64,8 +65,8 @@ impl DecodeLoad {
         }
     }
 
-    /// A frame of `stream`, one each `interval`, took `processor` time and came `lag` behind its own time. Gives what is
-    /// to be said when decoding is found to be saturated, once.
+    /// A frame of `stream` took `processor` time and arrived `lag` after its media time, at one frame per `interval`. Returns
+    /// a report once, when saturation is detected.
     pub fn on_frame(
         &mut self,
         stream: StreamId,
@@ -74,11 +75,11 @@ impl DecodeLoad {
         lag: Span,
         now: Timestamp,
     ) -> Option<DecodingReport> {
-        let share = self.shares.entry(stream).or_default();
-        share.frames = share.frames.saturating_add(1);
-        let weight = FRAME_WEIGHT.max(1.0 / f64::from(share.frames));
+        let load = self.loads.entry(stream).or_default();
+        load.frames = load.frames.saturating_add(1);
+        let weight = FRAME_WEIGHT.max(1.0 / f64::from(load.frames));
         let seen = processor.as_secs_f64() / interval.as_secs_f64().max(1e-6);
-        share.mean += weight * (seen - share.mean);
+        load.mean += weight * (seen - load.mean);
 
         let began = *self.window_began.get_or_insert(now);
         if now.since(began) >= WINDOW {
@@ -98,19 +99,19 @@ impl DecodeLoad {
         self.saturation
     }
 
-    /// The stream decodes no more.
+    /// The stream ended.
     pub fn on_ended(&mut self, stream: StreamId) {
-        self.shares.remove(&stream);
+        self.loads.remove(&stream);
     }
 
-    /// What was found, where decoding was saturated at any time.
+    /// The report, if decoding was saturated at any time.
     #[must_use]
     pub fn saturation(&self) -> Option<DecodingReport> {
         self.saturation
     }
 
     fn needed_cores(&self) -> f64 {
-        self.shares.values().map(|share| share.mean).sum()
+        self.loads.values().map(|load| load.mean).sum()
     }
 }
 
@@ -118,7 +119,7 @@ impl DecodeLoad {
 mod tests {
     use super::*;
 
-    /// Ten seconds of `streams` at 25 frames a second; what is said, and when.
+    /// Ten seconds of `streams` at 25 frames a second, and the cores reported.
     fn check(streams: u32, processor_ms: u64, lag: impl Fn(u64) -> u64, said: Option<f64>) {
         let mut load = DecodeLoad::new(2);
         let mut found = Vec::new();

@@ -1,54 +1,54 @@
-//! How a stream fared: whether it runs, how often and for how long it gave nothing, and what it met beside frames.
+//! Health of a stream: its state, outages and their durations, and irregularities of its frames.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// Where a stream stands.
+/// State of a stream at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamStanding {
-    /// Frames came until the run ended.
+    /// Frames arrived until the end of the run.
     Running,
-    /// It came to its end, or broke off for good.
+    /// It reached its end, or failed permanently.
     Ended,
-    /// It was away when the run ended.
+    /// It was down at the end of the run.
     Down,
-    /// It never gave a frame.
+    /// It never delivered a frame.
     #[default]
     NeverReached,
 }
 
-/// What became of a stream, as reports show it.
+/// Health of a stream, as in reports.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamHealth {
-    /// Where it stands.
+    /// State at the end of the run.
     pub state: StreamStanding,
-    /// Times it gave nothing when it should have: away from the start, broken off, or silent.
+    /// Outages: not reachable at the start, connection lost, or silent.
     pub outages: u64,
-    /// Times it came back.
+    /// Reconnections.
     pub reconnects: u64,
-    /// Seconds without frames, over all outages; each begins with the last frame before it.
+    /// Seconds of all outages; an outage starts at the last frame before it.
     pub down_s: f64,
-    /// The longest outage in seconds.
+    /// Longest outage in seconds.
     pub longest_outage_s: f64,
-    /// Seconds of outages in which it was connected and sent nothing, within `down_s`.
+    /// Seconds of outages in which it was connected and silent, part of `down_s`.
     pub silent_s: f64,
-    /// Why the first outage was.
+    /// Reason of the first outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_outage: Option<String>,
-    /// Why it was away when the run ended.
+    /// Reason of an outage at the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down_because: Option<String>,
-    /// Frames that the decoder had to make up in part.
+    /// Frames that the decoder concealed in part.
     pub concealed: u64,
-    /// Times its media clock jumped and was rebased.
+    /// Discontinuities of its media clock.
     pub discontinuities: u64,
-    /// Frames left out because it is sampled.
+    /// Frames skipped by sampling.
     pub not_sampled: u64,
-    /// Files of a folder that could not be read.
+    /// Unreadable files of a folder.
     pub unreadable: u64,
-    /// Frames that were older than the SLO when they came.
+    /// Frames older than the SLO on arrival.
     pub stale: u64,
 }
 
@@ -59,10 +59,10 @@ struct Outage {
     silent: bool,
 }
 
-/// Keeps the health of one stream.
+/// Tracks the health of one stream.
 #[derive(Debug, Clone)]
 pub struct HealthTracker {
-    /// When the stream was first to be opened.
+    /// When the stream was first opened.
     began: Timestamp,
     reached: bool,
     ended: bool,
@@ -71,7 +71,7 @@ pub struct HealthTracker {
 }
 
 impl HealthTracker {
-    /// A stream that is about to be opened.
+    /// A stream that is opened at `began`.
     #[must_use]
     pub fn new(began: Timestamp) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl HealthTracker {
         }
     }
 
-    /// Frames come.
+    /// A frame arrived.
     pub fn on_running(&mut self, now: Timestamp) {
         if let Some(outage) = self.outage.take() {
             self.health.reconnects += u64::from(self.reached);
@@ -92,7 +92,7 @@ impl HealthTracker {
         self.reached = true;
     }
 
-    /// None have come since `since`. Further reasons of one outage are not counted again; the last one is kept.
+    /// No frame has arrived since `since`. Further reasons do not count as further outages; the last one is kept.
     pub fn on_down(&mut self, reason: &str, silent: bool, since: Timestamp) {
         if let Some(outage) = &mut self.outage {
             reason.clone_into(&mut outage.reason);
@@ -107,18 +107,18 @@ impl HealthTracker {
         });
     }
 
-    /// No more will come. A stream that is away then, is so for good.
+    /// No more frames will arrive. A stream that is down stays down.
     pub fn on_ended(&mut self) {
         self.ended = true;
     }
 
-    /// Whether it is away and tried again.
+    /// Whether it is down and reconnecting.
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.outage.is_some() && !self.ended
     }
 
-    /// How it fared until `now`.
+    /// Health until `now`.
     #[must_use]
     pub fn health(&self, now: Timestamp) -> StreamHealth {
         let mut health = self.health.clone();

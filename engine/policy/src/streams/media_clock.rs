@@ -1,84 +1,83 @@
-//! The media time of one stream: strictly growing, paced within bounds, and held against the time of arrival, whatever
-//! the stream's own stamps say. It reads no clock and never waits: it says when a frame is due, the driver waits.
+//! The media time of one stream: strictly increasing, paced within bounds, and checked against arrival times, whatever the
+//! timestamps of the stream are. It reads no clock and never waits: it computes when a frame is due, the driver waits.
 //!
-//! *Recorded* streams are paced by their stamps. A stamp that lies more than [`MAX_JUMP`] beyond the expected next frame,
-//! or falls by more than [`MAX_FALL`], is a discontinuity (two recordings joined, a flipped byte): media time goes on with
-//! the next frame time, so nobody waits an hour for a stamp. Smaller gaps are pauses of the recording and are kept.
+//! *Recorded* streams are paced by their timestamps. One that is more than [`MAX_JUMP`] beyond the expected next frame, or
+//! decreases by more than [`MAX_FALL`], is a discontinuity (two recordings joined, a flipped byte): media time continues
+//! with the next frame time, so that no frame waits an hour. Smaller gaps are pauses of the recording and are kept.
 //!
-//! *Live* streams are not paced. A live stamp that agrees with the wall clock is never a discontinuity: a camera that was
-//! away for a minute leaves a gap of a minute. One that lies ahead of what the wall clock allows by more than [`MAX_LEAD`]
-//! is. What a live stamp lags behind arrival, beyond its least lag within [`AGE_WINDOW`], is the frame's **age**: it lay
-//! somewhere on its way. The window bounds what a clock that runs slow can add: at 200 ppm, which is a poor crystal, 12 ms.
-//! A lag that grows by more than 1 % through the whole window and never falls is the clock's, not the frames': then no age
-//! is claimed until that ends.
+//! *Live* streams are not paced. A live timestamp that agrees with the wall clock is never a discontinuity: a camera that was
+//! down for a minute leaves a gap of a minute. One that is ahead of the wall clock by more than [`MAX_LEAD`] is. The lag of a
+//! live timestamp behind arrival, beyond the least lag within [`AGE_WINDOW`], is the **age** of the frame: it was buffered on
+//! its path. The window bounds the error of a slow clock: 12 ms at 200 ppm, a poor crystal. A lag that grows by more than 1 %
+//! throughout the window is clock drift, not age: then ages are zero until it ends.
 
 use weir_types::{Span, Timestamp};
 
-/// How far a stamp of a recorded stream may lie beyond the expected next frame: longer pauses are joints or damage.
+/// Greatest gap of a recorded stream: a longer one is a joint of recordings or damage.
 pub const MAX_JUMP: Span = Span::from_secs(10);
 
-/// How far a stamp may fall and still be one out of place.
+/// Greatest decrease of a timestamp that counts as reordering.
 pub const MAX_FALL: Span = Span::from_secs(1);
 
-/// How far ahead of the freshest frame a live stamp may lie. Players buffer less on a live stream.
+/// Greatest lead of a live timestamp over the freshest frame. Players buffer less on a live stream.
 pub const MAX_LEAD: Span = Span::from_secs(2);
 
-/// How long the least lag of a live stream is remembered.
+/// Window of the least lag of a live stream.
 pub const AGE_WINDOW: Span = Span::from_secs(60);
 
 /// Cells of the window.
 const CELLS: usize = 6;
 
-/// What the least lag must grow from cell to cell for the clock to be at fault: 1 % of a cell.
+/// Growth of the least lag from cell to cell that counts as clock drift: 1 % of a cell.
 const MIN_DRIFT_MS: f64 = 100.0;
 
-/// How far a stamp out of place is put behind the one before it, in milliseconds.
+/// Milliseconds between a reordered timestamp, as corrected, and the one before it.
 const NUDGE_MS: f64 = 1.0;
 
-/// Stamps out of place in a row after which the stamps are held to have started anew.
+/// Consecutive reordered timestamps after which the timestamps are taken to have restarted.
 const MAX_NUDGES: u32 = 5;
 
-/// Milliseconds between frames where nothing says otherwise: 25 a second.
+/// Default frame interval in milliseconds: 25 a second.
 const USUAL_INTERVAL_MS: f64 = 40.0;
 
-/// Bounds of what can be an interval, in milliseconds: 10,000 frames a second to one in 100 s.
+/// Bounds of a frame interval in milliseconds: 10,000 frames a second to one in 100 s.
 const INTERVALS_MS: (f64, f64) = (0.1, 100_000.0);
 
-/// Frames that a source may leave out in a row: a time lapse of one picture in a quarter of an hour.
+/// Frames that a source may skip in a row: a time lapse of one picture in a quarter of an hour.
 const MAX_STEPS: u64 = 100_000;
 
-/// Steps after which the measured interval counts and the stated one no longer does.
+/// Steps after which the measured interval replaces the stated one.
 const MIN_STEPS: u32 = 10;
 
 /// Weight of the newest step in the measured interval.
 const STEP_WEIGHT: f64 = 1.0 / 16.0;
 
-/// The least gap of a live stream, in milliseconds and in frames, in which frames are held to be missing.
+/// Least gap of a live stream, in milliseconds and in frames, that counts as missing frames.
 const MIN_GAP: (f64, f64) = (1_000.0, 10.0);
 
-/// What is known of a source once it is open.
+/// Timing properties of an opened source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MediaInfo {
-    /// Frames arrive on their own time.
+    /// Frames arrive in real time.
     pub live: bool,
-    /// Stamps are the source's own clock, not counted from a rate.
+    /// Timestamps are from the clock of the source, not counted from a rate.
     pub stamped: bool,
     /// Stated frames a second.
     pub fps: Option<f64>,
 }
 
-/// What a frame's stamp means.
+/// The times of one frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameTime {
-    /// Media time in milliseconds: more than that of the frame before.
+    /// Media time in milliseconds, strictly increasing.
     pub pts_ms: f64,
-    /// When the frame is to be sent; `None`: at once.
+    /// When the frame is due; `None`: at once.
     pub due: Option<Timestamp>,
-    /// How old it was when it came; zero for recorded ones.
+    /// Age on arrival; zero for recorded streams.
     pub age: Span,
-    /// Frames of a live stream that are missing before this one, estimated from the gap.
+    /// Missing frames of a live stream before this one, estimated from the gap.
     pub missing: u64,
-    /// Whether the stamps jumped, and media time was rebased.
+    /// Whether timestamps jumped, and media time was rebased.
     pub discontinuity: bool,
 }
 
@@ -88,28 +87,28 @@ struct Last {
     arrived: Timestamp,
 }
 
-/// The media clock of one stream, over all its openings.
+/// The media clock of one stream, across reconnections.
 #[derive(Debug, Clone)]
 pub struct MediaClock {
-    /// Recorded media is played so many times as fast as it was recorded; `None`: as fast as it goes.
+    /// Playback speed of recorded media; `None`: unpaced.
     speed: Option<f64>,
     info: MediaInfo,
-    /// What is added to a stamp.
+    /// Offset added to a timestamp.
     offset_ms: f64,
     interval: Interval,
     last: Option<Last>,
     nudges: u32,
-    /// The stamps stand still or fall: frames follow each other by the interval.
+    /// Timestamps are constant or decreasing: frames follow at the interval.
     stuck: bool,
-    /// The source was opened (again), and has not given a frame since.
+    /// The source was reopened, and has not delivered a frame since.
     reopened: bool,
-    /// Media time of the first frame and when it was due.
+    /// Media time of the first frame, and when it was due.
     began: Option<(f64, Timestamp)>,
     lag: Lag,
 }
 
 impl MediaClock {
-    /// A clock before its stream is open.
+    /// The clock of a stream that is not open yet.
     #[must_use]
     pub fn new(speed: Option<f64>) -> Self {
         Self {
@@ -130,8 +129,8 @@ impl MediaClock {
         }
     }
 
-    /// The source is open; its stamps begin anew. Recorded media goes on with the next frame time, live media with the
-    /// time that went by.
+    /// The source was opened; its timestamps restart. Recorded media continues with the next frame time, live media with the
+    /// elapsed time.
     pub fn on_open(&mut self, info: MediaInfo) {
         self.info = info;
         self.interval.stated_ms = info.fps.filter(|fps| *fps > 0.0).map(|fps| 1e3 / fps);
@@ -140,17 +139,17 @@ impl MediaClock {
         self.stuck = false;
     }
 
-    /// The time between frames.
+    /// Frame interval.
     #[must_use]
     pub fn interval(&self) -> Span {
         Span::from_secs_f64(self.interval.ms() / 1e3)
     }
 
-    /// A frame came at `now`, is stamped `stamp_ms`, and is `steps` frames after the one before: more than one where the
-    /// source left some out.
+    /// A frame with timestamp `stamp_ms` arrived at `now`, `steps` frames after the last: more than one if the source skipped
+    /// some.
     pub fn on_frame(&mut self, stamp_ms: f64, steps: u64, now: Timestamp) -> FrameTime {
         let steps = steps.clamp(1, MAX_STEPS) as f64;
-        // As it was before a gap that may be in this step.
+        // The interval before a gap in this step.
         let interval_ms = self.interval.ms();
         let (pts_ms, discontinuity) = self.pts(stamp_ms, steps, now);
         let missing = self.missing(pts_ms, steps, interval_ms);
@@ -168,7 +167,7 @@ impl MediaClock {
 
     fn pts(&mut self, stamp_ms: f64, steps: f64, now: Timestamp) -> (f64, bool) {
         let Some(last) = self.last else {
-            // Stamps count from the first frame; what begins elsewhere is moved there.
+            // Media time starts near zero; other timestamps are offset.
             let near = (0.0..=MAX_JUMP.as_millis_f64()).contains(&stamp_ms);
             return (
                 if near {
@@ -214,20 +213,20 @@ impl MediaClock {
         (last.pts_ms + NUDGE_MS.min(self.interval.ms() / 2.0), false)
     }
 
-    /// Whether no pause explains the stamp.
+    /// Whether the timestamp is beyond any plausible pause.
     fn too_far(&self, pts_ms: f64, expected_ms: f64, last: Last, now: Timestamp) -> bool {
         let ahead = pts_ms - expected_ms;
         if !self.info.live {
             return ahead > MAX_JUMP.as_millis_f64();
         }
-        // Where nothing came within the window, the last frame is what there is to compare with.
+        // Without a frame within the window, the last frame is the reference.
         let before = millis(last.arrived) - last.pts_ms;
         let lead = self.lag.least(now).unwrap_or(before) - (millis(now) - pts_ms);
-        let most = MAX_LEAD.as_millis_f64();
-        lead > most && ahead > most
+        let max_lead = MAX_LEAD.as_millis_f64();
+        lead > max_lead && ahead > max_lead
     }
 
-    /// The media time of a live frame that was on its way no longer than the freshest ones.
+    /// The media time of a live frame with the least lag.
     fn freshest(&self, last: Last, now: Timestamp) -> f64 {
         let fresh = match self.lag.least(now) {
             Some(least) => millis(now) - least,
@@ -247,10 +246,10 @@ impl MediaClock {
         let Some(last) = self.last.filter(|_| self.info.live) else {
             return 0;
         };
-        // What the source left out by itself is in its numbers.
+        // Frames skipped by the source are in `steps`.
         let gap = pts_ms - last.pts_ms - steps * interval;
         if self.reopened || gap > MIN_GAP.0.max(MIN_GAP.1 * interval) {
-            // At most by the clock's own bounds, so it fits.
+            // Bounded by the clock, so it fits.
             (gap / interval).round().max(0.0) as u64
         } else {
             0
@@ -280,7 +279,7 @@ fn millis(at: Timestamp) -> f64 {
     at.since(Timestamp::ZERO).as_millis_f64()
 }
 
-/// The time between frames: as measured, as stated, or as is usual.
+/// Frame interval: measured, stated, or the default.
 #[derive(Debug, Clone, Copy, Default)]
 struct Interval {
     stated_ms: Option<f64>,
@@ -308,10 +307,10 @@ impl Interval {
     }
 }
 
-/// The least lag of a live stream within a window, and whether it only ever grows.
+/// Least lag of a live stream within the window, and whether it drifts.
 #[derive(Debug, Clone, Default)]
 struct Lag {
-    /// Number of a cell since the beginning, and the least lag in it; ascending, at most as many as a window has.
+    /// Cell number and least lag in the cell, ascending, at most a window of them.
     cells: Vec<(u64, f64)>,
     drifts: bool,
 }
@@ -338,7 +337,7 @@ impl Lag {
         self.cells.len() == CELLS && self.cells.windows(2).all(grows)
     }
 
-    /// The least; `None` where nothing came within the window, so that a stream that returns is held against itself.
+    /// Least lag; `None` without a frame within the window, so that a returning stream is compared with itself.
     fn least(&self, now: Timestamp) -> Option<f64> {
         let oldest = (Self::cell(now) + 1).saturating_sub(CELLS as u64);
         let recent = self.cells.iter().filter(|(cell, _)| *cell >= oldest);

@@ -1,4 +1,4 @@
-//! Live streams: when a frame was taken, whether a source is silent, when it is called again, how it fares.
+//! Streams: media clocks, sampling, silence detection, reconnection, health, decoding load.
 
 pub(crate) mod decode_load;
 pub(crate) mod frame_sampler;

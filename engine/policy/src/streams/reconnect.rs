@@ -1,5 +1,5 @@
-//! How long to wait before a camera that is away is tried again: exponential backoff with full jitter, so that a hundred
-//! cameras behind one switch do not come back in step. There is no last try: a camera is waited for while the run lasts.
+//! Reconnection of cameras: exponential backoff with full jitter, so that a hundred cameras behind one switch do not
+//! reconnect at once. Attempts continue while the run lasts.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -8,14 +8,14 @@ use weir_types::Span;
 /// Bounds of the backoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReconnectSpec {
-    /// The longest wait before the first try.
+    /// Longest wait before the first attempt.
     pub first: Span,
-    /// The longest wait of all.
+    /// Longest wait of all.
     pub max: Span,
 }
 
 impl Default for ReconnectSpec {
-    /// One second, doubled up to half a minute: soon enough for a cable, seldom enough for a dead host.
+    /// One second, doubled up to half a minute: soon enough for a replugged cable, rare enough for a dead host.
     fn default() -> Self {
         Self {
             first: Span::from_secs(1),
@@ -24,10 +24,10 @@ impl Default for ReconnectSpec {
     }
 }
 
-/// A wait is never shorter than this part of the longest it may be: a source that fails at once must not spin.
+/// Least wait as a fraction of its bound: a source that fails at once must not spin.
 const MIN_WAIT_FRACTION: f64 = 0.1;
 
-/// The waits of one stream.
+/// Backoff of one stream.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     spec: ReconnectSpec,
@@ -36,7 +36,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits drawn from `seed`; streams of a run have different ones.
+    /// Waits are drawn from `seed`, which differs between streams.
     #[must_use]
     pub fn new(spec: ReconnectSpec, seed: u64) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Backoff {
         }
     }
 
-    /// The wait before the next try.
+    /// Wait before the next attempt.
     pub fn next_wait(&mut self) -> Span {
         let longest = (self.spec.first * (1 << self.tries.min(32))).min(self.spec.max);
         self.tries = self.tries.saturating_add(1);
@@ -54,7 +54,7 @@ impl Backoff {
         longest.scale(share.max(MIN_WAIT_FRACTION))
     }
 
-    /// Frames came: the next loss begins from the first wait.
+    /// A frame arrived: the next outage starts from the first wait.
     pub fn on_frame(&mut self) {
         self.tries = 0;
     }

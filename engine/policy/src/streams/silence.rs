@@ -1,51 +1,50 @@
-//! When a source that is waited for counts as silent. The wait is measured by the looks at it: a process that stood still
-//! itself, or had no processor, has not waited for its camera.
+//! Silence detection of sources. Waiting time is measured by polls with a bounded gap, so that a stall of the process itself
+//! does not count as silence of the camera.
 
 use weir_types::{Span, Timestamp};
 
-/// What counts of the time between two looks. Readers look every 100 ms while they wait.
+/// Time between two polls that counts at most. Readers poll every 100 ms while they wait.
 const MAX_POLL_GAP: Span = Span::from_millis(500);
 
-/// How long a source may take until it is open, and from then on until its first data.
+/// Timeout of opening a source, and then of its first data.
 pub const OPEN_TIMEOUT: Span = Span::from_secs(10);
 
-/// How long data may come of which no frame can be decoded: key frames of cameras are rarely further apart than ten
-/// seconds, and after three of them it is not the next one that helps.
+/// Timeout of data without a decodable frame: three key frame intervals of cameras, which are rarely above ten seconds.
 pub const UNDECODED_TIMEOUT: Span = Span::from_secs(30);
 
-/// How long a stream whose frames are `interval` apart may send nothing: ten frames, two seconds at least.
+/// Timeout of silence for a stream with this frame interval: ten frames, at least two seconds.
 #[must_use]
 pub fn silence_limit(interval: Span) -> Span {
     (interval * 10).max(Span::from_secs(2))
 }
 
-/// What a source is waited for.
+/// What a source is expected to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
-    /// To be open.
+    /// To open.
     Opening,
-    /// The first frame since.
+    /// To deliver its first frame after opening.
     FirstFrame,
-    /// The next one, with the time that is usual between them.
+    /// To deliver the next frame, at this frame interval.
     Frame(Span),
 }
 
-/// Why a wait is over.
+/// Why a wait timed out, with the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// It did not open within so long.
+    /// It did not open.
     NotOpened(Span),
-    /// It sent nothing for so long.
+    /// It sent no data.
     NoData(Span),
-    /// It sent data, and no frame could be decoded for so long.
+    /// It sent data without a decodable frame.
     Undecoded(Span),
 }
 
-/// A wait for a source, with limits.
+/// A wait for a source, with timeouts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilenceWatch {
     waits_for: Option<WaitFor>,
-    /// Since the wait began, and since data came.
+    /// Time since the wait began, and since the last data.
     waited: Span,
     without_data: Span,
     polled_at: Option<Timestamp>,
@@ -53,7 +52,7 @@ pub struct SilenceWatch {
 }
 
 impl SilenceWatch {
-    /// A wait begins.
+    /// Starts a wait.
     pub fn begin(&mut self, what: WaitFor, now: Timestamp) {
         *self = Self {
             waits_for: Some(what),
@@ -62,18 +61,18 @@ impl SilenceWatch {
         };
     }
 
-    /// The wait is over.
+    /// Ends the wait.
     pub fn end(&mut self) {
         self.waits_for = None;
     }
 
-    /// Data came, of which there may be a frame or none.
+    /// Data arrived, with or without a frame.
     pub fn on_data(&mut self, now: Timestamp) {
         self.on_poll(now);
         self.without_data = Span::ZERO;
     }
 
-    /// Somebody looks; says whether the source is silent.
+    /// The wait is polled; returns whether the source is silent.
     pub fn on_poll(&mut self, now: Timestamp) -> bool {
         if let (Some(what), Some(polled_at)) = (self.waits_for, self.polled_at) {
             let passed = now.since(polled_at).min(MAX_POLL_GAP);
@@ -103,7 +102,7 @@ impl SilenceWatch {
         }
     }
 
-    /// Why the last wait was ended, where it was.
+    /// Why the last wait timed out, if it did.
     #[must_use]
     pub fn silence(&self) -> Option<Silence> {
         self.silence
@@ -120,7 +119,7 @@ mod tests {
         Timestamp::from_micros(ms * 1_000)
     }
 
-    /// Looks each 100 ms for a minute and a half, with data at times; when and why the wait ended.
+    /// Polls every 100 ms for 90 s, with data at some times; when and why the wait ended.
     fn check(what: WaitFor, data: impl Fn(u64) -> bool, ended: Option<(u64, Silence)>) {
         let mut watch = SilenceWatch::default();
         watch.begin(what, at(0));

@@ -1,3 +1,3 @@
-//! How many workers a module should have.
+//! The number of workers of a module.
 
 pub(crate) mod scaling;

@@ -1,32 +1,32 @@
-//! Resource scaling (PARD 5.1): how many workers a module should have, by its request rate and what a worker can do.
+//! Resource scaling (PARD 5.1): the number of workers of a module, by its request rate and the throughput of a worker.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
 
-/// When how many workers are wanted.
+/// Parameters of scaling.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AutoscaleRule {
-    /// The fewest.
+    /// Least number of workers.
     pub min_workers: u32,
-    /// The most.
+    /// Greatest number of workers.
     pub max_workers: u32,
-    /// Capacity over present rate that is aimed at, at least 1.
+    /// Target capacity over the present rate, at least 1.
     pub headroom: f64,
-    /// How long fewer must have done before one is given up.
+    /// How long fewer workers must have been sufficient before any is released.
     pub scale_down_delay: Span,
 }
 
-/// Decides how many workers a module should have.
+/// Decides on the number of workers of a module.
 #[derive(Debug, Clone)]
 pub struct Autoscaler {
     rule: AutoscaleRule,
-    /// The most that was wanted since when: before `scale_down_delay` is over nothing less is.
+    /// Last target, and when it was last reached: it is not lowered before `scale_down_delay` is over.
     last_target: Option<(u32, Timestamp)>,
 }
 
 impl Autoscaler {
-    /// A scaler that has seen nothing yet.
+    /// A scaler without observations.
     #[must_use]
     pub fn new(rule: AutoscaleRule) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Autoscaler {
         }
     }
 
-    /// How many workers there should be: `rate` items a second come in, a worker does `worker_throughput`.
+    /// Number of workers for `rate` items a second at `worker_throughput` items a second each.
     pub fn target_workers(&mut self, rate: f64, worker_throughput: f64, now: Timestamp) -> u32 {
         let most = self.rule.max_workers.max(self.rule.min_workers);
         let target = if worker_throughput > 0.0 {

@@ -1,8 +1,8 @@
-//! What is about to come upon a module further on, and which of it is too much (rule `weir`).
+//! Expected load of a module downstream, and the excess of it (rule `weir`).
 //!
-//! Of what is expected to come within a moment, a module delivers most requests by running those that bring little (as
-//! `dear` has it for what has come). So requests are counted by what they are expected to bring, and from the cheap end on
-//! as many are let through as the module can do.
+//! Of the requests expected within a window, a module completes most by running those with fewest items (as the cost limit
+//! does for requests that have arrived). So requests are counted by expected items, and admitted from the cheap end up to
+//! the capacity of the module.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
@@ -26,7 +26,7 @@ impl Default for BranchLoadSpec {
     }
 }
 
-/// Requests are told apart by this many items, up to `MAX_BINS` times that.
+/// Width of a bin in items; the last bin has all above.
 const BIN_ITEMS: f64 = 0.25;
 const MAX_BINS: usize = 128;
 
@@ -36,13 +36,13 @@ pub(crate) struct BranchLoad {
     spec: BranchLoadSpec,
     /// Which window of the window since the beginning.
     window: u64,
-    /// Expected items that came within it, by bin.
+    /// Expected items in this window, by bin.
     now: [f32; MAX_BINS],
-    /// And within the one before.
+    /// The same in the window before.
     before: [f32; MAX_BINS],
-    /// All of them together.
+    /// Sums over all bins of both.
     sums: (f32, f32),
-    /// The first bin of which not all can be done, and the part of it that is too much.
+    /// First bin beyond capacity, and the share of it in excess.
     limit: (usize, f64),
 }
 
@@ -103,11 +103,11 @@ impl BranchLoad {
 
     /// How likely a request that is expected to bring so many items is one too many.
     pub(crate) fn excess_probability(&self, items: f64) -> f64 {
-        let (limit, part) = self.limit;
+        let (limit, excess) = self.limit;
         match bin(items).cmp(&limit) {
             _ if items < self.spec.min_items => 0.0,
             std::cmp::Ordering::Less => 0.0,
-            std::cmp::Ordering::Equal => part,
+            std::cmp::Ordering::Equal => excess,
             std::cmp::Ordering::Greater => 1.0,
         }
     }
@@ -117,7 +117,7 @@ impl BranchLoad {
 mod tests {
     use super::*;
 
-    /// One request each millisecond, in turn, for a second.
+    /// One request per millisecond for a second, with these items in turn.
     fn load(items: &[f64], throughput: f64) -> BranchLoad {
         let mut load = BranchLoad::new(BranchLoadSpec::default());
         for (ms, items) in (0..1_000).zip(items.iter().cycle()) {
@@ -131,7 +131,7 @@ mod tests {
         // 250 requests a second of each kind: 250, 500, 1000 and 2000 items.
         let load = |throughput| load(&[1.0, 2.0, 4.0, 8.0], throughput);
         let all = |load: &BranchLoad| [1.0, 2.0, 4.0, 8.0].map(|items| load.excess_probability(items));
-        assert_eq!(all(&load(3_800.0)), [0.0; 4], "there is time for all");
+        assert_eq!(all(&load(3_800.0)), [0.0; 4], "capacity for all");
         let [one, two, four, eight] = all(&load(2_750.0));
         assert_eq!([one, two, four], [0.0; 3]);
         assert!((eight - 0.5).abs() < 0.03, "{eight}");
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(
             load.excess_probability(0.0),
             0.0,
-            "who goes elsewhere is not in the way"
+            "requests of other branches do not count"
         );
     }
 

@@ -1,5 +1,5 @@
-//! What requests that arrive here will ask of the modules downstream, and which had better not be run first because of
-//! it: where branches are exclusive or frames bring crops, one branch may have too much to do while another has time.
+//! Branch shedding: requests whose branch downstream is overloaded are deprioritized here. With exclusive branches or
+//! varying fan-out, one branch may be overloaded while another has spare capacity.
 
 use weir_types::{StreamId, Timestamp};
 
@@ -37,7 +37,8 @@ impl BranchShedding {
         }
     }
 
-    /// How likely a request of `stream` is too much for a module downstream, or over the cost limit there.
+    /// Probability with which a request of `stream` is deprioritized: the greatest excess over the modules downstream; 1 above
+    /// a cost limit.
     pub(crate) fn shed_probability(&self, stream: StreamId, planner: &StatePlanner) -> f64 {
         if !planner.is_stream_dependent() {
             return 0.0;

@@ -1,11 +1,11 @@
-//! Which requests are too dear under overload: where frames bring crops, one crowded frame takes the time of many others.
+//! Cost limit under overload: with varying fan-out, one crowded frame takes the time of many others.
 //!
-//! A module that cannot run all that comes delivers most requests by running the cheap ones (Moore and Hodgson: of jobs
-//! with alike windows let go of the longest). The limit is where those at or below it are what the module can do.
+//! An overloaded module completes most requests by running the cheapest (Moore and Hodgson: among jobs with equal windows
+//! drop the longest). The limit is the number of items up to which all requests together fill the module.
 
 use serde::{Deserialize, Serialize};
 
-/// Items that are told apart; requests with more count as that many.
+/// Item counts that are distinguished; requests with more count as that many.
 const MAX_ITEMS: usize = 64;
 
 /// How the limit is found.
@@ -27,10 +27,10 @@ impl Default for CostLimitSpec {
     }
 }
 
-/// What comes in by size, and the size beyond which it is too dear.
+/// Arrivals by items, and the limit.
 #[derive(Debug, Clone)]
 pub(crate) struct CostLimit {
-    /// Requests since the last reading, by items.
+    /// Requests since the last update, by items.
     arrived: [u32; MAX_ITEMS + 1],
     /// The same, smoothed.
     smoothed: [f64; MAX_ITEMS + 1],
@@ -75,7 +75,7 @@ impl CostLimit {
         self.limit = limit.map(|items| items as u32);
     }
 
-    /// The size above which requests are too dear; `None` where none is.
+    /// Items above which a request is deprioritized; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<u32> {
         self.limit
     }
@@ -100,7 +100,7 @@ mod tests {
             cost_limit.update(20.0, throughput, WHOLE);
             cost_limit.limit()
         };
-        assert_eq!(update(20.0), None, "all can be run");
+        assert_eq!(update(20.0), None, "capacity for all");
         assert_eq!(update(12.0), Some(10), "all but the largest");
         assert_eq!(update(5.0), Some(2));
     }

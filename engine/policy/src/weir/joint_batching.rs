@@ -1,36 +1,36 @@
-//! Batch sizes for all modules together: where the graph is slowest, batches may take the time that others do not need.
+//! Batch sizes for all modules jointly: the bottleneck may use the latency budget that others do not need.
 //!
-//! Dynamic batching as the papers have it (Nexus, PARD 5.1) gives each module the part of the SLO that its execution has
-//! in the whole, and the largest batch whose doubled duration fits. The slowest module then runs smaller batches than it
-//! could while fast ones have time that they do not use. Here the module with the least capacity is raised first, as long
-//! as on every path the doubled durations still fit the SLO.
+//! Dynamic batching in the papers (Nexus, PARD 5.1) splits the SLO by execution time, and each module takes the largest batch
+//! whose doubled duration fits its share. The bottleneck then runs smaller batches than it could, while fast modules leave
+//! budget unused. Here the module with the least capacity is raised first, as long as the doubled durations on every path
+//! fit the SLO.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Profile, Span, Topology};
 
-use crate::pard::state_planner::ModuleState;
+use crate::pard::state::ModuleState;
 
-/// What a module is known by to the others.
+/// Static properties of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleInfo {
-    /// How long its batches take.
+    /// Batch durations.
     pub profile: Profile,
-    /// Batch sizes that its model may run, ascending.
+    /// Batch sizes that its model supports, ascending.
     pub batch: Vec<u32>,
-    /// On how many slots its model is placed.
+    /// Slots on which its model is placed.
     pub workers: u32,
 }
 
-/// How much a module has to do and to do it with, lately.
+/// Recent demand and supply of a module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ModuleDemand {
-    /// Slots that it has, or its share of them.
+    /// Slots, or the share of them.
     pub(crate) workers: f64,
-    /// Mean items of a request of the graph.
+    /// Mean items of a request.
     pub(crate) items_per_request: f64,
-    /// Measured over profiled durations.
+    /// Mean ratio of measured to profiled durations.
     pub(crate) duration_ratio: f64,
 }
 

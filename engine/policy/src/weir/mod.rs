@@ -1,4 +1,4 @@
-//! What the policy `weir` adds to PARD: each file one idea, with its formula and its test.
+//! What the rule `weir` adds to PARD, one idea a file, with its formula. README.md has the whole, and what was not kept.
 
 pub(crate) mod branch_load;
 pub(crate) mod branch_shedding;

@@ -1,12 +1,15 @@
-//! Which requests have time to spare, and so go first (rule `weir`).
+//! Slack threshold: requests with a margin of slack run first (rule `weir`).
 //!
-//! Under overload somebody is let go whatever the order; the question is with how much slack the others leave. With none
-//! (least budget first) every delay further on is fatal to them; with all (high budget first) those that waited are lost
-//! although they could have been served when the burst is over. In between lies a margin. While the overload lasts it
-//! costs nothing: as many are run, only younger ones. When it ends, the margin is what could have been run and no longer
-//! can. So it follows the queue, is nil without one, and grows with the age of the overload: what has lasted long is less
-//! likely to end now. Once less comes than can be run, the burst is over though the queue is long: then most of the margin
-//! is spent on those that waited.
+//! Under overload some requests are dropped in any order; the question is how much slack the others keep. With none (low
+//! budget first) any delay downstream is fatal; with all (high budget first) requests that waited are lost although they
+//! could have been served after the burst. A margin is in between. During overload it costs nothing: as many requests run,
+//! only younger ones. When the overload ends, the margin is the work that is lost. So it is proportional to the backlog and
+//! grows with the age of the overload: a long overload is less likely to end now. Once the load is below capacity the burst
+//! is over, although the backlog is long: then most of the margin is released for requests that waited.
+//!
+//! ```text
+//! margin = SLO/6 * min(backlog / (3 * budget here), 1) * (1/4 .. 1 by load 1.0 .. 1.2) * (1 .. 4 by age)
+//! ```
 
 use serde::{Deserialize, Serialize};
 use weir_types::{RequestId, Span, Timestamp};
@@ -54,29 +57,29 @@ impl Default for SlackSpec {
     }
 }
 
-/// What a module's queue says of its overload.
+/// Tracks the age of a module's overload.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OverloadTracker {
     since: Timestamp,
 }
 
-/// What waits and what comes.
+/// Backlog and load of a module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backlog {
-    /// How long what waits will take to run.
+    /// Time to run all waiting items.
     pub(crate) drain_time: Span,
-    /// What came just now over what can be run.
+    /// Recent input rate over throughput.
     pub(crate) load: f64,
 }
 
-/// Bounds on deadlines, by which the next request is chosen.
+/// Deadline thresholds by which the next request is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlackThreshold {
-    /// From this deadline on a request has time to spare.
+    /// Deadline from which a request has enough slack.
     pub(crate) from: Timestamp,
-    /// Where nobody else who has time to spare has an earlier deadline than this, those that are too dear go with the rest.
+    /// If no other request with slack has an earlier deadline than this, deprioritized requests run like the others.
     pub(crate) relaxed_from: Timestamp,
-    /// Over which `from` is spread by lot, to be fair: a third of it before, the rest after.
+    /// Range over which `from` is randomized for fairness: a third before, the rest after.
     pub(crate) spread: Span,
 }
 
@@ -89,14 +92,14 @@ impl SlackThreshold {
         self.earliest() + self.spread.scale(random_rank(request))
     }
 
-    /// From which deadline on any request may have.
+    /// Earliest deadline from which any request may have enough slack.
     pub(crate) fn earliest(&self) -> Timestamp {
         self.from.saturating_sub(self.spread / 3)
     }
 }
 
 impl OverloadTracker {
-    /// Who has time to spare for a batch that starts at `start`; `remaining`: from there until a request is expected to be out.
+    /// The threshold for a batch that starts at `start`; `remaining`: expected time from there to the completion of a request.
     pub(crate) fn threshold(
         &mut self,
         start: Timestamp,
@@ -144,7 +147,7 @@ mod tests {
     const SLO: Span = Span::from_millis(600);
     const REMAINING: Span = Span::from_millis(400);
 
-    /// The margin at `at_ms` with so much in the queue, while more comes than can be run.
+    /// The margin at `at_ms` with a backlog of `drain_ms`, at twice the capacity.
     fn margin(overload: &mut OverloadTracker, at_ms: u64, drain_ms: u64) -> Span {
         margin_at(overload, at_ms, drain_ms, 2.0)
     }

@@ -1,9 +1,9 @@
-//! Keeping the workers of a pool out of step (rule `weir`).
+//! Staggered batches: the workers of a pool are kept out of phase (rule `weir`).
 //!
-//! When a burst begins, idle workers all take a full batch at about the same time, and go on in step: what they finish
-//! falls upon the next module in one heap a batch apart, and waits there. A pool whose batches end evenly spread hands on
-//! an even stream. So a batch that would end together with another is made smaller, to end before it. A round later the
-//! workers are spread, and all batches full again.
+//! At the start of a burst all idle workers start a full batch at about the same time and stay synchronized: their output
+//! arrives at the next module in bursts of a round of batches, and waits there. Batches that end evenly spaced give an even
+//! output. So a batch that would end together with another is made smaller, to end before it. One round later the workers
+//! are spread, and all batches are full again.
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, Timestamp};
@@ -27,14 +27,14 @@ impl Default for StaggerSpec {
     }
 }
 
-/// The largest batch, up to `full` items, that starts at `start` on an idle worker and ends apart from those that run;
-/// `full` where there is none. `ends` has the ends of the batches that run on the other workers, of which `workers` are up.
+/// The largest batch, up to `full` items, that starts at `start` on an idle worker and keeps the gap to all running batches;
+/// `full` if there is none. `ends`: expected ends of running batches; `workers`: workers that are up.
 pub(crate) fn staggered_batch_limit(
     spec: StaggerSpec,
     full: u32,
     start: Timestamp,
     workers: usize,
-    ends: impl Iterator<Item = Timestamp> + Clone,
+    ends: &(impl Iterator<Item = Timestamp> + Clone),
     expected: impl Fn(u32) -> Span,
 ) -> u32 {
     let gap = expected(full).scale(spec.min_gap / workers.max(1) as f64);
@@ -92,7 +92,7 @@ mod tests {
         })
     }
 
-    /// `(start, end, items)` of all batches when so many requests come at once.
+    /// `(start, end, items)` of all batches when `requests` arrive at once.
     fn batches(workers: u32, requests: u64) -> Vec<(Timestamp, Timestamp, u32)> {
         let mut module = module(workers);
         let arrived = |request| ModuleEvent::Arrived {

@@ -1,4 +1,4 @@
-//! The half of the world that carries effects out, and checks what is run, forwarded and dropped.
+//! Carries out effects of the world, and checks what is run, forwarded and dropped.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -157,7 +157,7 @@ impl World {
                 panic!("there are no pipelines here")
             }
             ModuleEffect::SetTimer { at } => {
-                assert!(at > self.now, "an alarm in the past");
+                assert!(at > self.now, "a timer in the past");
                 self.send(at.since(self.now), Message::Wake(module));
             }
         }
@@ -181,7 +181,7 @@ impl World {
         );
     }
 
-    /// The shaky slot is lost with what runs on it, or is back.
+    /// The flaky slot goes down with its batch, or up.
     pub(super) fn flap_slot(&mut self, lost: bool) {
         let Some(slot) = self.scenario.flaky_slot.map(SlotId) else {
             return;
@@ -195,7 +195,7 @@ impl World {
                     Span::ZERO,
                     Message::Module(module, ModuleEvent::Failed { batch, took }),
                 );
-                // Not before its own beginning was told.
+                // Not before the start of the batch was delivered.
                 let message_delay = self.scenario.message_delay;
                 self.send(
                     message_delay,

@@ -1,4 +1,4 @@
-//! What can be read off a world that has run.
+//! Results of a world that has run.
 
 use weir_policy::*;
 use weir_types::*;
@@ -6,7 +6,7 @@ use weir_types::*;
 use super::world::{RequestState, World};
 
 impl World {
-    /// Requests that ended in `from..to` and for which `is` holds.
+    /// Number of requests that ended in `from_s..to_s` with an outcome for which `is` holds.
     pub fn ended(&self, from_s: u64, to_s: u64, is: impl Fn(Outcome) -> bool) -> usize {
         let moment = |s| Timestamp::ZERO + Span::from_secs(s);
         let ended = self.requests.iter().filter_map(|state| state.ended);
@@ -15,13 +15,13 @@ impl World {
             .count()
     }
 
-    /// How long each request took that came out.
+    /// Latencies of completed requests.
     pub fn latencies(&self) -> Vec<Span> {
-        let came_out = |state: &RequestState| match state.ended? {
+        let completed = |state: &RequestState| match state.ended? {
             (Outcome::Dropped(..), _) => None,
             (_, at) => Some(at.since(state.sent_at)),
         };
-        self.requests.iter().filter_map(came_out).collect()
+        self.requests.iter().filter_map(completed).collect()
     }
 
     /// Drops by module.

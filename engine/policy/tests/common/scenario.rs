@@ -1,9 +1,9 @@
-//! What a small world is made of: vertices, slots, streams and a policy. No behaviour.
+//! Parameters of a small world: vertices, slots, streams and a policy.
 
 use weir_policy::Policy;
 use weir_types::Span;
 
-/// How many items a request brings to a module.
+/// Items of a request at a module.
 #[derive(Debug, Clone, Copy)]
 pub enum Items {
     Fixed(u32),
@@ -25,7 +25,7 @@ pub struct Stream {
     pub frames: u32,
     pub period: Span,
     pub poisson: bool,
-    /// Held back rather than let go.
+    /// Backpressure rather than drops.
     pub lossless: bool,
     pub max_in_flight: u32,
 }
@@ -38,16 +38,16 @@ pub struct Scenario {
     pub slots: u32,
     pub vertices: Vec<Vertex>,
     pub streams: Vec<Stream>,
-    /// Durations vary by up to this factor either way.
+    /// Relative deviation of durations, either way.
     pub noise: f64,
-    /// How long a message takes.
+    /// Latency of a message.
     pub message_delay: Span,
-    /// Whether all that is there for a module at one instant is told in one step.
+    /// Whether all events of a module at one instant are delivered in one step.
     pub batch_events: bool,
-    /// Whether everything goes through JSON.
+    /// Whether events and effects are serialized to JSON and back.
     pub json: bool,
     /// Share of batches that fail.
     pub failure_rate: f64,
-    /// A slot that is lost now and then, and comes back.
+    /// A slot that goes down and up repeatedly.
     pub flaky_slot: Option<u32>,
 }

@@ -1,5 +1,6 @@
-//! A small deterministic world around the decisions: one time-ordered heap of wires, effects carried out as a live driver
-//! would. It checks every invariant as it goes and panics with the seed. It is not the simulator: no traces, no reports.
+//! A small deterministic world around the decisions: one time-ordered queue of messages, effects carried out as in a live
+//! driver. It checks every invariant at every step and panics with the seed. Unlike the simulator it has no traces and no
+//! reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,20 +19,20 @@ pub(super) enum Message {
     Branch(Option<ModuleId>, RequestId),
     Module(ModuleId, ModuleEvent),
     Slots(SlotEvent),
-    /// A batch comes back from its slot.
+    /// A batch ended on its slot.
     Done(ModuleId, SlotId, BatchId, Span),
-    /// The shaky slot is lost, or is back.
+    /// The flaky slot goes down, or up.
     FlapSlot(bool),
     Wake(ModuleId),
     Tick,
 }
 
-/// One request as the world knows it.
+/// The state of one request.
 pub(super) struct RequestState {
     pub(super) stream: u32,
     pub(super) sent_at: Timestamp,
     pub(super) ended: Option<(Outcome, Timestamp)>,
-    /// By module: items that were put on a slot.
+    /// By module: items that ran.
     pub(super) ran: BTreeMap<u32, BTreeSet<u32>>,
 }
 
@@ -189,7 +190,7 @@ impl World {
             && self.running.is_empty()
     }
 
-    /// Runs until everything that was sent has ended and all messages have come.
+    /// Runs until all requests have ended and all messages are delivered.
     pub fn run(mut self) -> Self {
         let most = Timestamp::ZERO + Span::from_secs(600);
         while let Some(((at, _), message)) = self.messages.pop_first() {
@@ -205,9 +206,9 @@ impl World {
         );
         assert!(
             self.modules.iter().all(|module| module.requests() == 0),
-            "a module holds requests"
+            "requests remain in a module"
         );
-        assert!(self.joins.iter().all(Join::is_empty) && self.reorder.len() == 0);
+        assert!(self.joins.iter().all(Join::is_empty) && self.reorder.waiting_results() == 0);
         assert!(self.limits.iter().all(|limit| limit.in_flight() == 0));
         assert_eq!(self.slots.free(), self.scenario.slots as usize);
         assert!(self.released_requests.iter().all(|line| line.is_sorted()));
@@ -295,7 +296,7 @@ impl World {
         }
     }
 
-    /// Ends a request once; those who may have it are told.
+    /// Ends a request once, and cancels it elsewhere.
     pub(super) fn end_request(&mut self, request: RequestId, outcome: Outcome, entered: bool) {
         if !self.ledger.on_ended(request, outcome) {
             return;
@@ -330,7 +331,7 @@ impl World {
         }
     }
 
-    /// A part of a request has come to a module, or to the end.
+    /// A branch of a request arrived at a module, or at the end.
     pub(super) fn on_branch(&mut self, to: Option<ModuleId>, request: RequestId) {
         let RequestState {
             stream,

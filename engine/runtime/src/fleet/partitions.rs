@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_flow::{PartitionedModel, SessionError};
-use weir_partition::wire::{Load, PartId};
+use weir_partition::wire::{LoadPartition, PartitionId};
 use weir_partition::{Stage, WorkerId};
 use weir_types::{ModuleId, PipelineId, ShareId};
 
@@ -16,8 +16,8 @@ pub(crate) struct PlanPartitions {
     /// The id that numbering began with.
     first: u32,
     /// By pipeline and stage.
-    ids: Vec<Vec<PartId>>,
-    pub(crate) loads: Vec<(WorkerId, Load)>,
+    ids: Vec<Vec<PartitionId>>,
+    pub(crate) loads: Vec<(WorkerId, LoadPartition)>,
 }
 
 impl PlanPartitions {
@@ -36,7 +36,7 @@ impl PlanPartitions {
         for pipeline in &assignment.cluster.pipelines {
             let mut ids = Vec::new();
             for stage in &pipeline.stages {
-                let part = PartId(next_id);
+                let part = PartitionId(next_id);
                 next_id += 1;
                 ids.push(part);
                 let Some(model) = models.get(&pipeline.module) else {
@@ -52,8 +52,8 @@ impl PlanPartitions {
                 partitions
                     .loads
                     .extend(by_worker.into_iter().map(|(worker, shares)| {
-                        let load = Load {
-                            part,
+                        let load = LoadPartition {
+                            partition: part,
                             plan: number,
                             shares,
                             half: true,
@@ -92,9 +92,13 @@ impl PlanPartitions {
         let Some(ids) = self.ids.get(pipeline.index()) else {
             return Vec::new();
         };
-        let stage = |(share, &part): (&ShareId, &PartId)| {
+        let stage = |(share, &part): (&ShareId, &PartitionId)| {
             let (worker, share) = assignment.owners[share.index()];
-            Stage { worker, share, part }
+            Stage {
+                worker,
+                share,
+                partition: part,
+            }
         };
         shares.iter().zip(ids).map(stage).collect()
     }

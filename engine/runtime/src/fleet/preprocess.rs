@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::{Item, PrePost};
-use weir_partition::wire::{BatchKey, Failure};
+use weir_partition::wire::{BatchFailure, BatchKey};
 use weir_partition::{Client, Event, Stage};
 
 use super::event_relay::EventRelay;
@@ -56,9 +56,9 @@ impl Preprocessor {
     /// Queues a batch.
     ///
     /// # Errors
-    /// [`Failure::QueueFull`] where too many wait.
-    pub(crate) fn send(&self, batch: OutboundBatch) -> Result<(), Failure> {
-        self.queue.try_send(batch).map_err(|_| Failure::QueueFull)
+    /// [`BatchFailure::QueueFull`] where too many wait.
+    pub(crate) fn send(&self, batch: OutboundBatch) -> Result<(), BatchFailure> {
+        self.queue.try_send(batch).map_err(|_| BatchFailure::QueueFull)
     }
 }
 
@@ -68,15 +68,15 @@ fn send(
     key: BatchKey,
     items: &[Item],
     path: &[Stage],
-) -> Result<(), Failure> {
+) -> Result<(), BatchFailure> {
     let prepared = catch_unwind(AssertUnwindSafe(|| prepost.preprocess(items)));
     let tensors = match prepared {
         Ok(Ok(tensors)) => tensors,
-        Ok(Err(error)) => return Err(Failure::Part(error.to_string())),
-        Err(panic) => return Err(Failure::Panicked(panic_message(panic.as_ref()))),
+        Ok(Err(error)) => return Err(BatchFailure::Session(error.to_string())),
+        Err(panic) => return Err(BatchFailure::Panicked(panic_message(panic.as_ref()))),
     };
     let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
     let taken = client.run(key, count, path, tensors);
     // A worker that is not up was lost just now; nothing of the batch has run.
-    taken.map_err(|error| Failure::Unreachable(error.to_string()))
+    taken.map_err(|error| BatchFailure::Unreachable(error.to_string()))
 }

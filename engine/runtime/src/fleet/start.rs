@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use weir_flow::{DeviceKind, PartitionLoader, StopFlag};
 use weir_graph::{Graph, WorkerNode};
-use weir_partition::wire::{Address, PartId};
+use weir_partition::wire::{Address, PartitionId};
 use weir_partition::{
-    Client, ClientOptions, Emulation, Event, Hops, Locals, Now, Worker, WorkerId, WorkerInfo, WorkerOptions,
+    AllowedHops, Client, ClientOptions, Emulation, Event, LocalWorkers, Now, Worker, WorkerId, WorkerInfo,
+    WorkerOptions,
 };
 use weir_types::Span;
 
@@ -49,7 +50,7 @@ impl Fleet {
         stop: &StopFlag,
     ) -> Result<Self, RunError> {
         let now: Now = Arc::new(move || clock.now());
-        let locals = Locals::default();
+        let locals = LocalWorkers::default();
         let options = ClientOptions {
             locals: locals.clone(),
             ..ClientOptions::default()
@@ -108,7 +109,7 @@ fn start_local(
     node: &WorkerNode,
     shares: u32,
     loader: Option<&Arc<dyn PartitionLoader>>,
-    locals: &Locals,
+    locals: &LocalWorkers,
     now: &Now,
 ) -> Result<Worker, RunError> {
     let name = &node.name;
@@ -127,7 +128,7 @@ fn start_local(
         },
         locals: locals.clone(),
         // It is this process that names the next worker.
-        hops: Hops::Any,
+        hops: AllowedHops::Any,
         ..WorkerOptions::default()
     };
     let worker = Worker::local(options, Arc::clone(loader), Arc::clone(now));
@@ -143,11 +144,11 @@ fn wait_until_ready(
     stop: &StopFlag,
 ) -> Result<BTreeMap<WorkerId, WorkerInfo>, RunError> {
     let began = clock.now();
-    let mut missing: BTreeSet<(WorkerId, PartId)> = active
+    let mut missing: BTreeSet<(WorkerId, PartitionId)> = active
         .partitions
         .loads
         .iter()
-        .map(|(worker, load)| (*worker, load.part))
+        .map(|(worker, load)| (*worker, load.partition))
         .collect();
     let mut available = BTreeMap::new();
     let name = |worker: WorkerId| graph.workers()[worker.0 as usize].name.as_str();
@@ -166,8 +167,10 @@ fn wait_until_ready(
                     tracing::warn!(worker = name(worker), "worker lost: {reason}");
                     available.remove(&worker);
                 }
-                Event::Loaded { worker, part, .. } => {
-                    missing.remove(&(worker, part));
+                Event::Loaded {
+                    worker, partition, ..
+                } => {
+                    missing.remove(&(worker, partition));
                 }
                 Event::NotLoaded { worker, reason, .. } => {
                     let worker = name(worker);

@@ -83,7 +83,7 @@ pub enum RecordingError {
         reason: String,
     },
     /// A line of a recording is not of its format.
-    #[error("{}:{line}: this is no {expected}; fetch the recording again", path.display())]
+    #[error("{}:{line}: this is not a {expected}; fetch the recording again", path.display())]
     Line {
         /// The file.
         path: PathBuf,

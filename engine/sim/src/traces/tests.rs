@@ -87,7 +87,7 @@ fn arrivals_of_a_generated_load_are_as_many_as_it_says() {
         let count = Arrivals::new(&trace, ArrivalProcess::Poisson, 1).count() as f64;
         // Five standard deviations of a Poisson number.
         assert!(
-            (count - trace.expected()).abs() < 5.0 * trace.expected().sqrt(),
+            (count - trace.expected_requests()).abs() < 5.0 * trace.expected_requests().sqrt(),
             "{kind:?}: {count}"
         );
     }
@@ -149,7 +149,7 @@ fn recordings_are_read_as_their_publishers_have_them() {
     }
     let llm = events_azure_llm(&traces.join("azure_llm2023_conv.csv.gz")).unwrap();
     let per_second = bin_events(&llm, Span::from_secs(1)).unwrap();
-    assert_eq!(llm.len() as f64, per_second.expected().round());
+    assert_eq!(llm.len() as f64, per_second.expected_requests().round());
     assert!(
         per_second.duration() < Span::from_secs(3_600),
         "an hour of a conversation"

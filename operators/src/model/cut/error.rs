@@ -23,7 +23,7 @@ pub enum CutError {
     #[error("weights {0} lie in another file; save the model with its weights inside to cut it")]
     External(String),
     /// A node reads a value that no node produces.
-    #[error("node {node} reads {value}, which nothing gives")]
+    #[error("node {node} reads {value}, which no node produces")]
     Dangling {
         /// Name of the node.
         node: String,

@@ -45,7 +45,7 @@ impl<'a> Network<'a> {
         let graph = model
             .fields
             .iter()
-            .find(|part| part.number == field::MODEL_GRAPH)
+            .find(|entry| entry.number == field::MODEL_GRAPH)
             .and_then(Field::borrowed)
             .and_then(Message::read)
             .ok_or(CutError::NoModel)?;
@@ -72,7 +72,7 @@ impl<'a> Network<'a> {
         }
         let head = model.fields.into_iter();
         Ok(Self {
-            head: head.filter(|part| part.number != field::MODEL_GRAPH).collect(),
+            head: head.filter(|entry| entry.number != field::MODEL_GRAPH).collect(),
             layers,
             constants,
             weights,
@@ -86,7 +86,7 @@ impl<'a> Network<'a> {
 fn all<'a>(message: &Message<'a>, number: u32) -> impl Iterator<Item = &'a [u8]> {
     let fields = message.fields.iter();
     fields
-        .filter(move |part| part.number == number)
+        .filter(move |entry| entry.number == number)
         .filter_map(Field::borrowed)
 }
 

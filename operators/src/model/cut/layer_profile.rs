@@ -108,17 +108,20 @@ impl OnnxLayers {
             .filter_map(|(index, layer)| Some((*layer.outputs.first()?, index)))
             .collect();
         let mut model = Message::read(&self.bytes).ok_or(CutError::NoModel)?;
-        let part = model
+        let entry = model
             .fields
             .iter_mut()
-            .find(|part| part.number == field::MODEL_GRAPH)
+            .find(|entry| entry.number == field::MODEL_GRAPH)
             .ok_or(CutError::NoModel)?;
-        let mut graph = part.as_bytes().and_then(Message::read).ok_or(CutError::NoModel)?;
-        for part in &mut graph.fields {
-            if part.number != field::GRAPH_NODE {
+        let mut graph = entry
+            .as_bytes()
+            .and_then(Message::read)
+            .ok_or(CutError::NoModel)?;
+        for entry in &mut graph.fields {
+            if entry.number != field::GRAPH_NODE {
                 continue;
             }
-            let bytes = part.as_bytes().unwrap_or_default();
+            let bytes = entry.as_bytes().unwrap_or_default();
             let mut node = Message::read(bytes).ok_or(CutError::NoModel)?;
             let outputs = node
                 .all(field::NODE_OUTPUT)
@@ -127,16 +130,16 @@ impl OnnxLayers {
                 .filter(|name| !name.is_empty())
                 .find_map(|name| numbers.get(name));
             let name = number.map(|number| format!("{MARK}{number}."));
-            node.fields.retain(|part| part.number != field::NODE_NAME);
+            node.fields.retain(|entry| entry.number != field::NODE_NAME);
             if let Some(name) = name {
                 node.fields
                     .push(Field::bytes(field::NODE_NAME, name.into_bytes()));
             }
             let node = node.write();
-            *part = Field::bytes(field::GRAPH_NODE, node);
+            *entry = Field::bytes(field::GRAPH_NODE, node);
         }
         let graph = graph.write();
-        *part = Field::bytes(field::MODEL_GRAPH, graph);
+        *entry = Field::bytes(field::MODEL_GRAPH, graph);
         Ok(model.write())
     }
 }

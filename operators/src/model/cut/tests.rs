@@ -64,7 +64,7 @@ fn error(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_cannot_be_cut_is_one_error_that_names_it() {
+fn a_model_that_cannot_be_cut_is_one_error_with_the_cause() {
     let plain = || node("a", "Relu", &["x"], &["y"]);
     let with_attribute = |number| {
         let mut choice = node("choice", "If", &["x"], &["y"]);
@@ -87,7 +87,7 @@ fn what_cannot_be_cut_is_one_error_that_names_it() {
     );
     assert_eq!(
         error(&model(vec![plain()], &[], &[], &["y"])),
-        "node a reads x, which nothing gives"
+        "node a reads x, which no node produces"
     );
     let round = vec![
         node("a", "Add", &["x", "z"], &["y"]),
@@ -122,7 +122,7 @@ fn a_skip_connection_crosses_every_boundary_that_it_spans_and_weights_cross_none
     let liveness = Liveness::of(&network);
     assert_eq!(liveness.crossing(1), ["a"]);
     assert_eq!(liveness.crossing(2), ["a", "b"]);
-    let middle = partition(&network, &liveness, &value_infos(&network), 1..2).expect("a part");
+    let middle = partition(&network, &liveness, &value_infos(&network), 1..2).expect("a partition");
     assert_eq!(read_metadata(&middle, SENDS).as_deref(), Some("a\nb"));
     assert_eq!(read_metadata(&middle, LAST), None);
     let middle = Network::read(&middle).expect("a model");
@@ -184,7 +184,7 @@ fn build(layers: &[Vec<usize>], wanted: &[usize]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn parts_receive_all_that_they_read_and_together_give_the_outputs(
+    fn partitions_receive_all_that_they_read_and_together_give_the_outputs(
         (layers, wanted) in random(),
         cuts in vec(0..1000_usize, 0..5),
     ) {
@@ -197,8 +197,8 @@ proptest! {
         let mut there: BTreeSet<String> = ["x".to_owned(), "x2".to_owned()].into();
         let (mut from, mut ran) = (0, Vec::new());
         for end in ends {
-            let bytes = partition(&network, &liveness, &value_infos, from..end).expect("a part");
-            let piece = Network::read(&bytes).expect("a part is a model");
+            let bytes = partition(&network, &liveness, &value_infos, from..end).expect("a partition");
+            let piece = Network::read(&bytes).expect("a partition is a model");
             for (input, _) in &piece.inputs {
                 prop_assert!(there.contains(*input), "{input} was not sent");
             }

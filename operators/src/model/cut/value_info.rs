@@ -215,18 +215,21 @@ fn open(bytes: &[u8]) -> Result<OrtSession, CutError> {
 /// The model with `names` as its outputs, and with the sizes of `sample` for its inputs.
 fn with_outputs(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<u8>, CutError> {
     let mut model = Message::read(bytes).ok_or(CutError::NoModel)?;
-    let part = model
+    let entry = model
         .fields
         .iter_mut()
-        .find(|part| part.number == field::MODEL_GRAPH)
+        .find(|entry| entry.number == field::MODEL_GRAPH)
         .ok_or(CutError::NoModel)?;
-    let mut graph = part.as_bytes().and_then(Message::read).ok_or(CutError::NoModel)?;
-    graph.fields.retain(|part| part.number != field::GRAPH_OUTPUT);
-    for part in &mut graph.fields {
-        if part.number != field::GRAPH_INPUT {
+    let mut graph = entry
+        .as_bytes()
+        .and_then(Message::read)
+        .ok_or(CutError::NoModel)?;
+    graph.fields.retain(|entry| entry.number != field::GRAPH_OUTPUT);
+    for entry in &mut graph.fields {
+        if entry.number != field::GRAPH_INPUT {
             continue;
         }
-        let name = part.as_bytes().and_then(Message::read);
+        let name = entry.as_bytes().and_then(Message::read);
         let name = name.as_ref().and_then(|value| value.text(field::VALUE_NAME));
         let Some(tensor) = sample.iter().find(|tensor| Some(&*tensor.name) == name) else {
             continue;
@@ -236,13 +239,13 @@ fn with_outputs(bytes: &[u8], names: &[&str], sample: &[Tensor]) -> Result<Vec<u
             .iter()
             .map(|size| message(vec![Field::varint(field::DIM_VALUE, *size as u64)]));
         let shape = message(dims.map(|dim| Field::bytes(field::SHAPE_DIM, dim)).collect());
-        *part = Field::bytes(field::GRAPH_INPUT, value(&tensor.name, tensor.element, shape));
+        *entry = Field::bytes(field::GRAPH_INPUT, value(&tensor.name, tensor.element, shape));
     }
     for name in names {
         let value = message(vec![Field::bytes(field::VALUE_NAME, name.as_bytes())]);
         graph.fields.push(Field::bytes(field::GRAPH_OUTPUT, value));
     }
     let graph = graph.write();
-    *part = Field::bytes(field::MODEL_GRAPH, graph);
+    *entry = Field::bytes(field::MODEL_GRAPH, graph);
     Ok(model.write())
 }

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_of_a_folder() {
+    fn the_library_in_a_folder_is_found() {
         let folder = tempfile::tempdir().expect("temporary folder");
         assert_eq!(library_in(folder.path()), None);
         for name in [

@@ -151,7 +151,7 @@ fn input_data(tensor: &Tensor, wanted: Element) -> Result<InputData, String> {
     }
     if *element != wanted && (*element, wanted) != (Element::F16, Element::F32) {
         return Err(format!(
-            "tensor {name} holds {element:?}, the part wants {wanted:?}"
+            "tensor {name} holds {element:?}, the partition expects {wanted:?}"
         ));
     }
     Ok(match wanted {
@@ -163,7 +163,11 @@ fn input_data(tensor: &Tensor, wanted: Element) -> Result<InputData, String> {
         Element::I32 => InputData::I32(numbers(data, |bytes| i32::from_le_bytes(*bytes))),
         Element::I64 => InputData::I64(numbers(data, |bytes| i64::from_le_bytes(*bytes))),
         Element::Bool => InputData::Bool(data.iter().map(|byte| *byte != 0).collect()),
-        _ => return Err(format!("tensor {name} holds {element:?}, which no part takes")),
+        _ => {
+            return Err(format!(
+                "tensor {name} holds {element:?}, which no partition takes"
+            ));
+        }
     })
 }
 

@@ -62,7 +62,7 @@ pub(super) fn draw(canvas: &mut Canvas, objects: &[DeliveredObject], score_thres
         objects.into_iter().partition(|object| object.parent.is_some());
     let mut obstacles = LabelObstacles {
         labels: Vec::new(),
-        parts: inner
+        inner: inner
             .iter()
             .map(|delivered| area(&delivered.object.rect))
             .collect(),
@@ -77,14 +77,14 @@ struct LabelObstacles {
     /// Labels already drawn.
     labels: Vec<Area>,
     /// Objects found in crops of others.
-    parts: Vec<Area>,
+    inner: Vec<Area>,
 }
 
 impl LabelObstacles {
     /// Pixels that a label at `place` would hide; those of other labels count four times.
     fn cost(&self, place: &Area) -> i64 {
         let sum = |areas: &[Area]| areas.iter().map(|other| place.shared(other)).sum::<i64>();
-        4 * sum(&self.labels) + sum(&self.parts)
+        4 * sum(&self.labels) + sum(&self.inner)
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_grow_with_the_picture() {
+    fn the_font_grows_with_the_picture() {
         let heights = [100, 360, 720, 1080, 2160, 4320].map(|lines| Font::for_lines(lines).height());
         assert_eq!(heights, [16, 16, 20, 32, 32, 96]);
     }

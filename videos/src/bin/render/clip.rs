@@ -14,7 +14,7 @@ use crate::args::{Clip, Codec};
 use crate::ordered::in_order;
 use crate::timing::{Moment, steady, uneven};
 use crate::unfinished::Unfinished;
-use crate::{interrupted, threads};
+use crate::{interrupted, replaced, threads};
 
 /// What a stream's frames shrink to where it changes its size: two thirds, 960 x 540 to 640 x 360.
 const SHRUNK: f32 = 2.0 / 3.0;
@@ -24,6 +24,7 @@ pub(crate) fn clip(kind: WorldKind, light: Light, args: &Clip, stop: &StopFlag) 
     let seed = Seed::new(args.part, args.seed);
     let world = world(kind, seed, light);
     let truth_path = checked(args)?;
+    replaced::check(&args.out, &truth_path)?;
     let moments = if args.variable_rate {
         uneven(args.seconds, args.fps, seed)
     } else {

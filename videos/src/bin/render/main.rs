@@ -7,6 +7,7 @@ mod args;
 mod clip;
 mod gallery;
 mod ordered;
+mod replaced;
 mod stills;
 mod timing;
 mod unfinished;

@@ -4,7 +4,7 @@ use crate::canvas::{Rgba, rgb};
 
 use super::super::sketch::Sketch;
 
-/// Classes of items; the first [`WEAPONS`] are weapons.
+/// Classes of items; the first `WEAPONS` are weapons.
 pub const ITEMS: [&str; 13] = [
     "pistol", "rifle", "shotgun", "sniper", "smg", "knife", "grenade", "smoke", "medkit", "armour", "helmet",
     "ammo", "scope",

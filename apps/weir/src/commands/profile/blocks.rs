@@ -12,8 +12,8 @@ use weir_operators::{LayerChain, LoadRequest, ModelFile, OnnxModel, OnnxPartitio
 use weir_planner::{BlockTimes, Blocks};
 use weir_runtime::Clock;
 
-use super::facts::Facts;
-use super::single::Single;
+use super::layers::LayerCosts;
+use super::single::SingleModel;
 use super::{RUNS, sizes};
 use crate::args::{BlockedProfile, Profile};
 use crate::error::UserError;
@@ -31,7 +31,7 @@ const MPS: &str = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
 /// # Errors
 /// Files that are no models or cannot be cut, more blocks than there are boundaries, files that do not fit or cannot be
 /// written.
-pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::Result<()> {
+pub(super) fn profile(args: &Profile, blocks: usize, single: SingleModel) -> anyhow::Result<()> {
     let asked = &args.blocked;
     mps(asked)?;
     let mut batches = sizes(&args.batches, &BATCHES);
@@ -46,24 +46,24 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
         Some(path) if path.exists() => Some(read(path, &name, blocks)?),
         _ => None,
     };
-    let mut facts = Facts::of(&chain, asked)?;
+    let mut layers = LayerCosts::measure(&chain, asked)?;
     let starts = match &before {
         Some(before) => {
             let starts: Vec<usize> = before.layers.iter().map(|layer| *layer as usize).collect();
-            facts.check(&chain, &starts, &name)?;
+            layers.check(&chain, &starts, &name)?;
             starts
         }
-        None => facts.group_layers(&chain, blocks, &name)?,
+        None => layers.group_layers(&chain, blocks, &name)?,
     };
     if let Some(path) = &asked.layers {
-        write(path, &facts.csv())?;
+        write(path, &layers.csv())?;
     }
     let bytes: Vec<u64> = starts[1..]
         .iter()
-        .filter_map(|start| facts.bytes.get(start - 1).copied())
+        .filter_map(|start| layers.bytes.get(start - 1).copied())
         .collect();
-    let blocked = chain.partition(&starts).map_err(|error| user(&error))?;
-    let measured = measure(&blocked, asked, &batches).map_err(|error| user(&error))?;
+    let blocked = chain.partition(&starts).map_err(|error| user_error(&error))?;
+    let measured = measure(&blocked, asked, &batches).map_err(|error| user_error(&error))?;
     let mut profile = before.unwrap_or_else(|| Blocks {
         model: name.clone(),
         layers: starts.iter().map(|start| *start as u32).collect(),
@@ -87,10 +87,10 @@ pub(super) fn profile(args: &Profile, blocks: usize, single: Single) -> anyhow::
     if let Some(path) = &args.out {
         write(path, &text(&profile)?)?;
     }
-    table(&facts, &starts, &bytes, &batches, &measured)
+    table(&layers, &starts, &bytes, &batches, &measured)
 }
 
-pub(super) fn user(error: &SessionError) -> UserError {
+pub(super) fn user_error(error: &SessionError) -> UserError {
     UserError::new(error.to_string())
 }
 
@@ -110,7 +110,7 @@ fn mps(asked: &BlockedProfile) -> Result<(), UserError> {
     )))
 }
 
-fn open(single: Single, args: &Profile, max_batch: u32) -> Result<LayerChain, UserError> {
+fn open(single: SingleModel, args: &Profile, max_batch: u32) -> Result<LayerChain, UserError> {
     let bytes: Arc<[u8]> = match single.file {
         ModelFile::Bytes(bytes) => bytes,
         ModelFile::Path(path) => weir_files::read(&path, weir_operators::MAX_MODEL_BYTES)
@@ -133,7 +133,7 @@ fn open(single: Single, args: &Profile, max_batch: u32) -> Result<LayerChain, Us
             LayerChain::open(name, &bytes, side, max_batch)
         }
     };
-    chain.map_err(|error| user(&error))
+    chain.map_err(|error| user_error(&error))
 }
 
 /// Microseconds.
@@ -171,7 +171,7 @@ fn measure(
                     drop(given);
                 }
                 times.sort_unstable();
-                // A duration of nothing is no duration to those who read this.
+                // A reader of the profile refuses a duration of zero.
                 let median = times[times.len() / 2] as f64 * asked.slower;
                 spans.push((median.round() as u64).max(1));
                 *inputs = outputs;
@@ -233,7 +233,7 @@ fn write(path: &Path, text: &str) -> Result<(), UserError> {
 }
 
 fn table(
-    facts: &Facts,
+    layers: &LayerCosts,
     starts: &[usize],
     bytes: &[u64],
     batches: &[u32],
@@ -249,7 +249,7 @@ fn table(
     }
     let ms = |us: &u64| format!("{:.3}", *us as f64 / 1e3);
     for (block, start) in starts.iter().enumerate() {
-        let end = starts.get(block + 1).copied().unwrap_or(facts.names.len());
+        let end = starts.get(block + 1).copied().unwrap_or(layers.names.len());
         let mut row = vec![block.to_string(), format!("{start}..{end}")];
         row.extend(measured.blocks[block].iter().map(ms));
         row.push(
@@ -258,7 +258,7 @@ fn table(
                 .map_or_else(String::new, |bytes| format!("{:.1}", *bytes as f64 / 1024.0)),
         );
         row.push(
-            facts
+            layers
                 .names
                 .get(end - 1)
                 .map_or_else(String::new, |(name, _)| name.clone()),
@@ -268,7 +268,7 @@ fn table(
     let mut sum = vec!["sum".to_owned(), String::new()];
     sum.extend((0..batches.len()).map(|at| ms(&measured.blocks.iter().map(|block| block[at]).sum())));
     table.add_row(sum);
-    let mut whole = vec!["whole".to_owned(), format!("0..{}", facts.names.len())];
+    let mut whole = vec!["whole".to_owned(), format!("0..{}", layers.names.len())];
     whole.extend(measured.whole.iter().map(ms));
     table.add_row(whole);
     output::say(&table.trim_fmt())

@@ -11,7 +11,7 @@ use crate::error::UserError;
 use crate::zoo::Zoo;
 
 /// A model without a graph about it.
-pub(super) struct Single {
+pub(super) struct SingleModel {
     /// Name in tables and in the profile.
     pub(super) name: String,
     pub(super) file: ModelFile,
@@ -19,12 +19,12 @@ pub(super) struct Single {
     pub(super) head: Option<(String, Settings)>,
 }
 
-impl Single {
+impl SingleModel {
     /// What the command line names; none where that is a graph.
     ///
     /// # Errors
     /// Where there is no such file, or nothing of that name ships.
-    pub(super) fn read(args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<Self>> {
+    pub(super) fn from_args(args: &Profile, zoo: &Zoo) -> anyhow::Result<Option<Self>> {
         let target = &args.target;
         if let Some(name) = target.to_str().and_then(|target| target.strip_prefix(PREFIX)) {
             return Self::shipped(name, args).map(Some);

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use weir_truth::TruthObject;
 
-use super::super::samples::{car, clip, saying, seen, thing, with};
-use super::{at, echo, near, points, said_points, scored};
-use crate::score::Seen;
+use super::super::samples::{car, clip, detection, thing, with, with_event_attribute};
+use super::{at, matching_detection, near, points, points_value, score_clip};
+use crate::score::Detection;
 
 #[test]
 fn text_is_scored_in_bands_of_width() {
@@ -19,15 +19,15 @@ fn text_is_scored_in_bands_of_width() {
         wide(3, 40.0, 80.0, "CCCC"),
         wide(4, 60.0, 90.0, "DDDD"),
     ];
-    let read = |object: &TruthObject, text: &str| Seen {
+    let read = |object: &TruthObject, text: &str| Detection {
         attributes: [("plate".to_owned(), json!({"text": text}).into())].into(),
-        ..echo(object)
+        ..matching_detection(object)
     };
     // The second has one character wrong, the third is right, the fourth is found but not read, the first not found.
-    let mut unread = echo(&objects[3]);
+    let mut unread = matching_detection(&objects[3]);
     unread.attributes.clear();
     let said = vec![read(&objects[1], "BB8B"), read(&objects[2], "CCCC"), unread];
-    let score = scored(&clip(vec![objects]), &[Some(said)]);
+    let score = score_clip(&clip(vec![objects]), &[Some(said)]);
     let check = |band: &str, truths: u64, found: u64, said: u64, exact: (f64, f64), cer: (f64, f64)| {
         let path = |key: &str| format!("attributes/plate/{band}/{key}");
         assert_eq!(at(&score.all, &path("truths")), truths);
@@ -53,12 +53,12 @@ fn text_is_scored_in_bands_of_width() {
 #[test]
 fn a_form_that_the_truth_does_not_have_says_nothing() {
     let truth = clip(vec![vec![with(car(1, 0.0), "health", json!({"value": 70.0}))]]);
-    let said = saying(
-        seen("car", 0.9, 0.0),
+    let said = with_event_attribute(
+        detection("car", 0.9, 0.0),
         "health",
         json!({"text": "70", "score": 0.9}),
     );
-    let score = scored(&truth, &[Some(vec![said])]);
+    let score = score_clip(&truth, &[Some(vec![said])]);
     assert_eq!(at(&score.all, "attributes/health/said"), 0);
     near(&score.all, "attributes/health/exact/of_found", 0.0);
 }
@@ -66,7 +66,9 @@ fn a_form_that_the_truth_does_not_have_says_nothing() {
 #[test]
 fn values_have_margins() {
     let health = |id: u64, left: f32| with(car(id, left), "health", json!({"value": 70.0}));
-    let said = |left: f32, value: f64| saying(seen("car", 0.9, left), "health", json!({"value": value}));
+    let said = |left: f32, value: f64| {
+        with_event_attribute(detection("car", 0.9, left), "health", json!({"value": value}))
+    };
     let truth = clip(vec![(0..5).map(|id| health(id, id as f32 * 20.0)).collect()]);
     let found = vec![
         said(0.0, 70.4),
@@ -74,7 +76,7 @@ fn values_have_margins() {
         said(40.0, 68.0),
         said(60.0, 75.0),
     ];
-    let score = scored(&truth, &[Some(found)]);
+    let score = score_clip(&truth, &[Some(found)]);
     near(&score.all, "attributes/health/exact/of_found", 0.25);
     near(&score.all, "attributes/health/exact/of_all", 0.2);
     near(&score.all, "attributes/health/within_2/of_found", 0.75);
@@ -87,11 +89,11 @@ fn values_have_margins() {
 }
 
 #[test]
-fn who_is_known_and_who_is_taken_for_somebody() {
+fn known_persons_and_strangers_taken_for_one_are_counted() {
     let who = |id: u64, name: Value| with(car(id, id as f32 * 20.0), "who", json!({"match": name}));
     let said = |id: u64, name: Value| {
-        saying(
-            seen("car", 0.9, id as f32 * 20.0),
+        with_event_attribute(
+            detection("car", 0.9, id as f32 * 20.0),
             "who",
             json!({"match": name, "cosine": 0.5}),
         )
@@ -109,7 +111,7 @@ fn who_is_known_and_who_is_taken_for_somebody() {
         said(3, json!("p01")),
         said(4, Value::Null),
     ];
-    let score = scored(&truth, &[Some(found)]);
+    let score = score_clip(&truth, &[Some(found)]);
     near(&score.all, "attributes/who/top_1/of_found", 0.5);
     near(&score.all, "attributes/who/top_1/of_all", 1.0 / 3.0);
     assert_eq!(at(&score.all, "attributes/who/strangers/truths"), 2);
@@ -120,8 +122,8 @@ fn who_is_known_and_who_is_taken_for_somebody() {
 fn confusions_are_listed_most_frequent_first() {
     let mood = |id: u64, class: &str| with(car(id, id as f32 * 20.0), "mood", json!({"class": class}));
     let said = |id: u64, class: &str| {
-        saying(
-            seen("car", 0.9, id as f32 * 20.0),
+        with_event_attribute(
+            detection("car", 0.9, id as f32 * 20.0),
             "mood",
             json!({"class": class}),
         )
@@ -138,7 +140,7 @@ fn confusions_are_listed_most_frequent_first() {
         said(2, "neutral"),
         said(3, "neutral"),
     ];
-    let score = scored(&truth, &[Some(found)]);
+    let score = score_clip(&truth, &[Some(found)]);
     near(&score.all, "attributes/mood/accuracy/of_found", 0.25);
     let confusions = at(&score.all, "attributes/mood/confusions");
     assert_eq!(
@@ -157,10 +159,10 @@ fn key_points_are_near_by_the_torso() {
         ..with(thing(id, "person", 0.0), "keypoints", points(body))
     };
     let pck = |object: &TruthObject, said: &[(f64, f64)]| {
-        let mut seen = echo(object);
+        let mut seen = matching_detection(object);
         seen.attributes
-            .insert("keypoints".to_owned(), said_points(said).into());
-        let score = scored(&clip(vec![vec![object.clone()]]), &[Some(vec![seen])]);
+            .insert("keypoints".to_owned(), points_value(said).into());
+        let score = score_clip(&clip(vec![vec![object.clone()]]), &[Some(vec![seen])]);
         at(&score.all, "attributes/keypoints/right").as_u64().unwrap()
     };
     let moved = |by: f64| -> Vec<(f64, f64)> { body.iter().map(|(x, y)| (x + by, *y)).collect() };
@@ -183,9 +185,9 @@ fn key_points_are_near_by_the_torso() {
         r#box: [500.0, 0.0, 560.0, 200.0],
         ..person(2, &body)
     };
-    let score = scored(
+    let score = score_clip(
         &clip(vec![vec![hidden.clone(), elsewhere]]),
-        &[Some(vec![echo(&hidden)])],
+        &[Some(vec![matching_detection(&hidden)])],
     );
     near(&score.all, "attributes/keypoints/pck_of_found", 1.0);
     near(&score.all, "attributes/keypoints/pck_of_all", 16.0 / 33.0);

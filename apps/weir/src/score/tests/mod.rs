@@ -8,11 +8,11 @@ mod precision;
 use serde_json::{Value, json};
 use weir_truth::{FrameTruth, Truth, TruthObject};
 
-use super::samples::{car, clip, frame_of, observed, saying, seen, thing, with};
+use super::samples::{car, clip, detection, frame_of, observed, thing, with, with_event_attribute};
 use super::*;
 
 /// The score of a clip; `said` by frame, none for those that were not delivered.
-fn scored(truth: &Truth, said: &[Option<Vec<Seen>>]) -> Score {
+fn score_clip(truth: &Truth, said: &[Option<Vec<Detection>>]) -> Score {
     let frames = truth.frames.iter().zip(said);
     let frames: Vec<Observed<'_>> = frames
         .map(|(truth, seen)| observed(truth, seen.as_deref()))
@@ -39,14 +39,14 @@ fn points(at: &[(f64, f64)]) -> Value {
         .collect()
 }
 
-fn said_points(at: &[(f64, f64)]) -> Value {
+fn points_value(at: &[(f64, f64)]) -> Value {
     at.iter()
         .map(|(x, y)| json!({"at": {"x": x, "y": y}, "score": 0.9}))
         .collect()
 }
 
 /// A thing of every form of attribute.
-fn everything() -> TruthObject {
+fn object_with_all_attributes() -> TruthObject {
     let body: Vec<(f64, f64)> = (0..17).map(|i| (f64::from(i), f64::from(i % 5))).collect();
     let object = with(car(1, 0.0), "plate", json!({"text": "WR 12"}));
     let object = with(object, "mood", json!({"class": "happy"}));
@@ -57,8 +57,8 @@ fn everything() -> TruthObject {
 }
 
 /// What an event says that is all right.
-fn echo(object: &TruthObject) -> Seen {
-    let mut seen = seen(&object.class, 0.9, 0.0);
+fn matching_detection(object: &TruthObject) -> Detection {
+    let mut seen = detection(&object.class, 0.9, 0.0);
     seen.r#box = object.r#box;
     for (name, attribute) in &object.attributes {
         let mut value = serde_json::to_value(attribute).unwrap();
@@ -75,14 +75,14 @@ fn echo(object: &TruthObject) -> Seen {
 #[test]
 fn perfect_events_have_no_error() {
     let truth = clip(vec![
-        vec![everything(), thing(2, "bus", 50.0)],
-        vec![everything()],
+        vec![object_with_all_attributes(), thing(2, "bus", 50.0)],
+        vec![object_with_all_attributes()],
     ]);
     let said = truth
         .frames
         .iter()
-        .map(|frame| Some(frame.objects.iter().map(echo).collect()));
-    let score = scored(&truth, &said.collect::<Vec<_>>());
+        .map(|frame| Some(frame.objects.iter().map(matching_detection).collect()));
+    let score = score_clip(&truth, &said.collect::<Vec<_>>());
     assert_eq!(score.all, score.delivered);
     for path in [
         "mean_ap",
@@ -115,9 +115,9 @@ fn perfect_events_have_no_error() {
 
 #[test]
 fn dropped_frames_lower_all_and_leave_delivered() {
-    let truth = clip(vec![vec![everything()]; 4]);
-    let right = || Some(vec![echo(&everything())]);
-    let score = scored(&truth, &[right(), None, right(), None]);
+    let truth = clip(vec![vec![object_with_all_attributes()]; 4]);
+    let right = || Some(vec![matching_detection(&object_with_all_attributes())]);
+    let score = score_clip(&truth, &[right(), None, right(), None]);
     assert_eq!((score.all.frames, score.delivered.frames), (4, 2));
     for path in [
         "mean_ap",
@@ -133,19 +133,19 @@ fn dropped_frames_lower_all_and_leave_delivered() {
         let whole = if path.contains("cer") { 0.0 } else { 1.0 };
         near(&score.delivered, path, whole);
     }
-    // What was found is right, however many frames were let go.
+    // What was found is right, however many frames were dropped.
     near(&score.all, "attributes/plate/any_width/exact/of_found", 1.0);
     near(&score.all, "classes/car/precision", 1.0);
 }
 
 #[test]
-fn classes_and_attributes_nobody_looked_for() {
-    let truth = clip(vec![vec![everything(), thing(2, "bus", 50.0)]]);
+fn classes_and_attributes_without_an_event_are_not_scored() {
+    let truth = clip(vec![vec![object_with_all_attributes(), thing(2, "bus", 50.0)]]);
     let said = vec![
-        saying(seen("car", 0.9, 0.0), "plate", json!({"text": "x"})),
-        seen("boat", 0.5, 0.0),
+        with_event_attribute(detection("car", 0.9, 0.0), "plate", json!({"text": "x"})),
+        detection("boat", 0.5, 0.0),
     ];
-    let score = scored(&truth, &[Some(said)]);
+    let score = score_clip(&truth, &[Some(said)]);
     assert_eq!(at(&score.all, "classes/bus/ap"), 0.0);
     near(&score.all, "mean_ap", 0.5);
     assert_eq!(at(&score.all, "unknown_classes"), json!({"boat": 1}));
@@ -170,9 +170,9 @@ fn classes_and_attributes_nobody_looked_for() {
 fn tracks_that_change_and_break_off_are_counted() {
     let truth: Vec<FrameTruth> = (0..6).map(|frame| frame_of(frame, vec![car(1, 0.0)])).collect();
     let tracked = |track: i64| {
-        Some(vec![Seen {
+        Some(vec![Detection {
             track: Some(track),
-            ..seen("car", 0.9, 0.0)
+            ..detection("car", 0.9, 0.0)
         }])
     };
     let said = [

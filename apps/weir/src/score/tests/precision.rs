@@ -1,18 +1,18 @@
-//! Objects: who is of what, and the area under the curve.
+//! Objects: which detection is of which, and the area under the curve.
 
 use serde_json::json;
 use weir_truth::TruthObject;
 
 use super::super::matching::iou;
-use super::super::samples::{Draws, car, clip, saying, seen, thing, with};
-use super::{Seen, near, scored};
+use super::super::samples::{Draws, car, clip, detection, thing, with, with_event_attribute};
+use super::{Detection, near, score_clip};
 
 #[test]
 fn a_thing_found_twice_is_found_once() {
     let truth = clip(vec![vec![car(1, 0.0)]]);
-    let score = scored(
+    let score = score_clip(
         &truth,
-        &[Some(vec![seen("car", 0.9, 0.5), seen("car", 0.8, 0.0)])],
+        &[Some(vec![detection("car", 0.9, 0.5), detection("car", 0.8, 0.0)])],
     );
     near(&score.all, "classes/car/precision", 0.5);
     near(&score.all, "classes/car/ap", 1.0);
@@ -24,7 +24,7 @@ fn ignored_things_neither_help_nor_hurt() {
     for round in 0..200 {
         let (frames, said) = random_frames(&mut rng);
         let truth = clip(frames.clone());
-        let plain = scored(&truth, &said);
+        let plain = score_clip(&truth, &said);
         // Ignored things far away, each with a detection of its own and with attributes: nothing changes.
         let beside = frames.into_iter().map(|mut objects| {
             let mut hidden = with(car(99, 700.0), "plate", json!({"text": "A"}));
@@ -35,11 +35,15 @@ fn ignored_things_neither_help_nor_hurt() {
         let beside = clip(beside.collect());
         let found = said.iter().map(|seen| {
             let mut seen = seen.clone()?;
-            seen.push(saying(seen_at(700.5), "plate", json!({"text": "B"})));
+            seen.push(with_event_attribute(
+                detection_at(700.5),
+                "plate",
+                json!({"text": "B"}),
+            ));
             Some(seen)
         });
-        let with_found = scored(&beside, &found.collect::<Vec<_>>());
-        let unfound = scored(&beside, &said);
+        let with_found = score_clip(&beside, &found.collect::<Vec<_>>());
+        let unfound = score_clip(&beside, &said);
         for (name, class) in &plain.all.classes {
             assert_eq!(
                 Some(class),
@@ -61,7 +65,7 @@ fn ignored_things_neither_help_nor_hurt() {
             });
             frame.objects.iter().cloned().chain(ignored).collect()
         });
-        let upon = scored(&clip(upon.collect()), &said);
+        let upon = score_clip(&clip(upon.collect()), &said);
         for (name, class) in &plain.all.classes {
             assert_eq!(class.right, upon.all.classes[name].right, "round {round}");
             assert!(class.ap <= upon.all.classes[name].ap, "round {round}");
@@ -69,12 +73,12 @@ fn ignored_things_neither_help_nor_hurt() {
     }
 }
 
-fn seen_at(left: f32) -> Seen {
-    seen("car", 0.95, left)
+fn detection_at(left: f32) -> Detection {
+    detection("car", 0.95, left)
 }
 
 /// A few frames with things and findings that overlap more or less, some frames not delivered, scores with ties.
-fn random_frames(rng: &mut Draws) -> (Vec<Vec<TruthObject>>, Vec<Option<Vec<Seen>>>) {
+fn random_frames(rng: &mut Draws) -> (Vec<Vec<TruthObject>>, Vec<Option<Vec<Detection>>>) {
     let count = 1 + rng.below(4);
     let class = |rng: &mut Draws| if rng.below(3) == 0 { "bus" } else { "car" };
     let mut frames = Vec::new();
@@ -84,15 +88,15 @@ fn random_frames(rng: &mut Draws) -> (Vec<Vec<TruthObject>>, Vec<Option<Vec<Seen
         frames.push(things.collect());
         let findings = rng.below(7);
         let findings =
-            (0..findings).map(|_| seen(class(rng), rng.below(8) as f32 / 8.0, rng.below(40) as f32));
-        let findings: Vec<Seen> = findings.collect();
+            (0..findings).map(|_| detection(class(rng), rng.below(8) as f32 / 8.0, rng.below(40) as f32));
+        let findings: Vec<Detection> = findings.collect();
         said.push((rng.below(5) > 0).then_some(findings));
     }
     (frames, said)
 }
 
 /// Average precision straight from its definition: for each threshold match anew, then integrate recall by recall.
-fn naive_ap(class: &str, frames: &[Vec<TruthObject>], said: &[Option<Vec<Seen>>]) -> Option<f64> {
+fn naive_ap(class: &str, frames: &[Vec<TruthObject>], said: &[Option<Vec<Detection>>]) -> Option<f64> {
     let truths: usize = frames
         .iter()
         .flatten()
@@ -145,7 +149,7 @@ fn average_precision_is_that_of_its_definition() {
     for seed in 1..=400 {
         let mut rng = Draws(seed);
         let (frames, said) = random_frames(&mut rng);
-        let score = scored(&clip(frames.clone()), &said);
+        let score = score_clip(&clip(frames.clone()), &said);
         for (name, class) in &score.all.classes {
             let naive = naive_ap(name, &frames, &said);
             let same = match (class.ap, naive) {

@@ -1,4 +1,4 @@
-//! What reservations must do, case by case.
+//! Reservations case by case.
 
 use super::*;
 use weir_types::*;
@@ -67,7 +67,7 @@ fn request(deadline: u64, since: u64, waiting: u32) -> ReserveEvent {
     }
 }
 
-/// Booked ones: size, shares, start, finish.
+/// Size, shares, start and finish of each booking.
 fn booked(effects: &[ReserveEffect]) -> Vec<(u32, Vec<u32>, u64, u64)> {
     effects
         .iter()
@@ -118,7 +118,7 @@ fn an_infeasible_request_is_answered_with_the_earliest_finish() {
     assert_eq!(
         step(&mut all, [ReserveEvent::Tick], 40),
         [],
-        "one ask, one answer"
+        "one request, one answer"
     );
 }
 
@@ -156,7 +156,7 @@ fn the_head_rule_decides_whether_a_batch_may_shrink() {
     check(0.75, 96, &[3]);
     check(0.0, 127, &[3]);
     check(0.0, 31, &[]);
-    // Once it has passed, it may.
+    // After the head has passed, the batch may shrink.
     let mut all = pipeline(4, BookingTable::Intervals, 0.95);
     step(&mut all, [request(140, 0, 1)], 0);
     assert_eq!(
@@ -184,11 +184,11 @@ fn reported_uses_reschedule_later_ones() {
             .map(|stage| (stage.run.from.micros(), stage.run.to.micros()))
             .collect::<Vec<_>>()
     };
-    // The first run takes 14 and not 10: all that follows is 4 later.
+    // The first run takes 14 instead of 10: its successors are 4 later.
     step(&mut all, [used(0, 0, ResourceUse::Run, 0, 14)], 14);
     assert_eq!(spans(&all, 0), [(0, 14), (16, 36)]);
     assert_eq!(spans(&all, 1), [(14, 24), (26, 46)]);
-    // The second takes 6: what follows is earlier.
+    // The second takes 6: its successors are earlier.
     step(&mut all, [used(1, 0, ResourceUse::Run, 14, 20)], 20);
     assert_eq!(spans(&all, 1), [(14, 20), (22, 42)]);
     step(
@@ -199,11 +199,11 @@ fn reported_uses_reschedule_later_ones() {
         ],
         22,
     );
-    // What is not reported goes on: it is 45 and both still run.
+    // Unreported uses continue: at 45 both still run.
     step(&mut all, [ReserveEvent::Tick], 45);
     assert_eq!(all.probe(PipelineId(0), 1, at(45)).unwrap().finish, at(77));
     step(&mut all, [used(0, 1, ResourceUse::Run, 16, 45)], 45);
-    assert_eq!(all.booked(BookingId(0)), None, "out");
+    assert_eq!(all.booked(BookingId(0)), None, "finished");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Reservations against naive models, in random worlds. A failing one prints its seed.
+//! Reservations against naive models, on random clusters. A failure prints its seed.
 
 mod cases;
 mod probes;
@@ -14,7 +14,7 @@ fn at(micros: u64) -> Timestamp {
     Timestamp::from_micros(micros)
 }
 
-/// How clusters are drawn.
+/// Parameters of a random cluster.
 #[derive(Debug, Clone, Copy)]
 struct Draw {
     stages: u32,
@@ -31,7 +31,7 @@ fn profile(random: &mut Pcg64Mcg) -> Profile {
     Profile::new(points.collect()).unwrap()
 }
 
-/// A few servers, pools that overlap nowhere, one or two pipelines for each of two modules.
+/// A few servers, disjoint pools, one or two pipelines for each of two modules.
 fn cluster(draw: Draw, random: &mut Pcg64Mcg) -> ClusterSpec {
     let servers: u32 = random.random_range(1..5);
     let mut shares = Vec::new();
@@ -92,7 +92,7 @@ fn reservations(draw: Draw, random: &mut Pcg64Mcg) -> (ReserveSpec, Reservations
     (spec, reservations)
 }
 
-/// The resources of every use: shares, and links as (server, is downlink).
+/// The resources of every use, as (0 share, 1 uplink or 2 downlink; index).
 fn uses(cluster: &ClusterSpec, path: &[PathStage]) -> Vec<((u32, u32), Interval)> {
     let mut uses = Vec::new();
     let mut sender = ServerId(0);
@@ -109,7 +109,7 @@ fn uses(cluster: &ClusterSpec, path: &[PathStage]) -> Vec<((u32, u32), Interval)
     uses
 }
 
-/// Whether all of this may be on one cluster at once, as far as it is after `now`.
+/// Checks that no resource is booked twice and that stages follow each other, as far as they end after `now`.
 fn check_spans<'a>(
     cluster: &ClusterSpec,
     all: impl IntoIterator<Item = &'a [PathStage]>,
@@ -123,13 +123,13 @@ fn check_spans<'a>(
             let arrived = stage.transfer.map_or(ready, |transfer| {
                 assert!(
                     transfer.to <= now || transfer.from >= ready,
-                    "seed {seed}: sent before it is there"
+                    "seed {seed}: sent before it is ready"
                 );
                 transfer.to
             });
             assert!(
                 stage.run.to <= now || stage.run.from >= arrived,
-                "seed {seed}: run before it is there"
+                "seed {seed}: run before it has arrived"
             );
             ready = stage.run.to;
         }

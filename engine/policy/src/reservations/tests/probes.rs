@@ -1,10 +1,10 @@
-//! `probe` against brute force, release and the two kinds of tables.
+//! `probe` against exhaustive search; release; the two kinds of tables.
 
 use super::*;
 use crate::reservations::booking_table::{BookedSpan, ResourceTable, UseKey};
 use weir_types::*;
 
-/// Books some random batches; returns when it is then.
+/// Books random batches; returns the time after them.
 fn fill(reservations: &mut Reservations, batches: u32, random: &mut Pcg64Mcg) -> Timestamp {
     let mut now = at(1);
     for _ in 0..batches {
@@ -17,7 +17,7 @@ fn fill(reservations: &mut Reservations, batches: u32, random: &mut Pcg64Mcg) ->
     now
 }
 
-/// The earliest moment at which all of these spans leave room, tried one by one: now and every end.
+/// Earliest start of a gap of `length` between all spans, by trying `from` and every end.
 fn first_gap(taken: &[Interval], from: Timestamp, length: Span) -> Timestamp {
     let free = |at: Timestamp| taken.iter().all(|span| span.to <= at || span.from >= at + length);
     let ends = taken.iter().map(|span| span.to).filter(|end| *end >= from);
@@ -28,7 +28,7 @@ fn first_gap(taken: &[Interval], from: Timestamp, length: Span) -> Timestamp {
         .unwrap()
 }
 
-/// The least finish over all paths.
+/// Least finish over all paths.
 fn exhaustive_finish(
     spec: &ReserveSpec,
     taken: &[((u32, u32), Interval)],
@@ -67,8 +67,8 @@ fn exhaustive_finish(
     ends.into_iter().map(|(_, end)| end).min().unwrap()
 }
 
-/// Where a stage's end does not hang together with where it was, the greedy is exact: in pipelines of one stage, without
-/// links, and where every stage but the last has one server only.
+/// Greedy is exact if the choice of a share does not affect later stages: pipelines of one stage, without links, or with a
+/// single server in every stage but the last.
 fn is_exact(spec: &ReserveSpec, pipeline: PipelineId) -> bool {
     let stages = &spec.cluster.pipelines[pipeline.index()].stages;
     let at_one_place = |stage: &StageSpec| {
@@ -109,7 +109,7 @@ fn probe_never_beats_exhaustive_search_and_equals_it_where_greedy_is_exact() {
                 .probe(pipeline, random.random_range(1..=batch), now)
                 .unwrap();
             let least = exhaustive_finish(&spec, &taken, &probe, now);
-            assert!(probe.finish >= least, "seed {seed}: too good to be true");
+            assert!(probe.finish >= least, "seed {seed}: below the optimum");
             if is_exact(&spec, pipeline) {
                 assert_eq!(probe.finish, least, "seed {seed}, {pipeline:?}");
                 exact += 1;
@@ -153,8 +153,7 @@ fn release_restores_the_tables() {
     }
 }
 
-/// On one resource always; on a path wherever the greedy is exact, since another choice of an early stage's server may
-/// turn out well or badly later.
+/// On one resource always; on a path if greedy is exact, since the server of an early stage may affect later ones.
 #[test]
 fn busy_until_is_never_earlier_than_intervals() {
     let mut later = 0;
@@ -217,7 +216,7 @@ fn the_first_gap_is_found() {
     check(50, 5, 50, 50);
 }
 
-/// Two devices on one server, the third on another; each passes on what it ran to a fourth.
+/// Two devices on one server, the third on another; all send to a second stage.
 #[test]
 fn among_idle_shares_the_one_with_a_free_uplink_is_chosen() {
     let share = |server: u32, device: u32| ShareSpec {
@@ -259,6 +258,6 @@ fn among_idle_shares_the_one_with_a_free_uplink_is_chosen() {
             probe.path[0].share
         })
         .collect();
-    // The second device of the first server would wait for the first one's transfer.
+    // The second device of the first server would wait for the uplink.
     assert_eq!(first, [ShareId(0), ShareId(2), ShareId(1)]);
 }

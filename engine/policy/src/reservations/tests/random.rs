@@ -1,4 +1,4 @@
-//! Whatever comes, in whatever order: nothing is booked twice, and every ask has its answer.
+//! Random events: no resource is booked twice, and every request has its answer.
 
 use std::collections::BTreeMap;
 use weir_types::*;
@@ -10,9 +10,9 @@ struct World {
     reservations: Reservations,
     seed: u64,
     now: Timestamp,
-    /// What each module asks for.
+    /// The request of each module.
     open_requests: BTreeMap<ModuleId, PathRequest>,
-    /// Bookings under way, and how many uses of theirs are over.
+    /// Bookings in flight, with the number of ended uses.
     in_flight: BTreeMap<BookingId, usize>,
     down: Vec<bool>,
     booked: u64,
@@ -69,9 +69,12 @@ impl World {
                 let request = self
                     .open_requests
                     .remove(&module)
-                    .expect("only who asks is answered");
+                    .expect("an answer needs a request");
                 assert!(finish <= request.deadline, "seed {seed}: booked too late");
-                assert!(size <= request.waiting, "seed {seed}: more than there is");
+                assert!(
+                    size <= request.waiting,
+                    "seed {seed}: more than the waiting items"
+                );
                 let known = &self.spec.cluster.pipelines[pipeline.index()];
                 assert!(size <= known.batch && known.module == module);
                 assert_eq!((start, finish), (path[0].run.from, path.last().unwrap().run.to));
@@ -87,11 +90,8 @@ impl World {
                 let request = self
                     .open_requests
                     .remove(&module)
-                    .expect("only who asks is answered");
-                assert!(
-                    finish > request.deadline,
-                    "seed {seed}: that would have been in time"
-                );
+                    .expect("an answer needs a request");
+                assert!(finish > request.deadline, "seed {seed}: that was feasible");
             }
             ReserveEffect::Lost { booking, .. } => {
                 assert!(
@@ -110,7 +110,7 @@ impl World {
         self.in_flight.keys().nth(place).copied()
     }
 
-    /// The next use of some booking ended lately, sooner or later than was booked.
+    /// The next use of a random booking ended recently, earlier or later than booked.
     fn random_use(&mut self, random: &mut Pcg64Mcg) -> Option<ReserveEvent> {
         let booking = self.random_booking(random)?;
         if !self.spec.feedback {
@@ -126,7 +126,7 @@ impl World {
             })
             .collect();
         let over = self.in_flight.get_mut(&booking)?;
-        // Now and then a report is lost.
+        // Some reports are lost.
         *over += usize::from(random.random_bool(0.1));
         let (stage, used) = *steps.get(*over).or(steps.last())?;
         *over += 1;
@@ -216,7 +216,7 @@ fn no_resource_is_booked_twice() {
     }
     assert!(
         booked > 10_000 && lost > 300,
-        "{booked} booked, {lost} lost: these worlds show too little"
+        "{booked} booked, {lost} lost: too few cases"
     );
 }
 

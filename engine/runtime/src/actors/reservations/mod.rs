@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, SpawnHandle};
 use weir_flow::Item;
-use weir_partition::wire::{BatchKey, Failure};
+use weir_partition::wire::{BatchFailure, BatchKey};
 use weir_partition::{Client, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
     Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, WorkerReport,
@@ -245,7 +245,7 @@ impl ReservationActor {
         };
         let sent = match self.setup.prepost.get(&booked.module) {
             Some((preprocessor, _)) => preprocessor.send(outbound),
-            None => Err(Failure::NotHeld),
+            None => Err(BatchFailure::NotHeld),
         };
         let finish = booked.finish;
         self.in_flight.insert(

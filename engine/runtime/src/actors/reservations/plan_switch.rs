@@ -2,7 +2,7 @@
 //! until no batch is in flight; then everything is booked by the new plan.
 
 use weir_partition::WorkerId;
-use weir_partition::wire::PartId;
+use weir_partition::wire::PartitionId;
 use weir_types::Timestamp;
 
 use crate::fleet::ActivePlan;
@@ -12,7 +12,7 @@ pub(super) struct PlanSwitch {
     pub(super) next: Box<ActivePlan>,
     pub(super) requested_at: Timestamp,
     /// Loads that no worker has reported yet.
-    pending_loads: Vec<(WorkerId, PartId)>,
+    pending_loads: Vec<(WorkerId, PartitionId)>,
     /// Since when nothing is booked; `None` while partitions are loading.
     paused_at: Option<Timestamp>,
 }
@@ -20,7 +20,7 @@ pub(super) struct PlanSwitch {
 impl PlanSwitch {
     pub(super) fn new(
         next: Box<ActivePlan>,
-        pending_loads: Vec<(WorkerId, PartId)>,
+        pending_loads: Vec<(WorkerId, PartitionId)>,
         requested_at: Timestamp,
     ) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl PlanSwitch {
         }
     }
 
-    pub(super) fn on_loaded(&mut self, worker: WorkerId, partition: PartId) {
+    pub(super) fn on_loaded(&mut self, worker: WorkerId, partition: PartitionId) {
         self.pending_loads.retain(|load| *load != (worker, partition));
     }
 
@@ -40,7 +40,7 @@ impl PlanSwitch {
         self.pending_loads.retain(|(loading, _)| *loading != worker);
     }
 
-    pub(super) fn waits_for(&self, worker: WorkerId, partition: PartId) -> bool {
+    pub(super) fn waits_for(&self, worker: WorkerId, partition: PartitionId) -> bool {
         self.pending_loads.contains(&(worker, partition))
     }
 

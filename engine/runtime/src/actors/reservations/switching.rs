@@ -24,7 +24,7 @@ impl ReservationActor {
         let mut pending_loads = Vec::new();
         for (worker, load) in &next.partitions.loads {
             if self.setup.available.contains_key(worker) {
-                pending_loads.push((*worker, load.part));
+                pending_loads.push((*worker, load.partition));
             }
             self.setup.client.load(*worker, load.clone());
         }

@@ -2,7 +2,7 @@
 
 use actix::Context;
 use weir_flow::Tensor;
-use weir_partition::wire::{BatchKey, Failure, StageTimes, Use as Used};
+use weir_partition::wire::{BatchFailure, BatchKey, Resource, StageTimes};
 use weir_partition::{Event, WorkerId};
 use weir_policy::reservations::{ReserveEvent, ResourceUse};
 use weir_types::ShareId;
@@ -35,7 +35,7 @@ impl ReservationActor {
                 what,
                 usage,
             } => {
-                if what == Used::Run {
+                if what == Resource::Run {
                     let report = self.workers.entry(worker).or_default();
                     report.runs += 1;
                     report.busy_s += usage.span().as_secs_f64();
@@ -44,8 +44,8 @@ impl ReservationActor {
                     return;
                 };
                 let used = match what {
-                    Used::Transfer => ResourceUse::Transfer,
-                    Used::Run => ResourceUse::Run,
+                    Resource::Transfer => ResourceUse::Transfer,
+                    Resource::Run => ResourceUse::Run,
                 };
                 let booking = in_flight.booking;
                 let (from, to) = (usage.from, usage.to);
@@ -60,19 +60,25 @@ impl ReservationActor {
             }
             Event::Done { key, times, outputs } => self.on_batch_done(key, &times, outputs, context),
             Event::Failed { key, failure, .. } => self.on_batch_failed(key, &failure, context),
-            Event::Loaded { worker, part, .. } => {
+            Event::Loaded {
+                worker, partition, ..
+            } => {
                 if let Some(switch) = &mut self.switch {
-                    switch.on_loaded(worker, part);
+                    switch.on_loaded(worker, partition);
                 }
                 self.advance_plan_switch(context);
             }
-            Event::NotLoaded { worker, part, reason } => {
+            Event::NotLoaded {
+                worker,
+                partition,
+                reason,
+            } => {
                 tracing::error!(
                     worker = self.name(worker),
                     "a partition cannot be loaded: {reason}"
                 );
                 let switch = self.switch.as_ref();
-                if switch.is_some_and(|switch| switch.waits_for(worker, part)) {
+                if switch.is_some_and(|switch| switch.waits_for(worker, partition)) {
                     tracing::error!("the new plan is given up; the one in force goes on");
                     self.switch = None;
                 }
@@ -139,11 +145,16 @@ impl ReservationActor {
         }
     }
 
-    pub(super) fn on_batch_failed(&mut self, key: BatchKey, failure: &Failure, context: &mut Context<Self>) {
+    pub(super) fn on_batch_failed(
+        &mut self,
+        key: BatchKey,
+        failure: &BatchFailure,
+        context: &mut Context<Self>,
+    ) {
         let Some(in_flight) = self.in_flight.remove(&key) else {
             return;
         };
-        let lost = !matches!(failure, Failure::Part(_) | Failure::Panicked(_));
+        let lost = !matches!(failure, BatchFailure::Session(_) | BatchFailure::Panicked(_));
         if lost {
             self.accuracy.on_lost();
         } else {

@@ -1,4 +1,4 @@
-//! Every kind of mistake: its line, its words, and nothing beside it.
+//! Every kind of mistake: its line and message, and no other.
 
 mod common;
 
@@ -6,12 +6,12 @@ use common::{VALID, catalog, check, check_with, environment};
 use weir_graph::load;
 
 #[test]
-fn a_valid_graph_has_none() {
+fn a_valid_graph_has_no_problems() {
     check(VALID, &[]);
 }
 
 #[test]
-fn five_mistakes_are_five_reports() {
+fn five_mistakes_are_five_problems() {
     let toml = VALID
         .replace("slo = \"400ms\"", "slo = \"400\"")
         .replace("uri = \"crossing.mp4\"", "uri = \"crosing.mp4\"")
@@ -31,7 +31,7 @@ fn five_mistakes_are_five_reports() {
 }
 
 #[test]
-fn text_that_is_no_toml() {
+fn text_that_is_not_toml_is_reported() {
     check_with(
         "slo = \"400ms\"",
         "slo = 400ms",
@@ -55,7 +55,7 @@ fn text_that_is_no_toml() {
 }
 
 #[test]
-fn keys_and_tables_given_twice() {
+fn duplicate_keys_and_tables_are_reported() {
     check_with(
         "mode = \"live\"",
         "mode = \"live\"\nuri = \"x\"",
@@ -66,7 +66,7 @@ fn keys_and_tables_given_twice() {
 }
 
 #[test]
-fn unknown_sections_and_keys() {
+fn unknown_sections_and_keys_are_reported() {
     check_with(
         "[policy]",
         "[polcy]",
@@ -104,7 +104,7 @@ fn unknown_sections_and_keys() {
 }
 
 #[test]
-fn wrong_kinds_of_values() {
+fn values_of_the_wrong_kind_are_reported() {
     check_with(
         "slo = \"400ms\"",
         "slo = 400",
@@ -162,7 +162,7 @@ fn wrong_kinds_of_values() {
 }
 
 #[test]
-fn the_policy_is_told_key_by_key() {
+fn mistakes_in_the_policy_are_reported_key_by_key() {
     check_with(
         "order = \"adaptive\"",
         "order = \"adptive\"\nforming = \"soon\"\narbitration = \"weighed\"",
@@ -207,7 +207,7 @@ fn the_policy_is_told_key_by_key() {
 }
 
 #[test]
-fn names_that_nothing_has() {
+fn names_that_do_not_resolve_are_reported() {
     check_with(
         "operator = \"detect\"",
         "operator = \"segment\"",
@@ -272,7 +272,7 @@ fn names_that_nothing_has() {
 }
 
 #[test]
-fn what_is_missing() {
+fn missing_tables_and_keys_are_reported() {
     check_with("slo = \"400ms\"\n", "", &["1: [app] has no `slo`"]);
     check_with(
         "uri = \"crossing.mp4\"\n",
@@ -309,7 +309,7 @@ fn what_is_missing() {
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn missing_files_are_reported() {
     check_with(
         "\"crossing.mp4\"",
         "\"videos/crossing.mp4\"",
@@ -342,7 +342,7 @@ fn files_that_are_not_there() {
 }
 
 #[test]
-fn wiring_that_goes_nowhere_or_round() {
+fn dangling_edges_and_cycles_are_reported() {
     check_with(
         "inputs = [\"north\", \"south\"]",
         "inputs = [\"plates\"]",
@@ -378,7 +378,7 @@ fn wiring_that_goes_nowhere_or_round() {
 }
 
 #[test]
-fn too_many_ways_are_refused() {
+fn too_many_paths_are_refused() {
     let mut toml = VALID.to_owned();
     let mut below = "north".to_owned();
     for layer in 0..13 {
@@ -396,7 +396,7 @@ fn too_many_ways_are_refused() {
 }
 
 #[test]
-fn batches_and_workers() {
+fn invalid_batch_sizes_and_worker_counts_are_reported() {
     check_with("batch = [1, 2, 4]", "batch = []", &["22: `batch` is empty"]);
     check_with(
         "batch = [1, 2, 4]",
@@ -406,7 +406,7 @@ fn batches_and_workers() {
     check_with(
         "batch = [1, 2, 4]",
         "batch = [1, 4, 2]",
-        &["22: must ascend, but 2 comes late"],
+        &["22: must ascend, but 2 is out of order"],
     );
     check_with(
         "batch = [1, 2, 4]",
@@ -431,7 +431,7 @@ fn batches_and_workers() {
 }
 
 #[test]
-fn settings_of_the_catalog() {
+fn invalid_settings_of_the_catalog_are_reported() {
     let with = |line: &str, expected: &[&str]| check_with("workers = 2", line, expected);
     with("threshold = 0.5\nsize = 64\nfit = \"stretch\"\nswap = true", &[]);
     with(
@@ -466,7 +466,7 @@ fn settings_of_the_catalog() {
 }
 
 #[test]
-fn types_between_modules() {
+fn type_mismatches_between_modules_are_reported() {
     check_with(
         "regions = [\"plate\"]",
         "regions = [\"plates\"]",
@@ -529,7 +529,7 @@ fn types_between_modules() {
 }
 
 #[test]
-fn an_slo_that_cannot_be_met() {
+fn an_slo_below_the_critical_path_is_reported() {
     let toml = VALID
         .replace("slo = \"400ms\"", "slo = \"10ms\"")
         .replace("workers = 2", "profile = { \"1\" = \"8ms\", \"4\" = \"20ms\" }")
@@ -542,7 +542,7 @@ fn an_slo_that_cannot_be_met() {
 }
 
 #[test]
-fn profiles() {
+fn invalid_profiles_are_reported() {
     let with = |line: &str, expected: &[&str]| check_with("workers = 2", line, expected);
     with("profile = \"profile.toml\"", &[]);
     with(
@@ -551,7 +551,7 @@ fn profiles() {
     );
     with(
         "profile = \"bad-profile.toml\"",
-        &["2: \"one\" is no batch size", "3: \"fast\" is not a duration"],
+        &["2: \"one\" is not a batch size", "3: \"fast\" is not a duration"],
     );
     with("profile = {}", &["23: the profile is empty"]);
     with("profile = { \"1\" = 8 }", &["23: a duration must be a text"]);
@@ -567,7 +567,7 @@ fn profiles() {
 }
 
 #[test]
-fn emulated_sources_and_devices() {
+fn invalid_emulated_sources_and_devices_are_reported() {
     check_with(
         "\"crossing.mp4\"",
         "\"emulated:poisson?rate=100&seed=1&frames=500&size=64x48\"",
@@ -602,7 +602,7 @@ fn emulated_sources_and_devices() {
 }
 
 #[test]
-fn traces_of_emulated_sources() {
+fn invalid_traces_of_emulated_sources_are_reported() {
     let with = |query: &str, expected: &[&str]| {
         check_with(
             "\"crossing.mp4\"",
@@ -613,7 +613,7 @@ fn traces_of_emulated_sources() {
     with("file=day.csv", &[]);
     with("file=day.csv&rate=30&process=gamma&cv=2&seed=4&frames=9", &[]);
     with("file=dey.csv", &["10: did you mean \"day.csv\" beside it?"]);
-    with("file=bad-day.csv", &["3: \"60,many\" is no row of a trace"]);
+    with("file=bad-day.csv", &["3: \"60,many\" is not a row of a trace"]);
     with("file=labels.txt", &["1: this is no trace"]);
     with("file=faces", &["10: it is a folder"]);
     with("file=silent.csv", &[]);
@@ -623,7 +623,7 @@ fn traces_of_emulated_sources() {
 }
 
 #[test]
-fn variables() {
+fn unset_variables_are_reported() {
     check_with("\"crossing.mp4\"", "\"${CLIP}\"", &[]);
     check_with("\"crossing.mp4\"", "\"${CAMERA}/1\"", &[]);
     check_with("\"crossing.mp4\"", "\"${UNSET:-crossing.mp4}\"", &[]);
@@ -641,7 +641,7 @@ fn variables() {
 }
 
 #[test]
-fn classes_that_a_detector_keeps_are_its_models() {
+fn labels_must_be_classes_of_the_model() {
     let with = |labels: &str, expected: &[&str]| {
         let keeps = format!("operator = \"detect\"\nlabels = {labels}");
         check_with("operator = \"detect\"", &keeps, expected);

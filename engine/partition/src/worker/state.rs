@@ -7,27 +7,27 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::StopFlag;
 use weir_types::Timestamp;
 
-use crate::time::{Now, shifted};
-use crate::wire::{BatchKey, Failure, Message};
+use crate::time::{Now, to_engine_clock};
+use crate::wire::{BatchFailure, BatchKey, Message};
 
 /// Reports that wait for the engine, at most; a share that reports more waits until they are read, or until the
 /// connection is given up.
-const REPORTS_MOST: usize = 256;
+const MAX_REPORTS: usize = 256;
 
 /// What a worker did so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct WorkerTally {
+pub struct WorkerStats {
     /// Batches run, whatever came of them.
     pub batches: u64,
     /// Of these, partitions that gave an error or panicked.
     pub failed: u64,
     /// Batches turned away: too much waited, or the partition was not held.
-    pub turned_away: u64,
+    pub rejected: u64,
     /// Batches dropped because their engine had gone.
     pub stale: u64,
     /// Peers that broke the protocol: garbage, half a message, too long a message, another version.
-    pub foul: u64,
+    pub protocol_errors: u64,
     /// Connections refused: another engine is served, or there are too many.
     pub refused: u64,
     /// Bytes of inputs that wait or run now, and of features that wait to be sent.
@@ -37,12 +37,12 @@ pub struct WorkerTally {
 }
 
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct Counters {
     pub(super) batches: AtomicU64,
     pub(super) failed: AtomicU64,
-    pub(super) turned_away: AtomicU64,
+    pub(super) rejected: AtomicU64,
     pub(super) stale: AtomicU64,
-    pub(super) foul: AtomicU64,
+    pub(super) protocol_errors: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) held_bytes: AtomicU64,
     /// Shared with each connection.
@@ -59,17 +59,17 @@ struct Service {
 }
 
 /// What is shared by all threads of a worker.
-pub(crate) struct Desk {
+pub(crate) struct WorkerState {
     now: Now,
     pub(super) stop: StopFlag,
     offset: AtomicI64,
     service: Mutex<Service>,
-    pub(super) held_bytes_most: u64,
-    pub(super) counts: Counts,
+    pub(super) max_held_bytes: u64,
+    pub(super) counters: Counters,
 }
 
 /// An engine came.
-pub(super) struct Opened {
+pub(super) struct OpenedService {
     pub(super) generation: u64,
     pub(super) reports: Receiver<Message>,
     /// Whether it is the one that was served before.
@@ -80,15 +80,15 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Desk {
-    pub(super) fn new(now: Now, held_bytes_most: u64) -> Self {
+impl WorkerState {
+    pub(super) fn new(now: Now, max_held_bytes: u64) -> Self {
         Self {
             now,
-            held_bytes_most,
+            max_held_bytes,
             stop: StopFlag::default(),
             offset: AtomicI64::new(0),
             service: Mutex::default(),
-            counts: Counts::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -108,28 +108,28 @@ impl Desk {
 
     /// The engine's time, as far as it is known.
     pub(super) fn engine_now(&self) -> Timestamp {
-        shifted(self.own_now(), self.offset.load(Ordering::Relaxed))
+        to_engine_clock(self.own_now(), self.offset.load(Ordering::Relaxed))
     }
 
-    pub(super) fn tell_offset(&self, offset: i64) {
+    pub(super) fn set_offset(&self, offset: i64) {
         self.offset.store(offset, Ordering::Relaxed);
     }
 
     /// Serves an engine from now on; `None` where another is served. The same one may come anew while its connection
     /// before still counts as open: that one ends.
-    pub(super) fn open(&self, engine: u64) -> Option<Opened> {
+    pub(super) fn open(&self, engine: u64) -> Option<OpenedService> {
         let mut service = self.service();
         let again = service.engine == Some(engine);
         if service.reports.is_some() && !again {
             return None;
         }
-        let (sender, reports) = bounded(REPORTS_MOST);
+        let (sender, reports) = bounded(MAX_REPORTS);
         *service = Service {
             engine: Some(engine),
             generation: service.generation + 1,
             reports: Some(sender),
         };
-        Some(Opened {
+        Some(OpenedService {
             generation: service.generation,
             reports,
             again,
@@ -149,13 +149,13 @@ impl Desk {
     }
 
     /// Whether batches of that service still matter to anybody.
-    pub(super) fn serves(&self, generation: u64) -> bool {
+    pub(super) fn is_serving(&self, generation: u64) -> bool {
         let service = self.service();
         service.generation == generation && service.reports.is_some() && !self.stop.is_raised()
     }
 
     /// The present service of that engine.
-    pub(super) fn service_of(&self, engine: u64) -> Option<u64> {
+    pub(super) fn current_service(&self, engine: u64) -> Option<u64> {
         let service = self.service();
         let serves = service.engine == Some(engine) && service.reports.is_some();
         serves.then_some(service.generation)
@@ -176,10 +176,10 @@ impl Desk {
         let _ = reports.send(message);
     }
 
-    pub(super) fn fail(&self, generation: u64, key: BatchKey, stage: u32, failure: Failure) {
+    pub(super) fn fail_batch(&self, generation: u64, key: BatchKey, stage: u32, failure: BatchFailure) {
         let counter = match failure {
-            Failure::Part(_) | Failure::Panicked(_) => &self.counts.failed,
-            _ => &self.counts.turned_away,
+            BatchFailure::Session(_) | BatchFailure::Panicked(_) => &self.counters.failed,
+            _ => &self.counters.rejected,
         };
         count(counter);
         tracing::debug!(
@@ -191,17 +191,17 @@ impl Desk {
         self.report(generation, Message::Failed { key, stage, failure });
     }
 
-    pub(super) fn tally(&self) -> WorkerTally {
+    pub(super) fn stats(&self) -> WorkerStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        WorkerTally {
-            batches: read(&self.counts.batches),
-            failed: read(&self.counts.failed),
-            turned_away: read(&self.counts.turned_away),
-            stale: read(&self.counts.stale),
-            foul: read(&self.counts.foul),
-            refused: read(&self.counts.refused),
-            held_bytes: read(&self.counts.held_bytes),
-            receiving_bytes: read(&self.counts.receiving_bytes),
+        WorkerStats {
+            batches: read(&self.counters.batches),
+            failed: read(&self.counters.failed),
+            rejected: read(&self.counters.rejected),
+            stale: read(&self.counters.stale),
+            protocol_errors: read(&self.counters.protocol_errors),
+            refused: read(&self.counters.refused),
+            held_bytes: read(&self.counters.held_bytes),
+            receiving_bytes: read(&self.counters.receiving_bytes),
         }
     }
 }

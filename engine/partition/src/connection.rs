@@ -2,79 +2,55 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
 
 use weir_flow::StopFlag;
 use weir_types::{Span, Timestamp};
 
-use crate::receiving::Receiving;
-use crate::silence::Silence;
+use crate::liveness::Liveness;
+use crate::receive_budget::ReceiveBudget;
 use crate::time::Now;
+use crate::timeouts::{Timeouts, span};
 use crate::wire::{Limits, Message, WireError, read_message, read_preamble, write_message, write_preamble};
 
-/// How long is waited for what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// For a connection to be made.
-    pub connect: Duration,
-    /// For the first bytes of a connection; within a message, for the next; and for a write to move.
-    pub stall: Duration,
-    /// For anything at all of a peer that is pinged or pings; time in which one does not listen oneself does not count.
-    pub silence: Duration,
-    /// How often a quiet connection looks whether it is to end.
-    pub look_up: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(1),
-            stall: Duration::from_secs(2),
-            silence: Duration::from_secs(1),
-            look_up: Duration::from_millis(50),
-        }
-    }
-}
-
 /// A message must come at this pace, beyond the time for which it may stall.
-const PACE_BYTES_PER_S: u64 = 128 << 10;
+const MIN_BYTES_PER_S: u64 = 128 << 10;
 
 /// The side that reads.
-pub(crate) struct Inlet {
-    reader: BufReader<Paced>,
+pub(crate) struct MessageReader {
+    reader: BufReader<PacedStream>,
     limits: Limits,
 }
 
 /// The side that writes.
-pub(crate) struct Outlet {
+pub(crate) struct MessageWriter {
     stream: TcpStream,
     /// What the other side takes.
     limits: Limits,
 }
 
 /// A connection whose reads give up.
-struct Paced {
+struct PacedStream {
     stream: TcpStream,
     now: Now,
     stop: StopFlag,
-    patience: Patience,
+    timeouts: Timeouts,
     /// The message under reading.
-    within: Option<Within>,
+    progress: Option<MessageProgress>,
     /// What it counts against; a client's side has no such bound, as it asked for what comes.
-    receiving: Option<Receiving>,
+    budget: Option<ReceiveBudget>,
     /// Whether it was given up because too much was being received.
-    crowded: bool,
+    over_budget: bool,
 }
 
 /// A message under reading.
-struct Within {
+struct MessageProgress {
     began: Timestamp,
     bytes: u64,
     /// Since its last bytes.
-    gap: Silence,
+    gap: Liveness,
 }
 
-impl Read for Paced {
+impl Read for PacedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = self.stream.read(buffer);
@@ -84,26 +60,22 @@ impl Read for Paced {
                 // A time-out is one or the other, by the system.
                 Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
             };
-            let Some(within) = &mut self.within else {
+            let Some(progress) = &mut self.progress else {
                 return read;
             };
-            let came = *read.as_ref().unwrap_or(&0) as u64;
-            within.bytes += came;
+            let received = *read.as_ref().unwrap_or(&0) as u64;
+            progress.bytes += received;
             let now = (self.now)();
-            let paced = Span::from_micros(within.bytes * 1_000_000 / PACE_BYTES_PER_S);
+            let paced = Span::from_micros(progress.bytes * 1_000_000 / MIN_BYTES_PER_S);
             // What came fast in the beginning is no reason to wait long for the rest.
-            let stalled = waiting && within.gap.heard_nothing(now);
-            if stalled || now.since(within.began) > span(self.patience.stall) + paced {
+            let stalled = waiting && progress.gap.on_idle(now);
+            if stalled || now.since(progress.began) > span(self.timeouts.stall) + paced {
                 return Err(ErrorKind::TimedOut.into());
             }
             if !waiting {
-                within.gap.broken(now);
-                if self
-                    .receiving
-                    .as_mut()
-                    .is_some_and(|receiving| !receiving.add(came))
-                {
-                    self.crowded = true;
+                progress.gap.on_activity(now);
+                if self.budget.as_mut().is_some_and(|budget| !budget.add(received)) {
+                    self.over_budget = true;
                     return Err(ErrorKind::QuotaExceeded.into());
                 }
                 return read;
@@ -119,76 +91,76 @@ impl Read for Paced {
 pub(crate) fn split(
     stream: TcpStream,
     limits: Limits,
-    patience: &Patience,
+    timeouts: &Timeouts,
     now: &Now,
     stop: &StopFlag,
-) -> Result<(Inlet, Outlet), WireError> {
+) -> Result<(MessageReader, MessageWriter), WireError> {
     let prepare = || -> io::Result<TcpStream> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(patience.look_up))?;
-        stream.set_write_timeout(Some(patience.stall))?;
+        stream.set_read_timeout(Some(timeouts.poll_interval))?;
+        stream.set_write_timeout(Some(timeouts.stall))?;
         stream.try_clone()
     };
     let writing = prepare().map_err(WireError::Io)?;
-    let paced = Paced {
+    let paced = PacedStream {
         stream,
         now: now.clone(),
         stop: stop.clone(),
-        patience: *patience,
-        within: None,
-        receiving: None,
-        crowded: false,
+        timeouts: *timeouts,
+        progress: None,
+        budget: None,
+        over_budget: false,
     };
-    let inlet = Inlet {
+    let reader = MessageReader {
         reader: BufReader::with_capacity(64 << 10, paced),
         limits,
     };
-    let outlet = Outlet {
+    let writer = MessageWriter {
         stream: writing,
         limits,
     };
-    Ok((inlet, outlet))
+    Ok((reader, writer))
 }
 
 /// Connects, and introduces itself with `first`; gives the answer.
-pub(crate) fn call(
+pub(crate) fn connect(
     to: SocketAddr,
     first: &Message,
     limits: Limits,
-    patience: &Patience,
+    timeouts: &Timeouts,
     now: &Now,
     stop: &StopFlag,
-) -> Result<(Message, Inlet, Outlet), WireError> {
-    let stream = TcpStream::connect_timeout(&to, patience.connect).map_err(WireError::Io)?;
-    let (mut inlet, mut outlet) = split(stream, limits, patience, now, stop)?;
-    outlet.greet()?;
-    outlet.send(first)?;
-    inlet.greeted()?;
-    let answer = match inlet.at_once()? {
+) -> Result<(Message, MessageReader, MessageWriter), WireError> {
+    let stream = TcpStream::connect_timeout(&to, timeouts.connect).map_err(WireError::Io)?;
+    let (mut reader, mut writer) = split(stream, limits, timeouts, now, stop)?;
+    writer.write_greeting()?;
+    writer.send(first)?;
+    reader.read_greeting()?;
+    let answer = match reader.read_now()? {
         Message::Refused { reason } => return Err(WireError::Refused(reason)),
         answer => answer,
     };
     if let Message::Welcome(welcome) = &answer {
-        outlet.limits.message_most = welcome.message_most.min(limits.message_most);
+        writer.limits.max_message_bytes = welcome.max_message_bytes.min(limits.max_message_bytes);
     }
-    Ok((answer, inlet, outlet))
+    Ok((answer, reader, writer))
 }
 
-impl Inlet {
+impl MessageReader {
     fn begin(&mut self) {
         let paced = self.reader.get_mut();
         let began = (paced.now)();
-        paced.within = Some(Within {
+        paced.progress = Some(MessageProgress {
             began,
             bytes: 0,
-            gap: Silence::of(&paced.patience, paced.patience.stall, began),
+            gap: Liveness::with_timeout(&paced.timeouts, paced.timeouts.stall, began),
         });
     }
 
     /// Bounds what comes together with what comes over other connections.
-    pub(crate) fn count(&mut self, receiving: Receiving) {
-        self.reader.get_mut().receiving = Some(receiving);
+    pub(crate) fn set_budget(&mut self, budget: ReceiveBudget) {
+        self.reader.get_mut().budget = Some(budget);
     }
 
     /// Bounds messages otherwise from now on.
@@ -198,37 +170,37 @@ impl Inlet {
 
     /// Bounds otherwise how far what comes over all connections may go where it comes over this one.
     pub(crate) fn set_receiving_max(&mut self, receiving_max_bytes: u64) {
-        if let Some(receiving) = &mut self.reader.get_mut().receiving {
-            receiving.set_max(receiving_max_bytes);
+        if let Some(budget) = &mut self.reader.get_mut().budget {
+            budget.set_max(receiving_max_bytes);
         }
     }
 
     /// Magic and version, which must come now.
-    pub(crate) fn greeted(&mut self) -> Result<(), WireError> {
+    pub(crate) fn read_greeting(&mut self) -> Result<(), WireError> {
         self.begin();
         read_preamble(&mut self.reader)
     }
 
     /// A message that must come now.
-    pub(crate) fn at_once(&mut self) -> Result<Message, WireError> {
+    pub(crate) fn read_now(&mut self) -> Result<Message, WireError> {
         self.begin();
         let message = read_message(&mut self.reader, self.limits);
         let paced = self.reader.get_mut();
-        let Some(receiving) = &mut paced.receiving else {
+        let Some(budget) = &mut paced.budget else {
             return message;
         };
-        receiving.clear();
-        if message.is_err() && paced.crowded {
-            return Err(WireError::Crowded {
-                max_bytes: receiving.max_bytes(),
+        budget.clear();
+        if message.is_err() && paced.over_budget {
+            return Err(WireError::OverBudget {
+                max_bytes: budget.max_bytes(),
             });
         }
         message
     }
 
     /// The next message; `None` where none has begun for a while.
-    pub(crate) fn next(&mut self) -> Result<Option<Message>, WireError> {
-        self.reader.get_mut().within = None;
+    pub(crate) fn poll(&mut self) -> Result<Option<Message>, WireError> {
+        self.reader.get_mut().progress = None;
         match self.reader.fill_buf() {
             Ok([]) => return Err(WireError::Closed),
             Ok(_) => {}
@@ -237,11 +209,11 @@ impl Inlet {
             }
             Err(error) => return Err(WireError::Io(error)),
         }
-        self.at_once().map(Some)
+        self.read_now().map(Some)
     }
 
     /// Whether the other side, which has nothing to say, is still there.
-    pub(crate) fn alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let stream = &self.reader.get_ref().stream;
         let quiet = stream.set_nonblocking(true).is_ok()
             && stream
@@ -251,8 +223,8 @@ impl Inlet {
     }
 }
 
-impl Outlet {
-    pub(crate) fn greet(&mut self) -> Result<(), WireError> {
+impl MessageWriter {
+    pub(crate) fn write_greeting(&mut self) -> Result<(), WireError> {
         write_preamble(&mut self.stream)
     }
 
@@ -266,18 +238,10 @@ impl Outlet {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    pub(crate) fn again(&self) -> Result<Self, WireError> {
+    pub(crate) fn try_clone_writer(&self) -> Result<Self, WireError> {
         Ok(Self {
             stream: self.stream.try_clone().map_err(WireError::Io)?,
             limits: self.limits,
         })
     }
-}
-
-pub(crate) fn span(duration: Duration) -> Span {
-    Span::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
-}
-
-pub(crate) fn duration(span: Span) -> Duration {
-    Duration::from_micros(span.micros())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What one connection has of its worker's budget.
 #[derive(Debug)]
-pub(crate) struct Receiving {
+pub(crate) struct ReceiveBudget {
     /// Bytes of all connections.
     used: Arc<AtomicU64>,
     /// How far all together may go where it is this connection that receives.
@@ -13,7 +13,7 @@ pub(crate) struct Receiving {
     own: u64,
 }
 
-impl Receiving {
+impl ReceiveBudget {
     pub(crate) fn new(used: &Arc<AtomicU64>, max_bytes: u64) -> Self {
         Self {
             used: Arc::clone(used),
@@ -44,7 +44,7 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for ReceiveBudget {
     fn drop(&mut self) {
         self.clear();
     }

@@ -6,13 +6,13 @@ use weir_operators::{LayerChain, RejectedBoundary};
 use weir_planner::group_layers;
 
 use super::RUNS;
-use super::blocks::user;
+use super::blocks::user_error;
 use crate::args::BlockedProfile;
 use crate::error::UserError;
 use crate::output;
 
 /// What is known of the layers.
-pub(super) struct Facts {
+pub(super) struct LayerCosts {
     pub(super) names: Vec<(String, String)>,
     /// Microseconds.
     times: Vec<u64>,
@@ -22,18 +22,18 @@ pub(super) struct Facts {
     allowed: Vec<bool>,
 }
 
-impl Facts {
-    pub(super) fn of(chain: &LayerChain, asked: &BlockedProfile) -> Result<Self, UserError> {
+impl LayerCosts {
+    pub(super) fn measure(chain: &LayerChain, asked: &BlockedProfile) -> Result<Self, UserError> {
         let threads = asked.threads as usize;
         Ok(Self {
-            names: chain.layer_names().map_err(|error| user(&error))?,
+            names: chain.layer_names().map_err(|error| user_error(&error))?,
             times: chain
                 .layer_times_us(threads, RUNS)
-                .map_err(|error| user(&error))?,
+                .map_err(|error| user_error(&error))?,
             bytes: chain
                 .boundary_bytes(!asked.full_precision)
-                .map_err(|error| user(&error))?,
-            allowed: chain.boundaries().map_err(|error| user(&error))?,
+                .map_err(|error| user_error(&error))?,
+            allowed: chain.boundaries().map_err(|error| user_error(&error))?,
         })
     }
 
@@ -44,7 +44,7 @@ impl Facts {
         blocks: usize,
         name: &str,
     ) -> Result<Vec<usize>, UserError> {
-        self.enough(blocks, name)?;
+        self.check_block_count(blocks, name)?;
         let choose = |allowed: &[bool]| {
             let boundaries = self.bytes.iter().zip(allowed);
             let boundaries: Vec<Option<u64>> = boundaries
@@ -53,12 +53,12 @@ impl Facts {
             group_layers(&self.times, &boundaries, blocks)
         };
         let settled = chain.validate_cut(self.allowed.clone(), choose);
-        let settled = settled.map_err(|error| user(&error))?;
+        let settled = settled.map_err(|error| user_error(&error))?;
         for over in &settled.rejected {
-            self.tell(name, "is not cut", over);
+            self.warn(name, "is not cut", over);
         }
         self.allowed = settled.boundaries;
-        self.enough(blocks, name)?;
+        self.check_block_count(blocks, name)?;
         Ok(settled.starts)
     }
 
@@ -66,14 +66,16 @@ impl Facts {
     pub(super) fn check(&self, chain: &LayerChain, starts: &[usize], name: &str) -> Result<(), UserError> {
         let inside = starts.iter().skip(1).copied();
         let inside: Vec<usize> = inside.filter(|layer| *layer < self.times.len()).collect();
-        let found = chain.rejected_boundaries(&inside).map_err(|error| user(&error))?;
+        let found = chain
+            .rejected_boundaries(&inside)
+            .map_err(|error| user_error(&error))?;
         for over in &found {
-            self.tell(name, "should on this machine not be cut", over);
+            self.warn(name, "should on this machine not be cut", over);
         }
         Ok(())
     }
 
-    fn tell(&self, name: &str, what: &str, over: &RejectedBoundary) {
+    fn warn(&self, name: &str, what: &str, over: &RejectedBoundary) {
         let layer = self.names.get(over.layer).map_or("", |(name, _)| name);
         output::remark(&format!(
             "{name} {what} before layer {} ({layer}): parts {}",
@@ -81,7 +83,7 @@ impl Facts {
         ));
     }
 
-    fn enough(&self, blocks: usize, name: &str) -> Result<(), UserError> {
+    fn check_block_count(&self, blocks: usize, name: &str) -> Result<(), UserError> {
         let most = 1 + self.allowed.iter().filter(|allowed| **allowed).count();
         if blocks <= most {
             return Ok(());

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use weir_types::{Span, Timestamp};
 
-use crate::line::{Patience, span};
+use crate::timeouts::{Timeouts, span};
 
 /// The silence of one peer. Time in which this process did not look does not count: where it stood still itself (a
 /// suspended container, a machine that swaps), its peers are not to blame, and what they said meanwhile is yet to be read.
 #[derive(Debug)]
-pub(crate) struct Silence {
+pub(crate) struct Liveness {
     looked: Timestamp,
     lasted: Span,
     /// What one look may add.
@@ -17,30 +17,30 @@ pub(crate) struct Silence {
     most: Span,
 }
 
-impl Silence {
-    pub(crate) fn new(patience: &Patience, now: Timestamp) -> Self {
-        Self::of(patience, patience.silence, now)
+impl Liveness {
+    pub(crate) fn new(timeouts: &Timeouts, now: Timestamp) -> Self {
+        Self::with_timeout(timeouts, timeouts.liveness, now)
     }
 
-    /// As [`Silence::new`], for another time than that of peers that ping.
-    pub(crate) fn of(patience: &Patience, most: Duration, now: Timestamp) -> Self {
+    /// As [`Liveness::new`], for another time than that of peers that ping.
+    pub(crate) fn with_timeout(timeouts: &Timeouts, most: Duration, now: Timestamp) -> Self {
         Self {
             looked: now,
             lasted: Span::ZERO,
             // A look may come late by as much again on a busy machine.
-            step: span(patience.look_up * 2),
+            step: span(timeouts.poll_interval * 2),
             most: span(most),
         }
     }
 
     /// The peer has spoken, or cannot be expected to.
-    pub(crate) fn broken(&mut self, now: Timestamp) {
+    pub(crate) fn on_activity(&mut self, now: Timestamp) {
         self.looked = now;
         self.lasted = Span::ZERO;
     }
 
     /// Takes in that nothing was heard until now. Whether that is too long.
-    pub(crate) fn heard_nothing(&mut self, now: Timestamp) -> bool {
+    pub(crate) fn on_idle(&mut self, now: Timestamp) -> bool {
         self.lasted += now.since(self.looked).min(self.step);
         self.looked = now;
         self.lasted > self.most
@@ -57,24 +57,24 @@ mod tests {
 
     #[test]
     fn a_peer_is_silent_only_while_one_listens() {
-        let patience = Patience::default();
+        let timeouts = Timeouts::default();
         let (look, most) = (
-            patience.look_up.as_millis() as u64,
-            patience.silence.as_millis() as u64,
+            timeouts.poll_interval.as_millis() as u64,
+            timeouts.liveness.as_millis() as u64,
         );
-        let mut silence = Silence::new(&patience, at(0));
+        let mut liveness = Liveness::new(&timeouts, at(0));
         let looks = most / look;
         for n in 1..=looks {
-            assert!(!silence.heard_nothing(at(n * look)), "look {n}");
+            assert!(!liveness.on_idle(at(n * look)), "look {n}");
         }
-        silence.broken(at(most));
+        liveness.on_activity(at(most));
         // This process stood still for a minute.
         let woken = most + 60_000;
-        assert!(!silence.heard_nothing(at(woken)));
+        assert!(!liveness.on_idle(at(woken)));
         // That look counts for two.
         for n in 1..looks - 1 {
-            assert!(!silence.heard_nothing(at(woken + n * look)), "look {n}");
+            assert!(!liveness.on_idle(at(woken + n * look)), "look {n}");
         }
-        assert!(silence.heard_nothing(at(woken + looks * look)));
+        assert!(liveness.on_idle(at(woken + looks * look)));
     }
 }

@@ -1,0 +1,118 @@
+//! What a module knows of the others, and what follows from it: the latency downstream of its requests, the batch size
+//! that fits its share of the SLO, and which requests a branch downstream cannot take.
+
+use std::sync::Arc;
+
+use weir_types::{ModuleId, Span, StreamId, Timestamp};
+
+use super::api::{ModuleSpec, Pool};
+use crate::pard::state::ModuleState;
+use crate::pard::state_planner::{DownstreamEstimate, StatePlanner};
+use crate::strategy::{Sizing, Strategies};
+use crate::weir::branch_shedding::BranchShedding;
+use crate::weir::joint_batching::JointBatching;
+
+/// The others as they published last, and conclusions of the last update.
+#[derive(Debug, Clone)]
+pub(super) struct Peers {
+    planner: StatePlanner,
+    joint_batching: JointBatching,
+    /// What is about to arrive downstream, where that decides anything.
+    branch_shedding: Option<BranchShedding>,
+    estimate: DownstreamEstimate,
+    batch_size: u32,
+    /// Whether something was published that the conclusions do not count yet.
+    stale: bool,
+}
+
+impl Peers {
+    /// The others before anything was published: their profiles.
+    pub(super) fn new(spec: &ModuleSpec, strategies: &Strategies) -> Self {
+        let states = (0..).zip(&spec.peers);
+        let states = states.map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)));
+        let (slo, topology) = (spec.slo, &spec.topology);
+        let mut planner =
+            StatePlanner::new(spec.id, slo, strategies.estimation(), topology, states.collect());
+        let mut peers = Self {
+            estimate: planner.downstream_estimate(),
+            planner,
+            joint_batching: JointBatching::default(),
+            branch_shedding: strategies.branch_shedding.map(BranchShedding::new),
+            batch_size: 1,
+            stale: false,
+        };
+        peers.batch_size = peers.best_batch_size(spec, strategies, 1.0);
+        peers
+    }
+
+    /// What is estimated downstream, as of the last update.
+    pub(super) fn estimate(&self) -> &DownstreamEstimate {
+        &self.estimate
+    }
+
+    /// The batch size that is aimed at, as of the last update.
+    pub(super) fn batch_size(&self) -> u32 {
+        self.batch_size
+    }
+
+    /// A plan says how large batches are.
+    pub(super) fn set_batch_size(&mut self, size: u32) {
+        self.batch_size = size;
+    }
+
+    /// A module, this one included, published its state.
+    pub(super) fn on_state(&mut self, state: Arc<ModuleState>) {
+        self.planner.on_peer_state(state);
+        self.stale = true;
+    }
+
+    /// What a module published last.
+    pub(super) fn state(&self, module: ModuleId) -> &ModuleState {
+        self.planner.state(module)
+    }
+
+    /// A request of `stream` has arrived.
+    pub(super) fn on_arrived(&mut self, stream: StreamId, now: Timestamp) {
+        if let Some(branches) = &mut self.branch_shedding {
+            branches.observe(stream, &self.planner, now);
+        }
+    }
+
+    /// How likely a request of `stream` is too much for a module downstream.
+    pub(super) fn shed_probability(&self, stream: StreamId) -> f64 {
+        let branches = self.branch_shedding.as_ref();
+        branches.map_or(0.0, |branches| branches.shed_probability(stream, &self.planner))
+    }
+
+    /// Concludes anew if something was published. Done at ticks, once for all that was published in between: the estimate
+    /// draws thousands of waits for every path. `ratio`: measured over profiled durations of this module.
+    pub(super) fn update(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64) {
+        if std::mem::take(&mut self.stale) {
+            self.estimate = self.planner.downstream_estimate();
+            self.batch_size = self.best_batch_size(spec, strategies, ratio);
+        }
+    }
+
+    fn best_batch_size(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64) -> u32 {
+        let fair = || {
+            // A slow device has less of the profile's time in the same share.
+            let share: Span = self.planner.fair_share().scale(1.0 / ratio.max(1e-3));
+            spec.profile.batch_size(&spec.batch, share)
+        };
+        if strategies.sizing == Sizing::Fair {
+            return fair();
+        }
+        let own = spec.pool == Pool::Own;
+        let (joint, states) = (&mut self.joint_batching, self.planner.states());
+        let sizes = joint.sizes(
+            strategies.joint_sizing,
+            &spec.peers,
+            states,
+            &spec.topology,
+            spec.slo,
+            own,
+        );
+        let size = sizes.get(spec.id.index()).copied();
+        size.unwrap_or_else(fair)
+    }
+}

@@ -1,0 +1,155 @@
+//! What a module publishes of itself, and when: its state about once a second, or at once when its queue has moved; and
+//! what follows for itself at a tick.
+
+use std::sync::Arc;
+
+use weir_types::{Span, Timestamp};
+
+use super::Module;
+use super::api::ModuleEffect;
+use crate::pard::batch_wait::BatchWaitSamples;
+use crate::pard::estimator::Queueing;
+use crate::pard::state::ModuleState;
+use crate::pard::state_planner::is_publish_due;
+use crate::queue::depq::End;
+
+/// A state is published before its time when the queueing delay has moved by the SLO over this: modules upstream drop by
+/// it, and while it is stale they drop too many or too few.
+const PUBLISH_DIVISOR: u64 = 20;
+
+impl Module {
+    /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
+    fn request_duration(&self) -> Span {
+        let at_once = f64::from(self.peers.batch_size()) * self.workers.up().max(1) as f64;
+        self.workers
+            .expected(self.peers.batch_size())
+            .scale((self.metrics.items_per_request / at_once).max(1.0))
+    }
+
+    /// Items a second that the module can do beside the others on its slots, `T_m`.
+    pub(super) fn throughput(&self) -> f64 {
+        let a_slot = f64::from(self.peers.batch_size())
+            / self
+                .workers
+                .expected(self.peers.batch_size())
+                .as_secs_f64()
+                .max(1e-6);
+        a_slot * self.workers.up() as f64 * self.metrics.share
+    }
+
+    /// What came just now over what the module can do.
+    pub(super) fn arrival_ratio(&self, now: Timestamp) -> f64 {
+        let first_arrival_at = self.metrics.first_arrival_at.unwrap_or(now);
+        let recent = self.metrics.recent.as_ref();
+        recent.map_or(0.0, |recent| recent.rate(now, first_arrival_at)) / self.throughput().max(1e-6)
+    }
+
+    /// How long what waits will take to run.
+    pub(super) fn drain_time(&self) -> Span {
+        Span::from_secs_f64(self.mailboxes.waiting_items() as f64 / self.throughput().max(1e-6))
+    }
+
+    pub(super) fn on_tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        if let Some(first_arrival_at) = self.metrics.first_arrival_at {
+            let input = self.metrics.present.rate(now, first_arrival_at);
+            let smoothed = self.metrics.smoothed.rate(now, first_arrival_at);
+            self.priority.update(input, smoothed, self.throughput());
+            if let Some(spec) = self.strategies.cost_limit {
+                self.metrics.cost_limit.update(input, self.throughput(), spec);
+            }
+        }
+        let promptly = self.metrics.queueing_rule == Queueing::Present;
+        let moved = self
+            .queueing(now)
+            .micros()
+            .abs_diff(self.metrics.published_queueing.micros());
+        let news = promptly && moved > self.spec.slo.micros() / PUBLISH_DIVISOR;
+        if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
+            self.publish(now, effects);
+        }
+        self.peers
+            .update(&self.spec, &self.strategies, self.workers.ratio());
+    }
+
+    /// Where streams differ in their items, publishes that alone before the next tick: the rest stays as it was published.
+    pub(super) fn publish_fan_out(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let interval = self.strategies.estimator.per_stream.unwrap_or(Span::MAX);
+        let fresh = |at: Timestamp| now.since(at) < interval;
+        if self.metrics.fan_out_published.is_some_and(fresh) || !self.publishes_fan_out() {
+            return;
+        }
+        let state = ModuleState {
+            fan_out: self.metrics.fan_out.summary(),
+            ..self.peers.state(self.spec.id).clone()
+        };
+        self.publish_state(state, now, effects);
+    }
+
+    /// Whether streams differ in their items, and that is published.
+    fn publishes_fan_out(&self) -> bool {
+        self.strategies.estimator.per_stream.is_some() && self.metrics.fan_out.varies()
+    }
+
+    fn publish(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        let queueing = self.queueing(now);
+        self.metrics.published = Some(now);
+        self.metrics.published_queueing = queueing;
+        let state = self.state(queueing, now);
+        self.publish_state(state, now, effects);
+    }
+
+    fn publish_state(&mut self, state: ModuleState, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
+        self.metrics.fan_out_published = Some(now);
+        let state = Arc::new(state);
+        self.peers.on_state(Arc::clone(&state));
+        effects.push(ModuleEffect::Publish(state));
+    }
+
+    /// The delay that a request will find here, `q_i`: the recent mean, as far as what waits now bears it out. Where the
+    /// queue would be served sooner, the mean speaks of a queue that is gone (and would for a whole window, if modules
+    /// before this one let everything go because of it). Where it takes most of the SLO to serve and newcomers stand at
+    /// its end, the mean speaks only of those that were served in time.
+    fn queueing(&self, now: Timestamp) -> Span {
+        let mean = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
+        let mean = Span::from_micros(mean as u64);
+        if self.metrics.queueing_rule == Queueing::Recent {
+            return mean;
+        }
+        let drain_time = self.drain_time();
+        if self.priority.end() == End::Low && drain_time * 2 > self.spec.slo {
+            drain_time
+        } else {
+            mean.min(drain_time + self.workers.expected(self.peers.batch_size()))
+        }
+    }
+
+    fn state(&mut self, queueing: Span, now: Timestamp) -> ModuleState {
+        let duration = self.request_duration();
+        let worst = self
+            .metrics
+            .latency
+            .as_ref()
+            .map_or(0.0, |latency| latency.max(now));
+        ModuleState {
+            module: self.spec.id,
+            queueing_delay: queueing,
+            duration,
+            waits: self
+                .metrics
+                .waits
+                .as_mut()
+                .map(BatchWaitSamples::sketch)
+                .unwrap_or_default(),
+            worst_latency: Span::from_micros(worst as u64).max(duration),
+            input_rate: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
+                self.metrics.present.rate(now, first_arrival_at)
+            }),
+            throughput: self.throughput(),
+            workers: self.workers.up() as f64 * self.metrics.share,
+            items_per_request: self.metrics.demand,
+            fan_out: self.metrics.fan_out.summary(),
+            cost_limit: self.metrics.cost_limit.limit(),
+            duration_ratio: self.workers.ratio(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Batches that run, by number.
+
+use std::collections::BTreeMap;
+
+use weir_types::{BatchId, SlotId, Span, Timestamp};
+
+use super::api::BatchSlice;
+
+/// A batch on its slot.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    pub(super) slot: SlotId,
+    pub(super) slices: Vec<BatchSlice>,
+    /// When it was dispatched and how long that should take, where it was booked.
+    pub(super) booked: Option<(Timestamp, Span)>,
+}
+
+/// All batches of a module that run. A batch's number is never used again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunningBatches {
+    batches: BTreeMap<BatchId, Running>,
+    next: u64,
+}
+
+impl RunningBatches {
+    /// Numbers a batch that starts.
+    pub(super) fn start(&mut self, batch: Running) -> BatchId {
+        let id = BatchId(self.next);
+        self.next += 1;
+        self.batches.insert(id, batch);
+        id
+    }
+
+    /// The batch that ended; `None` where it is not known.
+    pub(super) fn end(&mut self, batch: BatchId) -> Option<Running> {
+        self.batches.remove(&batch)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+}
