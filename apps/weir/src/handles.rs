@@ -2,6 +2,7 @@
 //! next fails. So the limit is raised as far as it goes, and what is too small for a run is said before it.
 
 use weir_graph::Graph;
+use weir_operators::sinks::has_file_per_stream;
 
 use crate::error::UserError;
 
@@ -48,7 +49,7 @@ pub(crate) fn require(graph: &Graph) -> Result<(), UserError> {
     let sources = graph.sources().len() as u64;
     let of_sinks = graph.sinks().iter().map(|sink| match sink.settings.text("path") {
         None | Some("-") => 0,
-        Some(path) if sink.kind == "mp4" || path.contains("{stream}") => sources,
+        Some(path) if has_file_per_stream(&sink.kind) || path.contains("{stream}") => sources,
         Some(_) => 1,
     });
     let of_workers = graph.workers().len() as u64 * EACH_WORKER;

@@ -14,19 +14,23 @@ use super::target::{failed, io_failed};
 /// [`SinkError`] as the sink itself would return it.
 pub fn check_writable(kind: &str, settings: &Settings, streams: &[String]) -> Result<(), SinkError> {
     let targets = super::sink_for(kind, settings, streams)?.targets();
-    targets.iter().try_for_each(|path| probe_file(kind, path))
+    let creates_files = super::has_file_per_stream(kind);
+    targets
+        .iter()
+        .try_for_each(|path| probe_file(creates_files, path))
 }
 
-fn probe_file(kind: &str, path: &Path) -> Result<(), SinkError> {
+/// `creates_files`: the file is completed beside its place before it is put there, so the folder must be writable, too.
+fn probe_file(creates_files: bool, path: &Path) -> Result<(), SinkError> {
     match std::fs::metadata(path) {
         // Opening a file to append leaves it unchanged.
         Ok(found) if found.is_file() => {
             let opened = OpenOptions::new().append(true).open(path);
             opened.map_err(|error| io_failed(path, &error))?;
-            if kind == "mp4" { beside(path) } else { Ok(()) }
+            if creates_files { beside(path) } else { Ok(()) }
         }
         Ok(found) if found.is_dir() => Err(failed(path, "it is a folder: choose another name")),
-        Ok(_) if kind == "mp4" => Err(failed(
+        Ok(_) if creates_files => Err(failed(
             path,
             "it is there already, and no file: choose another name",
         )),

@@ -5,17 +5,59 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Notice, RunHeader, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{Delivery, KeyKind, KeySpec, Notice, RunHeader, Settings, Sink, SinkError, SinkFactory};
 
 use super::event::{write_event, write_header, write_notice};
 use super::line_file::{LineFile, Rotation};
 use super::target::{StreamFiles, Target, failed, io_failed};
+use super::{SinkKind, required_path};
 
 /// Open files; more streams must share one file.
 const MAX_FILES: usize = 256;
 
+pub(super) const KIND: SinkKind = SinkKind {
+    name: "jsonl",
+    about: "one JSON line for each delivered frame, after a header line for each run (docs/events.md)",
+    keys: KEYS,
+    file_per_stream: false,
+    create,
+};
+
+const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "path",
+        kind: KeyKind::Text,
+        about: "file to append to, `-` for standard output; `{stream}` in it gives a file for each stream (required)",
+    },
+    KeySpec {
+        name: "drops",
+        kind: KeyKind::Flag,
+        about: "lines for frames that were dropped and for states of streams, too; default false",
+    },
+    KeySpec {
+        name: "rotate_size",
+        kind: KeyKind::Bytes,
+        about: "a file that would grow beyond this is renamed to `events.000001.jsonl` and so on, the newest with the highest number; default never",
+    },
+    KeySpec {
+        name: "rotate_age",
+        kind: KeyKind::Duration,
+        about: "a file whose first line is older than this is renamed likewise; default never",
+    },
+    KeySpec {
+        name: "keep",
+        kind: KeyKind::Integer { min: 1, max: 100_000 },
+        about: "how many renamed files are kept, the oldest are removed first; default all",
+    },
+];
+
+fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+    let path = required_path(&KIND, settings)?;
+    Ok(Box::new(JsonlFactory::new(path, settings, streams)))
+}
+
 /// Opens a [`Jsonl`].
-pub(super) struct JsonlFactory {
+struct JsonlFactory {
     target: Target,
     files: StreamFiles,
     rotation: Rotation,
@@ -23,7 +65,7 @@ pub(super) struct JsonlFactory {
 }
 
 impl JsonlFactory {
-    pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
+    fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
         let target = Target::new(path);
         let some = |key: &str| Some(settings.number(key, 0.0)).filter(|number| *number > 0.0);
         Self {

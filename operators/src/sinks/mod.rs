@@ -11,81 +11,58 @@ mod mp4;
 mod null;
 pub(crate) mod target;
 
-use weir_flow::{KeyKind, KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
+use weir_flow::{KeySpec, Settings, SinkError, SinkFactory, SinkSpec};
 
 pub use check_writable::check_writable;
 pub use event::{SCHEMA, event_line, write_event};
 pub use null::CountingSink;
 
+/// All sinks: one is registered by one line here.
+static KINDS: &[SinkKind] = &[jsonl::KIND, mp4::KIND, null::KIND];
+
+/// A sink's name, its keys, and how it is created.
+struct SinkKind {
+    name: &'static str,
+    about: &'static str,
+    keys: &'static [KeySpec],
+    /// Whether each stream has a file of its own, which is put in its place when it is complete. If not, files are appended
+    /// to, and streams may share one.
+    file_per_stream: bool,
+    create: Create,
+}
+
+/// Creates a sink from validated keys, for streams whose names are known. It opens nothing.
+type Create = fn(&Settings, &[String]) -> Result<Box<dyn SinkFactory>, SinkError>;
+
+impl SinkKind {
+    /// # Errors
+    /// [`SinkError`] that names all sinks if there is none of that name.
+    fn named(name: &str) -> Result<&'static Self, SinkError> {
+        KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+            SinkError {
+                target: format!("a sink of type {name}"),
+                reason: format!("there is none: use one of {}", known.join(", ")),
+            }
+        })
+    }
+}
+
 /// The sinks that a graph may name, with their keys.
 #[must_use]
 pub fn catalog() -> Vec<SinkSpec> {
-    const JSONL: &[KeySpec] = &[
-        KeySpec {
-            name: "path",
-            kind: KeyKind::Text,
-            about: "file to append to, `-` for standard output; `{stream}` in it gives a file for each stream (required)",
-        },
-        KeySpec {
-            name: "drops",
-            kind: KeyKind::Flag,
-            about: "lines for frames that were dropped and for states of streams, too; default false",
-        },
-        KeySpec {
-            name: "rotate_size",
-            kind: KeyKind::Bytes,
-            about: "a file that would grow beyond this is renamed to `events.000001.jsonl` and so on, the newest with the highest number; default never",
-        },
-        KeySpec {
-            name: "rotate_age",
-            kind: KeyKind::Duration,
-            about: "a file whose first line is older than this is renamed likewise; default never",
-        },
-        KeySpec {
-            name: "keep",
-            kind: KeyKind::Integer { min: 1, max: 100_000 },
-            about: "how many renamed files are kept, the oldest are removed first; default all",
-        },
-    ];
-    const MP4: &[KeySpec] = &[
-        KeySpec {
-            name: "path",
-            kind: KeyKind::Text,
-            about: "file to write, one for each stream; `{stream}` in it stands for the stream's name (required)",
-        },
-        KeySpec {
-            name: "overwrite",
-            kind: KeyKind::Flag,
-            about: "a file that is there already is replaced when the video is complete; default false: the video takes the next free name, `north-2.mp4`",
-        },
-        KeySpec {
-            name: "crf",
-            kind: KeyKind::Number { min: 0.0, max: 51.0 },
-            about: "quality of H.264: lower is better and larger (default 23)",
-        },
-        KeySpec {
-            name: "score_threshold",
-            kind: KeyKind::Number { min: 0.0, max: 1.0 },
-            about: "objects below this score are not drawn (default 0: all are)",
-        },
-    ];
-    vec![
-        SinkSpec {
-            name: "jsonl",
-            about: "one JSON line for each delivered frame, after a header line for each run (docs/events.md)",
-            keys: JSONL,
-        },
-        SinkSpec {
-            name: "mp4",
-            about: "the video with what was found drawn on it, H.264",
-            keys: MP4,
-        },
-        SinkSpec {
-            name: "null",
-            about: "only counts deliveries",
-            keys: &[],
-        },
-    ]
+    let spec = |kind: &SinkKind| SinkSpec {
+        name: kind.name,
+        about: kind.about,
+        keys: kind.keys,
+    };
+    KINDS.iter().map(spec).collect()
+}
+
+/// Whether each stream has a file of its own in a sink of `kind`, also where its `path` does not contain `{stream}`.
+#[must_use]
+pub fn has_file_per_stream(kind: &str) -> bool {
+    SinkKind::named(kind).is_ok_and(|kind| kind.file_per_stream)
 }
 
 /// A factory for a sink of `kind` with validated `settings`; streams are added with their first frame.
@@ -105,24 +82,17 @@ pub fn sink_for(
     settings: &Settings,
     streams: &[String],
 ) -> Result<Box<dyn SinkFactory>, SinkError> {
-    let path = || {
-        settings
-            .text("path")
-            .filter(|path| !path.is_empty())
-            .ok_or_else(|| SinkError {
-                target: format!("a {kind} sink"),
-                reason: "it has no `path`: name the file to write".to_owned(),
-            })
-    };
-    Ok(match kind {
-        "jsonl" => Box::new(jsonl::JsonlFactory::new(path()?, settings, streams)),
-        "mp4" => Box::new(mp4::Mp4Factory::new(path()?, settings, streams)),
-        "null" => Box::new(null::NullFactory),
-        _ => {
-            return Err(SinkError {
-                target: format!("a sink of type {kind}"),
-                reason: "there is none: use jsonl, mp4 or null".to_owned(),
-            });
-        }
+    (SinkKind::named(kind)?.create)(settings, streams)
+}
+
+/// The key `path` of a sink of `kind` that writes files.
+///
+/// # Errors
+/// [`SinkError`] if it is missing or empty.
+fn required_path<'a>(kind: &SinkKind, settings: &'a Settings) -> Result<&'a str, SinkError> {
+    let path = settings.text("path").filter(|path| !path.is_empty());
+    path.ok_or_else(|| SinkError {
+        target: format!("a {} sink", kind.name),
+        reason: "it has no `path`: name the file to write".to_owned(),
     })
 }

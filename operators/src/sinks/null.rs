@@ -2,8 +2,18 @@
 
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory};
 
+use super::SinkKind;
+
+pub(super) const KIND: SinkKind = SinkKind {
+    name: "null",
+    about: "only counts deliveries",
+    keys: &[],
+    file_per_stream: false,
+    create: |_, _| Ok(Box::new(NullFactory)),
+};
+
 /// Opens a [`CountingSink`].
-pub(super) struct NullFactory;
+struct NullFactory;
 
 impl SinkFactory for NullFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {

@@ -3,4 +3,5 @@
 pub(crate) mod admit_all;
 pub(crate) mod nexus;
 pub(crate) mod overload_control;
+pub(crate) mod queue_length;
 pub(crate) mod shares;

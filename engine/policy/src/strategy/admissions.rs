@@ -6,6 +6,7 @@ use crate::admission::AdmissionRule;
 use crate::baselines::admit_all::AdmitAll;
 use crate::baselines::nexus::NexusScan;
 use crate::baselines::overload_control::TimedOut;
+use crate::baselines::queue_length::QueueLength;
 use crate::baselines::shares::Shares;
 use crate::pard::predictive::Predictive;
 
@@ -42,4 +43,5 @@ admissions! {
     "shares" => Shares,
     "nexus" => NexusScan,
     "timed-out" => TimedOut,
+    "queue-length" => QueueLength,
 }

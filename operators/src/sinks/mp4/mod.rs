@@ -9,18 +9,55 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_flow::{Delivery, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{Delivery, KeyKind, KeySpec, Settings, Sink, SinkError, SinkFactory};
 
 use self::canvas::Canvas;
 use super::target::{StreamFiles, Target, failed};
+use super::{SinkKind, required_path};
 use crate::media::{Encoding, Naming, VideoFile, VideoPlace, part_path};
 use crate::pixels::Sampler;
 
 /// Concurrent encoders: each holds some megabytes and uses a share of a core.
 const MAX_STREAMS: usize = 64;
 
+pub(super) const KIND: SinkKind = SinkKind {
+    name: "mp4",
+    about: "the video with what was found drawn on it, H.264",
+    keys: KEYS,
+    file_per_stream: true,
+    create,
+};
+
+const KEYS: &[KeySpec] = &[
+    KeySpec {
+        name: "path",
+        kind: KeyKind::Text,
+        about: "file to write, one for each stream; `{stream}` in it stands for the stream's name (required)",
+    },
+    KeySpec {
+        name: "overwrite",
+        kind: KeyKind::Flag,
+        about: "a file that is there already is replaced when the video is complete; default false: the video takes the next free name, `north-2.mp4`",
+    },
+    KeySpec {
+        name: "crf",
+        kind: KeyKind::Number { min: 0.0, max: 51.0 },
+        about: "quality of H.264: lower is better and larger (default 23)",
+    },
+    KeySpec {
+        name: "score_threshold",
+        kind: KeyKind::Number { min: 0.0, max: 1.0 },
+        about: "objects below this score are not drawn (default 0: all are)",
+    },
+];
+
+fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
+    let path = required_path(&KIND, settings)?;
+    Ok(Box::new(Mp4Factory::new(path, settings, streams)))
+}
+
 /// Opens an [`Mp4`].
-pub(super) struct Mp4Factory {
+struct Mp4Factory {
     target: Target,
     files: StreamFiles,
     naming: Naming,
@@ -29,7 +66,7 @@ pub(super) struct Mp4Factory {
 }
 
 impl Mp4Factory {
-    pub(super) fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
+    fn new(path: &str, settings: &Settings, streams: &[String]) -> Self {
         let target = Target::new(path);
         Self {
             files: StreamFiles::new(target.clone(), false, streams),
