@@ -140,10 +140,11 @@ fn a_run_that_is_stopped_accounts_for_every_request() {
 #[test]
 fn a_recorded_run_is_decided_the_same_again() {
     let folder = tempfile::tempdir().unwrap();
-    for forming in ["late", "eager"] {
-        let policy = format!("forming = \"{forming}\"");
+    let both = ["late", "eager"].map(|forming| [(forming, "pool"), (forming, "worker")]);
+    for (forming, mailbox) in both.into_iter().flatten() {
+        let policy = format!("forming = \"{forming}\"\nmailbox = \"{mailbox}\"");
         let graph = graph(&chain(180.0, 300, "live", &policy), &Catalog::default());
-        let path = folder.path().join(format!("{forming}.jsonl"));
+        let path = folder.path().join(format!("{forming}-{mailbox}.jsonl"));
         let options = RunOptions {
             record: Some(path.clone()),
             ..own_pace()

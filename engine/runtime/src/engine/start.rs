@@ -129,6 +129,7 @@ impl Engine<'_> {
                 clock: self.clock,
                 recorder: self.recorder.clone(),
                 partitioned: spec.pool == Pool::Pipelines,
+                shared: spec.pool == Pool::Shared,
                 splits: self.specs.topology.has_branches()
                     || routes.iter().any(|route| route.entries.len() > 1),
             };

@@ -109,7 +109,7 @@ impl ModuleActor {
             }
         };
         self.on_event(event, context);
-        if let Some(refs) = self.refs.as_ref().filter(|_| !self.setup.partitioned) {
+        if let Some(refs) = self.refs.as_ref().filter(|_| self.setup.shared) {
             refs.slots
                 .do_send(ArbiterEvent(SlotEvent::Finished { module, slot, took }));
         }

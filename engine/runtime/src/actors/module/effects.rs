@@ -39,11 +39,13 @@ impl ModuleActor {
                 slices,
                 expected,
             } => {
-                refs.slots.do_send(ArbiterEvent(SlotEvent::Started {
-                    module,
-                    slot,
-                    expected,
-                }));
+                if self.setup.shared {
+                    refs.slots.do_send(ArbiterEvent(SlotEvent::Started {
+                        module,
+                        slot,
+                        expected,
+                    }));
+                }
                 self.run(slot, batch, slices, context);
             }
             ModuleEffect::Forward { request } => self.forward(request, &refs),

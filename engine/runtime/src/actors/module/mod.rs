@@ -62,6 +62,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) recorder: Option<Recorder>,
     /// Whether its model is partitioned over workers.
     pub(crate) partitioned: bool,
+    /// Whether the arbiter of slots grants what it runs on.
+    pub(crate) shared: bool,
     /// Whether a request can be in two modules at once, so that the others must learn of its drop.
     pub(crate) splits: bool,
     /// Whether its model is a real one, whose outputs are checked.
