@@ -40,7 +40,7 @@ pub struct Overheads {
     /// the broker's time.
     pub step_us_most: f64,
     /// One estimate of the path downstream with full samples, in microseconds.
-    pub outlook_us: f64,
+    pub downstream_us: f64,
     /// One summary of the recent 10,000 waits, in microseconds.
     pub sketch_us: f64,
     /// Both, as often as states are sent and received, as a share of one core and module.
@@ -78,7 +78,7 @@ pub fn overheads(queueing: Queueing) -> Overheads {
         .values()
         .map(|module| module.items + module.dropped)
         .sum();
-    let (outlook_us, sketch_us) = (downstream_estimate_us(), sketch());
+    let (downstream_us, sketch_us) = (downstream_estimate_us(), sketch());
     Overheads {
         state_bytes: ran.timeline.state_bytes as f64 / ran.timeline.state_messages.max(1) as f64,
         state_bytes_a_second: bytes_per_s,
@@ -88,9 +88,9 @@ pub fn overheads(queueing: Queueing) -> Overheads {
         latency_ms,
         depq_share: MODULES as f64 * put_and_get_us / (latency_ms * 1e3),
         step_us_most: took_us / visits.max(1) as f64,
-        outlook_us,
+        downstream_us,
         sketch_us,
-        planner_share: states * (sketch_us + (MODULES - 1) as f64 * outlook_us) / 1e6,
+        planner_share: states * (sketch_us + (MODULES - 1) as f64 * downstream_us) / 1e6,
     }
 }
 

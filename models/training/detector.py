@@ -22,7 +22,7 @@ class Detector(nn.Module):
         ])
         self.lateral = nn.ModuleList([conv(width, neck, 1) for width in (c, d, e)])
         self.mixed = nn.ModuleList([conv(neck, neck) for _ in STRIDES])
-        # What something is and where it ends are told apart (decoupled heads, Ge et al., YOLOX 2021).
+        # What something is and where it ends are decided apart (decoupled heads, Ge et al., YOLOX 2021).
         self.kinds, self.places = conv(neck, neck), conv(neck, neck)
         self.scores = nn.Conv2d(neck, len(labels), 1)
         self.edges = nn.Conv2d(neck, 4, 1)
@@ -126,10 +126,10 @@ def loss(detector, x, truth):
     # Cells that are sure of nothing weigh little (varifocal loss).
     weight = torch.where(wanted > 0, wanted, 0.75 * chance.detach().pow(2)) * ((wanted > 0) | ~spared)
     total = aim.sum().clamp(1)
-    told = (F.binary_cross_entropy_with_logits(scores, wanted, reduction="none") * weight).sum() / total
+    class_loss = (F.binary_cross_entropy_with_logits(scores, wanted, reduction="none") * weight).sum() / total
     true = truth[..., :4].gather(1, index.expand(-1, -1, 4))
     laid = ((1 - overlap(boxes, true, general=True)) * aim).sum() / total
-    return told + 2.5 * laid
+    return class_loss + 2.5 * laid
 
 
 def padded(boxes):

@@ -13,7 +13,7 @@ from layers import Pooled, Residual, conv, trunk
 
 class Task:
     """A net for crops: `truth` makes tensors of what is known of objects, `loss` is what is trained on, `score` what is
-    told of it in its card: a dictionary of figures."""
+    said of it in its card: a dictionary of figures."""
 
     def __init__(self, net):
         self.net = net
@@ -27,7 +27,7 @@ class Task:
 
 class Line(nn.Module):
     """A line of text as logits `[n, steps, characters + 1]`. Each column sees the better part of the line: CTC does not
-    say where a character is to be told, and may well settle on a column from which it could not be seen."""
+    say where a character is to be recognised, and may well settle on a column from which it could not be seen."""
 
     def __init__(self, net, symbols):
         super().__init__()
@@ -154,8 +154,8 @@ class Class(Task):
         return F.cross_entropy(model(self.varied(x)), truth, label_smoothing=0.05)
 
     def score(self, model, x, about):
-        told = torch.cat([model(part.float() / 255) for part in x.split(256)]).argmax(1)
-        return {"accuracy": mean((told == self.truth(about)).tolist())}
+        predicted = torch.cat([model(part.float() / 255) for part in x.split(256)]).argmax(1)
+        return {"accuracy": mean((predicted == self.truth(about)).tolist())}
 
 
 class Direction(Task):
@@ -175,13 +175,13 @@ class Direction(Task):
             x, truth = x.flip(-1), truth * torch.tensor([-1.0, 1.0])
         return F.smooth_l1_loss(model(x) / 3, truth / 30)
 
-    def told(self, model, x):
+    def predicted(self, model, x):
         return model(x) * 10
 
     def score(self, model, x, about):
-        told = torch.cat([self.told(model, part.float() / 255) for part in x.split(256)])
+        predicted = torch.cat([self.predicted(model, part.float() / 255) for part in x.split(256)])
         ray = lambda a: torch.stack([a[:, 0].sin() * a[:, 1].cos(), a[:, 1].sin(), a[:, 0].cos() * a[:, 1].cos()], 1)
-        cosine = (ray(told.deg2rad()) * ray(self.truth(about).deg2rad())).sum(1).clamp(-1, 1)
+        cosine = (ray(predicted.deg2rad()) * ray(self.truth(about).deg2rad())).sum(1).clamp(-1, 1)
         return {"mean_degrees": mean(cosine.acos().rad2deg().tolist())}
 
     def export(self, model):
@@ -211,22 +211,22 @@ class Gauge(Task):
     def truth(self, about):
         return torch.tensor([[seen["attributes"][self.net.attribute]["value"] / self.full] for seen, _ in about])
 
-    def told(self, logits):
+    def predicted(self, logits):
         return logits.softmax(1) @ torch.linspace(0, 1, self.full + 1)[:, None]
 
     def loss(self, model, x, truth):
         logits = model(nudged(relit(x), 0.03))
         away = (torch.linspace(0, 1, self.full + 1) - truth) * self.full
         near = (-away.pow(2) / 2).softmax(1)
-        return F.cross_entropy(logits, near) + F.smooth_l1_loss(self.told(logits), truth, beta=0.02)
+        return F.cross_entropy(logits, near) + F.smooth_l1_loss(self.predicted(logits), truth, beta=0.02)
 
     def score(self, model, x, about):
-        told = self.told(torch.cat([model(part.float() / 255) for part in x.split(256)]))
-        wrong = (told - self.truth(about)).abs() * self.full
+        predicted = self.predicted(torch.cat([model(part.float() / 255) for part in x.split(256)]))
+        wrong = (predicted - self.truth(about)).abs() * self.full
         return {"within_2": mean((wrong <= 2).flatten().tolist()), "mean_error": mean(wrong.flatten().tolist())}
 
     def export(self, model):
-        return After(model, self.told)
+        return After(model, self.predicted)
 
 
 # Key points.
@@ -280,19 +280,19 @@ class Points(Task):
         return torch.tensor(rows, dtype=torch.float32)
 
     def loss(self, model, x, truth):
-        told = model(relit(x))
+        predicted = model(relit(x))
         inside = ((truth[..., :2] >= 0) & (truth[..., :2] <= 1)).all(-1)
         # What is hidden can still be guessed, and is worth a little.
         weight = inside * (0.2 + 0.8 * truth[..., 2])
-        wrong = (told[..., :2] - truth[..., :2]).abs().sum(-1)
-        seen = F.binary_cross_entropy(told[..., 2], truth[..., 2] * inside)
+        wrong = (predicted[..., :2] - truth[..., :2]).abs().sum(-1)
+        seen = F.binary_cross_entropy(predicted[..., 2], truth[..., 2] * inside)
         return (wrong * weight).sum() / weight.sum().clamp(1) * 10 + 0.2 * seen
 
     def score(self, model, x, about):
         """PCK@0.2 over visible points, by the torso's longer diagonal, or half the box's height where it is not seen."""
-        told = torch.cat([model(part.float() / 255) for part in x.split(256)])
+        predicted = torch.cat([model(part.float() / 255) for part in x.split(256)])
         right = []
-        for (seen, box), points in zip(about, told.tolist()):
+        for (seen, box), points in zip(about, predicted.tolist()):
             true = seen["attributes"][self.net.attribute]
             at = lambda i: (true[i]["x"], true[i]["y"])
             size = max(math.dist(at(5), at(12)), math.dist(at(6), at(11)))

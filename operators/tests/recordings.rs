@@ -451,7 +451,7 @@ fn a_pipe_is_read_like_a_file_until_a_stop() {
     );
     writer.join().unwrap();
     assert!(found.error.contains("its index is at its end"), "{}", found.error);
-    // And where somebody does, all comes through.
+    // And where it is read, all comes through.
     let clip = folder.path().join("clip.mp4");
     quarters(&clip, 60);
     let (clip, to) = (std::fs::read(clip).unwrap(), pipe.clone());

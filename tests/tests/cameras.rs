@@ -183,7 +183,7 @@ impl Source for CameraStream {
     }
 }
 
-/// Frames until the sleeping camera has sent what it owed.
+/// Frames until the sleeping camera has sent its overdue ones.
 const SLEPT: u64 = 10 + 75;
 
 /// Keeps numbers and times of what it takes; stops the run after so many.

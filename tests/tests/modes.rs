@@ -128,7 +128,7 @@ fn a_sink_sees_the_streams_that_lead_to_it() {
         [sources.south]
         uri = "emulated:uniform?rate=1000&frames=7"
         mode = "lossless"
-        [sources.spare]
+        [sources.unwatched]
         uri = "emulated:uniform?rate=1000&frames=5"
         mode = "lossless"
         [models.quick]
@@ -162,8 +162,8 @@ fn a_sink_sees_the_streams_that_lead_to_it() {
         ..RunOptions::default()
     };
     let report = run(assemble(graph(text, &catalog()), parts), &options);
-    let taken = |kept: &RecordingSink| ["north", "south", "spare"].map(|name| kept.frames_of(name).len());
+    let taken = |kept: &RecordingSink| ["north", "south", "unwatched"].map(|name| kept.frames_of(name).len());
     assert_eq!((taken(&northern), taken(&both)), ([9, 0, 0], [9, 7, 0]));
     // Frames that no module takes end, too.
-    assert_eq!(report.streams["spare"].requests.delivered, 5);
+    assert_eq!(report.streams["unwatched"].requests.delivered, 5);
 }

@@ -123,7 +123,7 @@ impl RateEstimator {
     }
 }
 
-fn line(now: &ProgressSnapshot, outlook: &Estimate) -> String {
+fn line(now: &ProgressSnapshot, estimate: &Estimate) -> String {
     if let Some(step) = &now.preparing {
         let name = printable::line(&step.name);
         return format!("{} {}/{}: {name}", step.step, step.number, step.total);
@@ -132,7 +132,7 @@ fn line(now: &ProgressSnapshot, outlook: &Estimate) -> String {
         return "preparing".to_owned();
     }
     let lost = (now.late + now.dropped) as f64 / now.arrived.max(1) as f64;
-    let left = outlook.left.map_or_else(String::new, |left| {
+    let left = estimate.left.map_or_else(String::new, |left| {
         let seconds = left.as_secs_f64().ceil() as u64;
         format!("{}:{:02} left, ", seconds / 60, seconds % 60)
     });
@@ -142,7 +142,7 @@ fn line(now: &ProgressSnapshot, outlook: &Estimate) -> String {
         now.running,
         now.streams,
         now.arrived,
-        outlook.delivered_per_s,
+        estimate.delivered_per_s,
         lost * 100.0
     )
 }
@@ -168,9 +168,9 @@ mod tests {
             ..ProgressSnapshot::default()
         };
         pacing.update(&reading(0, Some(0.0)), at(0));
-        let outlook = pacing.update(&reading(90, Some(0.25)), at(30));
+        let estimate = pacing.update(&reading(90, Some(0.25)), at(30));
         assert_eq!(
-            line(&reading(90, Some(0.25)), &outlook),
+            line(&reading(90, Some(0.25)), &estimate),
             "1:30 left, streams 2/3, 100 frames, 3.0/s delivered, drop rate 10.0 %"
         );
         // A camera has no end, a run by the clock has.

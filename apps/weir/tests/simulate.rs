@@ -93,7 +93,7 @@ fn one_seed_may_be_asked_for() {
 }
 
 #[test]
-fn what_the_user_can_mend_is_told_at_once_with_its_place_and_exit_code_2() {
+fn what_the_user_can_mend_is_reported_at_once_with_its_place_and_exit_code_2() {
     let refused = |arguments: &[&str], experiment: &str, words: &[&str]| {
         let folder = place(experiment);
         let output = weir(folder.path(), arguments);

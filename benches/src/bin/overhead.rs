@@ -97,7 +97,7 @@ fn decisions() -> anyhow::Result<()> {
         );
         println!(
             "    planner: downstream estimate {:.0} us, summary of 10,000 waits {:.0} us: {:.3} % of a core a module",
-            found.outlook_us,
+            found.downstream_us,
             found.sketch_us,
             found.planner_share * 100.0
         );

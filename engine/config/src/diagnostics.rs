@@ -188,8 +188,8 @@ impl Diagnostics {
             file: self.file.clone(),
             line,
             column,
-            message: clipped(message),
-            hint: hint.map(clipped),
+            message: truncate(message),
+            hint: hint.map(truncate),
         }
     }
 
@@ -200,7 +200,7 @@ impl Diagnostics {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    fn keep(&mut self, problem: Diagnostic) {
+    fn push(&mut self, problem: Diagnostic) {
         if self.is_full() {
             self.more += 1;
         } else {
@@ -245,18 +245,18 @@ impl Diagnostics {
     pub fn absorb(&mut self, other: Self) {
         self.files.extend(other.files);
         self.more += other.more;
-        other.problems.into_iter().for_each(|problem| self.keep(problem));
+        other.problems.into_iter().for_each(|problem| self.push(problem));
     }
 
     /// Adds the problems of a file that could not be used.
     pub fn absorb_error(&mut self, problems: ConfigError) {
         self.more += problems.more;
-        problems.kept.into_iter().for_each(|problem| self.keep(problem));
+        problems.kept.into_iter().for_each(|problem| self.push(problem));
     }
 
     /// Adds a problem of another file.
-    pub fn adopt(&mut self, problem: Diagnostic) {
-        self.keep(problem);
+    pub fn add_foreign(&mut self, problem: Diagnostic) {
+        self.push(problem);
     }
 
     /// Whether no problem was found so far.
@@ -303,7 +303,7 @@ impl Diagnostics {
 }
 
 /// The text, or its beginning where it is too long.
-fn clipped(text: String) -> String {
+fn truncate(text: String) -> String {
     match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{} ...", &text[..end]),
         None => text,

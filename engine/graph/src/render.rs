@@ -121,11 +121,15 @@ fn source_lines(source: &SourceNode) -> Vec<String> {
         .sample
         .map(|fps| format!(", {fps} fps"))
         .unwrap_or_default();
-    vec![source.name.clone(), shown(&source.uri), format!("{mode}{sample}")]
+    vec![
+        source.name.clone(),
+        display_uri(&source.uri),
+        format!("{mode}{sample}"),
+    ]
 }
 
 fn sink_lines(sink: &SinkNode) -> Vec<String> {
-    let path = sink.settings.text("path").map(shown);
+    let path = sink.settings.text("path").map(display_uri);
     [Some(sink.name.clone()), Some(sink.kind.clone()), path]
         .into_iter()
         .flatten()
@@ -133,7 +137,7 @@ fn sink_lines(sink: &SinkNode) -> Vec<String> {
 }
 
 /// A short form of a URI, without passwords: files by their names, URLs without user and query.
-fn shown(uri: &str) -> String {
+fn display_uri(uri: &str) -> String {
     let uri = &*mask_credentials(uri);
     if let Some((scheme, rest)) = uri.split_once("://") {
         let rest = rest.split(['?', '#']).next().unwrap_or(rest);

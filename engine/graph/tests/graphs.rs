@@ -268,7 +268,7 @@ fn streams_replace_sources_in_turn() {
 #[test]
 fn likely_mistakes_are_warnings() {
     let toml = format!(
-        "{VALID}[models.spare]\nmodel = \"reader.onnx\"\nhead = \"ctc\"\ndevice = \"cuda:0\"\n\
+        "{VALID}[models.unused]\nmodel = \"reader.onnx\"\nhead = \"ctc\"\ndevice = \"cuda:0\"\n\
          [sources.east]\nuri = \"rtsp://east\"\n[devices.\"cuda:0\"]\nslots = 4\n"
     )
     .replace(
@@ -286,7 +286,7 @@ fn likely_mistakes_are_warnings() {
         [
             "34: nothing takes what module \"plates\" finds",
             "43: `inputs` names \"detect\" twice",
-            "44: no module uses model \"spare\"",
+            "44: no module uses model \"unused\"",
             "48: nothing takes the frames of source \"east\"",
         ]
     );

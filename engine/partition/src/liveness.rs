@@ -39,7 +39,7 @@ impl Liveness {
         self.lasted = Span::ZERO;
     }
 
-    /// Takes in that nothing was heard until now. Whether that is too long.
+    /// Takes in that nothing was received until now. Whether that is too long.
     pub(crate) fn on_idle(&mut self, now: Timestamp) -> bool {
         self.lasted += now.since(self.looked).min(self.step);
         self.looked = now;

@@ -30,7 +30,7 @@ pub(crate) trait LocalWorker: Send + Sync {
 pub(crate) struct EngineSession {
     pub(crate) welcome: Welcome,
     pub(crate) generation: u64,
-    /// What it is told; closed when the worker ends.
+    /// Messages to it; closed when the worker ends.
     pub(crate) reports: Receiver<Message>,
 }
 

@@ -1,4 +1,4 @@
-//! Whose time it is. Engine and workers each have a monotonic clock with a beginning of its own; what is told on the wire
+//! Whose time it is. Engine and workers each have a monotonic clock with a beginning of its own; what is sent on the wire
 //! is on the engine's.
 //!
 //! The engine pings, a worker answers with its own time, and the answer that came back fastest tells the difference best

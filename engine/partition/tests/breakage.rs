@@ -1,4 +1,4 @@
-//! Peers that break the protocol, workers that die, stall or lose batches: counted or told, each once, and then on.
+//! Peers that break the protocol, workers that die, stall or lose batches: counted or reported, each once, and then on.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -64,7 +64,7 @@ fn said(messages: &[Message]) -> Vec<u8> {
 }
 
 #[test]
-fn peers_that_break_the_protocol_are_counted_and_let_go() {
+fn peers_that_break_the_protocol_are_counted_and_disconnected() {
     let options = WorkerOptions {
         timeouts: Timeouts {
             stall: Duration::from_millis(200),
@@ -118,7 +118,7 @@ fn peers_that_break_the_protocol_are_counted_and_let_go() {
 }
 
 #[test]
-fn another_version_is_told_which() {
+fn another_version_is_refused_with_its_number() {
     let worker = listen("127.0.0.1:0", &Loader::default());
     let mut version = greeting();
     version[8] = 77;
@@ -210,7 +210,7 @@ fn connections_are_bounded() {
 }
 
 #[test]
-fn whoever_says_nothing_is_let_go_after_a_while() {
+fn a_peer_that_sends_nothing_is_disconnected_after_a_while() {
     let short = Duration::from_millis(200);
     let options = WorkerOptions {
         timeouts: Timeouts {
@@ -261,7 +261,7 @@ fn unfinished_messages_are_bounded_together() {
         let bytes = held.len() as u64 * ((1 << 20) - (1 << 17));
         wait_until("it is being received", || worker.stats().receiving_bytes > bytes);
     }
-    // What it is told may be lost with what it sent and was not read.
+    // What is sent to it may be lost with what it sent and was not read.
     bytes_to(&worker, half, false);
     assert_eq!(worker.stats().refused, 1);
     heard.run(0, &[stage(0, 0)], &vec![1.0; 1 << 18]).unwrap();
@@ -441,7 +441,7 @@ fn an_engine_that_comes_back_finds_its_partitions() {
     assert_eq!(
         heard.end(),
         (0, Err(BatchFailure::NotHeld)),
-        "what the engine no longer wants is let go of"
+        "what the engine no longer wants is unloaded"
     );
 }
 
@@ -503,7 +503,7 @@ fn a_worker_that_stalls_is_found() {
 }
 
 #[test]
-fn a_worker_that_talks_garbage_is_let_go() {
+fn a_worker_that_talks_garbage_is_disconnected() {
     let (address, thread) = actor(|stream| {
         stream.write_all(&[3, 0, 0, 0, 14, 1, 2, 3]).unwrap();
         true

@@ -1,4 +1,4 @@
-//! Batches over chains of workers give what the partitions give in a row, and what is told of them is true.
+//! Batches over chains of workers give what the partitions give in a row, and what is reported of them is true.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -120,7 +120,7 @@ fn all_stages_on_one_worker() {
 }
 
 #[test]
-fn every_use_is_told_and_the_end_repeats_it() {
+fn every_use_is_reported_and_the_end_repeats_it() {
     let locals = LocalWorkers::default();
     let workers = workers(&locals, 3, |_| true);
     let heard = Heard::start(ClientOptions::default());
@@ -145,7 +145,7 @@ fn every_use_is_told_and_the_end_repeats_it() {
                 assert_eq!(worker, WorkerId(stage));
                 assert!(
                     uses.insert((stage, what == Resource::Run), usage).is_none(),
-                    "told twice"
+                    "reported twice"
                 );
             }
             Event::Done { key: of, times, .. } if of == key(8) => done = Some(times),
@@ -160,7 +160,7 @@ fn every_use_is_told_and_the_end_repeats_it() {
         assert_eq!(
             transfer,
             (stage > 0).then_some(&times.transfer),
-            "the way from the engine is not told"
+            "the way from the engine is not reported"
         );
         assert!(times.run.from <= times.run.to);
     }
@@ -391,7 +391,7 @@ fn a_message_that_the_next_worker_does_not_take_fails_its_batch() {
 }
 
 #[test]
-fn a_client_that_ends_fails_what_is_under_way() {
+fn a_client_that_ends_fails_what_is_in_flight() {
     let loader = Loader::default();
     let worker = listen("127.0.0.1:0", &loader);
     let heard = Heard::start(ClientOptions::default());

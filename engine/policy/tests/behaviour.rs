@@ -295,7 +295,7 @@ fn streams_with_synchronised_frames_share_the_drops() {
     }
 }
 
-/// What a module may be told late of requests, slots and peers that it does not know changes nothing.
+/// What a module may learn late of requests, slots and peers that it does not know changes nothing.
 #[test]
 fn unknown_things_are_passed_over() {
     let scene = chain(policy("pard", Order::Adaptive), &[10, 10], 20, 1);

@@ -84,7 +84,7 @@ impl PolicySpecs {
         })
     }
 
-    /// Requests that keep every slot busy with some to spare, at the batch sizes that frames will be run in: what lossless
+    /// Requests that keep every slot busy with some in reserve, at the batch sizes that frames will be run in: what lossless
     /// streams may have in flight together in the beginning. More would only wait, and count as late.
     pub(crate) fn initial_lossless_limit(&self) -> u32 {
         let is_first = |module: ModuleId| {

@@ -22,7 +22,7 @@ pub struct WorldSpec {
     pub links: Vec<Link>,
     /// How many streams the requests come from, in turn; at least one.
     pub streams: u32,
-    /// How many requests of a stream may be under way; `None`: any number.
+    /// How many requests of a stream may be in flight; `None`: any number.
     pub max_in_flight: Option<u32>,
     /// What each request brings to each module.
     pub demand: Demand,

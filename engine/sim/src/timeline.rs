@@ -14,9 +14,9 @@ pub struct Timeline {
     pub modules: Vec<ModuleTimeline>,
     /// Load factor and priority of each module at each look: `(seconds, load factor, high budget first)`.
     pub priorities: Vec<Vec<(f64, f64, bool)>>,
-    /// Bytes of state that modules told each other.
+    /// Bytes of state that modules published to each other.
     pub state_bytes: u64,
-    /// How often a module told its state.
+    /// How often a module published its state.
     pub state_messages: u64,
 }
 

@@ -161,7 +161,7 @@ fn bounds_of_many_runs_are_those_of_each() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_with_their_lines() {
+fn all_problems_are_reported_at_once_with_their_lines() {
     let (folder, path) = folder(
         "[experiment]\nworld = \"wrold.toml\"\nsedes = [1]\n[arrivals]\ntrace = \"wikki\"\nload = -1\n\
          length = 5\n[policy]\ndrop = [\"prd\", { rule = \"pard\", quantile = [0.1, 2.0] }]\n[scalling]\nmost = 1\n\

@@ -116,13 +116,13 @@ fn a_world_ends_soon_after_its_work_is_done() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_to_the_byte() {
-    let told = |ran: &SimulationResult| {
+    let results = |ran: &SimulationResult| {
         let report = serde_json::to_string(&ran.report).expect("a report is JSON");
         format!("{report} {:?} {} {}", ran.timeline, ran.events, ran.policy_events)
     };
     every_world(6..7, |drawn| {
         let (one, two) = (run(drawn), run(drawn));
-        assert!(told(&one) == told(&two), "two runs of one seed differ");
+        assert!(results(&one) == results(&two), "two runs of one seed differ");
         assert_eq!(
             (one.arrivals, one.items, one.workers),
             (two.arrivals, two.items, two.workers)
@@ -164,7 +164,7 @@ fn another_seed_gives_other_noise() {
     assert_ne!(one.report.latency_ms, two.report.latency_ms);
 }
 
-/// What is told of a queue is told the same way with workers that come, go and fail.
+/// What is reported of a queue is reported the same way with workers that come, go and fail.
 #[test]
 fn the_papers_setting_keeps_the_books_too() {
     for seed in 0..20 {

@@ -1,6 +1,6 @@
 //! Conditions that hold whatever arrives: where one does not, the fault is in this program. They are checked in every
 //! build by [`invariant!`](crate::invariant!). One that does not hold panics in tests and simulations, and is counted by
-//! kind in a live engine, which goes on or ends as it was told to.
+//! kind in a live engine, which goes on or ends as it was asked to.
 //!
 //! Counts and examples belong to the process: a driver keeps [`violations`] from before its run and reports the
 //! difference. Nothing is logged here.

@@ -131,7 +131,7 @@ fn options(encoding: &Encoding) -> Dictionary<'static> {
         options.set("tune", "zerolatency");
     }
     if encoding.codec == VideoCodec::Hevc {
-        // libx265 writes to standard error and starts its own threads unless told otherwise.
+        // libx265 writes to standard error and starts its own threads unless set otherwise.
         options.set("x265-params", "log-level=none:pools=none:frame-threads=1:wpp=0");
     }
     options

@@ -14,7 +14,7 @@ pub(super) struct Actor {
     pub(super) outfit: Outfit,
     /// When they fall, if ever.
     pub(super) falls: Option<f32>,
-    /// When they shoot for no reason that is told.
+    /// When they shoot for no reason that is given.
     pub(super) mood: f32,
 }
 

@@ -164,9 +164,9 @@ mod tests {
             let lit = (0..80 * 80).filter(|index| picture.rgb[index * 3] > 100);
             let drawn =
                 Bounds::about(lit.map(|index| vec2((index % 80) as f32 + 0.5, (index / 80) as f32 + 0.5)));
-            let (drawn, told) = (drawn.expect("drawn"), sketch.bounds(&stand).expect("not empty"));
-            for (seen, said) in drawn.array().iter().zip(told.array()) {
-                assert!((seen - said).abs() < 1.5, "{drawn:?} {told:?}");
+            let (drawn, bounds) = (drawn.expect("drawn"), sketch.bounds(&stand).expect("not empty"));
+            for (seen, said) in drawn.array().iter().zip(bounds.array()) {
+                assert!((seen - said).abs() < 1.5, "{drawn:?} {bounds:?}");
             }
         }
     }

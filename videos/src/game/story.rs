@@ -111,7 +111,7 @@ impl Values {
 }
 
 impl Story {
-    /// The match of `seed`. Who is beaten by the hero falls: `cast` is told.
+    /// The match of `seed`. Who is beaten by the hero falls: `cast` records it.
     pub(super) fn new(seed: Seed, cast: &mut Cast) -> Self {
         let rng = &mut seed.rng("story");
         let begin = Values::opening(rng);
@@ -124,7 +124,7 @@ impl Story {
         let mut at = -7.0;
         while at < END_S {
             at += rng.random_range(1.3..2.8);
-            // What is told at the beginning happened before it.
+            // What is reported at the beginning happened before it.
             let (line, takes) = if at < 1.0 {
                 (others_fight(&mut values, 0, rng), 0.0)
             } else {
@@ -150,14 +150,14 @@ impl Story {
             let medkit = ITEMS.iter().position(|item| *item == "medkit");
             return (said(format!("+{gain} HEALTH"), medkit), 0.9);
         }
-        let told = match chance {
+        let event = match chance {
             0.0..0.26 => self.kill(at, values, cast, rng),
             0.26..0.55 => self.hit(at, values, cast, rng),
             0.55..0.70 => Some((select(values, rng), 0.0)),
             0.70..0.84 => Some((pick_up(values, rng), 0.0)),
             _ => None,
         };
-        told.unwrap_or_else(|| {
+        event.unwrap_or_else(|| {
             let most = values.alive.saturating_sub(1).min(3);
             (others_fight(values, most, rng), 0.0)
         })

@@ -10,8 +10,8 @@ fn seeds() -> impl Iterator<Item = Seed> {
     (0..15).map(|number| Seed::new(Part::Validation, number))
 }
 
-/// The values that a frame's truth tells: kills, alive, health.
-fn told(truth: &FrameTruth) -> (u32, u32, f32) {
+/// The values that a frame's truth has: kills, alive, health.
+fn values(truth: &FrameTruth) -> (u32, u32, f32) {
     let one = |class: &str| -> &TruthObject {
         let mut found = truth.objects.iter().filter(|object| object.class == class);
         let object = found.next().expect("each panel is there");
@@ -30,7 +30,7 @@ fn told(truth: &FrameTruth) -> (u32, u32, f32) {
 }
 
 fn check(truth: &FrameTruth) {
-    let (kills, alive, health) = told(truth);
+    let (kills, alive, health) = values(truth);
     assert!(kills <= 99 && (1..=100).contains(&alive) && (0.0..=100.0).contains(&health));
     let mut ids = BTreeSet::new();
     for object in &truth.objects {
@@ -81,7 +81,7 @@ fn stills_say_what_is_so() {
 fn a_clip_goes_on_and_the_hero_is_always_in_it() {
     for seed in seeds() {
         let game = Game::new(seed);
-        let (kills, alive, _) = told(&game.at(0.0).1);
+        let (kills, alive, _) = values(&game.at(0.0).1);
         let mut last = (kills, alive);
         let mut changed = BTreeSet::new();
         for step in 0..240_u16 {

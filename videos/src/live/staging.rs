@@ -18,8 +18,8 @@ pub(super) struct Person {
     pub(super) figure: Figure,
 }
 
-/// An expression is told from this strength on; weaker ones are neutral.
-const TOLD: f32 = 0.45;
+/// An expression counts from this strength on; weaker ones are neutral.
+const MIN_STRENGTH: f32 = 0.45;
 /// Faces with a shorter side are not asked for.
 const FACE_MIN: f32 = 14.0;
 /// Nor are persons.
@@ -51,7 +51,7 @@ pub(super) fn draw(canvas: &mut Canvas, people: &[Person]) -> FrameTruth {
         let nearer = Nearer {
             seen: &seen[index + 1..],
         };
-        objects.extend(told(person, &seen[index], &nearer));
+        objects.extend(person_truth(person, &seen[index], &nearer));
     }
     objects.sort_by_key(|object| object.id);
     FrameTruth {
@@ -120,7 +120,7 @@ fn inside_frame(bounds: &Bounds) -> f32 {
     bounds.within(SIZE).area() / bounds.area().max(1.0)
 }
 
-fn told(person: &Person, seen: &FigureSeen, nearer: &Nearer<'_>) -> Vec<TruthObject> {
+fn person_truth(person: &Person, seen: &FigureSeen, nearer: &Nearer<'_>) -> Vec<TruthObject> {
     let bounds = seen.person.within(SIZE);
     if bounds.area() < 1.0 {
         return Vec::new();
@@ -144,7 +144,7 @@ fn told(person: &Person, seen: &FigureSeen, nearer: &Nearer<'_>) -> Vec<TruthObj
         attributes: BTreeMap::from([("keypoints".to_owned(), keypoints(seen, nearer))]),
     }];
     if let Some(face) = seen.face {
-        objects.extend(told_face(person, seen, &face, nearer));
+        objects.extend(face_truth(person, seen, &face, nearer));
     }
     objects
 }
@@ -159,7 +159,7 @@ fn keypoints(seen: &FigureSeen, nearer: &Nearer<'_>) -> TruthAttribute {
     TruthAttribute::Points(points.collect())
 }
 
-fn told_face(person: &Person, seen: &FigureSeen, face: &Bounds, nearer: &Nearer<'_>) -> Option<TruthObject> {
+fn face_truth(person: &Person, seen: &FigureSeen, face: &Bounds, nearer: &Nearer<'_>) -> Option<TruthObject> {
     let bounds = face.within(SIZE);
     if bounds.area() < 1.0 {
         return None;
@@ -172,7 +172,7 @@ fn told_face(person: &Person, seen: &FigureSeen, face: &Bounds, nearer: &Nearer<
     let small = bounds.width().min(bounds.height()) < FACE_MIN;
     let head = &seen.head;
     let angles = |(yaw, pitch): (f32, f32)| TruthAttribute::Angles { yaw, pitch };
-    let expression = if head.strength < TOLD {
+    let expression = if head.strength < MIN_STRENGTH {
         Expression::Neutral
     } else {
         head.expression

@@ -3,7 +3,7 @@
 //! An [`Identity`] says what stays: skin, face, hair, clothes. A [`Head`] or a [`Figure`] says what changes: where, which
 //! way, with which expression and gesture. Nobody is modelled on anybody: all comes from seeds.
 //!
-//! Sizes of a head are told in its own height, chin to crown; those of a body in its own, sole to crown. Directions are
+//! Sizes of a head are given in its own height, chin to crown; those of a body in its own, sole to crown. Directions are
 //! as the camera sees them: yaw to the right of the picture, pitch up, in degrees.
 
 mod body;

@@ -164,14 +164,14 @@ pub(super) fn draw(stage: &mut Stage, somebody: &Somebody<'_>) -> Option<Somebod
     let seen = draw_figure(cutout.canvas(), somebody.who, &figure);
     let tint = tint(stage, foot);
     let runs = cutout.lay(stage, tint);
-    let told = cutout.outside(&seen.person);
+    let bounds = cutout.outside(&seen.person);
     let size = stage.canvas.size();
     // What was drawn says it exactly, but for what is beyond the frame.
-    let whole = told.within(size) == told;
+    let whole = bounds.within(size) == bounds;
     let person = match cutout.drawn() {
         Some(drawn) if whole => drawn,
-        Some(drawn) => told.with(&drawn),
-        None => told,
+        Some(drawn) => bounds.with(&drawn),
+        None => bounds,
     };
     Some(SomebodySeen {
         person,

@@ -64,7 +64,7 @@ pub struct TruthObject {
     pub attributes: BTreeMap<String, TruthAttribute>,
 }
 
-/// What is true of a thing, told by its form.
+/// What is true of a thing, recognised by its form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TruthAttribute {

@@ -192,12 +192,16 @@ fn recorded_outcome<'a>(study: &'a Study, policy: &str) -> Option<&'a Outcome> {
     study
         .outcomes
         .iter()
-        .find(|outcome| outcome.policy == policy && outcome.trail.is_some())
+        .find(|outcome| outcome.policy == policy && outcome.timeline.is_some())
 }
 
 /// Mean queueing delay by second of a module, in milliseconds.
 fn queueing(outcome: &Outcome, module: usize) -> Vec<(f64, f64)> {
-    let Some(of) = outcome.trail.as_ref().and_then(|trail| trail.modules.get(module)) else {
+    let Some(of) = outcome
+        .timeline
+        .as_ref()
+        .and_then(|timeline| timeline.modules.get(module))
+    else {
         return Vec::new();
     };
     let each = of.queued_ms.iter().zip(&of.ran).enumerate();
@@ -285,7 +289,7 @@ pub fn figure_13(study: &Study) -> Figure {
     let until = (begin + 2 * STRETCH) as f64;
     let panel = |policy: &&str| {
         let looks = recorded_outcome(study, policy)
-            .and_then(|outcome| outcome.trail.as_ref()?.priorities.first().cloned())
+            .and_then(|outcome| outcome.timeline.as_ref()?.priorities.first().cloned())
             .unwrap_or_default();
         let mut regions: Vec<Region> = Vec::new();
         for pair in looks.windows(2) {

@@ -11,7 +11,7 @@ pub struct Keep {
     /// The bound is computed.
     pub bound: bool,
     /// Queueing delays, load factors and priorities by second are kept.
-    pub trail: bool,
+    pub timeline: bool,
 }
 
 /// One run.
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub arrived: u64,
     /// `(dropped + late) / arrived`.
     pub drop_rate: f64,
-    /// Device time in vain over all device time.
+    /// Wasted device time over all device time.
     pub invalid_rate: f64,
     /// Delivered in time, a second.
     pub goodput: f64,
@@ -60,7 +60,7 @@ pub struct Outcome {
     /// The least drop rate that any policy could have had.
     pub bound: Option<f64>,
     /// Second by second, where it was kept.
-    pub trail: Option<weir_sim::Timeline>,
+    pub timeline: Option<weir_sim::Timeline>,
     /// Bytes a second of state that one module sends.
     pub state_bytes: f64,
     /// The most workers that there were at a time.
@@ -105,7 +105,7 @@ impl Outcome {
             } else {
                 None
             },
-            trail: keep.trail.then(|| ran.timeline.clone()),
+            timeline: keep.timeline.then(|| ran.timeline.clone()),
             state_bytes: ran.timeline.state_bytes as f64 / seconds / modules.len().max(1) as f64,
             workers: max_workers(ran),
             modules,

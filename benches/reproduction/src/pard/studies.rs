@@ -47,18 +47,18 @@ impl Studies {
         // The bound is that of arrivals and workers, not of the policy, where workers are fixed.
         let bound = |run: &Run| Keep {
             bound: is_pard(run),
-            trail: false,
+            timeline: false,
         };
-        let trail = |run: &Run| Keep {
+        let timeline = |run: &Run| Keep {
             bound: false,
-            trail: run.seed == 1 && matches!(run.world.policy.drop, DropRule::Pard(_)),
+            timeline: run.seed == 1 && matches!(run.world.policy.drop, DropRule::Pard(_)),
         };
         Ok(Self {
             paper: run("pard-paper", &bound)?,
             fixed: run("pard-fixed", &bound)?,
             bottleneck: run("pard-bottleneck", &bound)?,
             dynamic: run("pard-dynamic", &bound)?,
-            ablation: run("pard-ablation", &trail)?,
+            ablation: run("pard-ablation", &timeline)?,
             regime: run("pard-ablation-tight", &nothing)?,
             load: run("pard-load", &bound)?,
             slo: run("pard-slo", &nothing)?,

@@ -43,7 +43,7 @@ pub(crate) fn check(
     check_output_paths(&raw, diagnostics);
     let devices = placement::place(&raw, diagnostics);
     placement::check_exclusive_slots(&raw, &models, &devices, diagnostics);
-    placement::planned(&raw, diagnostics);
+    placement::check_plans(&raw, diagnostics);
     let plan = plan::read(&raw, diagnostics);
     warn_unused(&raw, &wiring, &models, &devices, diagnostics);
     if !diagnostics.is_clean() {

@@ -71,7 +71,7 @@ pub(super) fn place(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Devices {
 }
 
 /// A model has a plan exactly where it is on partition workers.
-pub(super) fn planned(raw: &RawGraph, diagnostics: &mut Diagnostics) {
+pub(super) fn check_plans(raw: &RawGraph, diagnostics: &mut Diagnostics) {
     for model in &raw.models {
         let on_workers = model.device.given().is_some_and(|device| device.value == WORKERS);
         match (&model.plan, model.device.given()) {

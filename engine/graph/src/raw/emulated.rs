@@ -2,7 +2,7 @@
 
 use weir_config::{Diagnostic, Spanned, absolute, report_missing};
 
-use super::Context;
+use super::context::Context;
 use crate::emulated::{self, EmulatedLoad, EmulatedStream};
 use crate::sources::Sources;
 use crate::trace::{Trace, TraceError};
@@ -41,7 +41,7 @@ pub(super) fn read(uri: &Spanned<String>, context: &mut Context<'_>) -> Option<S
             message,
             hint,
         }) => {
-            context.diagnostics.adopt(Diagnostic {
+            context.diagnostics.add_foreign(Diagnostic {
                 file: path,
                 line,
                 column: None,

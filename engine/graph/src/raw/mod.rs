@@ -1,34 +1,24 @@
 //! The tables of a graph with their positions: keys are known, values are of the right kind, files exist. Whether the
 //! tables are consistent is checked afterwards, in `check`.
 
+mod context;
 mod emulated;
 mod model;
 mod section;
+mod tables;
 mod worker;
 
-use std::path::Path;
-
-use weir_config::{Content, Diagnostics, Entry, Environment, Field, Fields, Spanned, spelling};
-use weir_flow::Catalog;
+use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, spelling};
 use weir_policy::Policy;
 use weir_types::Span;
 
-use crate::graph::{SourceMode, WhenSlow, WorkerNode};
+use crate::graph::WorkerNode;
 use crate::policy;
-use crate::sources::Sources;
 
+pub(crate) use context::Context;
 pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
-
-/// What reading needs in addition to the text.
-pub(crate) struct Context<'a> {
-    pub(crate) catalog: &'a Catalog,
-    /// Base of relative paths; absolute.
-    pub(crate) folder: &'a Path,
-    pub(crate) environment: Environment<'a>,
-    pub(crate) sources: Sources,
-    pub(crate) diagnostics: &'a mut Diagnostics,
-}
+pub(crate) use tables::{RawDevice, RawModule, RawSink, RawSource};
 
 /// All tables, each kind in the order of the text.
 #[derive(Default)]
@@ -42,46 +32,6 @@ pub(crate) struct RawGraph {
     pub(crate) models: Vec<RawModel>,
     pub(crate) modules: Vec<RawModule>,
     pub(crate) sinks: Vec<RawSink>,
-}
-
-pub(crate) struct RawSource {
-    pub(crate) name: Spanned<String>,
-    pub(crate) uri: Option<String>,
-    /// As given in the text.
-    pub(crate) mode: Option<SourceMode>,
-    pub(crate) fps: Option<f64>,
-    pub(crate) sample: Option<f64>,
-    pub(crate) repeat: bool,
-}
-
-pub(crate) struct RawDevice {
-    pub(crate) name: Spanned<String>,
-    pub(crate) slots: Option<u32>,
-}
-
-pub(crate) struct RawModule {
-    pub(crate) name: Spanned<String>,
-    /// Its name in the catalog, where it is there.
-    pub(crate) operator: Field<String>,
-    pub(crate) model: Field<String>,
-    pub(crate) inputs: Field<Vec<Spanned<String>>>,
-    pub(crate) regions: Field<Vec<Spanned<String>>>,
-    pub(crate) weight: f64,
-    /// Position of the key `labels`.
-    pub(crate) labels_at: Option<usize>,
-    /// Where it says what its items are, whether or not the word is known.
-    pub(crate) items_at: Option<usize>,
-    pub(crate) settings: weir_flow::Settings,
-}
-
-pub(crate) struct RawSink {
-    pub(crate) name: Spanned<String>,
-    pub(crate) kind: Field<String>,
-    pub(crate) inputs: Field<Vec<Spanned<String>>>,
-    pub(crate) when_slow: WhenSlow,
-    /// Its output file, with the position of the key.
-    pub(crate) path: Option<Spanned<String>>,
-    pub(crate) settings: weir_flow::Settings,
 }
 
 /// Tables of one section, such as sources: a process cannot have threads for more.

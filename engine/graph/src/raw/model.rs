@@ -6,7 +6,7 @@ use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, r
 use weir_flow::{HeadSpec, ModelDefaults, Settings, Value};
 use weir_types::Span;
 
-use super::Context;
+use super::context::Context;
 use super::section::{check_known, correct, expect_keys};
 use crate::graph::ModelOrigin;
 use crate::settings;

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use weir_config::{Entry, Field, Fields, Spanned, absolute, report_missing, spelling};
 use weir_flow::{KeySpec, Value, mask_credentials};
 
-use super::{Context, RawDevice, RawModule, RawSink, RawSource, emulated};
+use super::context::Context;
+use super::emulated;
+use super::tables::{RawDevice, RawModule, RawSink, RawSource};
 use crate::emulated::EmulatedStream;
 use crate::graph::EMULATE;
 use crate::graph::{SourceMode, WhenSlow};

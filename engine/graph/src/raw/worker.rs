@@ -2,7 +2,7 @@
 
 use weir_config::{Content, Entry, Field, Fields, Spanned};
 
-use super::Context;
+use super::context::Context;
 use super::section::required;
 use crate::graph::WorkerNode;
 

@@ -1,4 +1,4 @@
-//! The keeper of one worker: calls it, listens to it, and calls it again when it is gone.
+//! The connection to one worker: opens it, reads from it, and opens it again when it is gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -55,7 +55,7 @@ fn on_down(shared: &Shared, worker: WorkerId, reason: &str) {
     let (was_up, failed) = shared.state().on_disconnected(worker);
     if was_up {
         if shared.stop.is_raised() {
-            tracing::debug!(worker = worker.0, "let go of");
+            tracing::debug!(worker = worker.0, "removed");
         } else {
             tracing::debug!(worker = worker.0, batches = failed.len(), "worker down: {reason}");
         }
@@ -138,7 +138,7 @@ impl<'a> ConnectionManager<'a> {
                     }
                 };
                 if let Err(error) = sent {
-                    tracing::debug!(worker = self.worker.0, "cannot be told: {error}");
+                    tracing::debug!(worker = self.worker.0, "cannot be reached: {error}");
                     break;
                 }
             }
@@ -269,14 +269,14 @@ impl<'a> ConnectionManager<'a> {
                     usage,
                 }
             }
-            // A batch that was struck out has been told of.
+            // The end of a batch that was removed has been reported.
             Message::Done { key, .. } | Message::Failed { key, .. }
                 if !shared.state().in_flight.remove(key) =>
             {
                 tracing::debug!(
                     worker = worker.0,
                     batch = key.batch.0,
-                    "heard of a batch that has ended"
+                    "report on a batch that has ended"
                 );
                 return Ok(());
             }

@@ -69,7 +69,7 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// A worker let go of all partitions but this plan's.
+    /// A worker unloaded all partitions but this plan's.
     Activated {
         /// Which worker.
         worker: WorkerId,

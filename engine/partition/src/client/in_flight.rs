@@ -1,4 +1,4 @@
-//! The book of batches under way: every one that is entered is struck out once.
+//! The batches in flight: each is entered once and removed once.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::wire::BatchKey;
 
 struct BatchState {
     path: Vec<WorkerId>,
-    /// The stage that its inputs have come in for, as far as it was told.
+    /// The stage that its inputs have come in for, as far as reported.
     reached: usize,
     last_report_at: Timestamp,
 }
@@ -33,12 +33,12 @@ impl InFlight {
     }
 
     pub(super) fn insert(&mut self, key: BatchKey, path: Vec<WorkerId>, now: Timestamp) {
-        let under_way = BatchState {
+        let state = BatchState {
             path,
             reached: 0,
             last_report_at: now,
         };
-        let before = self.batches.insert(key, under_way);
+        let before = self.batches.insert(key, state);
         debug_assert!(before.is_none(), "a batch is entered once");
     }
 
@@ -63,12 +63,12 @@ impl InFlight {
         failed.map(|(key, batch)| (key, batch.reached as u32)).collect()
     }
 
-    /// Strikes out batches that a worker still has, or would get.
+    /// Removes batches that a worker still has, or would get.
     pub(super) fn fail_on_worker(&mut self, worker: WorkerId) -> Vec<FailedBatch> {
         self.fail_where(|batch| batch.path[batch.reached..].contains(&worker))
     }
 
-    /// Strikes out batches of which nothing was heard for longer than `most`.
+    /// Removes batches of which nothing was received for longer than `most`.
     pub(super) fn fail_overdue(&mut self, now: Timestamp, most: Span) -> Vec<FailedBatch> {
         self.fail_where(|batch| now.since(batch.last_report_at) > most)
     }

@@ -27,7 +27,7 @@ pub use options::{ClientOptions, DispatchError};
 pub use shared::Listener;
 use shared::Shared;
 
-/// See the module. Ends when it is dropped; batches under way fail.
+/// See the module. Ends when it is dropped; batches in flight fail.
 pub struct Client {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Keeps a connection to the worker at `address` from now on. The address is also what other workers reach it by.
-    /// Told of by [`Event::Up`] and [`Event::Down`]. A worker that was added before is not added again.
+    /// Reported by [`Event::Up`] and [`Event::Down`]. A worker that was added before is not added again.
     ///
     /// # Errors
     /// Where the system gives no thread.
@@ -74,19 +74,19 @@ impl Client {
         Ok(())
     }
 
-    /// Has a partition loaded on a worker, now if it is connected, and whenever it comes (back). Told of by
+    /// Has a partition loaded on a worker, now if it is connected, and whenever it comes (back). Reported by
     /// [`Event::Loaded`] or [`Event::NotLoaded`]. What is asked for before the worker is added is loaded before it is up.
     pub fn load(&self, worker: WorkerId, load: LoadPartition) {
         self.shared.state().load(worker, load, (self.shared.now)());
     }
 
-    /// Has a partition let go of.
+    /// Has a partition unloaded.
     pub fn unload(&self, worker: WorkerId, partition: PartitionId) {
         self.shared.state().unload(worker, partition);
     }
 
     /// The switch to a plan, after its partitions are loaded and the batches of the one before are through: all workers
-    /// let go of partitions of other plans. Each is told of by [`Event::Activated`].
+    /// unload partitions of other plans. Each reports it by [`Event::Activated`].
     pub fn activate(&self, plan: u64) {
         self.shared.state().activate(plan);
     }
@@ -113,13 +113,13 @@ impl Client {
         self.shared.state().is_up(worker)
     }
 
-    /// Batches under way.
+    /// Batches in flight.
     #[must_use]
     pub fn in_flight_count(&self) -> usize {
         self.shared.state().in_flight.len()
     }
 
-    /// Closes all connections. Batches under way fail.
+    /// Closes all connections. Batches in flight fail.
     pub fn stop(self) {}
 }
 
@@ -144,7 +144,7 @@ impl Drop for Client {
     }
 }
 
-/// Ends batches of which nothing was heard for too long.
+/// Ends batches of which nothing was received for too long.
 fn watch(shared: &Shared) {
     while !shared.stop.is_raised() {
         std::thread::sleep(shared.options.timeouts.poll_interval);

@@ -28,9 +28,9 @@ pub struct ClientOptions {
     pub max_backoff: Duration,
     /// How long the loading of one partition may take.
     pub load_timeout: Duration,
-    /// A batch of which nothing was heard for so long is lost.
+    /// A batch of which nothing was received for so long is lost.
     pub batch_timeout: Duration,
-    /// Batches under way at a time, at most.
+    /// Batches in flight at a time, at most.
     pub max_in_flight: usize,
     /// Workers of this process.
     pub locals: LocalWorkers,
@@ -54,13 +54,13 @@ impl Default for ClientOptions {
     }
 }
 
-/// A number by which engines are told apart, from what the system seeds hash maps with.
+/// A number that distinguishes engines, from what the system seeds hash maps with.
 fn random_engine() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }
 
-/// Why a batch was not taken; nothing else is heard of it.
+/// Why a batch was not taken; nothing else is reported of it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DispatchError {
     /// A worker on its way is not up.
@@ -69,10 +69,10 @@ pub enum DispatchError {
     /// The way is empty, or longer than plans have.
     #[error("a way has 1 to 32 stages")]
     Path,
-    /// It is under way already.
-    #[error("batch {} of module {} is under way already", .0.batch.0, .0.module.0)]
+    /// It is in flight already.
+    #[error("batch {} of module {} is in flight already", .0.batch.0, .0.module.0)]
     Duplicate(BatchKey),
-    /// Too many are under way, or wait for the first worker.
-    #[error("too many batches are under way")]
+    /// Too many are in flight, or wait for the first worker.
+    #[error("too many batches are in flight")]
     Full,
 }

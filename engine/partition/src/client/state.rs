@@ -1,4 +1,4 @@
-//! What the client knows: its workers, their partitions, and the batches under way. All of it is under one lock, held
+//! What the client knows: its workers, their partitions, and the batches in flight. All of it is under one lock, held
 //! for moments; nothing here waits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -51,7 +51,7 @@ impl Connection {
         self.overflowed |= self.out.try_send(message).is_err();
     }
 
-    /// Sends the next partition, if none is under way.
+    /// Sends the next partition, if none is being loaded.
     fn load_next(&mut self, partitions: &BTreeMap<PartitionId, LoadPartition>, now: Timestamp) {
         while self.loading.is_none() {
             let Some(partition) = self.loads.pop_front() else {
@@ -219,7 +219,7 @@ impl ClientState {
         }
     }
 
-    /// Calls a worker up if all its partitions are loaded and it was not; true where it is now. It is told the time
+    /// Calls a worker up if all its partitions are loaded and it was not; true where it is now. It gets the time
     /// before any batch.
     pub(super) fn mark_up(&mut self, worker: WorkerId, time: Message) -> bool {
         let entry = self.workers.get_mut(&worker);

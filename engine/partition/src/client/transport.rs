@@ -1,5 +1,5 @@
 //! The connection to one worker, over TCP or within the process: what is said goes through a bounded channel and a
-//! thread, what is heard is read by the keeper.
+//! thread, what comes back is read by the connection manager.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,7 +16,7 @@ pub enum WireError {
     /// It could not be read or written.
     #[error("the connection failed: {0}")]
     Io(io::Error),
-    /// Nothing was heard for too long.
+    /// Nothing was received for too long.
     #[error("the peer is silent for {0:?}")]
     Silent(std::time::Duration),
     /// Not a Weir peer.

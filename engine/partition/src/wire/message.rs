@@ -158,7 +158,7 @@ pub enum BatchFailure {
     Unreachable(String),
     /// A worker on its way went away.
     WorkerDown(String),
-    /// Nothing was heard of it for too long.
+    /// Nothing was received about it for too long.
     Lost,
 }
 
@@ -209,12 +209,12 @@ pub enum Message {
         /// Why.
         reason: String,
     },
-    /// Let go of a partition.
+    /// Unload a partition.
     Unload {
         /// Which.
         partition: PartitionId,
     },
-    /// Let go of all partitions that belong to other plans: the switch after a flush.
+    /// Unload all partitions that belong to other plans: the switch after a flush.
     Activate {
         /// The plan that goes on.
         plan: u64,

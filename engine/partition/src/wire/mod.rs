@@ -1,7 +1,7 @@
 //! The protocol between the engine and partition workers, and between workers.
 //!
 //! Whoever opens a connection sends eight bytes of magic and its version, the other answers with the same; a peer of
-//! another version is told so and let go. After that come frames: length, kind, body, little-endian. A length above the
+//! another version is refused with a message that says so. After that come frames: length, kind, body, little-endian. A length above the
 //! declared most is refused before anything is allocated, and buffers grow with what really comes, so a length alone
 //! costs nothing. Counts, shapes and lengths must agree; whatever does not is an error, after which the connection
 //! cannot be trusted and is closed.

@@ -323,7 +323,7 @@ fn a_long_reason_is_cut() {
 }
 
 #[test]
-fn strangers_and_other_versions_are_told_apart() {
+fn strangers_and_other_versions_are_distinguished() {
     let mut bytes = Vec::new();
     write_preamble(&mut bytes).unwrap();
     assert!(read_preamble(&mut Cursor::new(&bytes)).is_ok());

@@ -1,4 +1,4 @@
-//! The control thread: opens partitions beside the batches that run, places them on shares, and lets go of them.
+//! The control thread: opens partitions beside the batches that run, places them on shares, and unloads them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -102,7 +102,7 @@ impl Control {
 
     fn broadcast(&self, command: impl Fn() -> ShareCommand) {
         for share in self.shares.iter() {
-            // A share that is gone has nothing to let go of.
+            // A share that is gone has nothing to unload.
             let _ = share.commands.send(command());
         }
     }
@@ -171,13 +171,13 @@ impl Control {
 
     fn activate(&self, generation: u64, plan: u64) {
         self.with_loaded(|loaded| loaded.retain(|_, loaded| loaded.plan == plan));
-        let (done, heard) = bounded(self.shares.len());
+        let (done, answers) = bounded(self.shares.len());
         self.broadcast(|| ShareCommand::Keep {
             plan,
             done: done.clone(),
         });
         drop(done);
-        let answers = (0..self.shares.len()).take_while(|_| heard.recv_timeout(self.timeouts).is_ok());
+        let answers = (0..self.shares.len()).take_while(|_| answers.recv_timeout(self.timeouts).is_ok());
         if answers.count() < self.shares.len() {
             tracing::warn!(plan, "a share is still busy with a batch of the plan before");
         }

@@ -193,7 +193,7 @@ impl LocalWorker for Core {
 
     fn on_feature(&self, input: StageInput) {
         let Some(generation) = self.state.current_service(input.engine) else {
-            // Nobody can be told: the engine is gone, or knows that this worker was.
+            // Nothing can be reported: the engine is gone, or knows that this worker was.
             return count(&self.state.counters.stale);
         };
         let usage = Usage {

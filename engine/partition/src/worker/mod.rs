@@ -4,10 +4,10 @@
 //! ```text
 //!  engine ──► connection ──► control thread ──(parts)──► share threads ──► uplink: a thread a destination ──► worker
 //!    ▲            └──(batches)──────────────────────────►  │
-//!    └──────────── desk: reports, on the engine's clock ◄──┘
+//!    └─────────── state: reports, on the engine's clock ◄──┘
 //! ```
 //!
-//! A batch that cannot be run is told with its reason. One that belongs to an engine that went away is dropped.
+//! A batch that cannot be run is reported with its reason. One that belongs to an engine that went away is dropped.
 
 mod control;
 mod core;

@@ -30,7 +30,7 @@ pub struct WorkerOptions {
     /// Bytes of all inputs that wait or run, and of all features that wait to be sent, at most.
     pub max_held_bytes: u64,
     /// Bytes of messages that have begun to come and are not whole yet, over all connections. Other workers together
-    /// may take half of it, so that the engine is always heard.
+    /// may take half of it, so that the engine is always received.
     pub max_receiving_bytes: u64,
     /// Bytes of the models of all partitions that are held.
     pub max_model_bytes: u64,

@@ -78,7 +78,7 @@ impl Server {
         self.address
     }
 
-    /// Waits until no more connections are accepted; the worker has been told to stop.
+    /// Waits until no more connections are accepted; the worker was asked to stop.
     pub(super) fn join(self) {
         // A connection wakes it up. Where none can be made, it stays behind, asleep.
         let mut at = self.address;
@@ -269,7 +269,7 @@ fn serve(
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 for report in reports {
-                    let told = match (reporting.send(&report), &report) {
+                    let sent = match (reporting.send(&report), &report) {
                         // Outputs that are too large cost their batch, not the connection.
                         (Err(error @ WireError::TooLong { .. }), Message::Done { key, times, .. }) => {
                             reporting.send(&Message::Failed {
@@ -278,10 +278,10 @@ fn serve(
                                 failure: BatchFailure::Unreachable(error.to_string()),
                             })
                         }
-                        (told, _) => told,
+                        (sent, _) => sent,
                     };
-                    if let Err(error) = told {
-                        tracing::warn!("the engine cannot be told: {error}");
+                    if let Err(error) = sent {
+                        tracing::warn!("the engine cannot be reached: {error}");
                         break;
                     }
                 }

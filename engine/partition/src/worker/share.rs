@@ -42,11 +42,11 @@ pub(super) struct PartitionSpec {
 pub(super) enum ShareCommand {
     /// Hold that partition.
     Place(PartitionId, PartitionSpec, Box<dyn PartitionSession>),
-    /// Let go of it.
+    /// Unload it.
     Remove(PartitionId),
-    /// Let go of those of other plans, and say so.
+    /// Unload those of other plans, and say so.
     Keep { plan: u64, done: Sender<()> },
-    /// Let go of all.
+    /// Unload all.
     Clear,
 }
 
@@ -96,7 +96,7 @@ impl Share {
                     Err(_) => return,
                 },
                 recv(queue) -> job => {
-                    // A partition is placed before anybody is told that batches for it may come.
+                    // A partition is placed before it is reported that batches for it may come.
                     while let Ok(command) = commands_in.try_recv() {
                         self.on_command(command);
                     }
@@ -191,7 +191,7 @@ impl Share {
             Err(failure) => {
                 state.fail_batch(generation, input.key, input.stage, failure);
                 // While the share is still ours, so that the next batch does not wait for it. What cannot be built now
-                // is tried again then, and told then.
+                // is tried again then, and reported then.
                 let _ = self.session(input.partition);
             }
         }

@@ -1,4 +1,4 @@
-//! The desk: which engine is served, on whose clock reports are, and what is counted.
+//! The state of a worker: which engine is served, on whose clock reports are, and what is counted.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -172,7 +172,7 @@ impl WorkerState {
             return;
         };
         drop(service);
-        // It fails where the connection was given up meanwhile; then nobody is there to be told.
+        // It fails where the connection was given up meanwhile; then there is no engine to report to.
         let _ = reports.send(message);
     }
 

@@ -22,7 +22,7 @@ use crate::wire::{Address, BatchFailure, Limits, Message, StageInput, WireError}
 /// Destinations at a time, at most.
 const MAX_DESTINATIONS: usize = 256;
 
-/// A destination that nothing was sent to for so long is let go of.
+/// A destination that nothing was sent to for so long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A feature, the connection that it belongs to, its place in memory.
@@ -57,7 +57,7 @@ impl Uplink {
         }
     }
 
-    /// Sends what came out of a stage on its way to the next; a batch that cannot go is told.
+    /// Sends what came out of a stage on its way to the next; a batch that cannot go is reported.
     pub(super) fn send(self: &Arc<Self>, mut input: StageInput, outputs: Vec<Tensor>, generation: u64) {
         let next = input.rest.remove(0);
         input.stage += 1;

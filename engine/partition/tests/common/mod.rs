@@ -27,7 +27,7 @@ pub(crate) fn clock() -> Now {
     Arc::new(move || Timestamp::from_micros(began.elapsed().as_micros() as u64))
 }
 
-/// Waits for what comes by itself, but is not told.
+/// Waits for what comes by itself, but is not reported.
 pub(crate) fn wait_until(what: &str, came: impl Fn() -> bool) {
     let began = Instant::now();
     while !came() {
@@ -188,7 +188,7 @@ pub(crate) fn listen(at: &str, loader: &Loader) -> Worker {
     .unwrap()
 }
 
-/// A client, and what it told.
+/// A client, and what it reported.
 pub(crate) struct Heard {
     pub(crate) client: Client,
     events: Receiver<Event>,
@@ -229,7 +229,7 @@ impl Heard {
     pub(crate) fn next<T>(&self, what: &str, command: impl Fn(&Event) -> Option<T>) -> T {
         loop {
             let event = self.events.recv_timeout(LONG);
-            let event = event.unwrap_or_else(|_| panic!("{what} was not told"));
+            let event = event.unwrap_or_else(|_| panic!("{what} was not reported"));
             if let Some(found) = command(&event) {
                 return found;
             }
@@ -264,7 +264,7 @@ impl Heard {
         })
     }
 
-    /// Waits until a worker is told to be down and these batches have failed for it, each once, in any order.
+    /// Waits until a worker is reported to be down and these batches have failed for it, each once, in any order.
     pub(crate) fn fall(&self, worker: u32, batches: Range<u64>) -> String {
         let (mut reason, mut left) = (None, batches.collect::<BTreeSet<_>>());
         while reason.is_none() || !left.is_empty() {
@@ -273,7 +273,7 @@ impl Heard {
                     worker: id,
                     reason: why,
                 } if id.0 == worker => {
-                    assert!(reason.replace(why).is_none(), "told to be down twice");
+                    assert!(reason.replace(why).is_none(), "reported to be down twice");
                 }
                 Event::Failed {
                     key,
@@ -288,7 +288,7 @@ impl Heard {
         reason.unwrap_or_default()
     }
 
-    /// Everything told until the client has stopped.
+    /// Everything reported until the client has stopped.
     pub(crate) fn rest(self) -> Vec<Event> {
         drop(self.client);
         self.events.try_iter().collect()

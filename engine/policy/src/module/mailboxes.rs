@@ -221,7 +221,7 @@ impl MailboxSet {
         line.pop(end).map(|(_, request, ())| request)
     }
 
-    /// Whose turn it is where those with time to spare go first: the most urgent of them, and where there is none, the
+    /// Whose turn it is where those with slack go first: the most urgent of them, and where there is none, the
     /// last of the others. Those over the cost limit go when no other has slack, or all others have plenty. It
     /// waits no more.
     pub(super) fn next_with_slack(&mut self, mailbox: usize, slack: SlackThreshold) -> Option<RequestId> {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dear_wait_until_the_others_have_plenty_of_time() {
+    fn deprioritized_requests_wait_until_the_others_have_plenty_of_time() {
         let slack = SlackThreshold {
             from: at(100),
             relaxed_from: at(200),

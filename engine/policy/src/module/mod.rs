@@ -149,7 +149,7 @@ impl Module {
                 let entry = Entry::new(stream, sent_at, now, items, droppable);
                 self.on_arrived(request, entry, now, effects);
             }
-            // Siblings are told whether or not they have the request.
+            // Siblings are notified whether or not they have the request.
             ModuleEvent::Cancelled { request } => {
                 self.remove(request);
             }
@@ -160,7 +160,7 @@ impl Module {
                         view.free_at = now;
                         self.shared.granted.push(slot);
                     }
-                    // The arbiter grants what is placed; of anything else it is told, so that no slot is lost.
+                    // The arbiter grants what is placed; of anything else it is notified, so that no slot is lost.
                     None => effects.push(ModuleEffect::Decline { slot }),
                 }
             }

@@ -107,7 +107,7 @@ impl Module {
 
     /// The delay that a request will find here, `q_i`: the recent mean, as far as what waits now bears it out. Where the
     /// queue would be served sooner, the mean speaks of a queue that is gone (and would for a whole window, if modules
-    /// before this one let everything go because of it). Where it takes most of the SLO to serve and newcomers stand at
+    /// before this one dropped everything because of it). Where it takes most of the SLO to serve and newcomers stand at
     /// its end, the mean speaks only of those that were served in time.
     fn queueing(&self, now: Timestamp) -> Span {
         let mean = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);

@@ -39,7 +39,7 @@ fn arrived(request: u64) -> ModuleEvent {
     }
 }
 
-/// What the module does when it is told `events` in one burst.
+/// What the module does when it gets `events` in one burst.
 fn step(module: &mut Module, events: impl IntoIterator<Item = ModuleEvent>) -> Vec<ModuleEffect> {
     let mut effects = Vec::new();
     module.step(events, Timestamp::ZERO, &mut effects);

@@ -36,7 +36,7 @@ impl DownstreamEstimate {
     }
 }
 
-/// Keeps the latest state of every module and derives the outlook of one.
+/// Keeps the latest state of every module and derives what is downstream of one.
 #[derive(Debug, Clone)]
 pub struct StatePlanner {
     module: ModuleId,

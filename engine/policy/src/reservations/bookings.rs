@@ -148,7 +148,7 @@ impl Bookings {
     }
 
     /// Frees all that it still holds. Legal for one that is not here: its last use was reported, or it was lost with a
-    /// worker, before its module or its batch was heard of.
+    /// worker, before its module or its batch was known.
     pub(super) fn release(&mut self, id: BookingId) -> Option<Booking> {
         let booking = self.all.remove(&id)?;
         for resource_use in booking.uses.iter().filter(|resource_use| !resource_use.ended) {

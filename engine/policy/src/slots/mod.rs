@@ -151,7 +151,7 @@ impl Slots {
                 let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
                 self.change(slot, State::Free, ("finished", module), of_it);
             }
-            // Legal in any state: what was granted before goes on. It may be told more than once, by what loses workers and
+            // Legal in any state: what was granted before goes on. It may be reported more than once, by what loses workers and
             // by what gives them a rest.
             SlotEvent::Down { slot } => {
                 self.down.insert(slot);

@@ -1,5 +1,5 @@
 //! Branch shedding: requests whose branch downstream is overloaded are deprioritized here. With exclusive branches or
-//! varying fan-out, one branch may be overloaded while another has spare capacity.
+//! varying fan-out, one branch may be overloaded while another has unused capacity.
 
 use weir_types::{StreamId, Timestamp};
 

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_with_exclusive_slots_and_spare_capacity_run_small_batches() {
+    fn modules_with_exclusive_slots_and_unused_capacity_run_small_batches() {
         let peers = [peer(4, 1, 4), peer(10, 4, 1), peer(4, 1, 1)];
         let sizes = |standing: &[ModuleDemand]| {
             joint_batch_sizes(

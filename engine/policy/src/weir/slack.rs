@@ -84,7 +84,7 @@ pub(crate) struct SlackThreshold {
 }
 
 impl SlackThreshold {
-    /// From which deadline on this request has time to spare.
+    /// From which deadline on this request has slack.
     pub(crate) fn starts_at(&self, request: RequestId) -> Timestamp {
         if self.spread == Span::ZERO {
             return self.from;

@@ -6,7 +6,7 @@ use weir_types::{ModuleId, Profile, Span, Timestamp, Topology};
 /// Largest batch size that is considered.
 pub const MAX_BATCH: u32 = 65_536;
 
-/// Losses are told by the second: no run is longer than about a hundred days.
+/// Losses are counted by the second: no run is longer than about a hundred days.
 const MAX_RUN: Span = Span::from_secs(10_000_000);
 
 /// One graph, one arrival sequence, and the capacity over time.

@@ -1,5 +1,5 @@
 //! Weighted sums of resources that run short together: where requests differ in what they ask of each, the requests
-//! best let go for one are not those best let go for the other, and only the sum sees both.
+//! best dropped for one are not those best dropped for the other, and only the sum sees both.
 
 use weir_types::Span;
 

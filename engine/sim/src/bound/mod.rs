@@ -75,7 +75,7 @@ pub struct DeliveryBound {
     pub per_module: Vec<ModuleBound>,
     /// By group of shared slots, as given: losses that its slots alone make necessary, hopeless requests apart.
     pub per_shared: Vec<u64>,
-    /// By second since the start of the clock: requests sent in it that one best choice lets go; sums to `min_lost`.
+    /// By second since the start of the clock: requests sent in it that one best choice drops; sums to `min_lost`.
     pub lost_at: Vec<u64>,
 }
 
@@ -140,8 +140,8 @@ pub fn bound(input: &BoundInput<'_>) -> Result<DeliveryBound, BoundError> {
     };
     let losses = combiner.necessary_losses(alone, 0..input.arrivals.len(), combiner.max_cuts());
     let visits = jobs.iter().map(|jobs| jobs.len() as u64);
-    let tally: Vec<(u64, u64)> = visits.zip(per_resource).collect();
-    Ok(summary(input, &costs, &resources, &tally, &hopeless, &losses))
+    let visited: Vec<(u64, u64)> = visits.zip(per_resource).collect();
+    Ok(summary(input, &costs, &resources, &visited, &hopeless, &losses))
 }
 
 /// The jobs of each resource, and the requests that could not be in time even alone.
@@ -191,12 +191,12 @@ fn conflict_matrix(jobs: &[Vec<Job>], requests: usize) -> Vec<Vec<bool>> {
     conflicts
 }
 
-/// `tally`: by resource, requests that visit it and those that it alone loses.
+/// `visited`: by resource, requests that visit it and those that it alone loses.
 fn summary(
     input: &BoundInput<'_>,
     costs: &[Costs],
     resources: &[Resource],
-    tally: &[(u64, u64)],
+    visited: &[(u64, u64)],
     hopeless: &[u32],
     losses: &Losses,
 ) -> DeliveryBound {
@@ -221,7 +221,7 @@ fn summary(
             first.map(|member| ModuleId(member.module as u32))
         });
     let min_lost = (losses.lost.len() + hopeless.len()) as u64;
-    let per_module = tally
+    let per_module = visited
         .iter()
         .zip(costs)
         .map(|(&(visits, min_lost), costs)| ModuleBound {
@@ -241,9 +241,9 @@ fn summary(
         hopeless: hopeless.len() as u64,
         binding,
         per_module: per_module.collect(),
-        per_shared: tally[modules..modules + input.shared.len()]
+        per_shared: visited[modules..modules + input.shared.len()]
             .iter()
-            .map(|tally| tally.1)
+            .map(|counts| counts.1)
             .collect(),
         lost_at,
     }

@@ -17,7 +17,7 @@ pub(super) struct Member {
     pub(super) module: usize,
     /// Its slot time counts so much.
     pub(super) weight: u64,
-    /// Its time is told so much earlier than it is: by the least way there, so that what a request does in the modules of
+    /// Its time is given so much earlier than it is: by the least way there, so that what a request does in the modules of
     /// a sum, one after the other, falls into a short window.
     pub(super) shift: Span,
 }

@@ -2,7 +2,7 @@
 //!
 //! Jobs have agreeable windows (none is released earlier and due later than another), so that the earliest deadline is
 //! also the first arrival, preemption gains nothing, and the most jobs in time are found by the rule of Kise, Ibaraki and
-//! Mine (1978; Moore and Hodgson's, with release times): take jobs in order; when one would be late, let go of the one
+//! Mine (1978; Moore and Hodgson's, with release times): take jobs in order; when one would be late, drop the one
 //! without which the work is done soonest.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) struct Job {
     pub(super) work: i64,
 }
 
-/// The requests that are let go, ascending where all jobs are alike: as few as can be.
+/// The requests that are dropped, ascending where all jobs are alike: as few as can be.
 pub(super) fn fewest_losses(jobs: &[Job]) -> Vec<u32> {
     let alike = jobs.windows(2).all(|pair| pair[0].work == pair[1].work);
     if alike {
@@ -103,7 +103,7 @@ fn best_removal(
     (gone, gain)
 }
 
-/// Moves the jobs after `gone` ahead; returns the first job that can still be moved by letting go of it or one after it.
+/// Moves the jobs after `gone` ahead; returns the first job that can still be moved by dropping it or one after it.
 fn advance_after_removal(slacks: &mut Slacks, gone: usize, gain: i64) -> usize {
     match slacks.min_after(gone) {
         Some((least, last)) if least <= gain => {

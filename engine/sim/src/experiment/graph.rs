@@ -8,7 +8,7 @@ use weir_types::{Profile, Span};
 use crate::demand::Demand;
 use crate::spec::{Edge, WorldModule, WorldPool, WorldSpec};
 
-/// Requests of one live stream that may be under way, as in the live engine.
+/// Requests of one live stream that may be in flight, as in the live engine.
 const MAX_IN_FLIGHT: u32 = 256;
 
 /// Makes a world of a graph whose models all have declared profiles and whose streams are all emulated, with the streams.

@@ -1,7 +1,7 @@
 //! Experiments: TOML to checked runs, many runs at once, and what they come to.
 //!
 //! The file is read as a tree; [every list where one value is expected](sweep) makes a variant; each variant becomes a
-//! world with a policy and arrivals, and each seed of it a [`Run`]. All problems are told at once. [`run_all`] runs them.
+//! world with a policy and arrivals, and each seed of it a [`Run`]. All problems are reported at once. [`run_all`] runs them.
 //! `docs/experiments.md` describes the format.
 
 mod arrivals;

@@ -50,7 +50,7 @@ impl Run {
 
 /// Runs all on `threads` threads. Each outcome is given to `reduce` at once, on the thread that it came to be on, so that
 /// the arrays of many runs never pile up; what remains of them comes back in the order of `runs`, whatever the number of
-/// threads. `progress` is told how many have been done.
+/// threads. `progress` gets how many have been done.
 pub fn run_all<T: Send>(
     runs: &[Run],
     threads: usize,

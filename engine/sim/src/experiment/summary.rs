@@ -107,7 +107,7 @@ pub struct Row {
     pub drop_rate: Estimate,
     /// The least drop rate that any policy could have had; `None` where it is not known of every run.
     pub bound: Option<Estimate>,
-    /// Device time in vain over all device time.
+    /// Wasted device time over all device time.
     pub invalid_rate: Estimate,
     /// Delivered a second.
     pub goodput_rps: Estimate,

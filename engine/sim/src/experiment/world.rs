@@ -109,7 +109,7 @@ struct RawBranches {
 
 fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
     let mut fields = Fields::open("[world]".to_owned(), entry, diagnostics)?;
-    fields.expect(&["slo", "hop", "streams", "under_way"], false, diagnostics);
+    fields.expect(&["slo", "hop", "streams", "max_in_flight"], false, diagnostics);
     let slo = fields.span("slo", diagnostics);
     if slo.is_absent() {
         let hint = Some("slo = \"400ms\": what every request has from sending to coming out".to_owned());
@@ -122,7 +122,7 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
             .count("streams", 100_000, diagnostics)
             .into_value()
             .unwrap_or(1),
-        max_in_flight: fields.count("under_way", u32::MAX, diagnostics).into_value(),
+        max_in_flight: fields.count("max_in_flight", u32::MAX, diagnostics).into_value(),
     })
 }
 

@@ -69,7 +69,7 @@ impl Executor {
         }
     }
 
-    /// A batch was booked. Who is told of uses keeps the order of what is booked now; who is not, that of old.
+    /// A batch was booked. With reports of uses the order is that of the present bookings, without them that of the first.
     pub(super) fn start(&mut self, id: BookingId, path: &[PathStage], reservations: Option<&Reservations>) {
         let steps = self.steps(path);
         for (index, step) in steps.iter().enumerate() {
@@ -205,7 +205,7 @@ impl Executor {
 }
 
 impl FinishedStep {
-    /// What the reservations are told of it.
+    /// What is reported of it to the reservations.
     pub(super) fn to_event(self, booking: BookingId, to: Timestamp) -> ReserveEvent {
         ReserveEvent::Used {
             booking,

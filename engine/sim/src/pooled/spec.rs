@@ -51,7 +51,7 @@ pub struct PooledStats {
     pub delivered: u64,
     /// Out after it.
     pub late: u64,
-    /// Let go.
+    /// Dropped.
     pub dropped: u64,
     /// Batches.
     pub batches: u64,

@@ -71,13 +71,13 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (PooledSpec, Vec<Vec<Timestam
 }
 
 fn accounted(run: &PooledRun, seed: u64) {
-    for tally in &run.streams {
+    for stats in &run.streams {
         assert_eq!(
-            tally.arrived,
-            tally.delivered + tally.late + tally.dropped,
+            stats.arrived,
+            stats.delivered + stats.late + stats.dropped,
             "seed {seed}"
         );
-        assert!(tally.delivered > 0, "seed {seed}");
+        assert!(stats.delivered > 0, "seed {seed}");
     }
 }
 
@@ -131,9 +131,9 @@ fn what_is_booked_happens() {
 /// That what begins begins when the tables say is asserted in the loop itself.
 #[test]
 fn the_tables_follow_what_happens() {
-    let (mut told, mut untold) = (0.0, 0.0);
+    let (mut reported, mut unreported) = (0.0, 0.0);
     for seed in 0..40 {
-        for (feedback, missed) in [(true, &mut told), (false, &mut untold)] {
+        for (feedback, missed) in [(true, &mut reported), (false, &mut unreported)] {
             let (spec, arrivals) = world(seed, feedback, 0.15);
             let run = simulate_pooled(&spec, &arrivals);
             accounted(&run, seed);
@@ -141,7 +141,10 @@ fn the_tables_follow_what_happens() {
             *missed += run.streams[0].miss_rate();
         }
     }
-    assert!(told < untold, "with reports {told}, without {untold}");
+    assert!(
+        reported < unreported,
+        "with reports {reported}, without {unreported}"
+    );
 }
 
 #[test]

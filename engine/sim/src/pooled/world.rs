@@ -1,4 +1,4 @@
-//! The loop: what happens at one instant is told to the reservations together, and what they want is done.
+//! The loop: what happens at one instant is reported to the reservations together, and what they want is done.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::slice::Iter;

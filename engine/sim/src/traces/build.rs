@@ -115,10 +115,10 @@ fn tweet(path: &Path, seconds: usize, random: &mut Pcg64Mcg) -> Result<(Trace, S
     for _ in 0..STRETCHES {
         let share: f64 = random.random();
         for compression in COMPRESSIONS {
-            let Some(spare) = counts.len().checked_sub(seconds * compression) else {
+            let Some(extra) = counts.len().checked_sub(seconds * compression) else {
                 continue;
             };
-            let begin = (share * spare as f64) as usize;
+            let begin = (share * extra as f64) as usize;
             let rates = counts[begin..begin + seconds * compression].chunks(compression);
             let rates = rates.map(|chunk| chunk.iter().sum::<f64>() / compression as f64);
             let trace = Trace::new(SECOND, rates.collect::<Vec<_>>())?;

@@ -7,10 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use weir_graph::Trace;
 use weir_types::Span;
 
-use super::{RecordingError, TraceKind, with_cv};
-
-/// Below this there is no room for a burst and for what is between bursts.
-pub(super) const MIN_SECONDS: u64 = 60;
+use super::{MIN_SECONDS, RecordingError, TraceKind, with_cv};
 
 /// A trace of `length` (rounded up to whole seconds) in slots of a second, with the mean rate `mean` in requests a
 /// second and the kind's coefficient of variation.

@@ -22,6 +22,9 @@ pub use read::{
     Functions, bin_events, counts_per_second, events_azure_2021, events_azure_llm, functions_azure_2019,
 };
 
+/// Below this a trace has no room for a burst and for what is between bursts.
+const MIN_SECONDS: u64 = 60;
+
 /// One of the three loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -95,7 +98,7 @@ pub enum RecordingError {
     /// Too short to have a shape.
     #[error(
         "a trace of {seconds} s has no room for its shape; give at least {} s",
-        generate::MIN_SECONDS
+        MIN_SECONDS
     )]
     TooShort {
         /// How long it was to be.

@@ -1,4 +1,4 @@
-//! The driver in virtual time: one agenda, the state machines of `weir-policy`, and what they want done.
+//! The driver in virtual time: one event queue, the state machines of `weir-policy`, and what they want done.
 //!
 //! At every instant all facts that are due are collected per module; then each module that has some decides once, as the
 //! live engine does after a burst, and its effects become facts for others, at the same instant or later. The order is by
@@ -101,7 +101,7 @@ impl World<'_> {
     /// Runs until all that was sent has ended.
     fn run(&mut self, arrivals: &mut dyn Iterator<Item = Timestamp>, progress: &mut dyn FnMut(Timestamp)) {
         let mut next = arrivals.next();
-        let mut told = Timestamp::ZERO;
+        let mut reported = Timestamp::ZERO;
         loop {
             let due = self.event_queue.next_time();
             let at = match (next, due) {
@@ -112,9 +112,9 @@ impl World<'_> {
             };
             self.more_arrivals = next.is_some();
             self.now = at.max(self.now);
-            if self.now.since(told) >= Span::from_secs(10) {
-                told = self.now;
-                progress(told);
+            if self.now.since(reported) >= Span::from_secs(10) {
+                reported = self.now;
+                progress(reported);
             }
             while next.is_some_and(|arrival| arrival <= at) {
                 self.on_arrival();

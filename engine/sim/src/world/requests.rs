@@ -86,7 +86,7 @@ impl World<'_> {
         self.deliver(module, arrived);
     }
 
-    /// Ends a request; those who may have it are told. Says false where it had ended already.
+    /// Ends a request; the modules that may have it are notified. Says false where it had ended already.
     pub(super) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) -> bool {
         if !self.ledger.on_ended(request, outcome) {
             return false;

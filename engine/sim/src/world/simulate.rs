@@ -22,12 +22,12 @@ pub struct SimulationResult {
     pub workers: Vec<Vec<(Timestamp, u32)>>,
     /// Things that happened: arrivals, transfers, batches, alarms, ticks.
     pub events: u64,
-    /// Facts that the state machines were told on the way.
+    /// Facts that the state machines took in on the way.
     pub policy_events: u64,
 }
 
 /// Runs a world over `arrivals` (ascending) until all that was sent has ended. `named` is what the report calls it;
-/// `progress` is told the time now and then.
+/// `progress` gets the time now and then.
 pub fn simulate(
     spec: &WorldSpec,
     named: &str,

@@ -30,21 +30,21 @@ pub fn check(drawn: &Drawn, ran: &SimulationResult) {
     assert_eq!(sum(&ran.timeline.sent), total.arrived);
     assert_eq!(sum(&ran.timeline.lost), total.dropped + total.late);
     let splits = spec.modules.iter().any(|plan| plan.next.len() > 1);
-    for (plan, trail) in spec.modules.iter().zip(&ran.timeline.modules) {
+    for (plan, timeline) in spec.modules.iter().zip(&ran.timeline.modules) {
         let module = &report.modules[&plan.name];
-        // Two modules may let go of a request in one instant: each says so in the trail, the books count the first.
-        let (booked, told) = (module.dropped, sum(&trail.dropped));
+        // Two modules may drop a request in one instant: each says so in the timeline, the books count the first.
+        let (booked, reported) = (module.dropped, sum(&timeline.dropped));
         assert!(
-            booked <= told,
-            "{booked} drops of {}, {told} in the trail",
+            booked <= reported,
+            "{booked} drops of {}, {reported} in the timeline",
             plan.name
         );
-        assert!(splits || booked == told, "drops of {}", plan.name);
+        assert!(splits || booked == reported, "drops of {}", plan.name);
     }
     items_run_once(spec, ran);
 }
 
-/// A module runs no item twice; it runs all where nothing is let go and nothing is lost.
+/// A module runs no item twice; it runs all where nothing is dropped and nothing is lost.
 fn items_run_once(spec: &WorldSpec, ran: &SimulationResult) {
     for (module, plan) in spec.modules.iter().enumerate() {
         let rows = ran.items.chunks_exact(spec.modules.len());
@@ -54,13 +54,10 @@ fn items_run_once(spec: &WorldSpec, ran: &SimulationResult) {
         assert!(ran_items <= brought, "{}: {ran_items} of {brought}", plan.name);
         assert!(report.wasted_s <= report.busy_s + 1e-9);
         if ran.report.requests.dropped == 0 {
-            assert_eq!(ran_items, brought, "{}: nothing was let go", plan.name);
+            assert_eq!(ran_items, brought, "{}: nothing was dropped", plan.name);
         }
     }
     if spec.policy.drop == DropRule::None && spec.failures.is_empty() && spec.max_in_flight.is_none() {
-        assert_eq!(
-            ran.report.requests.dropped, 0,
-            "the rule \"none\" lets nothing go"
-        );
+        assert_eq!(ran.report.requests.dropped, 0, "the rule \"none\" drops nothing");
     }
 }

@@ -261,7 +261,7 @@ fn a_path_that_is_booked_twice_is_a_violation_of_its_first_resource_on() {
             reservations.reserve(&probe, at(0));
             reservations
         });
-        // What overlaps is told of once; with one of the two gone, nothing does any more.
+        // What overlaps is reported once; with one of the two gone, nothing does any more.
         let declined = |booking| ReserveEvent::Declined {
             booking: BookingId(booking),
         };

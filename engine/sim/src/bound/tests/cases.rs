@@ -119,7 +119,7 @@ fn the_dearest_frames_of_a_fan_out_go() {
     assert!((0.28..0.37).contains(&fan), "{fan}");
 }
 
-/// Requests that are dear to one module are cheap to the other: only the sum of both sees that half must go.
+/// Requests that are costly to one module are cheap to the other: only the sum of both sees that half must go.
 #[test]
 fn a_sum_of_modules_binds_more_than_each() {
     let arrivals = poisson(100.0, 600.0);

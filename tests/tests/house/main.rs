@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod circles;
+mod words;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
