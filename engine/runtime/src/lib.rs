@@ -25,6 +25,7 @@ mod run;
 mod sink;
 mod slot_layout;
 mod source;
+mod state_machine;
 mod stream_setup;
 mod telemetry;
 mod timer;

@@ -9,9 +9,11 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use weir_policy::reservations::{Reservations, ReserveEffect, ReserveEvent, ReserveSpec};
-use weir_policy::{Module, ModuleEffect, ModuleEvent, ModuleSpec, SlotEffect, SlotEvent, Slots, SlotsSpec};
-use weir_types::{ModuleId, Timestamp};
+use weir_policy::reservations::{Reservations, ReserveSpec};
+use weir_policy::{Module, ModuleSpec, Slots, SlotsSpec};
+use weir_types::Timestamp;
+
+use crate::state_machine::{Line, StateMachine};
 
 /// The first line: what the state machines were made from.
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,30 +21,6 @@ struct Header {
     weir_recording: u32,
     modules: Vec<ModuleSpec>,
     slots: SlotsSpec,
-}
-
-/// Every other line: one step.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "actor", rename_all = "kebab-case")]
-enum Line {
-    Module {
-        id: ModuleId,
-        at: Timestamp,
-        events: Vec<ModuleEvent>,
-        effects: Vec<ModuleEffect>,
-    },
-    Slots {
-        at: Timestamp,
-        events: Vec<SlotEvent>,
-        effects: Vec<SlotEffect>,
-    },
-    Reservations {
-        at: Timestamp,
-        events: Vec<ReserveEvent>,
-        effects: Vec<ReserveEffect>,
-    },
-    /// A plan comes into force: from here on the reservations are made from `spec`, with nothing booked.
-    Plan { spec: ReserveSpec },
 }
 
 /// The version of the format.
@@ -72,40 +50,15 @@ impl Recorder {
         Ok(recorder)
     }
 
-    pub(crate) fn record_module_step(
+    /// Records a step of a state machine.
+    pub(crate) fn record_step<M: StateMachine>(
         &self,
-        id: ModuleId,
+        machine: &M,
         at: Timestamp,
-        events: &[ModuleEvent],
-        effects: &[ModuleEffect],
+        events: &[M::Event],
+        effects: &[M::Effect],
     ) {
-        self.write_line(&Line::Module {
-            id,
-            at,
-            events: events.to_vec(),
-            effects: effects.to_vec(),
-        });
-    }
-
-    pub(crate) fn record_slots_step(&self, at: Timestamp, events: &[SlotEvent], effects: &[SlotEffect]) {
-        self.write_line(&Line::Slots {
-            at,
-            events: events.to_vec(),
-            effects: effects.to_vec(),
-        });
-    }
-
-    pub(crate) fn record_reservations_step(
-        &self,
-        at: Timestamp,
-        events: &[ReserveEvent],
-        effects: &[ReserveEffect],
-    ) {
-        self.write_line(&Line::Reservations {
-            at,
-            events: events.to_vec(),
-            effects: effects.to_vec(),
-        });
+        self.write_line(&machine.line(at, events.to_vec(), effects.to_vec()));
     }
 
     /// Records that a plan comes into force.
@@ -306,23 +259,10 @@ impl Replay {
                 at,
                 events,
                 effects,
-            } => {
-                let count = events.len() as u64;
-                let mut now = Vec::new();
-                self.modules.get_mut(id.index())?.step(events, at, &mut now);
-                Some(compare(count, &effects, &now))
-            }
-            Line::Slots { at, events, effects } => {
-                let count = events.len() as u64;
-                let mut now = Vec::new();
-                self.slots.step(events, at, &mut now);
-                Some(compare(count, &effects, &now))
-            }
+            } => Some(replay(self.modules.get_mut(id.index())?, at, events, &effects)),
+            Line::Slots { at, events, effects } => Some(replay(&mut self.slots, at, events, &effects)),
             Line::Reservations { at, events, effects } => {
-                let count = events.len() as u64;
-                let mut now = Vec::new();
-                self.reservations.as_mut()?.step(events, at, &mut now);
-                Some(compare(count, &effects, &now))
+                Some(replay(self.reservations.as_mut()?, at, events, &effects))
             }
             Line::Plan { spec } => {
                 self.reservations = Some(Reservations::new(&spec));
@@ -332,13 +272,18 @@ impl Replay {
     }
 }
 
-fn compare<E: PartialEq + std::fmt::Debug>(
-    events: u64,
-    recorded: &[E],
-    now: &[E],
+/// Decides a recorded step again.
+fn replay<M: StateMachine>(
+    machine: &mut M,
+    at: Timestamp,
+    events: Vec<M::Event>,
+    recorded: &[M::Effect],
 ) -> Result<(u64, u64), (String, String)> {
+    let count = events.len() as u64;
+    let mut now = Vec::new();
+    machine.step(events, at, &mut now);
     if recorded == now {
-        Ok((events, now.len() as u64))
+        Ok((count, now.len() as u64))
     } else {
         Err((format!("{recorded:?}"), format!("{now:?}")))
     }

@@ -27,7 +27,7 @@ mod workers;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use weir_types::Timestamp;
+use weir_types::{ModuleId, Timestamp};
 
 use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
@@ -202,6 +202,12 @@ impl Module {
                 self.on_tick(now, effects);
             }
         }
+    }
+
+    /// Its place in the graph.
+    #[must_use]
+    pub fn id(&self) -> ModuleId {
+        self.spec.id
     }
 
     /// Whether batches are formed before their slots are free.

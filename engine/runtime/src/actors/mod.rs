@@ -4,7 +4,6 @@
 //! An actix mailbox is a FIFO whose bound is soft: it only transports. What bounds it is the number of requests in flight
 //! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.
 
-#[cfg(test)]
 mod burst;
 mod egress;
 mod messages;

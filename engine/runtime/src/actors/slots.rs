@@ -1,79 +1,51 @@
 //! The slot actor: passes what modules bid to the policy's arbiter `Slots`, and what it grants back to them.
 
-use actix::{Actor, AsyncContext, Context, Handler, Message};
+use actix::{Actor, AsyncContext, Context, Handler};
 use weir_policy::{ModuleEvent, SlotEffect, SlotEvent, Slots};
 
+use super::burst::{Burst, PolicyActor};
 use super::messages::{ArbiterEvent, ConnectModules, ModuleRef, PolicyEvent};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
 
-/// Sent by the actor to itself: all events of a burst are in.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Decide;
-
 pub(crate) struct SlotActor {
-    slots: Slots,
-    clock: Clock,
-    recorder: Option<Recorder>,
+    burst: Burst<Slots>,
     modules: Vec<ModuleRef>,
-    events: Vec<SlotEvent>,
-    effects: Vec<SlotEffect>,
-    decide_pending: bool,
 }
 
 impl SlotActor {
     pub(crate) fn new(slots: Slots, clock: Clock, recorder: Option<Recorder>) -> Self {
         Self {
-            slots,
-            clock,
-            recorder,
+            burst: Burst::new(slots, clock, recorder),
             modules: Vec::new(),
-            events: Vec::new(),
-            effects: Vec::new(),
-            decide_pending: false,
         }
     }
 
-    fn on_event(&mut self, event: SlotEvent, context: &mut Context<Self>) {
-        self.events.push(event);
-        if !self.decide_pending {
-            self.decide_pending = true;
-            context.notify(Decide);
-        }
-    }
-
-    fn decide(&mut self) {
-        self.decide_pending = false;
-        let now = self.clock.now();
-        let events = std::mem::take(&mut self.events);
-        self.notify_modules(&events);
-        self.slots.step(events.iter().copied(), now, &mut self.effects);
-        if let Some(recorder) = &self.recorder {
-            recorder.record_slots_step(now, &events, &self.effects);
-        }
-        for effect in self.effects.drain(..) {
-            let (module, event) = ModuleEvent::from_slots(effect);
-            if let Some(module) = self.modules.get(module.index()) {
-                module.events.do_send(PolicyEvent(event));
-            }
+    /// Modules that own their slots never bid, so they are informed of slots that go down and up themselves.
+    fn notify_modules(&self, event: SlotEvent) {
+        let event = match event {
+            SlotEvent::Down { slot } => ModuleEvent::SlotDown { slot },
+            SlotEvent::Up { slot } => ModuleEvent::SlotUp { slot },
+            _ => return,
+        };
+        for module in &self.modules {
+            module.events.do_send(PolicyEvent(event.clone()));
         }
     }
 }
 
-impl SlotActor {
-    /// Modules that own their slots never bid, so they are informed of slots that go down and up themselves.
-    fn notify_modules(&self, events: &[SlotEvent]) {
-        for event in events {
-            let event = match *event {
-                SlotEvent::Down { slot } => ModuleEvent::SlotDown { slot },
-                SlotEvent::Up { slot } => ModuleEvent::SlotUp { slot },
-                _ => continue,
-            };
-            for module in &self.modules {
-                module.events.do_send(PolicyEvent(event.clone()));
-            }
+impl PolicyActor for SlotActor {
+    type Machine = Slots;
+
+    fn burst(&mut self) -> &mut Burst<Slots> {
+        &mut self.burst
+    }
+
+    fn apply(&mut self, effect: SlotEffect, _context: &mut Context<Self>) {
+        let (module, event) = ModuleEvent::from_slots(effect);
+        if let Some(module) = self.modules.get(module.index()) {
+            module.events.do_send(PolicyEvent(event));
         }
     }
 }
@@ -92,15 +64,8 @@ impl Handler<ArbiterEvent> for SlotActor {
     type Result = ();
 
     fn handle(&mut self, ArbiterEvent(event): ArbiterEvent, context: &mut Self::Context) {
+        self.notify_modules(event);
         self.on_event(event, context);
-    }
-}
-
-impl Handler<Decide> for SlotActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Decide, _context: &mut Self::Context) {
-        self.decide();
     }
 }
 

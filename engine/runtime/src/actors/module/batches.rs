@@ -7,6 +7,7 @@ use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
 use weir_types::{BatchId, SlotId, Span};
 
 use super::{ActorRefs, ModuleActor};
+use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, Dispatch, RequestLost};
 use crate::telemetry;
 use crate::worker::{BatchResult, Job};

@@ -1,15 +1,16 @@
 //! Applying the effects of the policy's module.
 
-use actix::{AsyncContext, Context};
+use actix::Context;
 use weir_policy::reservations::ReserveEvent;
 use weir_policy::{ModuleEffect, ModuleEvent, SlotEvent};
 
 use super::{ActorRefs, ModuleActor};
+use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{ArbiterEvent, PolicyEvent, ReservationEvent, Spent};
 use crate::telemetry;
 
 impl ModuleActor {
-    pub(super) fn apply(&mut self, effect: ModuleEffect, context: &mut Context<Self>) {
+    pub(super) fn apply_effect(&mut self, effect: ModuleEffect, context: &mut Context<Self>) {
         let Some(refs) = self.refs.clone() else { return };
         let module = self.setup.id;
         match effect {
@@ -63,13 +64,7 @@ impl ModuleActor {
                     }
                 }
             }
-            ModuleEffect::SetTimer { at } => {
-                if let Some(timer) = self.timer.take() {
-                    context.cancel_future(timer);
-                }
-                let wait = self.setup.clock.duration_until(at);
-                self.timer = Some(context.run_later(wait, |actor, context| actor.decide(context)));
-            }
+            ModuleEffect::SetTimer { at } => self.set_timer(at, context, Self::decide),
         }
     }
 }

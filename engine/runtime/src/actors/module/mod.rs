@@ -9,7 +9,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, SpawnHandle};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
 use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
@@ -17,6 +17,7 @@ use weir_types::{BatchId, ModuleId, RequestId, SlotId};
 
 use output_check::OutputCheck;
 
+use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
 use super::messages::{BatchDone, Deliver, PolicyEvent, ReportStats, StatsReported};
 use super::reservations::ReservationActor;
@@ -32,11 +33,6 @@ use crate::worker::Job;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Connect(pub(crate) Arc<ActorRefs>);
-
-/// Sent by the actor to itself: all events of a burst are in.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Decide;
 
 /// The actors that a module sends to.
 pub(crate) struct ActorRefs {
@@ -79,61 +75,39 @@ struct PendingRequest {
 
 pub(crate) struct ModuleActor {
     setup: ModuleSetup,
-    module: Module,
+    burst: Burst<Module>,
     refs: Option<Arc<ActorRefs>>,
     join: Join<RequestBranch>,
     pending: BTreeMap<RequestId, PendingRequest>,
     running: BTreeMap<BatchId, Vec<BatchSlice>>,
     stats: ModuleStats,
     outputs: OutputCheck,
-    events: Vec<ModuleEvent>,
-    effects: Vec<ModuleEffect>,
-    decide_pending: bool,
-    timer: Option<SpawnHandle>,
 }
 
 impl ModuleActor {
     pub(crate) fn new(setup: ModuleSetup, module: Module) -> Self {
         Self {
+            burst: Burst::new(module, setup.clock, setup.recorder.clone()),
             setup,
-            module,
             refs: None,
             join: Join::default(),
             pending: BTreeMap::new(),
             running: BTreeMap::new(),
             stats: ModuleStats::default(),
             outputs: OutputCheck::default(),
-            events: Vec::new(),
-            effects: Vec::new(),
-            decide_pending: false,
-            timer: None,
         }
     }
+}
 
-    fn on_event(&mut self, event: ModuleEvent, context: &mut Context<Self>) {
-        self.events.push(event);
-        if !self.decide_pending {
-            self.decide_pending = true;
-            context.notify(Decide);
-        }
+impl PolicyActor for ModuleActor {
+    type Machine = Module;
+
+    fn burst(&mut self) -> &mut Burst<Module> {
+        &mut self.burst
     }
 
-    fn decide(&mut self, context: &mut Context<Self>) {
-        self.decide_pending = false;
-        let now = self.setup.clock.now();
-        let events = std::mem::take(&mut self.events);
-        let mut effects = std::mem::take(&mut self.effects);
-        match &self.setup.recorder {
-            None => self.module.step(events, now, &mut effects),
-            Some(recorder) => {
-                self.module.step(events.iter().cloned(), now, &mut effects);
-                recorder.record_module_step(self.setup.id, now, &events, &effects);
-            }
-        }
-        for effect in effects.drain(..) {
-            self.apply(effect, context);
-        }
-        self.effects = effects;
+    fn apply(&mut self, effect: ModuleEffect, context: &mut Context<Self>) {
+        self.apply_effect(effect, context);
     }
 }
 
@@ -177,14 +151,6 @@ impl Handler<BatchDone> for ModuleActor {
     }
 }
 
-impl Handler<Decide> for ModuleActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Decide, context: &mut Self::Context) {
-        self.decide(context);
-    }
-}
-
 impl Handler<Connect> for ModuleActor {
     type Result = ();
 
@@ -197,7 +163,8 @@ impl Handler<ReportStats> for ModuleActor {
     type Result = ();
 
     fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
-        self.stats.set_priority_switches(self.module.priority_switches());
+        self.stats
+            .set_priority_switches(self.burst.machine().priority_switches());
         if let Some(refs) = &self.refs {
             refs.egress.do_send(StatsReported {
                 module: self.setup.id,

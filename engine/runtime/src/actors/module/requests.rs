@@ -10,6 +10,7 @@ use weir_policy::ModuleEvent;
 use weir_types::{DropReason, ModuleId, RequestId};
 
 use super::{ActorRefs, ModuleActor, PendingRequest};
+use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{Completed, Deliver, Dropped, PolicyEvent, RequestLost};
 use crate::panic_message::panic_message;
 use crate::request::{Request, RequestBranch};

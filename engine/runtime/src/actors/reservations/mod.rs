@@ -8,7 +8,7 @@ mod worker_events;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, AsyncContext, Context, Handler, Message, SpawnHandle};
+use actix::{Actor, AsyncContext, Context, Handler};
 use weir_flow::Item;
 use weir_partition::wire::{BatchFailure, BatchKey};
 use weir_partition::{Client, WorkerId, WorkerInfo};
@@ -20,6 +20,7 @@ use weir_types::{BatchId, ModuleId, PipelineId, ShareId, SlotId, Span, Timestamp
 
 use plan_switch::PlanSwitch;
 
+use super::burst::{Burst, PolicyActor};
 use super::messages::{
     BatchDone, ConnectModules, Dispatch, ModuleRef, PolicyEvent, ReportReservations, ReservationEvent,
     SwitchPlan,
@@ -29,11 +30,6 @@ use crate::fleet::{ActivePlan, OutboundBatch, Postprocessor, Preprocessor, Worke
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
 use crate::worker::{BatchResult, StepTimes};
-
-/// Sent by the actor to itself: all events of a burst are in.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Decide;
 
 /// What the actor is made from.
 pub(crate) struct ReservationSetup {
@@ -70,7 +66,7 @@ struct InFlightBatch {
 
 pub(crate) struct ReservationActor {
     setup: ReservationSetup,
-    reservations: Reservations,
+    burst: Burst<Reservations>,
     modules: Vec<ModuleRef>,
     booked: BTreeMap<BookingId, BookedPath>,
     in_flight: BTreeMap<BatchKey, InFlightBatch>,
@@ -80,16 +76,18 @@ pub(crate) struct ReservationActor {
     accuracy: Accuracy,
     workers: BTreeMap<WorkerId, WorkerReport>,
     plans: Vec<PlanReport>,
-    events: Vec<ReserveEvent>,
-    effects: Vec<ReserveEffect>,
-    decide_pending: bool,
-    timer: Option<SpawnHandle>,
+}
+
+/// The reservations of the plan in force, with nothing booked.
+fn burst(setup: &ReservationSetup) -> Burst<Reservations> {
+    let reservations = Reservations::new(&setup.active.reserve_spec(&setup.policy));
+    Burst::new(reservations, setup.clock, setup.recorder.clone())
 }
 
 impl ReservationActor {
     pub(crate) fn new(setup: ReservationSetup) -> Self {
         let mut actor = Self {
-            reservations: Reservations::new(&setup.active.reserve_spec(&setup.policy)),
+            burst: burst(&setup),
             modules: Vec::new(),
             booked: BTreeMap::new(),
             in_flight: BTreeMap::new(),
@@ -98,16 +96,12 @@ impl ReservationActor {
             accuracy: Accuracy::default(),
             workers: BTreeMap::new(),
             plans: Vec::new(),
-            events: Vec::new(),
-            effects: Vec::new(),
-            decide_pending: false,
-            timer: None,
             setup,
         };
         for (worker, info) in actor.setup.available.clone() {
             actor.on_worker_info(worker, &info);
         }
-        actor.events = actor.down_events();
+        actor.report_down_shares();
         actor
     }
 
@@ -123,98 +117,26 @@ impl ReservationActor {
         report.emulated = info.emulated || declared;
     }
 
-    /// An event for each share whose worker is not up.
-    fn down_events(&self) -> Vec<ReserveEvent> {
+    /// Takes in an event for each share whose worker is not up.
+    fn report_down_shares(&mut self) {
         let owners = (0..).map(ShareId).zip(&self.setup.active.assignment.owners);
-        owners
-            .filter(|(_, (worker, _))| !self.setup.available.contains_key(worker))
-            .map(|(share, _)| ReserveEvent::Down { share })
-            .collect()
+        for (share, _) in owners.filter(|(_, (worker, _))| !self.setup.available.contains_key(worker)) {
+            self.burst.push(ReserveEvent::Down { share });
+        }
     }
 
-    fn on_event(&mut self, event: ReserveEvent, context: &mut Context<Self>) {
-        let module = match event {
-            ReserveEvent::PathRequested { module, .. } | ReserveEvent::RequestCancelled { module } => {
-                Some(module)
-            }
-            _ => None,
-        };
-        match module {
-            Some(module) if self.is_paused() => {
-                self.deferred.insert(module, event);
-            }
-            _ => self.events.push(event),
-        }
-        if !self.decide_pending {
-            self.decide_pending = true;
-            context.notify(Decide);
+    /// Takes in what a module requests, or defers it while a switch of plans is paused.
+    fn on_request(&mut self, module: ModuleId, event: ReserveEvent, context: &mut Context<Self>) {
+        if self.is_paused() {
+            self.deferred.insert(module, event);
+            self.decide_soon(context);
+        } else {
+            self.on_event(event, context);
         }
     }
 
     fn is_paused(&self) -> bool {
         self.switch.as_ref().is_some_and(PlanSwitch::is_paused)
-    }
-
-    fn decide(&mut self, context: &mut Context<Self>) {
-        self.decide_pending = false;
-        let now = self.setup.clock.now();
-        let events = std::mem::take(&mut self.events);
-        let mut effects = std::mem::take(&mut self.effects);
-        self.reservations.step(events.iter().copied(), now, &mut effects);
-        if let Some(recorder) = &self.setup.recorder {
-            recorder.record_reservations_step(now, &events, &effects);
-        }
-        for effect in effects.drain(..) {
-            self.apply(effect, context);
-        }
-        self.effects = effects;
-        self.advance_plan_switch(context);
-    }
-
-    fn apply(&mut self, effect: ReserveEffect, context: &mut Context<Self>) {
-        match effect {
-            ReserveEffect::Book {
-                module,
-                booking,
-                pipeline,
-                size,
-                path,
-                finish,
-                ..
-            } => {
-                let booked = BookedPath {
-                    module,
-                    pipeline,
-                    shares: path.iter().map(|stage| stage.share).collect(),
-                    finish,
-                };
-                self.booked.insert(booking, booked);
-                self.send_event(
-                    module,
-                    ModuleEvent::Booked {
-                        booking,
-                        size,
-                        finish,
-                    },
-                );
-            }
-            ReserveEffect::NoPath { module, finish } => {
-                self.send_event(module, ModuleEvent::NoPath { finish })
-            }
-            // Batches in flight fail by themselves; one that was not dispatched yet finds its path gone.
-            ReserveEffect::Lost { booking, .. } => {
-                self.booked.remove(&booking);
-            }
-            ReserveEffect::SetTimer { at } => {
-                if let Some(timer) = self.timer.take() {
-                    context.cancel_future(timer);
-                }
-                let wait = self.setup.clock.duration_until(at);
-                self.timer = Some(context.run_later(wait, |actor, context| {
-                    actor.on_event(ReserveEvent::Tick, context);
-                }));
-            }
-        }
     }
 
     fn send_event(&self, module: ModuleId, event: ModuleEvent) {
@@ -278,6 +200,58 @@ impl ReservationActor {
     }
 }
 
+impl PolicyActor for ReservationActor {
+    type Machine = Reservations;
+
+    fn burst(&mut self) -> &mut Burst<Reservations> {
+        &mut self.burst
+    }
+
+    fn decided(&mut self, context: &mut Context<Self>) {
+        self.advance_plan_switch(context);
+    }
+
+    fn apply(&mut self, effect: ReserveEffect, context: &mut Context<Self>) {
+        match effect {
+            ReserveEffect::Book {
+                module,
+                booking,
+                pipeline,
+                size,
+                path,
+                finish,
+                ..
+            } => {
+                let booked = BookedPath {
+                    module,
+                    pipeline,
+                    shares: path.iter().map(|stage| stage.share).collect(),
+                    finish,
+                };
+                self.booked.insert(booking, booked);
+                self.send_event(
+                    module,
+                    ModuleEvent::Booked {
+                        booking,
+                        size,
+                        finish,
+                    },
+                );
+            }
+            ReserveEffect::NoPath { module, finish } => {
+                self.send_event(module, ModuleEvent::NoPath { finish })
+            }
+            // Batches in flight fail by themselves; one that was not dispatched yet finds its path gone.
+            ReserveEffect::Lost { booking, .. } => {
+                self.booked.remove(&booking);
+            }
+            ReserveEffect::SetTimer { at } => self.set_timer(at, context, |actor, context| {
+                actor.on_event(ReserveEvent::Tick, context);
+            }),
+        }
+    }
+}
+
 impl Actor for ReservationActor {
     type Context = Context<Self>;
 
@@ -296,7 +270,12 @@ impl Handler<ReservationEvent> for ReservationActor {
             self.booked.remove(&booking);
             self.accuracy.on_unused();
         }
-        self.on_event(event, context);
+        match event {
+            ReserveEvent::PathRequested { module, .. } | ReserveEvent::RequestCancelled { module } => {
+                self.on_request(module, event, context);
+            }
+            _ => self.on_event(event, context),
+        }
     }
 }
 
@@ -321,14 +300,6 @@ impl Handler<SwitchPlan> for ReservationActor {
 
     fn handle(&mut self, SwitchPlan(next): SwitchPlan, _context: &mut Self::Context) {
         self.start_plan_switch(next);
-    }
-}
-
-impl Handler<Decide> for ReservationActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Decide, context: &mut Self::Context) {
-        self.decide(context);
     }
 }
 

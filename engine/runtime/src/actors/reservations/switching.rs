@@ -1,12 +1,13 @@
 //! The steps of a switch of plans, as the actor takes them.
 
-use actix::{AsyncContext, Context};
+use actix::Context;
 use weir_policy::ModuleEvent;
 use weir_policy::reservations::{PlanReport, Reservations};
 use weir_types::Timestamp;
 
+use super::ReservationActor;
 use super::plan_switch::PlanSwitch;
-use super::{Decide, ReservationActor};
+use crate::actors::burst::PolicyActor;
 use crate::fleet::ActivePlan;
 
 impl ReservationActor {
@@ -47,10 +48,12 @@ impl ReservationActor {
         if let Some(recorder) = &self.setup.recorder {
             recorder.record_plan(&spec);
         }
-        self.reservations = Reservations::new(&spec);
-        self.events = self.down_events();
-        self.events
-            .extend(std::mem::take(&mut self.deferred).into_values());
+        self.burst.replace(Reservations::new(&spec));
+        self.report_down_shares();
+        for request in std::mem::take(&mut self.deferred).into_values() {
+            self.burst.push(request);
+        }
+        self.decide_soon(context);
         let number = self.setup.active.number;
         self.setup.client.activate(number);
         for (module, _) in self.setup.active.modules.clone() {
@@ -71,10 +74,6 @@ impl ReservationActor {
             preload_ms: paused_at.since(switch.requested_at).as_millis_f64(),
             pause_ms: now.since(paused_at).as_millis_f64(),
         };
-        if !self.decide_pending {
-            self.decide_pending = true;
-            context.notify(Decide);
-        }
         tracing::info!(
             plan = number,
             pause_ms = report.pause_ms,

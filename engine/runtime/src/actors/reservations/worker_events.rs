@@ -8,6 +8,7 @@ use weir_policy::reservations::{ReserveEvent, ResourceUse};
 use weir_types::ShareId;
 
 use super::ReservationActor;
+use crate::actors::burst::PolicyActor;
 use crate::fleet::FinishedBatch;
 
 impl ReservationActor {
