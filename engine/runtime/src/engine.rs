@@ -96,22 +96,16 @@ impl Engine<'_> {
                 slots: slots.clone(),
             })
             .start();
-            let started = match self.start_modules(workers, operators, &routes) {
+            let started = match self.start_modules(workers, operators, &routes, partitions.as_deref()) {
                 Ok(started) => started,
                 Err(error) => return (Err(error), Vec::new()),
             };
             let module_refs = started.refs();
             let (modules, mut threads) = (started.modules, started.threads);
             slots.do_send(ConnectModules(module_refs.clone()));
-            let reservations = match partitions.as_deref() {
-                None => None,
-                Some(partitions) => {
-                    match self.start_reservations(partitions, &started.directory, &mut threads) {
-                        Ok(reservations) => Some(reservations),
-                        Err(error) => return (Err(error), threads),
-                    }
-                }
-            };
+            let reservations = partitions
+                .as_deref()
+                .map(|partitions| self.start_reservations(partitions));
             if let Some(reservations) = &reservations {
                 reservations.do_send(ConnectModules(module_refs));
             }

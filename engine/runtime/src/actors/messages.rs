@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
-use weir_flow::{Item, SourceCounts, StreamState};
+use weir_flow::{SourceCounts, StreamState, Tensor};
+use weir_partition::Stage;
+use weir_partition::wire::BatchKey;
 use weir_policy::reservations::{BookingId, ReserveEvent, ReserveReport};
 use weir_policy::{ModuleEvent, ModuleStats, SlotEvent};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
@@ -34,6 +36,28 @@ pub(crate) struct PolicyEvent(pub(crate) ModuleEvent);
 #[rtype(result = "()")]
 pub(crate) struct BatchDone(pub(crate) BatchResult);
 
+/// Something happened to what a module has on pipelines, or is to send there.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) enum PipelineEvent {
+    /// A path is booked: `size` items may go along `path`, and will be out of it at `finish`.
+    Booked {
+        booking: BookingId,
+        size: u32,
+        finish: Timestamp,
+        path: Vec<Stage>,
+    },
+    /// A booked path was lost with a worker.
+    PathLost { booking: BookingId },
+    /// A batch left the last stage; its outputs are to be decoded.
+    OutputsReceived {
+        batch: BatchId,
+        outputs: Vec<Tensor>,
+        /// On the shares of all stages.
+        device_time: Span,
+    },
+}
+
 /// The run is over: the module sends its counts to the egress as [`StatsReported`].
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -44,6 +68,7 @@ pub(crate) struct ReportStats;
 pub(crate) struct ModuleRef {
     pub(crate) events: Recipient<PolicyEvent>,
     pub(crate) batches: Recipient<BatchDone>,
+    pub(crate) pipelines: Recipient<PipelineEvent>,
 }
 
 /// All modules by id. Sent once they exist, to the slot actor and to the reservation actor.
@@ -65,14 +90,12 @@ pub(crate) struct ArbiterEvent(pub(crate) SlotEvent);
 #[rtype(result = "()")]
 pub(crate) struct ReservationEvent(pub(crate) ReserveEvent);
 
-/// Run a batch on the path that was booked for it.
+/// A batch is sent along the path that was booked for it. Comes before anything that workers report of it.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct Dispatch {
-    pub(crate) module: ModuleId,
+pub(crate) struct Dispatched {
     pub(crate) booking: BookingId,
-    pub(crate) batch: BatchId,
-    pub(crate) items: Vec<Item>,
+    pub(crate) key: BatchKey,
 }
 
 /// Load another plan and switch to it.

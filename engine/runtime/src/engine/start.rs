@@ -33,7 +33,6 @@ type ModuleDirectory = Arc<OnceLock<Vec<Addr<ModuleActor>>>>;
 /// Module actors by id, and the threads of the workers behind them.
 pub(super) struct StartedModules {
     pub(super) modules: Vec<Addr<ModuleActor>>,
-    pub(super) directory: ModuleDirectory,
     pub(super) threads: Vec<JoinHandle<()>>,
 }
 
@@ -42,6 +41,7 @@ impl StartedModules {
         let module_ref = |module: &Addr<ModuleActor>| ModuleRef {
             events: module.clone().recipient(),
             batches: module.clone().recipient(),
+            pipelines: module.clone().recipient(),
         };
         self.modules.iter().map(module_ref).collect()
     }
@@ -94,12 +94,14 @@ impl Engine<'_> {
         .start()
     }
 
-    /// Starts the module actors and the workers, which send their results to them.
+    /// Starts the module actors, and the workers and the threads around partitioned models, which send their results to
+    /// them.
     pub(super) fn start_modules(
         &self,
         workers: Vec<Worker>,
         operators: Vec<Option<Arc<dyn Operator>>>,
         routes: &[Route],
+        partitions: Option<&PartitionSetup>,
     ) -> Result<StartedModules, RunError> {
         let directory = ModuleDirectory::default();
         let mut jobs = BTreeMap::new();
@@ -109,9 +111,23 @@ impl Engine<'_> {
             jobs.insert(slot, sender);
             threads.push(thread);
         }
+        let mut prepost = BTreeMap::new();
+        if let Some(partitions) = partitions {
+            for (module, model) in &partitions.active.models {
+                let name = &self.graph.modules()[module.index()].name;
+                let client = Arc::clone(&partitions.fleet.client);
+                let (pre, thread) =
+                    Preprocessor::start(name, model.pre_post()?, client, partitions.relay.clone())?;
+                threads.push(thread);
+                let on_done = batch_done_sender(&directory);
+                let (post, thread) = Postprocessor::start(name, model.pre_post()?, self.clock, on_done)?;
+                threads.push(thread);
+                prepost.insert(*module, (pre, post));
+            }
+        }
         let branches: Arc<Vec<Vec<u32>>> =
             Arc::new(routes.iter().map(|route| route.branches.clone()).collect());
-        let start = |(spec, operator): (&ModuleSpec, Option<Arc<dyn Operator>>)| {
+        let mut start = |(spec, operator): (&ModuleSpec, Option<Arc<dyn Operator>>)| {
             let node = &self.graph.modules()[spec.id.index()];
             let setup = ModuleSetup {
                 id: spec.id,
@@ -128,42 +144,22 @@ impl Engine<'_> {
                     .collect(),
                 clock: self.clock,
                 recorder: self.recorder.clone(),
-                partitioned: spec.pool == Pool::Pipelines,
+                prepost: prepost.remove(&spec.id),
                 shared: spec.pool == Pool::Shared,
                 splits: self.specs.topology.has_branches()
                     || routes.iter().any(|route| route.entries.len() > 1),
             };
             ModuleActor::new(setup, Module::new(spec.clone())).start()
         };
-        let modules: Vec<Addr<ModuleActor>> = self.specs.modules.iter().zip(operators).map(start).collect();
+        let modules: Vec<Addr<ModuleActor>> =
+            self.specs.modules.iter().zip(operators).map(&mut start).collect();
         // Filled here only.
         let _ = directory.set(modules.clone());
-        Ok(StartedModules {
-            modules,
-            directory,
-            threads,
-        })
+        Ok(StartedModules { modules, threads })
     }
 
-    /// Starts the reservation actor, and the threads before and after each partitioned model.
-    pub(super) fn start_reservations(
-        &self,
-        partitions: &PartitionSetup,
-        directory: &ModuleDirectory,
-        threads: &mut Vec<JoinHandle<()>>,
-    ) -> Result<Addr<ReservationActor>, RunError> {
-        let mut prepost = BTreeMap::new();
-        for (module, model) in &partitions.active.models {
-            let name = &self.graph.modules()[module.index()].name;
-            let client = Arc::clone(&partitions.fleet.client);
-            let (pre, thread) =
-                Preprocessor::start(name, model.pre_post()?, client, partitions.relay.clone())?;
-            threads.push(thread);
-            let (post, thread) =
-                Postprocessor::start(name, model.pre_post()?, self.clock, batch_done_sender(directory))?;
-            threads.push(thread);
-            prepost.insert(*module, (pre, post));
-        }
+    /// Starts the reservation actor.
+    pub(super) fn start_reservations(&self, partitions: &PartitionSetup) -> Addr<ReservationActor> {
         let active = partitions.active.clone();
         if let Some(recorder) = &self.recorder {
             recorder.record_plan(&active.reserve_spec(self.graph.policy()));
@@ -178,11 +174,10 @@ impl Engine<'_> {
             emulated: workers.iter().map(|worker| worker.emulated).collect(),
             policy: self.graph.policy().clone(),
             active,
-            prepost,
         })
         .start();
         partitions.relay.connect(actor.clone().recipient());
-        Ok(actor)
+        actor
     }
 
     /// Starts a thread for each source.

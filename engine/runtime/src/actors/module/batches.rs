@@ -1,14 +1,13 @@
-//! Batches of a module: sent to a worker or to the reservations, and their results.
+//! Batches of a module: sent to a worker, and the results of all.
 
 use actix::{AsyncContext, Context};
 use weir_flow::{Inference, Item};
-use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
 use weir_types::{BatchId, SlotId, Span};
 
-use super::{ActorRefs, ModuleActor};
+use super::{ModuleActor, RunningBatch};
 use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, Dispatch, RequestLost};
+use crate::actors::messages::{ArbiterEvent, BatchDone, BatchLost, RequestLost};
 use crate::telemetry;
 use crate::worker::{BatchResult, Job};
 
@@ -21,7 +20,7 @@ impl ModuleActor {
         slices: Vec<BatchSlice>,
         context: &mut Context<Self>,
     ) {
-        let items = slices.iter().flat_map(|slice| self.items_of(slice)).collect();
+        let items = self.items_of(&slices);
         self.stats.on_run(&slices);
         let job = Job {
             module: self.setup.id,
@@ -34,7 +33,7 @@ impl ModuleActor {
             .jobs
             .get(&slot)
             .is_some_and(|jobs| jobs.try_send(job).is_ok());
-        self.running.insert(batch, slices);
+        self.running.insert(batch, RunningBatch::on_slot(slices));
         if !sent {
             let result = BatchResult {
                 slot,
@@ -49,34 +48,14 @@ impl ModuleActor {
         }
     }
 
-    /// Sends a batch to the reservations, which know the path that was booked for it.
-    pub(super) fn dispatch(
-        &mut self,
-        booking: BookingId,
-        batch: BatchId,
-        slices: Vec<BatchSlice>,
-        refs: &ActorRefs,
-    ) {
-        let items = slices.iter().flat_map(|slice| self.items_of(slice)).collect();
-        self.stats.on_run(&slices);
-        self.running.insert(batch, slices);
-        if let Some(reservations) = &refs.reservations {
-            reservations.do_send(Dispatch {
-                module: self.setup.id,
-                booking,
-                batch,
-                items,
-            });
-        }
-    }
-
-    fn items_of(&self, slice: &BatchSlice) -> Vec<Item> {
-        let (first, count) = (slice.first as usize, slice.count as usize);
-        let items = self
-            .pending
-            .get(&slice.request)
-            .and_then(|pending| pending.items.get(first..first + count));
-        items.map(<[Item]>::to_vec).unwrap_or_default()
+    /// The items of a batch, in its order.
+    pub(super) fn items_of(&self, slices: &[BatchSlice]) -> Vec<Item> {
+        let of_slice = |slice: &BatchSlice| {
+            let (first, count) = (slice.first as usize, slice.count as usize);
+            let pending = self.pending.get(&slice.request)?;
+            pending.items.get(first..first + count)
+        };
+        slices.iter().filter_map(of_slice).flatten().cloned().collect()
     }
 
     pub(super) fn on_batch_done(&mut self, result: BatchResult, context: &mut Context<Self>) {
@@ -89,7 +68,7 @@ impl ModuleActor {
             lost,
             result,
         } = result;
-        let Some(slices) = self.running.remove(&batch) else {
+        let Some(RunningBatch { slices, .. }) = self.running.remove(&batch) else {
             return;
         };
         self.stats.on_batch_done(took, result.is_err());
@@ -102,7 +81,7 @@ impl ModuleActor {
             }
             Err(reason) => {
                 self.report_loss(slot, reason);
-                if lost && self.setup.partitioned {
+                if lost && self.setup.prepost.is_some() {
                     ModuleEvent::Lost { batch, took }
                 } else {
                     ModuleEvent::Failed { batch, took }
@@ -146,7 +125,7 @@ impl ModuleActor {
     fn report_loss(&self, slot: SlotId, reason: String) {
         let Some(refs) = &self.refs else { return };
         let module = self.setup.name.clone();
-        if self.setup.partitioned {
+        if self.setup.prepost.is_some() {
             refs.supervisor.do_send(RequestLost { module, reason });
         } else {
             refs.supervisor.do_send(BatchLost { module, slot, reason });

@@ -15,7 +15,7 @@ impl ModuleActor {
         let module = self.setup.id;
         match effect {
             ModuleEffect::Bid(bid) => refs.slots.do_send(ArbiterEvent(SlotEvent::Bid { module, bid })),
-            ModuleEffect::CancelBid if self.setup.partitioned => {
+            ModuleEffect::CancelBid if self.setup.prepost.is_some() => {
                 reserve(&refs, ReserveEvent::RequestCancelled { module })
             }
             ModuleEffect::CancelBid => refs
@@ -24,7 +24,7 @@ impl ModuleActor {
             ModuleEffect::RequestPath(ask) => {
                 reserve(&refs, ReserveEvent::PathRequested { module, request: ask })
             }
-            ModuleEffect::CancelBooking { booking } => reserve(&refs, ReserveEvent::Declined { booking }),
+            ModuleEffect::CancelBooking { booking } => self.cancel_booking(booking, &refs),
             ModuleEffect::Dispatch {
                 booking,
                 batch,

@@ -4,6 +4,7 @@
 mod batches;
 mod effects;
 mod output_check;
+mod pipelines;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
+use weir_partition::Stage;
+use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
 use weir_types::{BatchId, ModuleId, RequestId, SlotId};
 
@@ -19,11 +22,12 @@ use output_check::OutputCheck;
 
 use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
-use super::messages::{BatchDone, Deliver, PolicyEvent, ReportStats, StatsReported};
+use super::messages::{BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported};
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
 use super::supervisor::Supervisor;
 use crate::clock::{Clock, duration};
+use crate::fleet::{Postprocessor, Preprocessor};
 use crate::record::Recorder;
 use crate::request::RequestBranch;
 use crate::telemetry::TICK_INTERVAL;
@@ -56,8 +60,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
-    /// Whether its model is partitioned over workers.
-    pub(crate) partitioned: bool,
+    /// The threads before the first and after the last partition, where its model is partitioned over workers.
+    pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,
     /// Whether the arbiter of slots grants what it runs on.
     pub(crate) shared: bool,
     /// Whether a request can be in two modules at once, so that the others must learn of its drop.
@@ -73,13 +77,31 @@ struct PendingRequest {
     inferences: Vec<Inference>,
 }
 
+/// A batch that is away.
+struct RunningBatch {
+    slices: Vec<BatchSlice>,
+    /// What its outputs are decoded with, while it is on a path; of a batch on a slot the worker has them.
+    items: Vec<Item>,
+}
+
+impl RunningBatch {
+    fn on_slot(slices: Vec<BatchSlice>) -> Self {
+        Self {
+            slices,
+            items: Vec::new(),
+        }
+    }
+}
+
 pub(crate) struct ModuleActor {
     setup: ModuleSetup,
     burst: Burst<Module>,
     refs: Option<Arc<ActorRefs>>,
     join: Join<RequestBranch>,
     pending: BTreeMap<RequestId, PendingRequest>,
-    running: BTreeMap<BatchId, Vec<BatchSlice>>,
+    running: BTreeMap<BatchId, RunningBatch>,
+    /// Paths that are booked, with no batch on them yet.
+    paths: BTreeMap<BookingId, Vec<Stage>>,
     stats: ModuleStats,
     outputs: OutputCheck,
 }
@@ -93,6 +115,7 @@ impl ModuleActor {
             join: Join::default(),
             pending: BTreeMap::new(),
             running: BTreeMap::new(),
+            paths: BTreeMap::new(),
             stats: ModuleStats::default(),
             outputs: OutputCheck::default(),
         }
@@ -148,6 +171,14 @@ impl Handler<BatchDone> for ModuleActor {
 
     fn handle(&mut self, BatchDone(result): BatchDone, context: &mut Self::Context) {
         self.on_batch_done(result, context);
+    }
+}
+
+impl Handler<PipelineEvent> for ModuleActor {
+    type Result = ();
+
+    fn handle(&mut self, event: PipelineEvent, context: &mut Self::Context) {
+        self.on_pipeline_event(event, context);
     }
 }
 

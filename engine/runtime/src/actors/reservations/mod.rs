@@ -1,5 +1,5 @@
 //! The reservation actor: passes the requests of modules and the events of partition workers to the policy's
-//! `Reservations`, sends batches along their paths, and switches plans.
+//! `Reservations`, follows batches on their paths, and switches plans.
 
 mod plan_switch;
 mod switching;
@@ -9,24 +9,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler};
-use weir_flow::Item;
-use weir_partition::wire::{BatchFailure, BatchKey};
+use weir_partition::wire::BatchKey;
 use weir_partition::{Client, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
     Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, WorkerReport,
 };
 use weir_policy::{ModuleEvent, Policy};
-use weir_types::{BatchId, ModuleId, PipelineId, ShareId, SlotId, Span, Timestamp};
+use weir_types::{ModuleId, ShareId, SlotId, Span, Timestamp};
 
 use plan_switch::PlanSwitch;
 
 use super::burst::{Burst, PolicyActor};
 use super::messages::{
-    BatchDone, ConnectModules, Dispatch, ModuleRef, PolicyEvent, ReportReservations, ReservationEvent,
-    SwitchPlan,
+    BatchDone, ConnectModules, Dispatched, ModuleRef, PipelineEvent, PolicyEvent, ReportReservations,
+    ReservationEvent, SwitchPlan,
 };
 use crate::clock::{Clock, duration};
-use crate::fleet::{ActivePlan, OutboundBatch, Postprocessor, Preprocessor, WorkerEvent};
+use crate::fleet::{ActivePlan, WorkerEvent};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
 use crate::worker::{BatchResult, StepTimes};
@@ -44,31 +43,20 @@ pub(crate) struct ReservationSetup {
     pub(crate) emulated: Vec<bool>,
     pub(crate) policy: Policy,
     pub(crate) active: ActivePlan,
-    /// The threads before the first and after the last partition, by module.
-    pub(crate) prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
-}
-
-/// A path that is booked, with no batch on it yet.
-#[derive(Debug, Clone)]
-struct BookedPath {
-    module: ModuleId,
-    pipeline: PipelineId,
-    shares: Vec<ShareId>,
-    finish: Timestamp,
 }
 
 /// A batch on its path.
 struct InFlightBatch {
     booking: BookingId,
     finish: Timestamp,
-    items: Vec<Item>,
 }
 
 pub(crate) struct ReservationActor {
     setup: ReservationSetup,
     burst: Burst<Reservations>,
     modules: Vec<ModuleRef>,
-    booked: BTreeMap<BookingId, BookedPath>,
+    /// The finish of each booking that its module has neither dispatched a batch on nor declined.
+    booked: BTreeMap<BookingId, Timestamp>,
     in_flight: BTreeMap<BatchKey, InFlightBatch>,
     /// What modules request while a switch of plans is paused, the last of each.
     deferred: BTreeMap<ModuleId, ReserveEvent>,
@@ -139,52 +127,20 @@ impl ReservationActor {
         self.switch.as_ref().is_some_and(PlanSwitch::is_paused)
     }
 
+    fn send_pipeline_event(&self, module: ModuleId, event: PipelineEvent) {
+        if let Some(module) = self.modules.get(module.index()) {
+            module.pipelines.do_send(event);
+        }
+    }
+
     fn send_event(&self, module: ModuleId, event: ModuleEvent) {
         if let Some(module) = self.modules.get(module.index()) {
             module.events.do_send(PolicyEvent(event));
         }
     }
 
-    fn dispatch(&mut self, dispatch: Dispatch, context: &mut Context<Self>) {
-        let Dispatch {
-            module,
-            booking,
-            batch,
-            items,
-        } = dispatch;
-        let Some(booked) = self.booked.remove(&booking) else {
-            let reason = "its path was lost with a worker".to_owned();
-            return self.report_failure(module, batch, true, reason);
-        };
-        let key = BatchKey { module, batch };
-        let active = &self.setup.active;
-        let outbound = OutboundBatch {
-            key,
-            items: items.clone(),
-            path: active
-                .partitions
-                .path(&active.assignment, booked.pipeline, &booked.shares),
-        };
-        let sent = match self.setup.prepost.get(&booked.module) {
-            Some((preprocessor, _)) => preprocessor.send(outbound),
-            None => Err(BatchFailure::NotHeld),
-        };
-        let finish = booked.finish;
-        self.in_flight.insert(
-            key,
-            InFlightBatch {
-                booking,
-                finish,
-                items,
-            },
-        );
-        if let Err(failure) = sent {
-            self.on_batch_failed(key, &failure, context);
-        }
-    }
-
     /// Reports a batch to its module that failed, or was `lost` with a worker and may run again.
-    fn report_failure(&self, module: ModuleId, batch: BatchId, lost: bool, reason: String) {
+    fn report_failure(&self, BatchKey { module, batch }: BatchKey, lost: bool, reason: String) {
         let result = BatchResult {
             slot: SlotId(0),
             module,
@@ -222,28 +178,31 @@ impl PolicyActor for ReservationActor {
                 finish,
                 ..
             } => {
-                let booked = BookedPath {
-                    module,
-                    pipeline,
-                    shares: path.iter().map(|stage| stage.share).collect(),
+                self.booked.insert(booking, finish);
+                let shares: Vec<ShareId> = path.iter().map(|stage| stage.share).collect();
+                let ActivePlan {
+                    partitions,
+                    assignment,
+                    ..
+                } = &self.setup.active;
+                let path = partitions.path(assignment, pipeline, &shares);
+                let booked = PipelineEvent::Booked {
+                    booking,
+                    size,
                     finish,
+                    path,
                 };
-                self.booked.insert(booking, booked);
-                self.send_event(
-                    module,
-                    ModuleEvent::Booked {
-                        booking,
-                        size,
-                        finish,
-                    },
-                );
+                self.send_pipeline_event(module, booked);
             }
             ReserveEffect::NoPath { module, finish } => {
                 self.send_event(module, ModuleEvent::NoPath { finish })
             }
-            // Batches in flight fail by themselves; one that was not dispatched yet finds its path gone.
-            ReserveEffect::Lost { booking, .. } => {
-                self.booked.remove(&booking);
+            // Batches in flight fail by themselves; one that is not dispatched yet finds its path gone. Known until the
+            // module has answered it: no plan is switched before.
+            ReserveEffect::Lost { module, booking } => {
+                if self.booked.contains_key(&booking) {
+                    self.send_pipeline_event(module, PipelineEvent::PathLost { booking });
+                }
             }
             ReserveEffect::SetTimer { at } => self.set_timer(at, context, |actor, context| {
                 actor.on_event(ReserveEvent::Tick, context);
@@ -287,11 +246,12 @@ impl Handler<WorkerEvent> for ReservationActor {
     }
 }
 
-impl Handler<Dispatch> for ReservationActor {
+impl Handler<Dispatched> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, message: Dispatch, context: &mut Self::Context) {
-        self.dispatch(message, context);
+    fn handle(&mut self, Dispatched { booking, key }: Dispatched, _context: &mut Self::Context) {
+        let finish = self.booked.remove(&booking).unwrap_or_default();
+        self.in_flight.insert(key, InFlightBatch { booking, finish });
     }
 }
 

@@ -9,7 +9,7 @@ use weir_types::ShareId;
 
 use super::ReservationActor;
 use crate::actors::burst::PolicyActor;
-use crate::fleet::FinishedBatch;
+use crate::actors::messages::PipelineEvent;
 
 impl ReservationActor {
     pub(super) fn on_worker_event(&mut self, event: Event, context: &mut Context<Self>) {
@@ -128,30 +128,15 @@ impl ReservationActor {
         self.accuracy.on_finished(in_flight.finish, actual);
         let booking = in_flight.booking;
         self.on_event(ReserveEvent::Finished { booking }, context);
-        let finished = FinishedBatch {
-            module: key.module,
+        let received = PipelineEvent::OutputsReceived {
             batch: key.batch,
-            items: in_flight.items,
             outputs,
             device_time: times.iter().map(|stage| stage.run.span()).sum(),
         };
-        let queued = self
-            .setup
-            .prepost
-            .get(&key.module)
-            .is_some_and(|(_, postprocessor)| postprocessor.send(finished));
-        if !queued {
-            let reason = "too many batches wait to be decoded".to_owned();
-            self.report_failure(key.module, key.batch, false, reason);
-        }
+        self.send_pipeline_event(key.module, received);
     }
 
-    pub(super) fn on_batch_failed(
-        &mut self,
-        key: BatchKey,
-        failure: &BatchFailure,
-        context: &mut Context<Self>,
-    ) {
+    fn on_batch_failed(&mut self, key: BatchKey, failure: &BatchFailure, context: &mut Context<Self>) {
         let Some(in_flight) = self.in_flight.remove(&key) else {
             return;
         };
@@ -163,6 +148,6 @@ impl ReservationActor {
         }
         let booking = in_flight.booking;
         self.on_event(ReserveEvent::Failed { booking }, context);
-        self.report_failure(key.module, key.batch, lost, failure.to_string());
+        self.report_failure(key, lost, failure.to_string());
     }
 }

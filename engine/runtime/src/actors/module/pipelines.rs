@@ -1,0 +1,119 @@
+//! Batches of a module whose model is partitioned: sent along the paths that are booked for them, straight to the thread
+//! before the first partition; what leaves the last one goes to the thread that decodes it.
+
+use actix::{AsyncContext, Context};
+use weir_flow::Tensor;
+use weir_partition::Event;
+use weir_partition::wire::{BatchFailure, BatchKey};
+use weir_policy::reservations::{BookingId, ReserveEvent};
+use weir_policy::{BatchSlice, ModuleEvent};
+use weir_types::{BatchId, SlotId, Span};
+
+use super::{ActorRefs, ModuleActor, RunningBatch};
+use crate::actors::burst::PolicyActor;
+use crate::actors::messages::{BatchDone, Dispatched, PipelineEvent, ReservationEvent};
+use crate::fleet::{FinishedBatch, OutboundBatch, WorkerEvent};
+use crate::worker::{BatchResult, StepTimes};
+
+impl ModuleActor {
+    pub(super) fn on_pipeline_event(&mut self, event: PipelineEvent, context: &mut Context<Self>) {
+        match event {
+            PipelineEvent::Booked {
+                booking,
+                size,
+                finish,
+                path,
+            } => {
+                self.paths.insert(booking, path);
+                let event = ModuleEvent::Booked {
+                    booking,
+                    size,
+                    finish,
+                };
+                self.on_event(event, context);
+            }
+            PipelineEvent::PathLost { booking } => {
+                self.paths.remove(&booking);
+            }
+            PipelineEvent::OutputsReceived {
+                batch,
+                outputs,
+                device_time,
+            } => self.on_outputs(batch, outputs, device_time, context),
+        }
+    }
+
+    /// Sends a batch along its path. Where the path was lost meanwhile, the batch fails as it would on the way.
+    pub(super) fn dispatch(
+        &mut self,
+        booking: BookingId,
+        batch: BatchId,
+        slices: Vec<BatchSlice>,
+        refs: &ActorRefs,
+    ) {
+        let (Some((preprocessor, _)), Some(reservations)) = (&self.setup.prepost, &refs.reservations) else {
+            return;
+        };
+        let items = self.items_of(&slices);
+        let module = self.setup.id;
+        let key = BatchKey { module, batch };
+        // First of all, so that nothing is heard of a batch that the reservations do not know.
+        reservations.do_send(Dispatched { booking, key });
+        let sent = match self.paths.remove(&booking) {
+            Some(path) => preprocessor.send(OutboundBatch {
+                key,
+                items: items.clone(),
+                path,
+            }),
+            None => Err(BatchFailure::WorkerDown("its path was lost with it".to_owned())),
+        };
+        if let Err(failure) = sent {
+            reservations.do_send(WorkerEvent(Event::Failed {
+                key,
+                stage: 0,
+                failure,
+            }));
+        }
+        self.stats.on_run(&slices);
+        self.running.insert(batch, RunningBatch { slices, items });
+    }
+
+    pub(super) fn cancel_booking(&mut self, booking: BookingId, refs: &ActorRefs) {
+        self.paths.remove(&booking);
+        if let Some(reservations) = &refs.reservations {
+            reservations.do_send(ReservationEvent(ReserveEvent::Declined { booking }));
+        }
+    }
+
+    /// Has the outputs of a batch decoded, with the items that they are of.
+    fn on_outputs(
+        &mut self,
+        batch: BatchId,
+        outputs: Vec<Tensor>,
+        device_time: Span,
+        context: &mut Context<Self>,
+    ) {
+        let (Some((_, postprocessor)), Some(running)) = (&self.setup.prepost, self.running.get_mut(&batch))
+        else {
+            return;
+        };
+        let queued = postprocessor.send(FinishedBatch {
+            module: self.setup.id,
+            batch,
+            items: std::mem::take(&mut running.items),
+            outputs,
+            device_time,
+        });
+        if !queued {
+            context.notify(BatchDone(BatchResult {
+                slot: SlotId(0),
+                module: self.setup.id,
+                batch,
+                took: Span::ZERO,
+                steps: StepTimes::default(),
+                lost: false,
+                result: Err("too many batches wait to be decoded".to_owned()),
+            }));
+        }
+    }
+}
