@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use actix::{Actor, Addr, System};
+use actix::{Addr, System};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, StopFlag};
 use weir_graph::Graph;
 use weir_policy::reservations::ReserveReport;
-use weir_policy::{DecodingReport, Report, RunInfo, Slots};
+use weir_policy::{DecodingReport, Report, RunInfo};
 use weir_types::{Span, Timestamp};
 
 use crate::actors::{
-    Abandon, ActorRefs, Connect, ConnectModules, Egress, ModuleActor, ReportReservations, ReportStats,
-    ReservationActor, RunEnded, SinkRoute, SlotActor, Supervisor, SupervisorSetup, SwitchPlan,
+    Abandon, ActorRefs, ReportReservations, ReportStats, ReservationActor, RunEnded, SinkRoute, SwitchPlan,
 };
 use crate::assembly::{RunError, RunOptions};
 use crate::clock::{Clock, duration};
@@ -24,7 +23,6 @@ use crate::decoding::Decoding;
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
 use crate::record::Recorder;
-use crate::routes::Route;
 use crate::sink::CloseTimeout;
 use crate::stream_setup::StreamSetup;
 use crate::timer::RunTimer;
@@ -49,6 +47,27 @@ pub(crate) struct Engine<'a> {
     pub(crate) stop: &'a StopFlag,
 }
 
+/// What a run is started with.
+pub(crate) struct RunParts {
+    pub(crate) workers: Vec<Worker>,
+    /// By module; `None` where the model is emulated.
+    pub(crate) operators: Vec<Option<Arc<dyn Operator>>>,
+    pub(crate) streams: Vec<StreamSetup>,
+    pub(crate) sinks: Vec<SinkRoute>,
+}
+
+/// A run that has begun.
+struct StartedRun {
+    actors: Arc<ActorRefs>,
+    decoding: Arc<Decoding>,
+    /// The moment at which sources began.
+    began: Timestamp,
+    /// Comes once all streams have ended and nothing is in flight.
+    idle: oneshot::Receiver<()>,
+    /// Comes once all modules have reported their counts.
+    ended: oneshot::Receiver<RunEnded>,
+}
+
 /// A run that is over.
 pub(crate) struct FinishedRun {
     pub(crate) ended: RunEnded,
@@ -71,89 +90,50 @@ impl Engine<'_> {
     /// Starts actors and threads and waits until the last request has ended.
     pub(crate) fn drive(
         &self,
-        workers: Vec<Worker>,
-        operators: Vec<Option<Arc<dyn Operator>>>,
-        streams: Vec<StreamSetup>,
-        sinks: Vec<SinkRoute>,
-        mut partitions: Option<&mut PartitionSetup>,
+        parts: RunParts,
+        partitions: Option<&mut PartitionSetup>,
     ) -> Result<FinishedRun, RunError> {
         let system = System::new();
-        let (result, threads) = system.block_on(async {
-            let (idle_sender, idle) = oneshot::channel();
-            let (ended_sender, ended) = oneshot::channel();
-            let routes: Vec<Route> = (0..streams.len())
-                .map(|source| Route::new(self.graph, source, &self.specs.topology))
-                .collect();
-            let egress = self.start_egress(&routes, sinks, idle_sender, ended_sender);
-            let slots = SlotActor::new(
-                Slots::new(self.specs.slots.clone()),
-                self.clock,
-                self.recorder.clone(),
-            )
-            .start();
-            let supervisor = Supervisor::new(SupervisorSetup {
-                clock: self.clock,
-                slots: slots.clone(),
-            })
-            .start();
-            let started = match self.start_modules(workers, operators, &routes, partitions.as_deref()) {
-                Ok(started) => started,
-                Err(error) => return (Err(error), Vec::new()),
-            };
-            let module_refs = started.refs();
-            let (modules, mut threads) = (started.modules, started.threads);
-            slots.do_send(ConnectModules(module_refs.clone()));
-            let reservations = partitions
-                .as_deref()
-                .map(|partitions| self.start_reservations(partitions));
-            if let Some(reservations) = &reservations {
-                reservations.do_send(ConnectModules(module_refs));
-            }
-            let refs = Arc::new(ActorRefs {
-                modules: modules.clone(),
-                slots,
-                reservations: reservations.clone(),
-                egress: egress.clone(),
-                supervisor,
-            });
-            for module in &modules {
-                module.do_send(Connect(Arc::clone(&refs)));
-            }
-            let began = self.clock.now();
-            self.options.progress.on_started(streams.len());
-            let decoding = Decoding::for_machine();
-            match self.start_sources(streams, &routes, &modules, &egress, &decoding) {
-                Ok(sources) => threads.extend(sources),
-                Err(error) => {
-                    self.stop.raise();
-                    return (Err(error), threads);
-                }
-            }
-            let mut replan = |actor: &Addr<ReservationActor>| {
-                if let Some(partitions) = partitions.as_deref_mut() {
-                    self.replan(partitions, actor);
-                }
-            };
-            let plans = reservations
-                .as_ref()
-                .map(|actor| (actor, &mut replan as &mut dyn FnMut(&Addr<_>)));
-            let ended = self.wait(idle, &egress, &modules, plans, ended).await;
-            let reservation_report = match &reservations {
-                Some(actor) => actor.send(ReportReservations).await.ok(),
-                None => None,
-            };
-            let finished = ended.map(|ended| FinishedRun {
-                ended,
-                began,
-                reservations: reservation_report,
-                decoding: decoding.report(),
-            });
-            (finished, threads)
+        let mut threads = Vec::new();
+        let result = system.block_on(async {
+            let started = self.start(parts, partitions.as_deref(), &mut threads)?;
+            self.finish(started, partitions).await
         });
         // Actors hold the ends of the workers' channels; they go with the system.
         drop(system);
         self.join(threads);
         result
+    }
+
+    /// Waits for the end of a run, and takes what its actors counted.
+    async fn finish(
+        &self,
+        started: StartedRun,
+        mut partitions: Option<&mut PartitionSetup>,
+    ) -> Result<FinishedRun, RunError> {
+        let reservations = started.actors.reservations.as_ref();
+        let mut replan = |actor: &Addr<ReservationActor>| {
+            if let Some(partitions) = partitions.as_deref_mut() {
+                self.replan(partitions, actor);
+            }
+        };
+        let plans = reservations.map(|actor| (actor, &mut replan as &mut dyn FnMut(&Addr<_>)));
+        self.wait(started.idle, &started.actors, plans).await?;
+        for module in &started.actors.modules {
+            module.do_send(ReportStats);
+        }
+        let ended = started.ended.await;
+        let ended = ended.map_err(|_| RunError::EngineFailed("the egress has ended"))?;
+        let reservations = match reservations {
+            Some(actor) => actor.send(ReportReservations).await.ok(),
+            None => None,
+        };
+        Ok(FinishedRun {
+            ended,
+            began: started.began,
+            reservations,
+            decoding: started.decoding.report(),
+        })
     }
 
     /// Waits for threads that are ending; one that does not is left behind, for it ends with the program.
@@ -192,12 +172,10 @@ impl Engine<'_> {
     async fn wait(
         &self,
         mut idle: oneshot::Receiver<()>,
-        egress: &Addr<Egress>,
-        modules: &[Addr<ModuleActor>],
+        actors: &ActorRefs,
         mut plans: Option<PlanPolling<'_>>,
-        ended: oneshot::Receiver<RunEnded>,
-    ) -> Result<RunEnded, RunError> {
-        let egress = egress.clone();
+    ) -> Result<(), RunError> {
+        let egress = actors.egress.clone();
         let timer = RunTimer::start(
             self.clock,
             self.stop.clone(),
@@ -222,12 +200,7 @@ impl Engine<'_> {
             }
         }
         timer.end();
-        for module in modules {
-            module.do_send(ReportStats);
-        }
-        ended
-            .await
-            .map_err(|_| RunError::EngineFailed("the egress has ended"))
+        Ok(())
     }
 
     pub(crate) fn report(&self, finished: FinishedRun) -> Report {

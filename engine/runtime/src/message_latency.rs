@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler, Message, System};
+use actix::{Actor, AsyncContext, Context, Handler, Message, System};
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 use weir_flow::{Batching, DeviceKind, Inference, Item, Model, Session, SessionError, Step};
@@ -101,21 +101,19 @@ pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
         opener,
     };
     let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
-    let address: Arc<std::sync::OnceLock<actix::Addr<PingActor>>> = Arc::default();
-    let on_done = Arc::clone(&address);
+    let mailbox = Context::<PingActor>::new();
+    let address = mailbox.address();
     let WorkerHandle { jobs, thread } =
-        worker.start(Box::new(move |_: BatchResult| on_done.wait().do_send(Returned)))?;
+        worker.start(Box::new(move |_: BatchResult| address.do_send(Returned)))?;
     let system = System::new();
     let round_trips = system.block_on(async {
         let (done, round_trips) = oneshot::channel();
-        let actor = PingActor {
+        mailbox.run(PingActor {
             jobs,
             rounds: rounds.max(1),
             clock: Clock::start(),
             done: Some(done),
-        }
-        .start();
-        let _ = address.set(actor);
+        });
         round_trips.await
     });
     drop(system);

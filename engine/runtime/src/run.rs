@@ -13,7 +13,7 @@ use crate::actors::SinkRoute;
 use crate::assembly::{Assembly, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, RunParts};
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
 use crate::profiles::{models, profiles};
@@ -114,7 +114,13 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         options,
         stop,
     };
-    let finished = engine.drive(workers, operators, streams, routes, partitions.as_mut())?;
+    let parts = RunParts {
+        workers,
+        operators,
+        streams,
+        sinks: routes,
+    };
+    let finished = engine.drive(parts, partitions.as_mut())?;
     Ok(engine.report(finished))
 }
 

@@ -71,11 +71,6 @@ pub(crate) struct ModuleRef {
     pub(crate) pipelines: Recipient<PipelineEvent>,
 }
 
-/// All modules by id. Sent once they exist, to the slot actor and to the reservation actor.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct ConnectModules(pub(crate) Vec<ModuleRef>);
-
 // To the slot actor.
 
 /// An event for the arbiter of the slots.

@@ -14,10 +14,10 @@ mod supervisor;
 
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use messages::{
-    Abandon, Arrived, BatchDone, Completed, ConnectModules, Deliver, FrameInfo, ModuleRef,
-    ReportReservations, ReportStats, StreamEnded, StreamStateChanged, SwitchPlan,
+    Abandon, Arrived, BatchDone, Completed, Deliver, FrameInfo, ModuleRef, ReportReservations, ReportStats,
+    StreamEnded, StreamStateChanged, SwitchPlan,
 };
-pub(crate) use module::{ActorRefs, Connect, ModuleActor, ModuleSetup};
+pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};
 pub(crate) use slots::SlotActor;
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

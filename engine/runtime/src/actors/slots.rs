@@ -4,7 +4,7 @@ use actix::{Actor, AsyncContext, Context, Handler};
 use weir_policy::{ModuleEvent, SlotEffect, SlotEvent, Slots};
 
 use super::burst::{Burst, PolicyActor};
-use super::messages::{ArbiterEvent, ConnectModules, ModuleRef, PolicyEvent};
+use super::messages::{ArbiterEvent, ModuleRef, PolicyEvent};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
@@ -15,10 +15,15 @@ pub(crate) struct SlotActor {
 }
 
 impl SlotActor {
-    pub(crate) fn new(slots: Slots, clock: Clock, recorder: Option<Recorder>) -> Self {
+    pub(crate) fn new(
+        slots: Slots,
+        clock: Clock,
+        recorder: Option<Recorder>,
+        modules: Vec<ModuleRef>,
+    ) -> Self {
         Self {
             burst: Burst::new(slots, clock, recorder),
-            modules: Vec::new(),
+            modules,
         }
     }
 
@@ -66,13 +71,5 @@ impl Handler<ArbiterEvent> for SlotActor {
     fn handle(&mut self, ArbiterEvent(event): ArbiterEvent, context: &mut Self::Context) {
         self.notify_modules(event);
         self.on_event(event, context);
-    }
-}
-
-impl Handler<ConnectModules> for SlotActor {
-    type Result = ();
-
-    fn handle(&mut self, ConnectModules(modules): ConnectModules, _context: &mut Self::Context) {
-        self.modules = modules;
     }
 }

@@ -2,9 +2,11 @@
 //! partition of a model.
 //!
 //! ```text
-//! module actor ──Dispatch──► reservation actor ──► preprocess ──► client ──► workers
-//!      ▲                          ▲   │                                        │
-//!      └───────── postprocess ◄───┼───┘◄───────── Used, Done, Failed ──────────┘
+//! reservation actor ──Booked, OutputsReceived──► module actor ──► preprocess ──► client ──► workers
+//!      ▲      ▲                                   │   │   ▲                                  │
+//!      │      └────────────Dispatched─────────────┘   ▼   │                                  │
+//!      │                                          postprocess                                │
+//!      └───────────────────────────Used, Done, Failed────────────────────────────────────────┘
 //! ```
 
 mod active_plan;

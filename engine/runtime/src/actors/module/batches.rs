@@ -89,9 +89,9 @@ impl ModuleActor {
             }
         };
         self.on_event(event, context);
-        if let Some(refs) = self.refs.as_ref().filter(|_| self.setup.shared) {
-            refs.slots
-                .do_send(ArbiterEvent(SlotEvent::Finished { module, slot, took }));
+        if self.setup.shared {
+            let finished = SlotEvent::Finished { module, slot, took };
+            self.setup.actors.slots.do_send(ArbiterEvent(finished));
         }
     }
 
@@ -123,12 +123,12 @@ impl ModuleActor {
     }
 
     fn report_loss(&self, slot: SlotId, reason: String) {
-        let Some(refs) = &self.refs else { return };
+        let supervisor = &self.setup.actors.supervisor;
         let module = self.setup.name.clone();
         if self.setup.prepost.is_some() {
-            refs.supervisor.do_send(RequestLost { module, reason });
+            supervisor.do_send(RequestLost { module, reason });
         } else {
-            refs.supervisor.do_send(BatchLost { module, slot, reason });
+            supervisor.do_send(BatchLost { module, slot, reason });
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Applying the effects of the policy's module.
 
+use std::sync::Arc;
+
 use actix::Context;
 use weir_policy::reservations::ReserveEvent;
 use weir_policy::{ModuleEffect, ModuleEvent, SlotEvent};
@@ -11,7 +13,7 @@ use crate::telemetry;
 
 impl ModuleActor {
     pub(super) fn apply_effect(&mut self, effect: ModuleEffect, context: &mut Context<Self>) {
-        let Some(refs) = self.refs.clone() else { return };
+        let refs = Arc::clone(&self.setup.actors);
         let module = self.setup.id;
         match effect {
             ModuleEffect::Bid(bid) => refs.slots.do_send(ArbiterEvent(SlotEvent::Bid { module, bid })),

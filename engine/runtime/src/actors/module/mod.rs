@@ -10,7 +10,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use actix::{Actor, Addr, AsyncContext, Context, Handler};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
 use weir_partition::Stage;
@@ -33,12 +33,7 @@ use crate::request::RequestBranch;
 use crate::telemetry::TICK_INTERVAL;
 use crate::worker::Job;
 
-/// All actors exist: here are their addresses.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Connect(pub(crate) Arc<ActorRefs>);
-
-/// The actors that a module sends to.
+/// The actors of a run.
 pub(crate) struct ActorRefs {
     pub(crate) modules: Vec<Addr<ModuleActor>>,
     pub(crate) slots: Addr<SlotActor>,
@@ -68,6 +63,7 @@ pub(crate) struct ModuleSetup {
     pub(crate) splits: bool,
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
+    pub(crate) actors: Arc<ActorRefs>,
 }
 
 /// A request in this module, with an inference for each item.
@@ -96,7 +92,6 @@ impl RunningBatch {
 pub(crate) struct ModuleActor {
     setup: ModuleSetup,
     burst: Burst<Module>,
-    refs: Option<Arc<ActorRefs>>,
     join: Join<RequestBranch>,
     pending: BTreeMap<RequestId, PendingRequest>,
     running: BTreeMap<BatchId, RunningBatch>,
@@ -111,7 +106,6 @@ impl ModuleActor {
         Self {
             burst: Burst::new(module, setup.clock, setup.recorder.clone()),
             setup,
-            refs: None,
             join: Join::default(),
             pending: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -182,25 +176,15 @@ impl Handler<PipelineEvent> for ModuleActor {
     }
 }
 
-impl Handler<Connect> for ModuleActor {
-    type Result = ();
-
-    fn handle(&mut self, Connect(refs): Connect, _context: &mut Self::Context) {
-        self.refs = Some(refs);
-    }
-}
-
 impl Handler<ReportStats> for ModuleActor {
     type Result = ();
 
     fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
         self.stats
             .set_priority_switches(self.burst.machine().priority_switches());
-        if let Some(refs) = &self.refs {
-            refs.egress.do_send(StatsReported {
-                module: self.setup.id,
-                stats: Box::new(self.stats.clone()),
-            });
-        }
+        self.setup.actors.egress.do_send(StatsReported {
+            module: self.setup.id,
+            stats: Box::new(self.stats.clone()),
+        });
     }
 }

@@ -30,10 +30,11 @@ impl ModuleActor {
         let items = catch_unwind(AssertUnwindSafe(|| {
             operator.items(&branch.request.frame, &branch.results)
         }));
-        let items = match (items, &self.refs) {
-            (Ok(items), _) => items,
-            (Err(panic), Some(refs)) => return self.on_operator_panic(branch.request, panic.as_ref(), refs),
-            (Err(_), None) => return,
+        let items = match items {
+            Ok(items) => items,
+            Err(panic) => {
+                return self.on_operator_panic(branch.request, panic.as_ref(), &self.setup.actors);
+            }
         };
         let arrived = ModuleEvent::Arrived {
             request,

@@ -21,8 +21,8 @@ use plan_switch::PlanSwitch;
 
 use super::burst::{Burst, PolicyActor};
 use super::messages::{
-    BatchDone, ConnectModules, Dispatched, ModuleRef, PipelineEvent, PolicyEvent, ReportReservations,
-    ReservationEvent, SwitchPlan,
+    BatchDone, Dispatched, ModuleRef, PipelineEvent, PolicyEvent, ReportReservations, ReservationEvent,
+    SwitchPlan,
 };
 use crate::clock::{Clock, duration};
 use crate::fleet::{ActivePlan, WorkerEvent};
@@ -34,6 +34,7 @@ use crate::worker::{BatchResult, StepTimes};
 pub(crate) struct ReservationSetup {
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) modules: Vec<ModuleRef>,
     pub(crate) client: Arc<Client>,
     /// Workers that are up.
     pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
@@ -54,7 +55,6 @@ struct InFlightBatch {
 pub(crate) struct ReservationActor {
     setup: ReservationSetup,
     burst: Burst<Reservations>,
-    modules: Vec<ModuleRef>,
     /// The finish of each booking that its module has neither dispatched a batch on nor declined.
     booked: BTreeMap<BookingId, Timestamp>,
     in_flight: BTreeMap<BatchKey, InFlightBatch>,
@@ -76,7 +76,6 @@ impl ReservationActor {
     pub(crate) fn new(setup: ReservationSetup) -> Self {
         let mut actor = Self {
             burst: burst(&setup),
-            modules: Vec::new(),
             booked: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             deferred: BTreeMap::new(),
@@ -128,13 +127,13 @@ impl ReservationActor {
     }
 
     fn send_pipeline_event(&self, module: ModuleId, event: PipelineEvent) {
-        if let Some(module) = self.modules.get(module.index()) {
+        if let Some(module) = self.setup.modules.get(module.index()) {
             module.pipelines.do_send(event);
         }
     }
 
     fn send_event(&self, module: ModuleId, event: ModuleEvent) {
-        if let Some(module) = self.modules.get(module.index()) {
+        if let Some(module) = self.setup.modules.get(module.index()) {
             module.events.do_send(PolicyEvent(event));
         }
     }
@@ -150,7 +149,7 @@ impl ReservationActor {
             lost,
             result: Err(reason),
         };
-        if let Some(module) = self.modules.get(module.index()) {
+        if let Some(module) = self.setup.modules.get(module.index()) {
             module.batches.do_send(BatchDone(result));
         }
     }
@@ -260,14 +259,6 @@ impl Handler<SwitchPlan> for ReservationActor {
 
     fn handle(&mut self, SwitchPlan(next): SwitchPlan, _context: &mut Self::Context) {
         self.start_plan_switch(next);
-    }
-}
-
-impl Handler<ConnectModules> for ReservationActor {
-    type Result = ();
-
-    fn handle(&mut self, ConnectModules(modules): ConnectModules, _context: &mut Self::Context) {
-        self.modules = modules;
     }
 }
 
