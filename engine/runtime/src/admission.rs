@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use weir_flow::StopFlag;
 use weir_policy::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec};
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{DropReason, Timestamp};
 
 use crate::clock::Clock;
@@ -40,6 +42,20 @@ impl MemoryBudget {
         })
     }
 
+    /// Gives bytes back. The count stops at none: where it wrapped round, no frame would be admitted any more.
+    fn release(&self, bytes: u64) {
+        let subtract = |used: u64| Some(used.saturating_sub(bytes));
+        let updated = self
+            .used_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract);
+        let (Ok(used) | Err(used)) = updated;
+        invariant!(
+            bytes <= used,
+            Kind::FrameMemory,
+            "{bytes} bytes of frames are given back and {used} are taken"
+        );
+    }
+
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
@@ -54,7 +70,7 @@ pub(crate) struct MemoryPermit {
 
 impl Drop for MemoryPermit {
     fn drop(&mut self) {
-        self.memory.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.release(self.bytes);
     }
 }
 
@@ -143,6 +159,7 @@ impl StreamAdmission {
 mod tests {
     use weir_policy::Overflow;
     use weir_types::Span;
+    use weir_types::invariant::counted;
 
     use super::*;
 
@@ -171,6 +188,20 @@ mod tests {
         assert_eq!(memory.used_bytes(), 0);
         let huge = admission.admit(1_000, &stop).unwrap();
         assert!(huge.is_ok(), "one frame larger than the budget is admitted alone");
+    }
+
+    #[test]
+    fn bytes_that_are_given_back_twice_are_a_violation_and_free_no_more_than_the_budget() {
+        let memory = MemoryBudget::new(100);
+        let (_, violations) = counted(|| {
+            let permit = memory.acquire(60).unwrap();
+            memory.release(60);
+            drop(permit);
+        });
+        assert_eq!(violations.iter().collect::<Vec<_>>(), [(Kind::FrameMemory, 1)]);
+        assert_eq!(memory.used_bytes(), 0);
+        let held = (memory.acquire(60), memory.acquire(60));
+        assert!(held.0.is_some() && held.1.is_none());
     }
 
     #[test]
