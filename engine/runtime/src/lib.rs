@@ -29,6 +29,7 @@ mod state_machine;
 mod stream_setup;
 mod telemetry;
 mod timer;
+mod verify;
 mod worker;
 
 pub use assembly::{Assembly, Pace, Partitioning, RunError, RunOptions};
@@ -36,5 +37,5 @@ pub use clock::Clock;
 pub use message_latency::measure_message_latency;
 pub use profiles::{MeasuredProfile, measure_profile};
 pub use progress::{Preparation, Progress, ProgressSnapshot};
-pub use record::{VerifyError, VerifyReport, verify};
 pub use run::run;
+pub use verify::{VerifyError, VerifyReport, verify};

@@ -1,30 +1,28 @@
-//! The event log of a run: every step of the policy with its events and effects, a JSON line each. A recording can be
-//! replayed through the policy, which must decide the same.
+//! The event log of a run: every step of the policy with its events and effects, a JSON line each.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufWriter, ErrorKind, Read, Seek, Write};
+use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use weir_policy::reservations::{Reservations, ReserveSpec};
-use weir_policy::{Module, ModuleSpec, Slots, SlotsSpec};
+use weir_policy::reservations::ReserveSpec;
+use weir_policy::{ModuleSpec, SlotsSpec};
 use weir_types::Timestamp;
 
 use crate::state_machine::{Line, StateMachine};
 
 /// The first line: what the state machines were made from.
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
-    weir_recording: u32,
-    modules: Vec<ModuleSpec>,
-    slots: SlotsSpec,
+pub(crate) struct Header {
+    pub(crate) weir_recording: u32,
+    pub(crate) modules: Vec<ModuleSpec>,
+    pub(crate) slots: SlotsSpec,
 }
 
 /// The version of the format.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Writes the log; shared by the actors, which live on one thread.
 #[derive(Clone)]
@@ -142,149 +140,3 @@ fn open_empty(path: &Path) -> std::io::Result<File> {
 
 /// The beginning of every log: the first key of its header.
 const LOG_PREFIX: &[u8] = b"{\"weir_recording\":";
-
-/// What was replayed of a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct VerifyReport {
-    /// Steps replayed.
-    pub steps: u64,
-    /// Events in them.
-    pub events: u64,
-    /// Effects, all as recorded.
-    pub effects: u64,
-}
-
-/// Why a recording cannot be verified.
-#[derive(Debug, Error)]
-pub enum VerifyError {
-    /// It cannot be read.
-    #[error("cannot read the recording {path}: {reason}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Of the operating system or the parser.
-        reason: String,
-    },
-    /// A line that is not a step.
-    #[error("{path}:{line}: not a step of a recording: {reason}")]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Number of the line, from 1.
-        line: usize,
-        /// Of the operating system or the parser.
-        reason: String,
-    },
-    /// The policy decides differently now.
-    #[error("{path}:{line}: the policy decided differently: recorded {recorded}, now {now}")]
-    Differs {
-        /// The file.
-        path: PathBuf,
-        /// Number of the line, from 1.
-        line: usize,
-        /// Effects of the recording.
-        recorded: String,
-        /// Effects now.
-        now: String,
-    },
-}
-
-/// The events and effects of a step take some kilobytes; a longer line is not from a recording.
-const MAX_LINE_BYTES: u64 = 64 << 20;
-
-/// Replays a recording through the policy; every step must have exactly the recorded effects.
-///
-/// # Errors
-/// [`VerifyError`], with the first line that differs.
-pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
-    let read = |reason: String| VerifyError::Read {
-        path: path.to_owned(),
-        reason,
-    };
-    let lines = weir_files::lines(path, MAX_LINE_BYTES, u64::MAX);
-    let mut lines = lines.map_err(|error| read(error.to_string()))?.lines();
-    let first = lines.next().ok_or_else(|| read("it is empty".to_owned()))?;
-    let first = first.map_err(|error| read(error.to_string()))?;
-    let header: Header = serde_json::from_str(&first).map_err(|error| read(format!("no header: {error}")))?;
-    if header.weir_recording != VERSION {
-        return Err(read(format!(
-            "it has version {}, this program reads {VERSION}",
-            header.weir_recording
-        )));
-    }
-    let mut policy = Replay {
-        modules: header.modules.into_iter().map(Module::new).collect(),
-        slots: Slots::new(header.slots),
-        reservations: None,
-    };
-    let mut verified = VerifyReport::default();
-    for (number, line) in (2..).zip(lines) {
-        let line = line.map_err(|error| read(error.to_string()))?;
-        let bad = |reason: String| VerifyError::Line {
-            path: path.to_owned(),
-            line: number,
-            reason,
-        };
-        let line: Line = serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
-        let differs = |(recorded, now)| VerifyError::Differs {
-            path: path.to_owned(),
-            line: number,
-            recorded,
-            now,
-        };
-        let (events, effects) = policy
-            .step(line)
-            .ok_or_else(|| bad("no such module, or no plan".to_owned()))?
-            .map_err(differs)?;
-        verified.steps += 1;
-        verified.events += events;
-        verified.effects += effects;
-    }
-    Ok(verified)
-}
-
-/// The state machines of a recording.
-struct Replay {
-    modules: Vec<Module>,
-    slots: Slots,
-    reservations: Option<Reservations>,
-}
-
-impl Replay {
-    /// Replays one step: counts of events and effects, or both sides where they differ; `None` for an unknown module.
-    fn step(&mut self, line: Line) -> Option<Result<(u64, u64), (String, String)>> {
-        match line {
-            Line::Module {
-                id,
-                at,
-                events,
-                effects,
-            } => Some(replay(self.modules.get_mut(id.index())?, at, events, &effects)),
-            Line::Slots { at, events, effects } => Some(replay(&mut self.slots, at, events, &effects)),
-            Line::Reservations { at, events, effects } => {
-                Some(replay(self.reservations.as_mut()?, at, events, &effects))
-            }
-            Line::Plan { spec } => {
-                self.reservations = Some(Reservations::new(&spec));
-                Some(Ok((0, 0)))
-            }
-        }
-    }
-}
-
-/// Decides a recorded step again.
-fn replay<M: StateMachine>(
-    machine: &mut M,
-    at: Timestamp,
-    events: Vec<M::Event>,
-    recorded: &[M::Effect],
-) -> Result<(u64, u64), (String, String)> {
-    let count = events.len() as u64;
-    let mut now = Vec::new();
-    machine.step(events, at, &mut now);
-    if recorded == now {
-        Ok((count, now.len() as u64))
-    } else {
-        Err((format!("{recorded:?}"), format!("{now:?}")))
-    }
-}
