@@ -1,8 +1,11 @@
 //! Batches of a module: sent to a worker, and the results of all.
 
 use actix::{AsyncContext, Context};
+use crossbeam_channel::{Sender, TrySendError};
 use weir_flow::{Inference, Item};
 use weir_policy::{BatchSlice, ModuleEvent, SlotEvent};
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{BatchId, SlotId, Span};
 
 use super::{ModuleActor, RunningBatch};
@@ -12,7 +15,7 @@ use crate::telemetry;
 use crate::worker::{BatchResult, Job};
 
 impl ModuleActor {
-    /// Sends a batch to the worker of its slot. Its channel of one is free: a slot is granted only when it is.
+    /// Sends a batch to the worker of its slot.
     pub(super) fn run(
         &mut self,
         slot: SlotId,
@@ -28,13 +31,9 @@ impl ModuleActor {
             batch,
             items,
         };
-        let sent = self
-            .setup
-            .jobs
-            .get(&slot)
-            .is_some_and(|jobs| jobs.try_send(job).is_ok());
+        let sent = send(self.setup.jobs.get(&slot), slot, job);
         self.running.insert(batch, RunningBatch::on_slot(slices));
-        if !sent {
+        if let Err(reason) = sent {
             let result = BatchResult {
                 slot,
                 module: self.setup.id,
@@ -42,7 +41,7 @@ impl ModuleActor {
                 took: Span::ZERO,
                 steps: crate::worker::StepTimes::default(),
                 lost: false,
-                result: Err("the worker of the slot is gone".to_owned()),
+                result: Err(reason.to_owned()),
             };
             context.notify(BatchDone(result));
         }
@@ -68,7 +67,18 @@ impl ModuleActor {
             lost,
             result,
         } = result;
-        let Some(RunningBatch { slices, .. }) = self.running.remove(&batch) else {
+        // Every batch that was sent comes back once: also from a slot that is out of use, or on a path that was lost.
+        let running = self.running.remove(&batch);
+        invariant!(
+            running.is_some(),
+            Kind::Batches,
+            "batch {} of module {} comes back from slot {} and was not sent; {} were",
+            batch.0,
+            module.0,
+            slot.0,
+            self.running.len()
+        );
+        let Some(RunningBatch { slices, .. }) = running else {
             return;
         };
         self.stats.on_batch_done(took, result.is_err());
@@ -130,5 +140,138 @@ impl ModuleActor {
         } else {
             supervisor.do_send(BatchLost { module, slot, reason });
         }
+    }
+}
+
+/// Sends a job to the worker of `slot`. Its channel of one is free: a slot runs one batch at a time.
+///
+/// # Errors
+/// Why the batch cannot run.
+fn send(jobs: Option<&Sender<Job>>, slot: SlotId, job: Job) -> Result<(), &'static str> {
+    let sent = jobs.map(|jobs| jobs.try_send(job));
+    invariant!(
+        matches!(sent, Some(Ok(()) | Err(TrySendError::Disconnected(_)))),
+        Kind::Slots,
+        "a batch is sent to slot {}, which {}",
+        slot.0,
+        if sent.is_some() {
+            "has one waiting"
+        } else {
+            "is of another module"
+        }
+    );
+    match sent {
+        Some(Ok(())) => Ok(()),
+        Some(Err(TrySendError::Full(_))) => Err("another batch waits for the slot"),
+        Some(Err(TrySendError::Disconnected(_))) | None => Err("the worker of the slot is gone"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use actix::{Actor, System};
+    use crossbeam_channel::bounded;
+    use weir_policy::{Module, ModuleInfo, ModuleSpec, Policy, Pool};
+    use weir_types::invariant::counted;
+    use weir_types::{ModuleId, Profile, Topology};
+
+    use super::*;
+    use crate::actors::module::{ActorRefs, ModuleSetup};
+    use crate::clock::Clock;
+    use crate::emulated::EmulatedOperator;
+    use crate::worker::StepTimes;
+
+    /// A module without slots or requests.
+    fn idle_module() -> ModuleActor {
+        let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
+        let spec = ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_secs(1),
+            policy: Policy::default(),
+            slots: Vec::new(),
+            pool: Pool::Own,
+            batch: vec![1],
+            profile: profile.clone(),
+            topology: Topology::new(vec![vec![]]),
+            peers: vec![ModuleInfo {
+                profile,
+                batch: vec![1],
+                workers: 1,
+            }],
+            seed: 1,
+        };
+        // No actor is behind them.
+        let actors = Arc::new(ActorRefs {
+            modules: Vec::new(),
+            slots: Context::new().address(),
+            reservations: None,
+            egress: Context::new().address(),
+            supervisor: Context::new().address(),
+        });
+        let setup = ModuleSetup {
+            id: ModuleId(0),
+            name: "idle".to_owned(),
+            model: 0,
+            operator: Arc::new(EmulatedOperator),
+            successors: Vec::new(),
+            branches: Arc::default(),
+            jobs: BTreeMap::new(),
+            clock: Clock::start(),
+            recorder: None,
+            prepost: None,
+            shared: false,
+            splits: false,
+            has_model: false,
+            actors,
+        };
+        ModuleActor::new(setup, Module::new(spec))
+    }
+
+    #[test]
+    fn a_batch_that_comes_back_without_having_been_sent_is_a_violation() {
+        let result = BatchResult {
+            slot: SlotId(0),
+            module: ModuleId(0),
+            batch: BatchId(9),
+            took: Span::ZERO,
+            steps: StepTimes::default(),
+            lost: false,
+            result: Ok(Vec::new()),
+        };
+        let (sent, violations) =
+            counted(|| System::new().block_on(async { idle_module().start().send(BatchDone(result)).await }));
+        assert!(sent.is_ok());
+        assert_eq!(violations.iter().collect::<Vec<_>>(), [(Kind::Batches, 1)]);
+    }
+
+    fn job(batch: u64) -> Job {
+        Job {
+            module: ModuleId(0),
+            model: 0,
+            batch: BatchId(batch),
+            items: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_batch_for_a_slot_that_has_one_waiting_fails_and_is_a_violation() {
+        let (jobs, queue) = bounded(1);
+        let slot = SlotId(3);
+        assert_eq!(send(Some(&jobs), slot, job(1)), Ok(()));
+        for refusing in [Some(&jobs), None] {
+            let (sent, violations) = counted(|| send(refusing, slot, job(2)));
+            assert!(sent.is_err());
+            assert_eq!(violations.iter().collect::<Vec<_>>(), [(Kind::Slots, 1)]);
+        }
+        assert_eq!(queue.recv().map(|job| job.batch), Ok(BatchId(1)));
+        drop(queue);
+        let lost = send(Some(&jobs), slot, job(3));
+        assert!(
+            lost.is_err(),
+            "a worker that ended is lost, which is no violation"
+        );
     }
 }

@@ -7,6 +7,8 @@ use weir_partition::Event;
 use weir_partition::wire::{BatchFailure, BatchKey};
 use weir_policy::reservations::{BookingId, ReserveEvent};
 use weir_policy::{BatchSlice, ModuleEvent};
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{BatchId, SlotId, Span};
 
 use super::{ActorRefs, ModuleActor, RunningBatch};
@@ -93,8 +95,15 @@ impl ModuleActor {
         device_time: Span,
         context: &mut Context<Self>,
     ) {
-        let (Some((_, postprocessor)), Some(running)) = (&self.setup.prepost, self.running.get_mut(&batch))
-        else {
+        let running = self.running.get_mut(&batch);
+        invariant!(
+            running.is_some(),
+            Kind::Batches,
+            "outputs of batch {} of module {} arrive, which is on no path",
+            batch.0,
+            self.setup.id.0
+        );
+        let (Some((_, postprocessor)), Some(running)) = (&self.setup.prepost, running) else {
             return;
         };
         let queued = postprocessor.send(FinishedBatch {

@@ -1,6 +1,7 @@
 //! The reservation actor: passes the requests of modules and the events of partition workers to the policy's
 //! `Reservations`, follows batches on their paths, and switches plans.
 
+mod booked_batches;
 mod plan_switch;
 mod switching;
 mod worker_events;
@@ -12,11 +13,12 @@ use actix::{Actor, AsyncContext, Context, Handler};
 use weir_partition::wire::BatchKey;
 use weir_partition::{Client, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
-    Accuracy, BookingId, PlanReport, Reservations, ReserveEffect, ReserveEvent, WorkerReport,
+    Accuracy, PlanReport, Reservations, ReserveEffect, ReserveEvent, WorkerReport,
 };
 use weir_policy::{ModuleEvent, Policy};
-use weir_types::{ModuleId, ShareId, SlotId, Span, Timestamp};
+use weir_types::{ModuleId, ShareId, SlotId, Span};
 
+use booked_batches::BookedBatches;
 use plan_switch::PlanSwitch;
 
 use super::burst::{Burst, PolicyActor};
@@ -46,18 +48,10 @@ pub(crate) struct ReservationSetup {
     pub(crate) active: ActivePlan,
 }
 
-/// A batch on its path.
-struct InFlightBatch {
-    booking: BookingId,
-    finish: Timestamp,
-}
-
 pub(crate) struct ReservationActor {
     setup: ReservationSetup,
     burst: Burst<Reservations>,
-    /// The finish of each booking that its module has neither dispatched a batch on nor declined.
-    booked: BTreeMap<BookingId, Timestamp>,
-    in_flight: BTreeMap<BatchKey, InFlightBatch>,
+    batches: BookedBatches,
     /// What modules request while a switch of plans is paused, the last of each.
     deferred: BTreeMap<ModuleId, ReserveEvent>,
     switch: Option<PlanSwitch>,
@@ -76,8 +70,7 @@ impl ReservationActor {
     pub(crate) fn new(setup: ReservationSetup) -> Self {
         let mut actor = Self {
             burst: burst(&setup),
-            booked: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
+            batches: BookedBatches::default(),
             deferred: BTreeMap::new(),
             switch: None,
             accuracy: Accuracy::default(),
@@ -177,7 +170,7 @@ impl PolicyActor for ReservationActor {
                 finish,
                 ..
             } => {
-                self.booked.insert(booking, finish);
+                self.batches.on_booked(booking, finish);
                 let shares: Vec<ShareId> = path.iter().map(|stage| stage.share).collect();
                 let ActivePlan {
                     partitions,
@@ -199,7 +192,7 @@ impl PolicyActor for ReservationActor {
             // Batches in flight fail by themselves; one that is not dispatched yet finds its path gone. Known until the
             // module has answered it: no plan is switched before.
             ReserveEffect::Lost { module, booking } => {
-                if self.booked.contains_key(&booking) {
+                if self.batches.is_booked(booking) {
                     self.send_pipeline_event(module, PipelineEvent::PathLost { booking });
                 }
             }
@@ -225,7 +218,7 @@ impl Handler<ReservationEvent> for ReservationActor {
 
     fn handle(&mut self, ReservationEvent(event): ReservationEvent, context: &mut Self::Context) {
         if let ReserveEvent::Declined { booking } = event {
-            self.booked.remove(&booking);
+            self.batches.on_declined(booking);
             self.accuracy.on_unused();
         }
         match event {
@@ -249,8 +242,7 @@ impl Handler<Dispatched> for ReservationActor {
     type Result = ();
 
     fn handle(&mut self, Dispatched { booking, key }: Dispatched, _context: &mut Self::Context) {
-        let finish = self.booked.remove(&booking).unwrap_or_default();
-        self.in_flight.insert(key, InFlightBatch { booking, finish });
+        self.batches.on_dispatched(key, booking);
     }
 }
 

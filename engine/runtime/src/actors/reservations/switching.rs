@@ -39,7 +39,7 @@ impl ReservationActor {
         let Some(paused_at) = switch.pause_if_loaded(now) else {
             return;
         };
-        if !self.in_flight.is_empty() || !self.booked.is_empty() {
+        if !self.batches.is_empty() {
             return;
         }
         let Some(switch) = self.switch.take() else { return };

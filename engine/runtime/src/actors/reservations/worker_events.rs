@@ -41,7 +41,7 @@ impl ReservationActor {
                     report.runs += 1;
                     report.busy_s += usage.span().as_secs_f64();
                 }
-                let Some(in_flight) = self.in_flight.get(&key) else {
+                let Some(in_flight) = self.batches.in_flight(key) else {
                     return;
                 };
                 let used = match what {
@@ -119,7 +119,7 @@ impl ReservationActor {
         outputs: Vec<Tensor>,
         context: &mut Context<Self>,
     ) {
-        let Some(in_flight) = self.in_flight.remove(&key) else {
+        let Some(in_flight) = self.batches.on_ended(key) else {
             return;
         };
         let actual = times
@@ -137,7 +137,7 @@ impl ReservationActor {
     }
 
     fn on_batch_failed(&mut self, key: BatchKey, failure: &BatchFailure, context: &mut Context<Self>) {
-        let Some(in_flight) = self.in_flight.remove(&key) else {
+        let Some(in_flight) = self.batches.on_ended(key) else {
             return;
         };
         let lost = !matches!(failure, BatchFailure::Session(_) | BatchFailure::Panicked(_));
