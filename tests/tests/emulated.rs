@@ -1,5 +1,7 @@
 //! The live engine on emulated devices, where the outcome can be computed by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
 mod common;
 
 use common::{Parts, assemble, check_books, graph, run};
@@ -155,6 +157,20 @@ fn a_recorded_run_is_decided_the_same_again() {
         assert!(
             verified.steps > 0 && verified.events >= 300 && verified.effects >= 300,
             "{forming}: {verified:?}"
+        );
+        // The arbiter knows of slots that it grants, and of no others.
+        let log = std::fs::read_to_string(&path).unwrap();
+        let header: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        let placements = header["slots"]["placements"].as_array().unwrap().len();
+        let forecasts = log.contains("\"forecast\"");
+        assert_eq!(
+            (placements, forecasts),
+            if mailbox == "pool" {
+                (3, forming == "eager")
+            } else {
+                (0, false)
+            },
+            "{forming}, {mailbox}"
         );
     }
 }

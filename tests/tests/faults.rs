@@ -155,6 +155,45 @@ fn a_model_that_always_fails_ends_every_request_with_a_reason() {
     assert_eq!((report.requests.arrived, report.requests.dropped), (12, 12));
 }
 
+#[test]
+fn a_slot_of_a_modules_own_that_loses_batch_after_batch_is_out_of_use_and_returns() {
+    let faulty = Faulty {
+        batches: Arc::default(),
+        opened: Arc::default(),
+        panics_every: u64::MAX,
+        fails_every: 1,
+    };
+    let text = GRAPH
+        .replace("slo = \"2s\"", "slo = \"60s\"\n[policy]\nmailbox = \"worker\"")
+        .replace("frames=500", "frames=20")
+        .replace("batch = [1, 2]", "batch = [1]");
+    let (text, _) = text.split_once("[modules.two]").unwrap();
+    let parts = Parts {
+        models: vec![("first", Arc::new(faulty))],
+        ..Parts::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.jsonl");
+    let options = RunOptions {
+        record: Some(path.clone()),
+        ..as_fast_as_it_goes()
+    };
+    let report = run(assemble(graph(text, &Catalog::default()), parts), &options);
+    assert_eq!((report.requests.dropped, report.modules["one"].failed), (20, 20));
+    let log = std::fs::read_to_string(&path).unwrap();
+    let of_module = |event: &str| {
+        log.lines()
+            .filter(|line| line.starts_with("{\"actor\":\"module\"") && line.contains(event))
+            .count()
+    };
+    assert!(
+        of_module("\"slot-down\"") > 0,
+        "its five losses are within a second"
+    );
+    assert!(of_module("\"slot-up\"") > 0, "the rest ran after it");
+    assert!(weir_runtime::verify(&path).is_ok());
+}
+
 /// Takes `good` deliveries, then none.
 struct Disk {
     frames: Arc<Mutex<Vec<u64>>>,

@@ -1,7 +1,7 @@
 //! From the graph and the measured profiles to the specifications of the policy's state machines.
 
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{BatchBinding, Mailboxes, ModuleInfo, ModuleSpec, Pool, SlotsSpec};
+use weir_policy::{BatchBinding, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec};
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
@@ -69,10 +69,10 @@ impl PolicySpecs {
                 seed: options.seed,
             }
         };
-        let modules = (0..).zip(graph.modules()).map(spec).collect();
+        let modules: Vec<ModuleSpec> = (0..).zip(graph.modules()).map(spec).collect();
         let slots = SlotsSpec {
             slots: slots.slot_count(),
-            placements: slots.placements(graph),
+            placements: placements(graph, &modules),
             arbitration: graph.policy().arbitration,
             topology: topology.clone(),
             forecasts: graph.policy().forming == BatchBinding::Early,
@@ -105,6 +105,19 @@ impl PolicySpecs {
         let pipelines: u32 = pipelines.map(|spec| spec.slots.len() as u32).sum();
         4 * (self.slots.slots + pipelines).max(1) * batch + 4
     }
+}
+
+/// Where the arbiter grants slots: of those that are a module's own it is told nothing, so that they would look free to it.
+fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
+    let shared = graph.modules().iter().zip(modules);
+    shared
+        .filter(|(_, spec)| spec.pool == Pool::Shared)
+        .map(|(node, spec)| Placement {
+            module: spec.id,
+            slots: spec.slots.clone(),
+            weight: node.weight,
+        })
+        .collect()
 }
 
 fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)]) -> Result<(), RunError> {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Model, SessionError};
 use weir_graph::{DeviceClass, Graph};
-use weir_policy::Placement;
-use weir_types::{ModuleId, SlotId};
+use weir_types::SlotId;
 
 use crate::clock::Clock;
 use crate::progress::Progress;
@@ -57,15 +56,6 @@ impl SlotLayout {
 
     pub(crate) fn slots_of_model(&self, model: usize) -> &[SlotId] {
         &self.model_slots[model]
-    }
-
-    pub(crate) fn placements(&self, graph: &Graph) -> Vec<Placement> {
-        let place = |(id, module): (u32, &weir_graph::ModuleNode)| Placement {
-            module: ModuleId(id),
-            slots: self.slots_of_model(module.model).to_vec(),
-            weight: module.weight,
-        };
-        (0..).zip(graph.modules()).map(place).collect()
     }
 
     /// Opens the worker of every slot, with a session of each model placed on it.
