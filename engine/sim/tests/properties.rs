@@ -9,7 +9,8 @@ use common::books;
 use common::drawn::Drawn;
 use weir_policy::{Arbitration, BatchBinding, DropRule, Mailboxes, Order, Policy, Queueing, Sizing};
 use weir_sim::{SimulationResult, simulate};
-use weir_types::Span;
+use weir_types::invariant::{Kind, counted};
+use weir_types::{Span, invariant};
 
 /// Far beyond what any drawn world can have to do.
 const STUCK_AFTER: Span = Span::from_secs(3_600);
@@ -184,4 +185,22 @@ fn the_papers_setting_keeps_the_books_too() {
         drawn.spec.slo = Span::from_millis(400);
         books::check(&drawn, &run(&drawn));
     }
+}
+
+/// In a release build, where violations are counted elsewhere, a simulation panics as in any other.
+#[test]
+fn a_simulation_panics_where_an_invariant_is_broken() {
+    let drawn = Drawn::new(Policy::default(), 3);
+    let mut arrivals = drawn.arrivals.iter().copied().inspect(|at| {
+        invariant!(false, Kind::Ledger, "a request arrives at {at:?}");
+    });
+    let simulate = || simulate(&drawn.spec, "broken", &mut arrivals, &mut |_| {});
+    let (simulated, violations) = counted(|| catch_unwind(AssertUnwindSafe(simulate)));
+    let panic = simulated.expect_err("it went on");
+    let what = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(
+        what.starts_with("invariant ledger broken: a request arrives"),
+        "{what}"
+    );
+    assert!(violations.is_empty());
 }

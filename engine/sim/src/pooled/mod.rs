@@ -13,14 +13,18 @@ pub use arrivals::{bursty, poisson};
 pub use spec::{Dispatch, PooledRun, PooledSpec, PooledStats, PooledStream, ResourceUsage};
 
 use weir_types::Timestamp;
+use weir_types::invariant::panicking;
 
 /// Runs it to the end: until all that arrived is out or dropped.
+///
+/// # Panics
+/// Where an [invariant](weir_types::invariant) is broken, in every build.
 #[must_use]
 pub fn simulate_pooled(spec: &PooledSpec, arrivals: &[Vec<Timestamp>]) -> PooledRun {
-    match spec.dispatch {
+    panicking(|| match spec.dispatch {
         Dispatch::Reserved => world::World::new(spec, arrivals).run(),
         Dispatch::Reactive => reactive::World::new(spec, arrivals).run(),
-    }
+    })
 }
 
 /// The greatest load factor, from 1.00 down by 0.05, of which at most 1 % is missed; 0 where there is none.

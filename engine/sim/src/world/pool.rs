@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_policy::{Autoscaler, Window};
+use weir_types::invariant;
+use weir_types::invariant::Kind;
 use weir_types::{BatchId, SlotId, Span, Timestamp};
 
 use crate::spec::{Scaling, WorldPool};
@@ -68,7 +70,14 @@ impl WorkerPool {
     }
 
     pub(super) fn on_run(&mut self, slot: SlotId, batch: BatchId, now: Timestamp) {
-        self.running.insert(slot, (batch, now));
+        let before = self.running.insert(slot, (batch, now));
+        invariant!(
+            before.is_none(),
+            Kind::Slots,
+            "batch {} runs on slot {} beside another: {before:?}",
+            batch.0,
+            slot.0
+        );
     }
 
     /// Says whether the batch was still running.
@@ -92,5 +101,25 @@ impl WorkerPool {
         if self.scaling.is_some() {
             self.demand.observe(f64::from(items), now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_types::invariant::counted;
+
+    use super::*;
+
+    #[test]
+    fn a_second_batch_on_a_slot_is_a_violation_until_the_first_has_ended() {
+        let mut pool = WorkerPool::new(&WorldPool::Fixed(2));
+        let mut run = |slot, batch| {
+            let ((), violations) = counted(|| pool.on_run(SlotId(slot), BatchId(batch), Timestamp::ZERO));
+            violations.iter().collect::<Vec<_>>()
+        };
+        assert_eq!((run(0, 1), run(1, 2)), (vec![], vec![]));
+        assert_eq!(run(1, 3), [(Kind::Slots, 1)]);
+        assert!(pool.take_running(SlotId(0), BatchId(1)));
+        pool.on_run(SlotId(0), BatchId(4), Timestamp::ZERO);
     }
 }

@@ -1,6 +1,7 @@
 //! One run of one world.
 
 use weir_policy::{Report, RunInfo};
+use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, Timestamp};
 
 use super::World;
@@ -28,7 +29,19 @@ pub struct SimulationResult {
 
 /// Runs a world over `arrivals` (ascending) until all that was sent has ended. `named` is what the report calls it;
 /// `progress` gets the time now and then.
+///
+/// # Panics
+/// Where an [invariant](weir_types::invariant) is broken, in every build: what a broken world comes to is no result.
 pub fn simulate(
+    spec: &WorldSpec,
+    named: &str,
+    arrivals: &mut dyn Iterator<Item = Timestamp>,
+    progress: &mut dyn FnMut(Timestamp),
+) -> SimulationResult {
+    panicking(|| simulate_world(spec, named, arrivals, progress))
+}
+
+fn simulate_world(
     spec: &WorldSpec,
     named: &str,
     arrivals: &mut dyn Iterator<Item = Timestamp>,
