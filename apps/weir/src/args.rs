@@ -77,6 +77,9 @@ pub(crate) struct RunArgs {
     /// Write the event log of the run, which can be replayed through the policy
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// End the run where the engine breaks an invariant of its own, with exit code 1
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// `weir run`.
@@ -146,7 +149,7 @@ pub(crate) struct Score {
     pub(crate) truth: Vec<TruthOf>,
     /// Run nothing, and score the event lines of this file instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["videos", "streams", "speed", "out", "duration", "record",
-        "drop", "order"])]
+        "strict", "drop", "order"])]
     pub(crate) events: Option<PathBuf>,
 }
 

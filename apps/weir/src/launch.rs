@@ -56,6 +56,8 @@ pub(crate) struct RunResult {
     /// Whether a sink writes to standard output.
     lines_on_output: bool,
     report_file: Option<ReservedFile>,
+    /// Whether a broken invariant is an error.
+    strict: bool,
 }
 
 /// Runs the graph to its end.
@@ -169,6 +171,7 @@ pub(crate) fn print_result(ran: RunResult, accuracy: Option<&Score>) -> anyhow::
         report,
         lines_on_output,
         report_file,
+        strict,
     } = ran;
     let report = &report;
     let failures = failures(report);
@@ -191,10 +194,11 @@ pub(crate) fn print_result(ran: RunResult, accuracy: Option<&Score>) -> anyhow::
         None if lines_on_output => output::remark(&table()),
         None => output::say(&table())?,
     }
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(UserError::new(failures.join("; ")).into())
+    match report::violations(report).filter(|_| strict) {
+        // What else went wrong may have come of it.
+        Some(violations) => Err(anyhow::anyhow!([vec![violations], failures].concat().join("; "))),
+        None if failures.is_empty() => Ok(()),
+        None => Err(UserError::new(failures.join("; ")).into()),
     }
 }
 
@@ -248,6 +252,7 @@ fn run(
         memory_bytes: settings.frame_memory.0,
         max_sink_waiting: settings.sink_events.0,
         record: options.run_args.record.clone(),
+        strict: options.run_args.strict,
         progress,
         ..RunOptions::default()
     };
@@ -262,6 +267,7 @@ fn run(
         report,
         lines_on_output,
         report_file: None,
+        strict: options.run_args.strict,
     })
 }
 
@@ -315,5 +321,44 @@ fn mendable(error: RunError) -> anyhow::Error {
     match error {
         RunError::Thread(_) | RunError::EngineFailed(_) => error.into(),
         error => UserError::new(error.to_string()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::is_mendable;
+
+    fn result(strict: bool, report: &Report, path: &std::path::Path) -> anyhow::Result<()> {
+        let ran = RunResult {
+            report: report.clone(),
+            lines_on_output: false,
+            report_file: Some(report::reserve(path)?),
+            strict,
+        };
+        print_result(ran, None)
+    }
+
+    #[test]
+    fn a_broken_invariant_fails_a_strict_run_after_its_report_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        let mut report = Report::default();
+        assert!(result(true, &report, &path).is_ok());
+        report.invariants = [("slots".to_owned(), 2)].into();
+        assert!(result(false, &report, &path).is_ok());
+        report.recording_error = Some("the disk is full".to_owned());
+        assert!(is_mendable(&result(false, &report, &path).unwrap_err()));
+
+        let error = result(true, &report, &path).unwrap_err();
+        assert!(!is_mendable(&error));
+        let words = error.to_string();
+        assert!(
+            words.contains("slots 2") && words.contains("the disk is full"),
+            "{words}"
+        );
+        let written = std::fs::read_to_string(&path).unwrap();
+        let written: Report = serde_json::from_str(&written).unwrap();
+        assert_eq!(written.invariants, report.invariants);
     }
 }

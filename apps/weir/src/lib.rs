@@ -25,6 +25,7 @@ mod zoo;
 use std::process::ExitCode;
 
 use clap::Parser;
+use weir_types::invariant;
 // Here, so that all modules find what programs share where they find the rest.
 use weir_terminal::{interrupt, output, outputs, printable};
 
@@ -44,6 +45,8 @@ pub fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return args::refuse(&error),
     };
+    // A debug build of the program goes on as a release build does; only tests and simulations panic.
+    invariant::set_mode(invariant::Mode::Count);
     weir_terminal::log_to_stderr(DEFAULT_LOG);
     handles::raise_limit();
     weir_terminal::finish(commands::run(args), error::is_mendable)

@@ -160,9 +160,22 @@ fn modules(report: &Report) -> Table {
     table
 }
 
+/// Invariants that were broken and how often, where any were.
+pub(crate) fn violations(report: &Report) -> Option<String> {
+    let counts = report.invariants.iter();
+    let counts: Vec<String> = counts.map(|(kind, count)| format!("{kind} {count}")).collect();
+    (!counts.is_empty()).then(|| {
+        format!(
+            "invariants broken: {}: this is a defect of weir; please report it with the messages of the run, and with its \
+             event log (--record) where there is one",
+            counts.join(", ")
+        )
+    })
+}
+
 /// Why requests were dropped, and what was lost at the edges. Errors are not in here: they are what the run ends with.
 fn remarks(report: &Report) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = violations(report).into_iter().collect();
     if !report.drops.is_empty() {
         let drops = report
             .drops
@@ -249,6 +262,22 @@ mod tests {
         assert!(
             !table.contains("it broke off"),
             "what the run ends with is said once"
+        );
+    }
+
+    #[test]
+    fn the_table_says_which_invariants_were_broken_and_what_to_do() {
+        assert_eq!(violations(&report()), None);
+        let broken = Report {
+            invariants: [("items".to_owned(), 3), ("slots".to_owned(), 1)].into(),
+            ..report()
+        };
+        let table = table(&broken);
+        let line = table.lines().find(|line| line.starts_with("invariants broken"));
+        let line = line.unwrap_or_else(|| panic!("{table}"));
+        assert!(
+            line.contains("items 3, slots 1") && line.contains("report it"),
+            "{line}"
         );
     }
 

@@ -83,6 +83,7 @@ fn help_and_version_are_no_errors() {
         "--out",
         "--report",
         "--record",
+        "--strict",
         "--dump-inputs",
         "--drop",
     ] {

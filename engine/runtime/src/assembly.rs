@@ -67,6 +67,8 @@ pub struct RunOptions {
     pub max_sink_waiting: usize,
     /// Where to record every decision.
     pub record: Option<PathBuf>,
+    /// Whether the first [invariant](weir_types::invariant) that is broken ends the run as `stop` does.
+    pub strict: bool,
     /// Seed of all random draws.
     pub seed: u64,
     /// How long requests in flight may still take when sources have stopped.
@@ -88,6 +90,7 @@ impl Default for RunOptions {
             max_in_flight: None,
             max_sink_waiting: 256,
             record: None,
+            strict: false,
             seed: 1,
             grace: Duration::from_secs(10),
             reconnect: ReconnectSpec::default(),

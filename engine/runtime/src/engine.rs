@@ -26,6 +26,7 @@ use crate::record::Recorder;
 use crate::sink::CloseTimeout;
 use crate::stream_setup::StreamSetup;
 use crate::timer::RunTimer;
+use crate::violations::RunViolations;
 use crate::worker::Worker;
 
 /// Time between two looks whether all requests have ended.
@@ -45,6 +46,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) options: &'a RunOptions,
     pub(crate) stop: &'a StopFlag,
+    pub(crate) violations: RunViolations,
 }
 
 /// What a run is started with.
@@ -190,6 +192,9 @@ impl Engine<'_> {
                 Ok(Err(_)) => return Err(RunError::EngineFailed("the egress has ended")),
                 Err(_still_running) => {}
             }
+            if self.violations.poll() && self.options.strict {
+                self.stop.raise();
+            }
             let now = self.clock.now();
             if let Some((actor, replan)) = plans
                 .as_mut()
@@ -243,6 +248,7 @@ impl Engine<'_> {
         report.reservations = reservations;
         report.decoding = decoding;
         report.recording_error = self.recorder.as_ref().and_then(Recorder::finish);
+        report.invariants = self.violations.counts();
         report
     }
 }

@@ -30,6 +30,7 @@ mod stream_setup;
 mod telemetry;
 mod timer;
 mod verify;
+mod violations;
 mod worker;
 
 pub use assembly::{Assembly, Pace, Partitioning, RunError, RunOptions};

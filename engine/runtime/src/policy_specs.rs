@@ -107,7 +107,7 @@ impl PolicySpecs {
     }
 }
 
-/// Where the arbiter grants slots: of those that are a module's own it is told nothing, so that they would look free to it.
+/// Where the arbiter grants slots. Those that are a module's own would always look free to it.
 fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
     let shared = graph.modules().iter().zip(modules);
     shared

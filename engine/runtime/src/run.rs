@@ -22,6 +22,7 @@ use crate::routes::SinkView;
 use crate::sink::{QueueLimits, SinkHandle};
 use crate::slot_layout::SlotLayout;
 use crate::stream_setup::{check_sources, stream_setups};
+use crate::violations::RunViolations;
 
 /// Runs a graph until its sources end, `stop` is raised or the time is up; then waits for what is in flight.
 ///
@@ -38,6 +39,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         sinks,
         partitioning,
     } = assembly;
+    let violations = RunViolations::start();
     let clock = Clock::start();
     let graph = Arc::new(graph);
     let models = Arc::new(models(&graph, &given));
@@ -113,6 +115,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         recorder,
         options,
         stop,
+        violations,
     };
     let parts = RunParts {
         workers,

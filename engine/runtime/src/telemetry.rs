@@ -2,6 +2,7 @@
 
 use weir_policy::ModuleState;
 use weir_types::Span;
+use weir_types::invariant::Kind;
 
 use crate::worker::StepTimes;
 
@@ -20,6 +21,7 @@ const REQUESTS: &str = "weir_requests_total";
 const LATENCY_SECONDS: &str = "weir_request_seconds";
 const BATCHES_LOST: &str = "weir_batches_lost_total";
 const FRAME_BYTES: &str = "weir_frame_bytes";
+const INVARIANT_VIOLATIONS: &str = "weir_invariant_violations_total";
 
 pub(crate) fn record_batch(module: &str, took: Span, steps: &StepTimes) {
     metrics::histogram!(BATCH_SECONDS, "module" => module.to_owned()).record(took.as_secs_f64());
@@ -53,4 +55,8 @@ pub(crate) fn record_batch_lost(module: &str) {
 
 pub(crate) fn record_frame_bytes(stream: &str, bytes: u64) {
     metrics::gauge!(FRAME_BYTES, "stream" => stream.to_owned()).set(bytes as f64);
+}
+
+pub(crate) fn record_violations(kind: Kind, count: u64) {
+    metrics::counter!(INVARIANT_VIOLATIONS, "kind" => kind.name()).increment(count);
 }

@@ -21,7 +21,7 @@ pub enum Kind {
     Batches,
     /// Each item of a request is bound, started and finished once.
     Items,
-    /// Bookings of one share or link do not overlap.
+    /// Bookings of one share or link do not overlap; each is used or given back once.
     Bookings,
     /// Frames of a stream leave in the order in which they arrived.
     FrameOrder,

@@ -122,6 +122,9 @@ pub struct Report {
     /// Why the event log of the run is incomplete, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
+    /// How often each [invariant](weir_types::invariant) was broken, by name of its kind; any is a defect of the engine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub invariants: BTreeMap<String, u64>,
 }
 
 /// One sink.
@@ -293,6 +296,7 @@ impl RunStats {
                 .collect(),
             sinks: BTreeMap::new(),
             recording_error: None,
+            invariants: BTreeMap::new(),
             run,
         }
     }
