@@ -58,7 +58,7 @@ fn run(folder: &Path) -> Value {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    serde_json::from_str(&std::fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
+    common::report(&folder.join("report.json"))
 }
 
 fn lines(path: &Path) -> Vec<Value> {

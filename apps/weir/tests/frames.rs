@@ -69,7 +69,7 @@ fn run(folder: &Path) -> Vec<Value> {
         .map(json)
         .filter(|line| line["type"] == "frame")
         .collect();
-    let report = json(&std::fs::read_to_string(folder.join("report.json")).unwrap());
+    let report = common::report(&folder.join("report.json"));
     assert_eq!(report["modules"]["read"]["items"], frames.len(), "{report:#}");
     frames
 }

@@ -71,7 +71,7 @@ impl Place {
     }
 
     fn report(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.at("report.json")).unwrap()).unwrap()
+        common::report(&self.at("report.json"))
     }
 
     fn arrived(&self) -> u64 {

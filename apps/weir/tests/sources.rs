@@ -69,8 +69,7 @@ fn wait(mut run: Child, beyond: Span) -> Output {
 }
 
 fn report(folder: &Path) -> Value {
-    let text = std::fs::read_to_string(folder.join("report.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
+    common::report(&folder.join("report.json"))
 }
 
 fn fifo(folder: &Path, name: &str) {

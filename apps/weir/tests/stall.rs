@@ -79,11 +79,10 @@ fn a_process_that_stood_still_loses_nothing() {
     let output = run.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
 
-    let text = std::fs::read_to_string(at("report.json")).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let report = common::report(&at("report.json"));
     let count = |name: &str| report["requests"][name].as_u64().unwrap();
-    assert_eq!((count("arrived"), count("in_flight")), (400, 0), "{text}");
-    assert_eq!(count("dropped"), 0, "no deadline was at risk: {text}");
+    assert_eq!((count("arrived"), count("in_flight")), (400, 0), "{report}");
+    assert_eq!(count("dropped"), 0, "no deadline was at risk: {report}");
     assert_eq!(
         lines(&at("events.jsonl")) as u64,
         count("delivered") + count("late")

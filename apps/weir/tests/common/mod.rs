@@ -4,6 +4,7 @@
 
 pub(crate) mod place;
 
+use std::path::Path;
 use std::process::{Child, Command, Output};
 
 pub(crate) fn stdout(output: &Output) -> String {
@@ -12,6 +13,14 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The report of a run at `path`. No run may break an invariant: the program counts what would panic in other tests.
+pub(crate) fn report(path: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(path).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(report.get("invariants").is_none(), "{text}");
+    report
 }
 
 /// The program must fail as the user's mistake, with a complaint that has these words, which is given back.

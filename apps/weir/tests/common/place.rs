@@ -89,7 +89,7 @@ impl Place {
     }
 
     pub(crate) fn report(&self) -> serde_json::Value {
-        serde_json::from_str(&std::fs::read_to_string(self.at("report.json")).unwrap()).unwrap()
+        super::report(&self.at("report.json"))
     }
 
     /// Lines of delivered frames, of all runs.
