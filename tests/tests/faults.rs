@@ -191,6 +191,7 @@ fn a_slot_of_a_modules_own_that_loses_batch_after_batch_is_out_of_use_and_return
         "its five losses are within a second"
     );
     assert!(of_module("\"slot-up\"") > 0, "the rest ran after it");
+    assert!(log.contains("{\"actor\":\"breaker\""), "its steps are recorded");
     assert!(weir_runtime::verify(&path).is_ok());
 }
 

@@ -46,7 +46,10 @@ pub use pard::state::{DownstreamEstimate, ModuleState};
 pub use pard::state_planner::StatePlanner;
 pub use queue::depq::{Depq, End};
 pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
-pub use slots::{Bid, Placement, SlotEffect, SlotEvent, Slots, SlotsSpec};
+pub use slots::{
+    Bid, BreakerEffect, BreakerEvent, BreakerSpec, Placement, SlotBreaker, SlotEffect, SlotEvent, Slots,
+    SlotsSpec,
+};
 pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
     Sizing, Switch,

@@ -1,7 +1,7 @@
 //! From the graph and the measured profiles to the specifications of the policy's state machines.
 
 use weir_graph::{Graph, SourceMode};
-use weir_policy::{BatchBinding, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec};
+use weir_policy::{BatchBinding, BreakerSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec};
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
@@ -14,6 +14,7 @@ pub(crate) struct PolicySpecs {
     pub(crate) topology: Topology,
     pub(crate) modules: Vec<ModuleSpec>,
     pub(crate) slots: SlotsSpec,
+    pub(crate) breaker: BreakerSpec,
 }
 
 impl PolicySpecs {
@@ -81,6 +82,7 @@ impl PolicySpecs {
             topology,
             modules,
             slots,
+            breaker: BreakerSpec::default(),
         })
     }
 

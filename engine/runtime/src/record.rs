@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use weir_policy::reservations::ReserveSpec;
-use weir_policy::{ModuleSpec, SlotsSpec};
+use weir_policy::reservations::PlanSpec;
+use weir_policy::{BreakerSpec, ModuleSpec, SlotsSpec};
 use weir_types::Timestamp;
 
 use crate::state_machine::{Line, StateMachine};
@@ -19,6 +19,8 @@ pub(crate) struct Header {
     pub(crate) weir_recording: u32,
     pub(crate) modules: Vec<ModuleSpec>,
     pub(crate) slots: SlotsSpec,
+    #[serde(default)]
+    pub(crate) breaker: BreakerSpec,
 }
 
 /// The version of the format.
@@ -33,7 +35,12 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn create(path: &Path, modules: &[ModuleSpec], slots: &SlotsSpec) -> std::io::Result<Self> {
+    pub(crate) fn create(
+        path: &Path,
+        modules: &[ModuleSpec],
+        slots: &SlotsSpec,
+        breaker: BreakerSpec,
+    ) -> std::io::Result<Self> {
         let writer = BufWriter::new(open_empty(path)?);
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
@@ -44,6 +51,7 @@ impl Recorder {
             weir_recording: VERSION,
             modules: modules.to_vec(),
             slots: slots.clone(),
+            breaker,
         });
         Ok(recorder)
     }
@@ -59,9 +67,18 @@ impl Recorder {
         self.write_line(&machine.line(at, events.to_vec(), effects.to_vec()));
     }
 
-    /// Records that a plan comes into force.
-    pub(crate) fn record_plan(&self, spec: &ReserveSpec) {
-        self.write_line(&Line::Plan { spec: spec.clone() });
+    /// Records the plan that a run begins with.
+    pub(crate) fn record_plan(&self, plan: &PlanSpec) {
+        let PlanSpec {
+            number,
+            reserve,
+            owners,
+        } = plan.clone();
+        self.write_line(&Line::Plan {
+            spec: reserve,
+            number,
+            owners,
+        });
     }
 
     /// Writes a line. A disk that is full ends the recording, not the run.

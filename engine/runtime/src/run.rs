@@ -81,7 +81,7 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     let recorder = match &options.record {
         None => None,
         Some(path) => {
-            let recorder = Recorder::create(path, &specs.modules, &specs.slots);
+            let recorder = Recorder::create(path, &specs.modules, &specs.slots, specs.breaker);
             Some(recorder.map_err(|reason| RunError::Record {
                 path: path.clone(),
                 reason,

@@ -3,9 +3,11 @@
 use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
-use weir_policy::reservations::{Reservations, ReserveEffect, ReserveEvent, ReserveSpec};
-use weir_policy::{Module, ModuleEffect, ModuleEvent, SlotEffect, SlotEvent, Slots};
-use weir_types::{ModuleId, Timestamp};
+use weir_policy::reservations::{PlannedEffect, PlannedEvent, PlannedReservations, ReserveSpec};
+use weir_policy::{
+    BreakerEffect, BreakerEvent, Module, ModuleEffect, ModuleEvent, SlotBreaker, SlotEffect, SlotEvent, Slots,
+};
+use weir_types::{ModuleId, Timestamp, WorkerId};
 
 /// A pure state machine: takes a burst of events, decides once, and appends effects.
 pub(crate) trait StateMachine {
@@ -38,13 +40,25 @@ pub(crate) enum Line {
         events: Vec<SlotEvent>,
         effects: Vec<SlotEffect>,
     },
+    Breaker {
+        at: Timestamp,
+        events: Vec<BreakerEvent>,
+        effects: Vec<BreakerEffect>,
+    },
     Reservations {
         at: Timestamp,
-        events: Vec<ReserveEvent>,
-        effects: Vec<ReserveEffect>,
+        events: Vec<PlannedEvent>,
+        effects: Vec<PlannedEffect>,
     },
-    /// A plan comes into force: from here on the reservations are made from `spec`, with nothing booked.
-    Plan { spec: ReserveSpec },
+    /// A plan is in force from here on, with nothing booked and all workers up.
+    Plan {
+        spec: ReserveSpec,
+        #[serde(default)]
+        number: u64,
+        /// The worker of each share.
+        #[serde(default)]
+        owners: Vec<WorkerId>,
+    },
 }
 
 impl StateMachine for Module {
@@ -88,20 +102,38 @@ impl StateMachine for Slots {
     }
 }
 
-impl StateMachine for Reservations {
-    type Event = ReserveEvent;
-    type Effect = ReserveEffect;
+impl StateMachine for SlotBreaker {
+    type Event = BreakerEvent;
+    type Effect = BreakerEffect;
 
     fn step(
         &mut self,
-        events: impl IntoIterator<Item = ReserveEvent>,
+        events: impl IntoIterator<Item = BreakerEvent>,
         now: Timestamp,
-        effects: &mut Vec<ReserveEffect>,
+        effects: &mut Vec<BreakerEffect>,
     ) {
         Self::step(self, events, now, effects);
     }
 
-    fn line(&self, at: Timestamp, events: Vec<ReserveEvent>, effects: Vec<ReserveEffect>) -> Line {
+    fn line(&self, at: Timestamp, events: Vec<BreakerEvent>, effects: Vec<BreakerEffect>) -> Line {
+        Line::Breaker { at, events, effects }
+    }
+}
+
+impl StateMachine for PlannedReservations {
+    type Event = PlannedEvent;
+    type Effect = PlannedEffect;
+
+    fn step(
+        &mut self,
+        events: impl IntoIterator<Item = PlannedEvent>,
+        now: Timestamp,
+        effects: &mut Vec<PlannedEffect>,
+    ) {
+        Self::step(self, events, now, effects);
+    }
+
+    fn line(&self, at: Timestamp, events: Vec<PlannedEvent>, effects: Vec<PlannedEffect>) -> Line {
         Line::Reservations { at, events, effects }
     }
 }

@@ -4,8 +4,8 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use weir_policy::reservations::Reservations;
-use weir_policy::{Module, Slots};
+use weir_policy::reservations::{PlanSpec, PlannedReservations};
+use weir_policy::{Module, SlotBreaker, Slots};
 use weir_types::Timestamp;
 use weir_types::invariant::counted;
 
@@ -97,6 +97,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     let mut policy = Replay {
         modules: header.modules.into_iter().map(Module::new).collect(),
         slots: Slots::new(header.slots),
+        breaker: SlotBreaker::new(header.breaker),
         reservations: None,
     };
     let mut verified = VerifyReport::default();
@@ -137,7 +138,8 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
 struct Replay {
     modules: Vec<Module>,
     slots: Slots,
-    reservations: Option<Reservations>,
+    breaker: SlotBreaker,
+    reservations: Option<PlannedReservations>,
 }
 
 impl Replay {
@@ -151,11 +153,16 @@ impl Replay {
                 effects,
             } => Some(replay(self.modules.get_mut(id.index())?, at, events, &effects)),
             Line::Slots { at, events, effects } => Some(replay(&mut self.slots, at, events, &effects)),
+            Line::Breaker { at, events, effects } => Some(replay(&mut self.breaker, at, events, &effects)),
             Line::Reservations { at, events, effects } => {
                 Some(replay(self.reservations.as_mut()?, at, events, &effects))
             }
-            Line::Plan { spec } => {
-                self.reservations = Some(Reservations::new(&spec));
+            Line::Plan { spec, number, owners } => {
+                self.reservations = Some(PlannedReservations::new(&PlanSpec {
+                    number,
+                    reserve: spec,
+                    owners,
+                }));
                 Some(Ok((0, 0)))
             }
         }
@@ -181,7 +188,7 @@ fn replay<M: StateMachine>(
 
 #[cfg(test)]
 mod tests {
-    use weir_policy::{Arbitration, Placement, SlotEvent, SlotsSpec};
+    use weir_policy::{Arbitration, BreakerSpec, Placement, SlotEvent, SlotsSpec};
     use weir_types::invariant::Violations;
     use weir_types::{ModuleId, SlotId, Span, Topology};
 
@@ -206,7 +213,7 @@ mod tests {
 
     /// Records a step of the arbiter for each event; gives what they violated.
     fn record(path: &Path, events: &[SlotEvent]) -> Violations {
-        let recorder = Recorder::create(path, &[], &spec()).unwrap();
+        let recorder = Recorder::create(path, &[], &spec(), BreakerSpec::default()).unwrap();
         let mut slots = Slots::new(spec());
         let ((), violations) = counted(|| {
             for &event in events {

@@ -34,6 +34,14 @@ id!(
     /// A pooled pipeline.
     PipelineId
 );
+id!(
+    /// A partition worker, numbered in the order of the graph.
+    WorkerId
+);
+id!(
+    /// A partition, numbered by the engine over all plans: a new plan gives new numbers.
+    PartitionId
+);
 
 /// The links of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,4 +94,12 @@ pub struct ClusterSpec {
     pub shares: Vec<ShareSpec>,
     /// Pipelines by id.
     pub pipelines: Vec<PipelineSpec>,
+}
+
+impl ClusterSpec {
+    /// The first stage of which no share is up.
+    pub fn stage_without(&self, is_up: impl Fn(ShareId) -> bool) -> Option<&StageSpec> {
+        let mut stages = self.pipelines.iter().flat_map(|pipeline| &pipeline.stages);
+        stages.find(|stage| !stage.shares.iter().any(|&share| is_up(share)))
+    }
 }

@@ -11,7 +11,8 @@ mod time;
 mod topology;
 
 pub use cluster::{
-    ClusterSpec, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec,
+    ClusterSpec, PartitionId, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec,
+    WorkerId,
 };
 pub use drop_reason::DropReason;
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::event::{Event, WorkerId, WorkerInfo};
+use weir_types::WorkerId;
+
+use super::event::{Event, WorkerInfo};
 use super::shared::Shared;
 use super::transport::{Inbound, Outbound, open};
 use crate::liveness::Liveness;

@@ -1,13 +1,9 @@
 //! What the client tells.
 
 use weir_flow::Tensor;
-use weir_types::Span;
+use weir_types::{Span, WorkerId};
 
 use crate::wire::{BatchFailure, BatchKey, PartitionId, Resource, StageTimes, Usage};
-
-/// A worker, by the number that the engine gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WorkerId(pub u32);
 
 /// One stage of a batch's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

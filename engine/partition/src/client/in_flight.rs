@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use weir_types::{Span, Timestamp};
+use weir_types::{Span, Timestamp, WorkerId};
 
-use super::event::WorkerId;
 use crate::wire::BatchKey;
 
 struct BatchState {

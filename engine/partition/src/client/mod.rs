@@ -22,10 +22,11 @@ use weir_flow::{StopFlag, Tensor};
 use crate::time::Now;
 use crate::wire::{Address, BatchFailure, BatchKey, LoadPartition, PartitionId};
 
-pub use event::{Event, Stage, WorkerId, WorkerInfo};
+pub use event::{Event, Stage, WorkerInfo};
 pub use options::{ClientOptions, DispatchError};
 pub use shared::Listener;
 use shared::Shared;
+pub use weir_types::WorkerId;
 
 /// See the module. Ends when it is dropped; batches in flight fail.
 pub struct Client {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::event::WorkerId;
+use weir_types::WorkerId;
+
 use crate::local_workers::LocalWorkers;
 use crate::timeouts::Timeouts;
 use crate::wire::{BatchKey, Limits};

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use weir_flow::Tensor;
-use weir_types::{Span, Timestamp};
+use weir_types::{Span, Timestamp, WorkerId};
 
-use super::event::{Stage, WorkerId};
+use super::event::Stage;
 use super::in_flight::{FailedBatch, InFlight};
 use super::options::{ClientOptions, DispatchError};
 use crate::wire::{Address, BatchKey, Hop, LoadPartition, Message, PartitionId, StageInput};

@@ -5,11 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use weir_flow::Tensor;
+pub use weir_types::PartitionId;
 use weir_types::{BatchId, ModuleId, Span, Timestamp};
-
-/// A partition, numbered by the engine over all plans: a new plan gives new numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PartitionId(pub u32);
 
 /// A batch, by the module whose it is: modules number their batches each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,6 +10,8 @@
 //!                                             ├──Declined, Failed──> freed
 //!                                             └──Down──> Lost
 //! ```
+//!
+//! [`PlannedReservations`] are those of the plan in force, with the switch to another.
 
 mod accuracy;
 mod api;
@@ -17,6 +19,7 @@ pub(crate) mod booking_table;
 mod bookings;
 mod cluster_index;
 mod decide;
+mod planned;
 mod probe;
 mod reactive;
 mod spec;
@@ -35,6 +38,10 @@ use probe::BookingView;
 pub use accuracy::{Accuracy, PlanReport, ReserveReport, WorkerReport};
 pub use api::{BookingId, Interval, PathRequest, PathStage, ReserveEffect, ReserveEvent, ResourceUse};
 pub use decide::Decision;
+pub use planned::{
+    GiveUpReason, PartitionLoad, PlanEffect, PlanEvent, PlanSpec, PlannedEffect, PlannedEvent,
+    PlannedReservations,
+};
 pub use probe::Probe;
 pub use reactive::{Reaction, react, stage_deadlines};
 pub use spec::{BookingTable, ReserveSpec};
@@ -70,6 +77,8 @@ pub struct Reservations {
     /// Incremented by every change of the tables.
     version: u64,
     timer_at: Option<Timestamp>,
+    /// Whether requests wait, whatever there is.
+    paused: bool,
     scratch: Scratch,
 }
 
@@ -93,6 +102,7 @@ impl Reservations {
             requesters,
             version: 1,
             timer_at: None,
+            paused: false,
             scratch: Scratch::default(),
         }
     }
@@ -112,8 +122,21 @@ impl Reservations {
         } else {
             self.bookings.remove_ended(now);
         }
-        self.answer_requests(now, effects);
-        self.update_timer(now, effects);
+        if !self.paused {
+            self.answer_requests(now, effects);
+            self.update_timer(now, effects);
+        }
+    }
+
+    /// Answers no request from now on; requests are still taken in.
+    pub fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// The requests that have no answer yet, by module.
+    pub fn requests(&self) -> impl Iterator<Item = (ModuleId, PathRequest)> {
+        let requesters = self.requesters.iter();
+        requesters.filter_map(|(&module, requester)| Some((module, requester.request?)))
     }
 
     fn on_event(&mut self, event: ReserveEvent, now: Timestamp, effects: &mut Vec<ReserveEffect>) {

@@ -13,6 +13,7 @@
 
 mod api;
 mod arbiter;
+mod breaker;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use weir_types::{ModuleId, SlotId, Span, Timestamp};
 use crate::measure::window::Window;
 
 pub use api::{Bid, Placement, SlotEffect, SlotEvent, SlotsSpec};
+pub use breaker::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {

@@ -41,12 +41,6 @@ impl<M: StateMachine> Burst<M> {
         &self.machine
     }
 
-    /// Goes on with another machine; events that are in are not for it.
-    pub(crate) fn replace(&mut self, machine: M) {
-        self.machine = machine;
-        self.events.clear();
-    }
-
     /// Adds an event to those that the next step takes.
     pub(crate) fn push(&mut self, event: M::Event) {
         self.events.push(event);
@@ -78,9 +72,6 @@ pub(crate) trait PolicyActor: Actor<Context = Context<Self>> {
     /// Carries out what was decided.
     fn apply(&mut self, effect: <Self::Machine as StateMachine>::Effect, context: &mut Context<Self>);
 
-    /// All effects of a step are carried out.
-    fn decided(&mut self, _context: &mut Context<Self>) {}
-
     /// Takes in an event; it is decided on with all others of its burst.
     fn on_event(&mut self, event: <Self::Machine as StateMachine>::Event, context: &mut Context<Self>) {
         self.burst().push(event);
@@ -101,7 +92,6 @@ pub(crate) trait PolicyActor: Actor<Context = Context<Self>> {
             self.apply(effect, context);
         }
         self.burst().effects = effects;
-        self.decided(context);
     }
 
     /// Calls `on_time` at `at`, instead of what was to be called before.

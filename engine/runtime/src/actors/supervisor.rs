@@ -1,23 +1,17 @@
-//! The supervisor: counts lost batches, logs each kind of loss at powers of two, and takes a slot out of use for a while
-//! when it loses one batch after the other.
+//! The supervisor: counts lost batches, logs each kind of loss at powers of two, and takes slots out of use and puts them
+//! back as the policy's `SlotBreaker` decides.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler};
-use weir_policy::SlotEvent;
-use weir_types::{SlotId, Span, Timestamp};
+use actix::{Actor, Addr, Context, Handler};
+use weir_policy::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker, SlotEvent};
 
+use super::burst::{Burst, PolicyActor};
 use super::messages::{ArbiterEvent, BatchLost, RequestLost};
 use super::slots::SlotActor;
 use crate::clock::Clock;
+use crate::record::Recorder;
 use crate::telemetry;
-
-/// As many losses within [`LOSS_WINDOW`] take a slot out of use.
-const MAX_LOSSES: usize = 5;
-const LOSS_WINDOW: Span = Span::from_secs(1);
-/// How long a slot stays out of use.
-const SLOT_COOLDOWN: Duration = Duration::from_secs(1);
 
 /// Kinds of losses that are counted apart: reasons may hold numbers, so there may be as many kinds as losses.
 const MAX_LOSS_KINDS: usize = 64;
@@ -25,21 +19,26 @@ const MAX_LOSS_KINDS: usize = 64;
 /// What the supervisor is made from.
 pub(crate) struct SupervisorSetup {
     pub(crate) clock: Clock,
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) breaker: BreakerSpec,
     pub(crate) slots: Addr<SlotActor>,
 }
 
 pub(crate) struct Supervisor {
-    setup: SupervisorSetup,
-    losses: BTreeMap<SlotId, Vec<Timestamp>>,
+    burst: Burst<SlotBreaker>,
+    cooldown_s: f64,
+    slots: Addr<SlotActor>,
     /// By module and reason.
     counts: BTreeMap<(String, String), u64>,
 }
 
 impl Supervisor {
     pub(crate) fn new(setup: SupervisorSetup) -> Self {
+        let breaker = SlotBreaker::new(setup.breaker);
         Self {
-            setup,
-            losses: BTreeMap::new(),
+            burst: Burst::new(breaker, setup.clock, setup.recorder),
+            cooldown_s: setup.breaker.cooldown.as_secs_f64(),
+            slots: setup.slots,
             counts: BTreeMap::new(),
         }
     }
@@ -56,18 +55,28 @@ impl Supervisor {
         *count += 1;
         count.is_power_of_two().then_some(*count)
     }
+}
 
-    /// Counts a loss of the slot; `true` where it lost too many recently.
-    fn count_slot_loss(&mut self, slot: SlotId) -> bool {
-        let now = self.setup.clock.now();
-        let losses = self.losses.entry(slot).or_default();
-        losses.push(now);
-        losses.retain(|&at| now.since(at) <= LOSS_WINDOW);
-        let exceeded = losses.len() >= MAX_LOSSES;
-        if exceeded {
-            losses.clear();
+impl PolicyActor for Supervisor {
+    type Machine = SlotBreaker;
+
+    fn burst(&mut self) -> &mut Burst<SlotBreaker> {
+        &mut self.burst
+    }
+
+    fn apply(&mut self, effect: BreakerEffect, context: &mut Context<Self>) {
+        match effect {
+            BreakerEffect::TakeOut { slot } => {
+                tracing::error!(
+                    slot = slot.0,
+                    "too many batches lost; the slot is out of use for {} s",
+                    self.cooldown_s
+                );
+                self.slots.do_send(ArbiterEvent(SlotEvent::Down { slot }));
+            }
+            BreakerEffect::PutBack { slot } => self.slots.do_send(ArbiterEvent(SlotEvent::Up { slot })),
+            BreakerEffect::SetTimer { at } => self.set_timer(at, context, Self::decide),
         }
-        exceeded
     }
 }
 
@@ -84,17 +93,7 @@ impl Handler<BatchLost> for Supervisor {
         if let Some(times) = self.count_loss(&module, &reason) {
             tracing::warn!(module, slot = slot.0, times, "batch lost: {reason}");
         }
-        if self.count_slot_loss(slot) {
-            tracing::error!(
-                slot = slot.0,
-                "too many batches lost; the slot is out of use for {} s",
-                SLOT_COOLDOWN.as_secs()
-            );
-            self.setup.slots.do_send(ArbiterEvent(SlotEvent::Down { slot }));
-            context.run_later(SLOT_COOLDOWN, move |actor, _| {
-                actor.setup.slots.do_send(ArbiterEvent(SlotEvent::Up { slot }));
-            });
-        }
+        self.on_event(BreakerEvent::BatchLost { slot }, context);
     }
 }
 

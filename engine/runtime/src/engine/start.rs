@@ -116,6 +116,8 @@ impl Engine<'_> {
         mailboxes.egress.run(Egress::new(egress));
         mailboxes.supervisor.run(Supervisor::new(SupervisorSetup {
             clock: self.clock,
+            recorder: self.recorder.clone(),
+            breaker: self.specs.breaker,
             slots: actors.slots.clone(),
         }));
         mailboxes.slots.run(SlotActor::new(
@@ -209,9 +211,6 @@ impl Engine<'_> {
 
     fn reservation_setup(&self, partitions: &PartitionSetup, modules: Vec<ModuleRef>) -> ReservationSetup {
         let active = partitions.active.clone();
-        if let Some(recorder) = &self.recorder {
-            recorder.record_plan(&active.reserve_spec(self.graph.policy()));
-        }
         let workers = self.graph.workers();
         ReservationSetup {
             clock: self.clock,

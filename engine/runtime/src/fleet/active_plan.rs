@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use weir_flow::PartitionedModel;
 use weir_graph::Graph;
+use weir_partition::wire::LoadPartition;
 use weir_partition::{WorkerId, WorkerInfo};
 use weir_planner::{ModelPlan, Plan};
 use weir_policy::Policy;
-use weir_policy::reservations::ReserveSpec;
+use weir_policy::reservations::{PartitionLoad, PlanSpec, ReserveSpec};
 use weir_types::{ModuleId, ShareId};
 
 use super::partitions::PlanPartitions;
@@ -67,23 +68,14 @@ impl ActivePlan {
     /// # Errors
     /// The first stage that has none.
     pub(crate) fn check_available(&self, available: &BTreeMap<WorkerId, WorkerInfo>) -> Result<(), String> {
-        for stage in self
-            .assignment
-            .cluster
-            .pipelines
-            .iter()
-            .flat_map(|pipeline| &pipeline.stages)
-        {
-            let is_available =
-                |share: &ShareId| available.contains_key(&self.assignment.owners[share.index()].0);
-            if !stage.shares.iter().any(is_available) {
-                return Err(format!(
-                    "the stage of blocks {}..{}",
-                    stage.blocks.0, stage.blocks.1
-                ));
-            }
+        let is_up = |share: ShareId| available.contains_key(&self.assignment.owners[share.index()].0);
+        match self.assignment.cluster.stage_without(is_up) {
+            None => Ok(()),
+            Some(stage) => Err(format!(
+                "the stage of blocks {}..{}",
+                stage.blocks.0, stage.blocks.1
+            )),
         }
-        Ok(())
     }
 
     fn model(&self, module: ModuleId) -> Option<&ModelPlan> {
@@ -100,14 +92,27 @@ impl ActivePlan {
         pipeline_slots(&self.assignment, module, self.model(module)?)
     }
 
-    /// What the reservations of this plan are made from.
-    pub(crate) fn reserve_spec(&self, policy: &Policy) -> ReserveSpec {
-        ReserveSpec {
-            cluster: self.assignment.cluster.clone(),
-            tables: policy.tables,
-            feedback: true,
-            corrected: true,
-            head_min_fraction: policy.head_min_fraction,
+    /// What its reservations are made from.
+    pub(crate) fn spec(&self, policy: &Policy) -> PlanSpec {
+        PlanSpec {
+            number: self.number,
+            reserve: ReserveSpec {
+                cluster: self.assignment.cluster.clone(),
+                tables: policy.tables,
+                feedback: true,
+                corrected: true,
+                head_min_fraction: policy.head_min_fraction,
+            },
+            owners: self.assignment.owners.iter().map(|(worker, _)| *worker).collect(),
         }
+    }
+
+    /// Its partitions, by worker.
+    pub(crate) fn loads(&self) -> Vec<PartitionLoad> {
+        let load = |(worker, load): &(WorkerId, LoadPartition)| PartitionLoad {
+            worker: *worker,
+            partition: load.partition,
+        };
+        self.partitions.loads.iter().map(load).collect()
     }
 }

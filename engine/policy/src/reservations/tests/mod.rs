@@ -1,6 +1,7 @@
 //! Reservations against naive models, on random clusters. A failure prints its seed.
 
 mod cases;
+mod planned;
 mod probes;
 mod random;
 

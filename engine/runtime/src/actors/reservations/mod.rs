@@ -1,9 +1,8 @@
 //! The reservation actor: passes the requests of modules and the events of partition workers to the policy's
-//! `Reservations`, follows batches on their paths, and switches plans.
+//! `PlannedReservations`, follows batches on their paths, and switches plans as that decides.
 
 mod booked_batches;
 mod plan_switch;
-mod switching;
 mod worker_events;
 
 use std::collections::BTreeMap;
@@ -13,13 +12,13 @@ use actix::{Actor, AsyncContext, Context, Handler};
 use weir_partition::wire::BatchKey;
 use weir_partition::{Client, WorkerId, WorkerInfo};
 use weir_policy::reservations::{
-    Accuracy, PlanReport, Reservations, ReserveEffect, ReserveEvent, WorkerReport,
+    Accuracy, PlanEvent, PlanReport, PlannedEffect, PlannedReservations, ReserveEffect, ReserveEvent,
+    WorkerReport,
 };
 use weir_policy::{ModuleEvent, Policy};
 use weir_types::{ModuleId, ShareId, SlotId, Span};
 
 use booked_batches::BookedBatches;
-use plan_switch::PlanSwitch;
 
 use super::burst::{Burst, PolicyActor};
 use super::messages::{
@@ -38,7 +37,7 @@ pub(crate) struct ReservationSetup {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) modules: Vec<ModuleRef>,
     pub(crate) client: Arc<Client>,
-    /// Workers that are up.
+    /// Workers that are up as the run begins.
     pub(crate) available: BTreeMap<WorkerId, WorkerInfo>,
     /// Names of all workers.
     pub(crate) names: Vec<String>,
@@ -50,38 +49,37 @@ pub(crate) struct ReservationSetup {
 
 pub(crate) struct ReservationActor {
     setup: ReservationSetup,
-    burst: Burst<Reservations>,
+    burst: Burst<PlannedReservations>,
     batches: BookedBatches,
-    /// What modules request while a switch of plans is paused, the last of each.
-    deferred: BTreeMap<ModuleId, ReserveEvent>,
-    switch: Option<PlanSwitch>,
+    /// Plans that are neither given up nor in force, by number.
+    offers: BTreeMap<u64, Box<ActivePlan>>,
     accuracy: Accuracy,
     workers: BTreeMap<WorkerId, WorkerReport>,
     plans: Vec<PlanReport>,
 }
 
-/// The reservations of the plan in force, with nothing booked.
-fn burst(setup: &ReservationSetup) -> Burst<Reservations> {
-    let reservations = Reservations::new(&setup.active.reserve_spec(&setup.policy));
-    Burst::new(reservations, setup.clock, setup.recorder.clone())
-}
-
 impl ReservationActor {
     pub(crate) fn new(setup: ReservationSetup) -> Self {
+        let plan = setup.active.spec(&setup.policy);
+        if let Some(recorder) = &setup.recorder {
+            recorder.record_plan(&plan);
+        }
+        let reservations = PlannedReservations::new(&plan);
         let mut actor = Self {
-            burst: burst(&setup),
+            burst: Burst::new(reservations, setup.clock, setup.recorder.clone()),
             batches: BookedBatches::default(),
-            deferred: BTreeMap::new(),
-            switch: None,
+            offers: BTreeMap::new(),
             accuracy: Accuracy::default(),
             workers: BTreeMap::new(),
             plans: Vec::new(),
             setup,
         };
-        for (worker, info) in actor.setup.available.clone() {
-            actor.on_worker_info(worker, &info);
+        for worker in (0..actor.setup.names.len() as u32).map(WorkerId) {
+            match actor.setup.available.get(&worker).cloned() {
+                Some(info) => actor.on_worker_info(worker, &info),
+                None => actor.burst.push(PlanEvent::WorkerDown { worker }.into()),
+            }
         }
-        actor.report_down_shares();
         actor
     }
 
@@ -97,28 +95,6 @@ impl ReservationActor {
         report.emulated = info.emulated || declared;
     }
 
-    /// Takes in an event for each share whose worker is not up.
-    fn report_down_shares(&mut self) {
-        let owners = (0..).map(ShareId).zip(&self.setup.active.assignment.owners);
-        for (share, _) in owners.filter(|(_, (worker, _))| !self.setup.available.contains_key(worker)) {
-            self.burst.push(ReserveEvent::Down { share });
-        }
-    }
-
-    /// Takes in what a module requests, or defers it while a switch of plans is paused.
-    fn on_request(&mut self, module: ModuleId, event: ReserveEvent, context: &mut Context<Self>) {
-        if self.is_paused() {
-            self.deferred.insert(module, event);
-            self.decide_soon(context);
-        } else {
-            self.on_event(event, context);
-        }
-    }
-
-    fn is_paused(&self) -> bool {
-        self.switch.as_ref().is_some_and(PlanSwitch::is_paused)
-    }
-
     fn send_pipeline_event(&self, module: ModuleId, event: PipelineEvent) {
         if let Some(module) = self.setup.modules.get(module.index()) {
             module.pipelines.do_send(event);
@@ -131,35 +107,7 @@ impl ReservationActor {
         }
     }
 
-    /// Reports a batch to its module that failed, or was `lost` with a worker and may run again.
-    fn report_failure(&self, BatchKey { module, batch }: BatchKey, lost: bool, reason: String) {
-        let result = BatchResult {
-            slot: SlotId(0),
-            module,
-            batch,
-            took: Span::ZERO,
-            steps: StepTimes::default(),
-            lost,
-            result: Err(reason),
-        };
-        if let Some(module) = self.setup.modules.get(module.index()) {
-            module.batches.do_send(BatchDone(result));
-        }
-    }
-}
-
-impl PolicyActor for ReservationActor {
-    type Machine = Reservations;
-
-    fn burst(&mut self) -> &mut Burst<Reservations> {
-        &mut self.burst
-    }
-
-    fn decided(&mut self, context: &mut Context<Self>) {
-        self.advance_plan_switch(context);
-    }
-
-    fn apply(&mut self, effect: ReserveEffect, context: &mut Context<Self>) {
+    fn apply_reserve_effect(&mut self, effect: ReserveEffect, context: &mut Context<Self>) {
         match effect {
             ReserveEffect::Book {
                 module,
@@ -197,8 +145,38 @@ impl PolicyActor for ReservationActor {
                 }
             }
             ReserveEffect::SetTimer { at } => self.set_timer(at, context, |actor, context| {
-                actor.on_event(ReserveEvent::Tick, context);
+                actor.on_event(ReserveEvent::Tick.into(), context);
             }),
+        }
+    }
+    /// Reports a batch to its module that failed, or was `lost` with a worker and may run again.
+    fn report_failure(&self, BatchKey { module, batch }: BatchKey, lost: bool, reason: String) {
+        let result = BatchResult {
+            slot: SlotId(0),
+            module,
+            batch,
+            took: Span::ZERO,
+            steps: StepTimes::default(),
+            lost,
+            result: Err(reason),
+        };
+        if let Some(module) = self.setup.modules.get(module.index()) {
+            module.batches.do_send(BatchDone(result));
+        }
+    }
+}
+
+impl PolicyActor for ReservationActor {
+    type Machine = PlannedReservations;
+
+    fn burst(&mut self) -> &mut Burst<PlannedReservations> {
+        &mut self.burst
+    }
+
+    fn apply(&mut self, effect: PlannedEffect, context: &mut Context<Self>) {
+        match effect {
+            PlannedEffect::Reserve(effect) => self.apply_reserve_effect(effect, context),
+            PlannedEffect::Plan(effect) => self.apply_plan_effect(effect),
         }
     }
 }
@@ -208,7 +186,7 @@ impl Actor for ReservationActor {
 
     fn started(&mut self, context: &mut Self::Context) {
         context.run_interval(duration(TICK_INTERVAL), |actor, context| {
-            actor.on_event(ReserveEvent::Tick, context);
+            actor.on_event(ReserveEvent::Tick.into(), context);
         });
     }
 }
@@ -221,12 +199,7 @@ impl Handler<ReservationEvent> for ReservationActor {
             self.batches.on_declined(booking);
             self.accuracy.on_unused();
         }
-        match event {
-            ReserveEvent::PathRequested { module, .. } | ReserveEvent::RequestCancelled { module } => {
-                self.on_request(module, event, context);
-            }
-            _ => self.on_event(event, context),
-        }
+        self.on_event(event.into(), context);
     }
 }
 
@@ -249,8 +222,8 @@ impl Handler<Dispatched> for ReservationActor {
 impl Handler<SwitchPlan> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, SwitchPlan(next): SwitchPlan, _context: &mut Self::Context) {
-        self.start_plan_switch(next);
+    fn handle(&mut self, SwitchPlan(next): SwitchPlan, context: &mut Self::Context) {
+        self.offer_plan(next, context);
     }
 }
 

@@ -4,8 +4,7 @@ use actix::Context;
 use weir_flow::Tensor;
 use weir_partition::wire::{BatchFailure, BatchKey, Resource, StageTimes};
 use weir_partition::{Event, WorkerId};
-use weir_policy::reservations::{ReserveEvent, ResourceUse};
-use weir_types::ShareId;
+use weir_policy::reservations::{PartitionLoad, PlanEvent, ReserveEvent, ResourceUse};
 
 use super::ReservationActor;
 use crate::actors::burst::PolicyActor;
@@ -17,17 +16,12 @@ impl ReservationActor {
             Event::Up { worker, info } => {
                 tracing::info!(worker = self.name(worker), class = %info.class, "worker is up");
                 self.on_worker_info(worker, &info);
-                self.setup.available.insert(worker, info);
-                self.on_shares(worker, |share| ReserveEvent::Up { share }, context);
+                self.on_event(PlanEvent::WorkerUp { worker }.into(), context);
             }
             Event::Down { worker, reason } => {
                 tracing::warn!(worker = self.name(worker), "worker lost: {reason}");
-                self.setup.available.remove(&worker);
                 self.workers.entry(worker).or_default().downs += 1;
-                self.on_shares(worker, |share| ReserveEvent::Down { share }, context);
-                if let Some(switch) = &mut self.switch {
-                    switch.on_worker_down(worker);
-                }
+                self.on_event(PlanEvent::WorkerDown { worker }.into(), context);
             }
             Event::Used {
                 worker,
@@ -57,17 +51,15 @@ impl ReservationActor {
                     from,
                     to,
                 };
-                self.on_event(event, context);
+                self.on_event(event.into(), context);
             }
             Event::Done { key, times, outputs } => self.on_batch_done(key, &times, outputs, context),
             Event::Failed { key, failure, .. } => self.on_batch_failed(key, &failure, context),
             Event::Loaded {
                 worker, partition, ..
             } => {
-                if let Some(switch) = &mut self.switch {
-                    switch.on_loaded(worker, partition);
-                }
-                self.advance_plan_switch(context);
+                let loaded = PlanEvent::Loaded(PartitionLoad { worker, partition });
+                self.on_event(loaded.into(), context);
             }
             Event::NotLoaded {
                 worker,
@@ -78,11 +70,8 @@ impl ReservationActor {
                     worker = self.name(worker),
                     "a partition cannot be loaded: {reason}"
                 );
-                let switch = self.switch.as_ref();
-                if switch.is_some_and(|switch| switch.waits_for(worker, partition)) {
-                    tracing::error!("the new plan is given up; the one in force goes on");
-                    self.switch = None;
-                }
+                let not_loaded = PlanEvent::NotLoaded(PartitionLoad { worker, partition });
+                self.on_event(not_loaded.into(), context);
             }
             Event::Activated { .. } => {}
         }
@@ -93,23 +82,6 @@ impl ReservationActor {
             .names
             .get(worker.0 as usize)
             .map_or("?", String::as_str)
-    }
-
-    /// Passes an event for each share that the plan has on `worker`.
-    fn on_shares(
-        &mut self,
-        worker: WorkerId,
-        event: fn(ShareId) -> ReserveEvent,
-        context: &mut Context<Self>,
-    ) {
-        let owners = (0..).map(ShareId).zip(&self.setup.active.assignment.owners);
-        let shares: Vec<ShareId> = owners
-            .filter(|(_, (owner, _))| *owner == worker)
-            .map(|(share, _)| share)
-            .collect();
-        for share in shares {
-            self.on_event(event(share), context);
-        }
     }
 
     fn on_batch_done(
@@ -127,7 +99,7 @@ impl ReservationActor {
             .map_or_else(|| self.setup.clock.now(), |last| last.run.to);
         self.accuracy.on_finished(in_flight.finish, actual);
         let booking = in_flight.booking;
-        self.on_event(ReserveEvent::Finished { booking }, context);
+        self.on_event(ReserveEvent::Finished { booking }.into(), context);
         let received = PipelineEvent::OutputsReceived {
             batch: key.batch,
             outputs,
@@ -147,7 +119,7 @@ impl ReservationActor {
             self.accuracy.on_failed();
         }
         let booking = in_flight.booking;
-        self.on_event(ReserveEvent::Failed { booking }, context);
+        self.on_event(ReserveEvent::Failed { booking }.into(), context);
         self.report_failure(key, lost, failure.to_string());
     }
 }

@@ -1,0 +1,330 @@
+//! Reservations by the plan in force, and the switch to another (PPipe 5.1): the partitions of the new plan are loaded while
+//! the old one goes on; then nothing is booked until every booking has ended; then everything is booked by the new plan.
+//!
+//! ```text
+//! PlanOffered ──Load──> loading ──Loaded, all──> paused ──last booking ended──Switch──> in force
+//!       │                  └──NotLoaded──GiveUp
+//!       └──GiveUp   (a stage without a worker, or a switch that is not complete)
+//! ```
+//!
+//! Requests of modules are kept while booking is paused, and asked again of the new plan. A plan that is given up changes
+//! nothing.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use weir_types::{PartitionId, ShareId, Span, Timestamp, WorkerId};
+
+use super::api::{BookingId, ReserveEffect, ReserveEvent};
+use super::{Reservations, ReserveSpec};
+
+/// A plan laid out on workers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanSpec {
+    /// Number of the plan in its run.
+    pub number: u64,
+    /// What its reservations are made from.
+    pub reserve: ReserveSpec,
+    /// The worker of each share; of a share without one no worker is lost.
+    pub owners: Vec<WorkerId>,
+}
+
+/// A partition on a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PartitionLoad {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The partition.
+    pub partition: PartitionId,
+}
+
+/// An event for the plans.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum PlanEvent {
+    /// There is another plan.
+    PlanOffered {
+        /// The plan.
+        plan: Box<PlanSpec>,
+        /// The partitions that it needs.
+        loads: Vec<PartitionLoad>,
+    },
+    /// A worker has loaded a partition.
+    Loaded(PartitionLoad),
+    /// A worker cannot load a partition.
+    NotLoaded(PartitionLoad),
+    /// A worker is up again; all are up in the beginning.
+    WorkerUp {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// A worker is down, and with it its shares.
+    WorkerDown {
+        /// The worker.
+        worker: WorkerId,
+    },
+}
+
+/// An effect of the plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum PlanEffect {
+    /// Load the partitions of a plan that was offered. The plan in force goes on.
+    Load {
+        /// Number of the plan.
+        plan: u64,
+    },
+    /// A plan is given up. The plan in force goes on.
+    GiveUp {
+        /// Number of the plan.
+        plan: u64,
+        /// The reason that is reported.
+        reason: GiveUpReason,
+    },
+    /// A plan is in force: all effects after this one are by it.
+    Switch {
+        /// Number of the plan.
+        plan: u64,
+        /// From the offer until its partitions were loaded.
+        preload: Span,
+        /// How long nothing was booked.
+        pause: Span,
+    },
+}
+
+/// The reason why a plan is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GiveUpReason {
+    /// A switch to another plan is not complete.
+    SwitchPending,
+    /// No worker of a stage is up.
+    NoWorker {
+        /// First block of the stage, and the block after its last.
+        blocks: (u32, u32),
+    },
+    /// A worker cannot load a partition of it.
+    NotLoaded(PartitionLoad),
+}
+
+/// An event for the reservations or the plans that they are by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PlannedEvent {
+    /// For the reservations.
+    Reserve(ReserveEvent),
+    /// For the plans.
+    Plan(PlanEvent),
+}
+
+impl From<ReserveEvent> for PlannedEvent {
+    fn from(event: ReserveEvent) -> Self {
+        Self::Reserve(event)
+    }
+}
+
+impl From<PlanEvent> for PlannedEvent {
+    fn from(event: PlanEvent) -> Self {
+        Self::Plan(event)
+    }
+}
+
+/// An effect of the reservations or of the plans that they are by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PlannedEffect {
+    /// Of the reservations.
+    Reserve(ReserveEffect),
+    /// Of the plans.
+    Plan(PlanEffect),
+}
+
+/// A switch that is not complete.
+#[derive(Debug, Clone)]
+struct PlanSwitch {
+    next: Box<PlanSpec>,
+    offered_at: Timestamp,
+    /// Loads that no worker has reported yet. Those of a worker that is down are not waited for.
+    pending_loads: BTreeSet<PartitionLoad>,
+    /// Since when nothing is booked; `None` while partitions are loading.
+    paused_at: Option<Timestamp>,
+}
+
+/// [`Reservations`] by the plan in force.
+#[derive(Debug, Clone)]
+pub struct PlannedReservations {
+    reservations: Reservations,
+    /// By share of the plan in force.
+    owners: Vec<WorkerId>,
+    down: BTreeSet<WorkerId>,
+    /// Bookings that have neither been declined nor ended; also lost ones, whose batches still come back.
+    outstanding: BTreeSet<BookingId>,
+    switch: Option<PlanSwitch>,
+    /// Events of this step for the reservations.
+    events: Vec<ReserveEvent>,
+}
+
+impl PlannedReservations {
+    /// With `plan` in force, nothing booked, and all workers up.
+    #[must_use]
+    pub fn new(plan: &PlanSpec) -> Self {
+        Self {
+            reservations: Reservations::new(&plan.reserve),
+            owners: plan.owners.clone(),
+            down: BTreeSet::new(),
+            outstanding: BTreeSet::new(),
+            switch: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// By the plan in force.
+    #[must_use]
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
+    /// Takes a burst of events, decides once, and appends effects.
+    pub fn step(
+        &mut self,
+        events: impl IntoIterator<Item = PlannedEvent>,
+        now: Timestamp,
+        effects: &mut Vec<PlannedEffect>,
+    ) {
+        for event in events {
+            match event {
+                PlannedEvent::Reserve(event) => self.on_reserve_event(event),
+                PlannedEvent::Plan(event) => self.on_plan_event(event, now, effects),
+            }
+        }
+        self.decide(now, effects);
+        self.advance_switch(now, effects);
+    }
+
+    fn on_reserve_event(&mut self, event: ReserveEvent) {
+        if let ReserveEvent::Declined { booking }
+        | ReserveEvent::Finished { booking }
+        | ReserveEvent::Failed { booking } = event
+        {
+            self.outstanding.remove(&booking);
+        }
+        self.events.push(event);
+    }
+
+    fn on_plan_event(&mut self, event: PlanEvent, now: Timestamp, effects: &mut Vec<PlannedEffect>) {
+        match event {
+            PlanEvent::PlanOffered { plan, loads } => self.on_plan_offered(plan, loads, now, effects),
+            PlanEvent::Loaded(load) => {
+                if let Some(switch) = &mut self.switch {
+                    switch.pending_loads.remove(&load);
+                }
+            }
+            PlanEvent::NotLoaded(load) => {
+                let waits = |switch: &mut PlanSwitch| switch.pending_loads.contains(&load);
+                if let Some(switch) = self.switch.take_if(waits) {
+                    effects.push(PlannedEffect::Plan(PlanEffect::GiveUp {
+                        plan: switch.next.number,
+                        reason: GiveUpReason::NotLoaded(load),
+                    }));
+                }
+            }
+            PlanEvent::WorkerUp { worker } => {
+                self.down.remove(&worker);
+                let shares = shares_of(&self.owners, worker);
+                self.events.extend(shares.map(|share| ReserveEvent::Up { share }));
+            }
+            PlanEvent::WorkerDown { worker } => {
+                self.down.insert(worker);
+                let shares = shares_of(&self.owners, worker);
+                self.events
+                    .extend(shares.map(|share| ReserveEvent::Down { share }));
+                if let Some(switch) = &mut self.switch {
+                    switch.pending_loads.retain(|load| load.worker != worker);
+                }
+            }
+        }
+    }
+
+    fn on_plan_offered(
+        &mut self,
+        plan: Box<PlanSpec>,
+        loads: Vec<PartitionLoad>,
+        now: Timestamp,
+        effects: &mut Vec<PlannedEffect>,
+    ) {
+        let number = plan.number;
+        let is_up = |share: ShareId| {
+            let owner = plan.owners.get(share.index());
+            owner.is_none_or(|worker| !self.down.contains(worker))
+        };
+        let reason = if self.switch.is_some() {
+            Some(GiveUpReason::SwitchPending)
+        } else {
+            let stage = plan.reserve.cluster.stage_without(is_up);
+            stage.map(|stage| GiveUpReason::NoWorker { blocks: stage.blocks })
+        };
+        if let Some(reason) = reason {
+            return effects.push(PlannedEffect::Plan(PlanEffect::GiveUp { plan: number, reason }));
+        }
+        let on_worker_up = |load: &PartitionLoad| !self.down.contains(&load.worker);
+        self.switch = Some(PlanSwitch {
+            next: plan,
+            offered_at: now,
+            pending_loads: loads.into_iter().filter(on_worker_up).collect(),
+            paused_at: None,
+        });
+        effects.push(PlannedEffect::Plan(PlanEffect::Load { plan: number }));
+    }
+
+    /// Has the reservations decide on the events for them.
+    fn decide(&mut self, now: Timestamp, effects: &mut Vec<PlannedEffect>) {
+        let mut decided = Vec::new();
+        self.reservations.step(self.events.drain(..), now, &mut decided);
+        for effect in decided {
+            if let ReserveEffect::Book { booking, .. } = effect {
+                self.outstanding.insert(booking);
+            }
+            effects.push(PlannedEffect::Reserve(effect));
+        }
+    }
+
+    /// Pauses booking once everything is loaded, and switches once every booking has ended.
+    fn advance_switch(&mut self, now: Timestamp, effects: &mut Vec<PlannedEffect>) {
+        let loaded = |switch: &&mut PlanSwitch| switch.pending_loads.is_empty();
+        let Some(switch) = self.switch.as_mut().filter(loaded) else {
+            return;
+        };
+        let paused_at = *switch.paused_at.get_or_insert(now);
+        self.reservations.pause();
+        if !self.outstanding.is_empty() {
+            return;
+        }
+        let Some(switch) = self.switch.take() else { return };
+        let next = Reservations::new(&switch.next.reserve);
+        let before = std::mem::replace(&mut self.reservations, next);
+        self.owners = switch.next.owners;
+        effects.push(PlannedEffect::Plan(PlanEffect::Switch {
+            plan: switch.next.number,
+            preload: paused_at.since(switch.offered_at),
+            pause: now.since(paused_at),
+        }));
+        for &worker in &self.down {
+            let shares = shares_of(&self.owners, worker);
+            self.events
+                .extend(shares.map(|share| ReserveEvent::Down { share }));
+        }
+        let asked_again = before
+            .requests()
+            .map(|(module, request)| ReserveEvent::PathRequested { module, request });
+        self.events.extend(asked_again);
+        self.decide(now, effects);
+    }
+}
+
+/// The shares that a worker has.
+fn shares_of(owners: &[WorkerId], worker: WorkerId) -> impl Iterator<Item = ShareId> {
+    let shares = (0..).map(ShareId).zip(owners);
+    shares
+        .filter(move |(_, owner)| **owner == worker)
+        .map(|(share, _)| share)
+}
