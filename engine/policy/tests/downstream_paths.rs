@@ -104,8 +104,7 @@ impl Graph {
                 DropRule::Lower(_) => queueing + duration,
                 DropRule::Upper(_) => queueing + duration + duration,
                 DropRule::Pard(lookahead) => queueing + duration + wait(lookahead.quantile),
-                // With a reserve for output: a two-hundredth of the SLO of one second.
-                DropRule::Weir(lookahead) => duration + wait(lookahead.quantile) + Span::from_millis(5),
+                DropRule::Weir(lookahead) => duration + wait(lookahead.quantile),
                 _ => Span::ZERO,
             }
         };

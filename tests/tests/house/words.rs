@@ -61,8 +61,8 @@ const WORDS: &[Forbidden] = &[
     },
 ];
 
-/// Folders and files whose words are not ours to choose: what is this list itself, and what programs have written.
-const EXEMPT: &[&str] = &["tests/tests/house/words.rs"];
+/// Files that name old words: this list itself, and what says how things were called before.
+const EXEMPT: &[&str] = &["tests/tests/house/words.rs", "CHANGELOG.md"];
 
 /// The words of a line in lower case, also those that a name is made of.
 fn split(line: &str) -> Vec<String> {

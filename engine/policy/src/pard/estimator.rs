@@ -27,8 +27,6 @@ pub struct Estimator {
     pub reported: Queueing,
     /// What counts as the wait of a request.
     pub measured: WaitMeasure,
-    /// The SLO over this is kept for a result's way out of the graph; 0 keeps nothing.
-    pub exit_divisor: u64,
     /// Whether streams that differ in their items are estimated each by itself; how often a module publishes what streams
     /// ask of it.
     pub per_stream: Option<Span>,
@@ -46,7 +44,6 @@ impl Default for Estimator {
             samples: 10_000,
             reported: Queueing::Present,
             measured: WaitMeasure::Bound,
-            exit_divisor: 0,
             per_stream: None,
         }
     }
@@ -62,13 +59,6 @@ impl Estimator {
             wait: WaitTerm::None,
             ..Self::default()
         }
-    }
-
-    /// The part of the SLO that is kept for the way out.
-    pub(crate) fn exit_reserve(&self, slo: Span) -> Span {
-        slo.micros()
-            .checked_div(self.exit_divisor)
-            .map_or(Span::ZERO, Span::from_micros)
     }
 }
 

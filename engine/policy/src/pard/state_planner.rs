@@ -163,7 +163,6 @@ impl StatePlanner {
         let waits: Vec<Span> = (0..self.paths_after.len())
             .map(|path| self.path_wait(path))
             .collect();
-        let exit = estimator.exit_reserve(self.slo);
         let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
             let passes = |module: &ModuleId| {
                 let state = self.state(*module);
@@ -189,7 +188,7 @@ impl StatePlanner {
                 (queueing + duration).scale(passes(module))
             };
             let latency: Span = path.iter().map(latency).sum();
-            latency + wait.scale(passed / path.len().max(1) as f64) + exit
+            latency + wait.scale(passed / path.len().max(1) as f64)
         };
         let of_stream = |stream: u32| {
             let paths = self.paths_after.iter().zip(&waits);
@@ -213,8 +212,7 @@ impl StatePlanner {
         };
         let queueing = sum(estimator.queueing, |state| state.queueing_delay);
         let duration = sum(estimator.execution, |state| state.duration);
-        // Results take a moment to get out: what is let through to the last instant is late.
-        let certain = queueing + duration + estimator.exit_reserve(self.slo);
+        let certain = queueing + duration;
         match estimator.wait {
             WaitTerm::None => certain,
             WaitTerm::Execution => certain + sum(true, |state| state.duration),

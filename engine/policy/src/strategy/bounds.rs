@@ -20,7 +20,6 @@ impl Policy {
             checks.span("window", estimate.window);
             checks.span("per_stream_interval", estimate.per_stream_interval);
             checks.count("samples", estimate.samples.map(|samples| samples as u64));
-            checks.most("exit_divisor", estimate.exit_divisor);
         }
         if let Some(Switch::With(slack)) = &self.slack {
             checks.count("margin_divisor", Some(slack.margin_divisor));
@@ -92,11 +91,6 @@ impl Checks {
     fn count(&mut self, key: &str, value: Option<u64>) {
         let within = value.is_none_or(|value| (1..=MAX_COUNT).contains(&value));
         self.holds(within, &format!("`{key}` must lie between 1 and {MAX_COUNT}"));
-    }
-
-    fn most(&mut self, key: &str, value: Option<u64>) {
-        let within = value.is_none_or(|value| value <= MAX_COUNT);
-        self.holds(within, &format!("`{key}` must be at most {MAX_COUNT}"));
     }
 }
 

@@ -33,9 +33,6 @@ pub struct Estimate {
     /// What counts as the wait of a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<WaitMeasure>,
-    /// The SLO over this is kept for the way out; 0 keeps nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_divisor: Option<u64>,
     /// Whether streams are estimated each by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_stream: Option<bool>,
@@ -57,7 +54,6 @@ impl Estimate {
             samples: self.samples.unwrap_or(preset.samples),
             reported: self.reported.unwrap_or(preset.reported),
             measured: self.measured.unwrap_or(preset.measured),
-            exit_divisor: self.exit_divisor.unwrap_or(preset.exit_divisor),
             per_stream: match self.per_stream {
                 Some(false) => None,
                 Some(true) => Some(interval.unwrap_or(Span::from_millis(50))),

@@ -20,9 +20,6 @@ use crate::weir::stagger::StaggerSpec;
 /// How often `weir` publishes what streams ask of a module: it is worth knowing while they still ask it.
 const PER_STREAM_INTERVAL: Span = Span::from_millis(50);
 
-/// Of the SLO `weir` keeps one in so many for a result's way out.
-const EXIT_DIVISOR: u64 = 200;
-
 fn lookahead(ahead: Lookahead) -> Estimator {
     Estimator {
         quantile: ahead.quantile,
@@ -55,7 +52,6 @@ impl DropRule {
                 estimator: Estimator {
                     queueing: false,
                     measured: WaitMeasure::Whole,
-                    exit_divisor: EXIT_DIVISOR,
                     per_stream: Some(PER_STREAM_INTERVAL),
                     ..lookahead(ahead)
                 },
@@ -265,10 +261,10 @@ mod tests {
         assert_eq!(wide.slack.unwrap().max_growth, whole.slack.unwrap().max_growth);
         let added = read("slack = true").unwrap();
         assert_eq!(added.slack, whole.slack, "a part of weir beside PARD");
-        let estimate = read("drop = \"weir\"\nestimate = { exit_divisor = 0, queueing = true }").unwrap();
+        let estimate = read("drop = \"weir\"\nestimate = { quantile = 0.5, queueing = true }").unwrap();
         assert_eq!(
-            (estimate.estimator.exit_divisor, estimate.estimator.queueing),
-            (0, true)
+            (estimate.estimator.quantile, estimate.estimator.queueing),
+            (0.5, true)
         );
         assert_eq!(estimate.estimator.measured, whole.estimator.measured);
         let shares = read("admission = { rule = \"shares\", execution = true }").unwrap();
