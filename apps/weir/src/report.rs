@@ -46,7 +46,7 @@ pub(crate) fn table(report: &Report) -> String {
     let head = format!(
         "{}, policy {}, {:.1} s",
         line(&run.graph),
-        run.policy,
+        line(&run.policy_summary()),
         run.duration_s
     );
     let rates = format!(
@@ -238,7 +238,8 @@ mod tests {
 
     fn report() -> Report {
         serde_json::from_value(serde_json::json!({
-            "run": {"graph": "g", "policy": "pard", "seed": 1, "duration_s": 10.0},
+            "run": {"graph": "g", "policy": "pard", "preset": "pard", "departures": ["fair = false"],
+                "seed": 1, "duration_s": 10.0},
             "requests": {"arrived": 10, "delivered": 7, "late": 1, "dropped": 2, "in_flight": 0},
             "goodput_rps": 0.7, "drop_rate": 0.3, "invalid_rate": 0.05,
             "latency_ms": {"p50": 31.2, "p90": 40.0, "p95": 41.0, "p99": 42.0, "max": 43.0},
@@ -256,7 +257,13 @@ mod tests {
     #[test]
     fn the_table_says_what_came_out_and_why_the_rest_did_not() {
         let table = table(&report());
-        for part in ["north", "30.0 %", "31.2", "dropped: 2 infeasible at detect"] {
+        for part in [
+            "policy pard (fair = false), 10.0 s",
+            "north",
+            "30.0 %",
+            "31.2",
+            "dropped: 2 infeasible at detect",
+        ] {
             assert!(table.contains(part), "{part} is not in\n{table}");
         }
         assert!(

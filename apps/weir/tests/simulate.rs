@@ -52,7 +52,8 @@ fn an_experiment_gives_a_row_for_each_combination_and_the_same_report_again() {
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(stderr(&output), "", "quiet in a pipe");
         let table = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(table.lines().count(), 3, "{table}");
+        assert_eq!(table.lines().next(), Some("policy pard"));
+        assert_eq!(table.lines().count(), 5, "{table}");
         std::fs::read_to_string(folder.path().join(name)).unwrap()
     };
     let text = once("a.json", "1");
@@ -69,6 +70,8 @@ fn an_experiment_gives_a_row_for_each_combination_and_the_same_report_again() {
     }
     assert_eq!(runs[3]["labels"]["load"], 1.5);
     assert_eq!(runs[3]["run"]["seed"], 2);
+    assert_eq!(runs[3]["run"]["preset"], "pard");
+    assert_eq!(runs[3]["run"]["departures"], serde_json::json!([]));
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 4, "nothing is left beside the reports");
 }

@@ -219,10 +219,8 @@ impl Engine<'_> {
         let streams = names(&mut self.graph.sources().iter().map(|source| &source.name));
         let modules = names(&mut self.graph.modules().iter().map(|module| &module.name));
         let run = RunInfo {
-            graph: self.graph.name().to_owned(),
-            policy: self.graph.policy().drop.name().to_owned(),
-            seed: self.options.seed,
             duration_s: self.clock.now().since(began).as_secs_f64(),
+            ..RunInfo::new(self.graph.name(), self.graph.policy(), self.options.seed)
         };
         let mut report = ended.stats.report(run, &ended.ledger, &streams, &modules);
         for (stream, end) in ended.streams {

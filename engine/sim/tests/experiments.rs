@@ -123,6 +123,38 @@ fn sweeps_and_seeds_make_runs_in_the_order_of_the_file() {
 }
 
 #[test]
+fn policies_are_called_after_their_presets_and_what_departs_from_them() {
+    let (_folder, path) = folder(
+        "[experiment]\nworld = \"world.toml\"\n[arrivals]\nlength = \"1s\"\n[[policy]]\ndrop = \"weir\"\n\
+         [[policy]]\ndrop = \"weir\"\nslack = { margin_divisor = 3 }\nstagger = false\n\
+         [[policy]]\ndrop = \"weir\"\nestimate = { per_stream = false }\n",
+    );
+    let experiment = read(&path).unwrap_or_else(|problems| panic!("{problems}"));
+    let bounds = BoundCache::default();
+    let reports = run_all(
+        experiment.runs(),
+        1,
+        &|run, ran| RunReport::new(run, &ran, &bounds),
+        &|_| {},
+    );
+    let departs = [
+        "weir",
+        "weir (slack.margin_divisor = 3, stagger = false)",
+        "weir (estimate.per_stream = false)",
+    ];
+    let rows = rows(&reports);
+    let policies: Vec<&str> = rows.iter().map(|row| row.policy.as_str()).collect();
+    assert_eq!(policies, departs);
+    let labels: Vec<String> = rows.iter().map(|row| row.labels[0].1.to_string()).collect();
+    assert_eq!(labels, departs);
+    assert_eq!(reports[1].report.run.preset, "weir");
+    assert_eq!(
+        reports[1].report.run.departures,
+        ["slack.margin_divisor = 3", "stagger = false"]
+    );
+}
+
+#[test]
 fn the_same_experiment_gives_the_same_bytes_whatever_the_number_of_threads() {
     let (_folder, path) = folder(
         "[experiment]\nseeds = [1, 2]\nnoise = 0.2\nworld = \"world.toml\"\n\

@@ -123,7 +123,24 @@ fn table(rows: &[Row]) -> String {
         ];
         table.add_row(keys.iter().map(label).chain(figures));
     }
-    table.trim_fmt()
+    let table = table.trim_fmt();
+    if keys.contains(&"policy") {
+        table
+    } else {
+        format!("{}\n\n{table}", policies(rows))
+    }
+}
+
+/// Which policies the rows are of, where no column says it.
+fn policies(rows: &[Row]) -> String {
+    let mut policies: Vec<&str> = Vec::new();
+    for row in rows {
+        if !policies.contains(&row.policy.as_str()) {
+            policies.push(&row.policy);
+        }
+    }
+    let word = if policies.len() > 1 { "policies" } else { "policy" };
+    format!("{word} {}", policies.join(", "))
 }
 
 /// A mean with its 95 % confidence interval where it has one.

@@ -9,6 +9,7 @@ use crate::accounting::ledger::{Counts, Ledger};
 use crate::measure::histogram::{Histogram, Quantiles};
 use crate::module::BatchSlice;
 use crate::reservations::ReserveReport;
+use crate::strategy::{Policy, summary};
 use crate::streams::decode_load::DecodingReport;
 use crate::streams::health::StreamHealth;
 
@@ -19,10 +20,43 @@ pub struct RunInfo {
     pub graph: String,
     /// Name of the drop rule.
     pub policy: String,
+    /// Name of the preset that the policy departs from least: the drop rule, or `pard-paper`.
+    #[serde(default)]
+    pub preset: String,
+    /// What departs from the preset, as lines of `[policy]`, such as `stagger = false`.
+    #[serde(default)]
+    pub departures: Vec<String>,
     /// Seed of all random draws.
     pub seed: u64,
     /// Duration of the run in seconds.
     pub duration_s: f64,
+}
+
+impl RunInfo {
+    /// What is known before the run: its graph, what departs in its policy from which preset, and its seed.
+    #[must_use]
+    pub fn new(graph: &str, policy: &Policy, seed: u64) -> Self {
+        Self {
+            graph: graph.to_owned(),
+            policy: policy.drop.name().to_owned(),
+            preset: policy.preset_name().to_owned(),
+            departures: policy.departures(),
+            seed,
+            duration_s: 0.0,
+        }
+    }
+
+    /// The preset with what departs from it, in one line: `weir`, or `weir (stagger = false)`.
+    #[must_use]
+    pub fn policy_summary(&self) -> String {
+        // Reports of before have no preset.
+        let preset = if self.preset.is_empty() {
+            &self.policy
+        } else {
+            &self.preset
+        };
+        summary(preset, &self.departures)
+    }
 }
 
 /// Results of one stream.

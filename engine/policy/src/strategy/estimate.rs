@@ -62,3 +62,21 @@ impl Estimate {
         }
     }
 }
+
+impl From<Estimator> for Estimate {
+    /// Every term as the estimator has it.
+    fn from(estimator: Estimator) -> Self {
+        Self {
+            queueing: Some(estimator.queueing),
+            execution: Some(estimator.execution),
+            wait: Some(estimator.wait),
+            quantile: Some(estimator.quantile),
+            window: Some(estimator.window),
+            samples: Some(estimator.samples),
+            reported: Some(estimator.reported),
+            measured: Some(estimator.measured),
+            per_stream: Some(estimator.per_stream.is_some()),
+            per_stream_interval: estimator.per_stream,
+        }
+    }
+}

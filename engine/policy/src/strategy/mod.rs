@@ -6,6 +6,7 @@
 
 mod admissions;
 mod bounds;
+mod departures;
 mod drop_rule;
 mod estimate;
 mod preset;
@@ -24,6 +25,7 @@ use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
 pub use admissions::BatchAdmission;
+pub(crate) use departures::summary;
 pub use drop_rule::{DropRule, Lookahead};
 pub use estimate::Estimate;
 pub(crate) use strategies::Strategies;

@@ -17,6 +17,9 @@ use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
+/// A preset that is more than a drop rule: PARD as it was published.
+pub(super) const PARD_PAPER: &str = "pard-paper";
+
 /// How often `weir` publishes what streams ask of a module: it is worth knowing while they still ask it.
 const PER_STREAM_INTERVAL: Span = Span::from_millis(50);
 
@@ -125,7 +128,7 @@ impl Policy {
     #[must_use]
     pub fn presets() -> Vec<&'static str> {
         let rules = DropRule::NAMES.iter().copied();
-        rules.chain(["pard-paper"]).collect()
+        rules.chain([PARD_PAPER]).collect()
     }
 
     /// A whole policy by its name; `None` where there is none.
@@ -134,7 +137,7 @@ impl Policy {
     /// batches bound early, a mailbox for each worker, recent means published once a second, no early drop, no tie-break.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
-        if name == "pard-paper" {
+        if name == PARD_PAPER {
             return Some(Self {
                 drop: DropRule::Pard(Lookahead {
                     queueing: Queueing::Recent,

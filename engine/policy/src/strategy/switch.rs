@@ -29,6 +29,12 @@ impl<T: Copy + Default> Switch<T> {
     }
 }
 
+impl<T> From<Option<T>> for Switch<T> {
+    fn from(parameters: Option<T>) -> Self {
+        parameters.map_or(Self::Is(false), Self::With)
+    }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Switch<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader<T>(PhantomData<T>);

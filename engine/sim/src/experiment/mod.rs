@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use weir_config::ConfigError;
 use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report_missing, spelling};
 use weir_graph::Catalog;
+use weir_policy::Policy;
 
 pub use capacity::capacity;
 pub use graph::world_from_graph;
@@ -102,7 +103,7 @@ pub fn load(
         let own = raw.head.seeds.as_deref().unwrap_or(&[1]);
         for &seed in seeds.unwrap_or(own) {
             if let Some(run) = loader.run(&raw, seed, &mut diagnostics) {
-                let labels = variant.labels.clone();
+                let labels = labels(&variant.labels, &run.world.policy);
                 experiment.runs.push(Run { labels, ..run });
             }
         }
@@ -110,6 +111,16 @@ pub fn load(
     experiment.files = diagnostics.files();
     diagnostics.finish()?;
     Ok(experiment)
+}
+
+/// Labels of a variant. A policy that is swept as a whole is called after its preset, with all that departs from it: of its
+/// text only the plain values would be in a label.
+fn labels(swept: &[(String, Label)], policy: &Policy) -> Vec<(String, Label)> {
+    let label = |(key, label): &(String, Label)| match key.as_str() {
+        "policy" => (key.clone(), Label::Text(policy.summary())),
+        _ => (key.clone(), label.clone()),
+    };
+    swept.iter().map(label).collect()
 }
 
 fn stem(path: &Path) -> String {

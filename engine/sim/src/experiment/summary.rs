@@ -101,6 +101,8 @@ impl Estimate {
 pub struct Row {
     /// Swept keys with their values.
     pub labels: Vec<(String, Label)>,
+    /// The policy: its preset with what departs from it.
+    pub policy: String,
     /// How many seeds.
     pub seeds: usize,
     /// `(dropped + late) / arrived`.
@@ -126,6 +128,10 @@ pub fn rows(runs: &[RunReport]) -> Vec<Row> {
         };
         Row {
             labels: runs.first().map(|run| run.labels.clone()).unwrap_or_default(),
+            policy: runs
+                .first()
+                .map(|run| run.report.run.policy_summary())
+                .unwrap_or_default(),
             seeds: runs.len(),
             drop_rate: over(&|report| report.drop_rate),
             bound: runs

@@ -58,10 +58,8 @@ fn simulate_world(
         tally.set_priority_switches(state.priority_switches());
     }
     let run = RunInfo {
-        graph: named.to_owned(),
-        policy: spec.policy.drop.name().to_owned(),
-        seed: spec.seed,
         duration_s: duration.as_secs_f64(),
+        ..RunInfo::new(named, &spec.policy, spec.seed)
     };
     let streams: Vec<String> = (0..spec.streams.max(1))
         .map(|stream| format!("stream-{stream}"))
