@@ -1,6 +1,7 @@
 //! The names that a graph may use: operators, heads, sinks and their keys. `weir-operators` fills the catalog,
 //! `weir-graph` validates against it, and the reference of keys is printed from it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -89,7 +90,7 @@ pub struct OperatorSpec {
     /// Names of the heads whose models it can run.
     pub heads: &'static [&'static str],
     /// Keys of the module beside `operator`, `model`, `inputs` and `regions`.
-    pub keys: &'static [KeySpec],
+    pub keys: Cow<'static, [KeySpec]>,
 }
 
 /// A head that `head = "..."` of a model may name.
@@ -104,7 +105,7 @@ pub struct HeadSpec {
     /// Default classes of its objects, used where `labels` is absent.
     pub classes: &'static [&'static str],
     /// Keys of the model beside `model`, `head`, `device`, `batch`, `workers` and `profile`.
-    pub keys: &'static [KeySpec],
+    pub keys: Cow<'static, [KeySpec]>,
 }
 
 /// A sink that `type = "..."` may name.

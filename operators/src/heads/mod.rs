@@ -109,7 +109,7 @@ impl HeadKind {
             about: self.about,
             output: self.output,
             classes: self.classes,
-            keys: Box::leak(self.keys.concat().into_boxed_slice()),
+            keys: self.keys.concat().into(),
         }
     }
 }

@@ -256,7 +256,7 @@ const GALLERY_KEYS: &[KeySpec] = &[
 ];
 
 impl OperatorKind {
-    fn keys(&self) -> &'static [KeySpec] {
+    fn keys(&self) -> Vec<KeySpec> {
         let cut: &[KeySpec] = if self.cut == CropShape::Eyes {
             &[]
         } else {
@@ -264,7 +264,7 @@ impl OperatorKind {
         };
         let gallery = if self.gallery { GALLERY_KEYS } else { &[] };
         let labels: &[KeySpec] = if self.detects { &[LABELS_KEY] } else { &[] };
-        Box::leak([labels, KEYS, cut, gallery].concat().into_boxed_slice())
+        [labels, KEYS, cut, gallery].concat()
     }
 
     fn cut(&self, settings: &Settings) -> CropShape {
@@ -283,7 +283,7 @@ pub(crate) fn specs() -> Vec<OperatorSpec> {
         about: kind.about,
         input: kind.input,
         heads: kind.heads,
-        keys: kind.keys(),
+        keys: kind.keys().into(),
     });
     all.collect()
 }

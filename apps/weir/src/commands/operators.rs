@@ -68,7 +68,7 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
     for [name, kind_text, about] in MODULE_KEYS {
         let _ = writeln!(page, "| `{name}` | all | {kind_text} | {about} |");
     }
-    let keys: Vec<_> = operators.iter().map(|spec| (spec.name, spec.keys)).collect();
+    let keys: Vec<_> = operators.iter().map(|spec| (spec.name, &*spec.keys)).collect();
     let shared = shared_keys(&keys);
     push_shared_rows(page, &shared, &keys, &[]);
     for operator in operators {
@@ -80,7 +80,7 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
             operator_input(operator.input),
             join_names(operator.heads)
         );
-        push_own_keys(page, operator.keys, &shared);
+        push_own_keys(page, &operator.keys, &shared);
     }
 }
 
@@ -89,7 +89,7 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
               keys stand beside `model`, `head`, `device`, `batch`, `workers`, `profile` and `plan`. These are shared; what \
               a head has beside them stands with it.\n";
     push_shared_header(page);
-    let keys: Vec<_> = heads.iter().map(|spec| (spec.name, spec.keys)).collect();
+    let keys: Vec<_> = heads.iter().map(|spec| (spec.name, &*spec.keys)).collect();
     let finders = heads.iter().filter(|head| head.output != HeadOutput::Attribute);
     let finders: Vec<&str> = finders.map(|head| head.name).collect();
     let shared = shared_keys(&keys);
@@ -102,7 +102,7 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
             head.about,
             head_output(head.output)
         );
-        push_own_keys(page, head.keys, &shared);
+        push_own_keys(page, &head.keys, &shared);
     }
 }
 
@@ -273,7 +273,7 @@ mod tests {
         }
         for head in &catalog.heads {
             let finds = head.output != HeadOutput::Attribute;
-            for key in head.keys {
+            for key in &*head.keys {
                 let times = mention_count(chapter("## Heads"), head.name, key.name, finds);
                 assert_eq!(times, 1, "{}: {}", head.name, key.name);
             }

@@ -55,7 +55,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         .or(hint.map(|hint| hint.head.as_str()))
         .and_then(|name| correct(name, heads()));
     let spec = catalog.heads.iter().find(|head| Some(head.name) == meant);
-    let keys = spec.map_or(&[][..], |spec| spec.keys);
+    let keys = spec.map_or(&[][..], |spec| &*spec.keys);
     let has_head = named.is_some() || fields.entry("head").is_some() || hint.is_some();
     expect_keys(
         &mut fields,

@@ -105,7 +105,7 @@ pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context
         .operators
         .iter()
         .find(|operator| Some(operator.name) == meant);
-    let keys = spec.map_or(&[][..], |spec| spec.keys);
+    let keys = spec.map_or(&[][..], |spec| &*spec.keys);
     expect_keys(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
     let operator = required(&fields, "operator", "what the module does", context);
     let operator = operator.and_then(|spanned| {

@@ -125,12 +125,12 @@ fn head(name: &'static str, output: HeadOutput, classes: &'static [&'static str]
         about: "",
         output,
         classes,
-        keys,
+        keys: keys.into(),
     }
 }
 
 fn operator(name: &'static str, input: OperatorInput, heads: &'static [&'static str]) -> OperatorSpec {
-    let keys: &[KeySpec] = match name {
+    let keys: &'static [KeySpec] = match name {
         "match" => &[
             KeySpec {
                 name: "gallery",
@@ -154,7 +154,7 @@ fn operator(name: &'static str, input: OperatorInput, heads: &'static [&'static 
         about: "",
         input,
         heads,
-        keys,
+        keys: keys.into(),
     }
 }
 
