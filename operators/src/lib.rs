@@ -13,7 +13,8 @@ pub mod sinks;
 pub use catalog::{heads, operators};
 pub use ffmpeg_info::{ffmpeg_versions, h264_encoder};
 pub use model::{
-    CutError, LayerChain, LoadRequest, MAX_MODEL_BYTES, ModelFile, OnnxModel, OnnxPartitionLoader,
-    PartitionedOnnx, RejectedBoundary, ValidatedCut, dump_index, find_runtime, load, load_runtime,
+    CutError, LayerChain, LoadError, LoadRequest, MAX_MODEL_BYTES, ModelError, ModelFile, OnnxModel,
+    OnnxPartitionLoader, OpenError, PartitionedOnnx, RejectedBoundary, RuntimeLibraryError, ValidatedCut,
+    dump_index, find_runtime, load, load_runtime,
 };
 pub use operator::{OperatorError, OperatorRequest, operator};

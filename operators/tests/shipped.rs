@@ -8,14 +8,20 @@ use weir_flow::{
     Attribute, DeviceKind, Frame, Image, Item, Model, ModuleOutput, Object, Points, Rect, Region,
     RequestResults, Settings, Value,
 };
-use weir_operators::{LoadRequest, ModelFile, OperatorRequest, find_runtime, load, operator};
+use weir_operators::{
+    LoadRequest, ModelFile, OperatorRequest, RuntimeLibraryError, find_runtime, load, operator,
+};
 
+/// Whether it is installed; a path to something else is no reason to skip.
 fn runtime() -> bool {
-    let found = find_runtime();
-    if let Err(reason) = &found {
-        eprintln!("skipped: {reason}");
+    match find_runtime() {
+        Ok(_) => true,
+        Err(error @ RuntimeLibraryError::NotInstalled) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
     }
-    found.is_ok()
 }
 
 fn model(name: &str) -> Arc<dyn Model> {

@@ -59,7 +59,7 @@ pub(crate) fn assemble_showing(
     let runs_models = graph.models().iter().any(|node| !is_emulated(node, &graph));
     // Said once, and not of each model.
     let runtime = match weir_operators::find_runtime() {
-        Err(reason) if runs_models => errors.take(Err(UserError::new(reason).into())),
+        Err(error) if runs_models => errors.take(Err(UserError::new(error.to_string()).into())),
         _ => Some(()),
     };
     let models = graph.models();

@@ -66,6 +66,14 @@ pub enum SessionError {
         /// Cause and remedy.
         reason: String,
     },
+    /// The model is sound, but there is no device or no library to open it with.
+    #[error("cannot load model {model}: {reason}")]
+    Device {
+        /// Name of the model.
+        model: String,
+        /// Cause and remedy.
+        reason: String,
+    },
     /// One batch failed; the session may be used or rebuilt.
     #[error("model {model} failed on a batch of {batch}: {reason}")]
     Run {

@@ -34,7 +34,7 @@ pub trait Model: Send + Sync {
     /// Opens a session for one worker thread.
     ///
     /// # Errors
-    /// [`SessionError::Load`]; an execution provider that does not register is an error, without a fallback to the CPU.
+    /// [`SessionError::Load`] and [`SessionError::Device`]; an execution provider that does not register is an error, without a fallback to the CPU.
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError>;
 }
 

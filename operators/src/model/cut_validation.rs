@@ -139,7 +139,7 @@ impl<'a> CutTrials<'a> {
                 fill(tensor, seed as u64, chain.range, smooth);
             }
             let outputs = whole.run(inputs.clone())?;
-            Ok((inputs, outputs))
+            Ok::<_, SessionError>((inputs, outputs))
         };
         Ok(Self {
             chain,

@@ -7,6 +7,7 @@ use weir_flow::{DeviceKind, Element, SessionError, Tensor};
 use super::OnnxModel;
 use super::batch_probe::{ProbeInput, Rows, probe_batch};
 use super::cut::{CutError, OnnxLayers, SampleInputs};
+use super::error::session_error;
 use super::loaded::Loaded;
 use super::runtime::OrtSession;
 
@@ -47,7 +48,7 @@ impl OnnxModel {
             let [graph] = loaded.graphs.as_slice() else {
                 return Err(CutError::Second);
             };
-            let session = OrtSession::open(graph, DeviceKind::Cpu).map_err(CutError::Runtime)?;
+            let session = OrtSession::open(graph, DeviceKind::Cpu)?;
             let input = session.inputs().first().ok_or(CutError::NoLayers)?.name.clone();
             let mut chain = LayerChain::read(
                 &loaded.name,
@@ -76,9 +77,12 @@ impl OnnxModel {
 }
 
 pub(super) fn failed(name: &str, error: &CutError) -> SessionError {
-    SessionError::Load {
-        model: name.to_owned(),
-        reason: error.to_string(),
+    match error {
+        CutError::Open(cause) => session_error(name, cause),
+        error => SessionError::Load {
+            model: name.to_owned(),
+            reason: error.to_string(),
+        },
     }
 }
 
@@ -101,7 +105,7 @@ impl LayerChain {
         let read = || {
             // Checked before the runtime reads it, whose errors would not name the cause.
             OnnxLayers::check(bytes)?;
-            let mut session = OrtSession::open(bytes, DeviceKind::Cpu).map_err(CutError::Runtime)?;
+            let mut session = OrtSession::open(bytes, DeviceKind::Cpu)?;
             let ports = session.input_ports();
             let mut inputs = Vec::new();
             for port in &ports {

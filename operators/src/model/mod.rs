@@ -8,6 +8,7 @@ mod cut;
 mod cut_validation;
 mod dump;
 mod edit;
+mod error;
 mod layer_chain;
 mod loaded;
 mod noise;
@@ -29,12 +30,13 @@ pub use cut::CutError;
 pub use cut_validation::{RejectedBoundary, ValidatedCut};
 use dump::Dump;
 pub use dump::dump_index;
+pub use error::{LoadError, ModelError};
 pub use layer_chain::LayerChain;
 use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
 pub use partitioned::PartitionedOnnx;
+pub use runtime::{OpenError, RuntimeLibraryError, find_runtime, load_runtime};
 use runtime::{OrtSession, OutputView};
-pub use runtime::{find_runtime, load_runtime};
 use session::OnnxSession;
 
 /// Location of a model.
@@ -72,8 +74,8 @@ pub struct OnnxModel {
 /// Loads a model for the runtime.
 ///
 /// # Errors
-/// [`SessionError::Load`] if the file is no model, does not fit the head, or ONNX Runtime is missing.
-pub fn load(request: &LoadRequest<'_>) -> Result<Arc<dyn Model>, SessionError> {
+/// [`LoadError`]: the file is no model, does not fit the head, or ONNX Runtime is missing.
+pub fn load(request: &LoadRequest<'_>) -> Result<Arc<dyn Model>, LoadError> {
     Ok(Arc::new(OnnxModel::load(request)?))
 }
 
@@ -82,13 +84,12 @@ impl OnnxModel {
     ///
     /// # Errors
     /// As [`load`].
-    pub fn load(request: &LoadRequest<'_>) -> Result<Self, SessionError> {
+    pub fn load(request: &LoadRequest<'_>) -> Result<Self, LoadError> {
         let model = match &request.file {
             ModelFile::Path(path) => format!("{} ({})", request.name, path.display()),
             ModelFile::Bytes(_) => request.name.to_owned(),
         };
-        let failed = |reason: String| SessionError::Load { model, reason };
-        let (loaded, batching) = read(request).map_err(failed)?;
+        let (loaded, batching) = read(request).map_err(|cause| LoadError { model, cause })?;
         Ok(Self {
             loaded: Arc::new(loaded),
             batching,
@@ -107,22 +108,18 @@ impl Model for OnnxModel {
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
-        let session = session.map_err(|reason| SessionError::Load {
-            model: self.loaded.name.clone(),
-            reason,
-        })?;
+        let session = session.map_err(|error| error::session_error(&self.loaded.name, &error))?;
         Ok(Box::new(session))
     }
 }
 
-fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
+fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
     let kind = HeadKind::named(request.head).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        format!(
-            "there is no head {}; there are {}",
-            request.head,
-            names.join(", ")
-        )
+        ModelError::NoHead {
+            name: request.head.to_owned(),
+            known: names.join(", "),
+        }
     })?;
     let first = match &request.file {
         ModelFile::Path(path) => file(path)?,
@@ -130,7 +127,11 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
     };
     let mut files = vec![first];
     if let Some(second) = request.settings.text("second") {
-        files.push(file(Path::new(second)).map_err(|reason| format!("second model {second}: {reason}"))?);
+        let failed = |cause| ModelError::Second {
+            path: second.to_owned(),
+            cause: Box::new(cause),
+        };
+        files.push(file(Path::new(second)).map_err(failed)?);
     }
     let mut graphs = Vec::new();
     let mut specs = Vec::new();
@@ -139,14 +140,17 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
         if let Some((_, _, before)) = graphs.first()
             && *before != input
         {
-            return Err("the second model's input is not that of the first".to_owned());
+            let differ = "the second model's input is not that of the first";
+            return Err(ModelError::Head(differ.to_owned()));
         }
         let mut session = session;
-        specs.extend(outputs(&mut session, &input)?);
+        specs.extend(outputs(&mut session, &input).map_err(ModelError::Run)?);
         graphs.push((bytes, session, input));
     }
     let input = graphs[0].2.clone();
-    let head = kind.build(request.settings, &input, &specs)?;
+    let head = kind
+        .build(request.settings, &input, &specs)
+        .map_err(ModelError::Head)?;
     let trial = ProbeInput {
         item: input.item_shape(),
         range: input.range(),
@@ -156,7 +160,7 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
         .iter_mut()
         .map(|(bytes, session, _)| probe_batch(bytes, session, &trial))
         .collect();
-    let (rows, batching) = joint_batching(&probes)?;
+    let (rows, batching) = joint_batching(&probes).map_err(ModelError::Head)?;
     if let Some(remark) = &batching.remark {
         tracing::info!(model = request.name, remark, "batching");
     }
@@ -164,7 +168,8 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), String> {
         .dump
         .as_deref()
         .map(|folder| Dump::into(folder, request.name))
-        .transpose()?;
+        .transpose()
+        .map_err(ModelError::Run)?;
     let graphs = probes.into_iter().map(|probes| probes.bytes).collect();
     Ok((
         Loaded {
@@ -197,33 +202,34 @@ fn joint_batching(probes: &[BatchProbe]) -> Result<(Rows, Batching), String> {
 /// Largest ONNX file: protobuf counts bytes in 31 bits.
 pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 
-fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let bytes =
-        weir_files::read(path, MAX_MODEL_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
+fn file(path: &Path) -> Result<Arc<[u8]>, ModelError> {
+    let bytes = weir_files::read(path, MAX_MODEL_BYTES).map_err(ModelError::File)?;
     if bytes.is_empty() {
-        Err("the file is empty".to_owned())
+        Err(ModelError::Empty)
     } else {
         Ok(bytes.into())
     }
 }
 
-fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSession, Input), String> {
+fn open(bytes: &[u8], kind: &HeadKind, settings: &Settings) -> Result<(OrtSession, Input), ModelError> {
     let session = OrtSession::open(bytes, DeviceKind::Cpu)?;
     let [port] = session.inputs() else {
         let names: Vec<&str> = session.inputs().iter().map(|port| port.name.as_str()).collect();
-        return Err(format!(
+        return Err(ModelError::Head(format!(
             "it has the inputs {}; the head {} expects one image",
             names.join(", "),
             kind.name
-        ));
+        )));
     };
     if port.element != "f32" {
         let found = format!("input {} {} holds {}", port.name, port.shape_text(), port.element);
-        return Err(format!("{found}; the head {} wants f32", kind.name));
+        let reason = format!("{found}; the head {} wants f32", kind.name);
+        return Err(ModelError::Head(reason));
     }
     let input = kind
         .input(settings, &port.shape)
-        .map_err(|reason| format!("{reason} (head {}, input {})", kind.name, port.name))?;
+        .map_err(|reason| format!("{reason} (head {}, input {})", kind.name, port.name))
+        .map_err(ModelError::Head)?;
     Ok((session, input))
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use weir_flow::{DeviceKind, Element, PartitionLoader, PartitionSession, SessionError, Tensor};
 
 use super::cut::{LAST, SENDS, read_metadata};
+use super::error::session_error;
 use super::runtime::{OrtSession, SessionOptions, halved};
 
 /// Name of a partition in error messages.
@@ -37,11 +38,12 @@ impl PartitionLoader for OnnxPartitionLoader {
             threads: self.threads.max(1),
             ..SessionOptions::default()
         };
-        let failed = |reason| SessionError::Load {
+        let failed = |reason: String| SessionError::Load {
             model: MODEL_NAME.to_owned(),
             reason,
         };
-        let session = OrtSession::open_with(bytes, device, &options).map_err(failed)?;
+        let session = OrtSession::open_with(bytes, device, &options)
+            .map_err(|error| session_error(MODEL_NAME, &error))?;
         let partition = OnnxPartition::new(session, bytes, half).map_err(failed)?;
         Ok(Box::new(partition))
     }

@@ -8,7 +8,7 @@ use weir_flow::{DeviceKind, Inference, Item, Session, SessionError, Step};
 use super::batch_probe::{Rows, blank};
 use super::loaded::Loaded;
 use super::prepost::BatchPrePost;
-use super::runtime::{Feed, OrtSession, OutputView};
+use super::runtime::{Feed, OpenError, OrtSession, OutputView};
 
 /// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
@@ -19,13 +19,14 @@ pub(super) struct OnnxSession {
 }
 
 impl OnnxSession {
-    pub(super) fn open(model: Arc<Loaded>, device: DeviceKind) -> Result<Self, String> {
+    pub(super) fn open(model: Arc<Loaded>, device: DeviceKind) -> Result<Self, OpenError> {
         let sessions: Vec<OrtSession> = model
             .graphs
             .iter()
             .map(|bytes| OrtSession::open(bytes, device))
             .collect::<Result<_, _>>()?;
-        let feed = sessions.first().ok_or("there is no graph")?.feed()?;
+        let first = sessions.first().ok_or("there is no graph".to_owned());
+        let feed = first.and_then(OrtSession::feed).map_err(OpenError::Refused)?;
         Ok(Self {
             model,
             sessions,

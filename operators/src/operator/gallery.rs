@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Attribute, DeviceKind, Frame, Image, Item, Model, Object, Region, Session, Settings};
+use weir_flow::{
+    Attribute, DeviceKind, Frame, Image, Item, Model, Object, Region, Session, SessionError, Settings,
+};
 
 use super::error::OperatorError;
 use crate::model::{LoadRequest, ModelFile, load};
@@ -121,7 +123,8 @@ fn face_finder(path: &str) -> Result<Box<dyn Session>, OperatorError> {
         settings: &settings,
         max_batch: 1,
         dump: None,
-    })?;
+    })
+    .map_err(SessionError::from)?;
     Ok(model.open(DeviceKind::Cpu)?)
 }
 

@@ -1,5 +1,8 @@
 //! What loads and what does not.
 
+use weir_flow::SessionError;
+use weir_operators::{ModelError, OpenError};
+
 use super::*;
 
 #[test]
@@ -13,29 +16,55 @@ fn an_invalid_or_unfit_model_is_one_clear_error() {
     let whole = std::fs::read(assets.join("models/yolox_nano_416.onnx")).expect("read");
     std::fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
     let models = assets.join("models");
-    for (path, head, words) in [
-        (folder.path().join("none.onnx"), "yolox", "cannot be read"),
-        (empty, "yolox", "is empty"),
-        (text, "yolox", "no ONNX file"),
-        (cut, "yolox", "no ONNX file"),
+    for (path, head, words, mend) in [
+        (folder.path().join("none.onnx"), "yolox", "cannot be read", "file"),
+        (empty, "yolox", "is empty", "empty"),
+        (text, "yolox", "no ONNX file", "not onnx"),
+        (cut, "yolox", "no ONNX file", "not onnx"),
         (
             models.join("hand_keypoint_classifier.onnx"),
             "classify",
             "expects an image",
+            "head",
         ),
         (
             models.join("stories260k_decoder.onnx"),
             "classify",
             "expects one image",
+            "head",
         ),
-        (models.join("nanodet_m_320.onnx"), "yolox", "the head expects"),
-        (models.join("yolox_nano_416.onnx"), "embeds", "there is no head"),
-        (models.join("mobilefacenet_112.onnx"), "ctc", "the head expects"),
+        (
+            models.join("nanodet_m_320.onnx"),
+            "yolox",
+            "the head expects",
+            "head",
+        ),
+        (
+            models.join("yolox_nano_416.onnx"),
+            "embeds",
+            "there is no head",
+            "no head",
+        ),
+        (
+            models.join("mobilefacenet_112.onnx"),
+            "ctc",
+            "the head expects",
+            "head",
+        ),
     ] {
         let error = try_model(&path, head, &Settings::default())
             .err()
-            .expect("refused")
-            .to_string();
+            .expect("refused");
+        let found = match &error.cause {
+            ModelError::File(_) => "file",
+            ModelError::Empty => "empty",
+            ModelError::Open(OpenError::NotOnnx) => "not onnx",
+            ModelError::Head(_) => "head",
+            ModelError::NoHead { .. } => "no head",
+            _ => "other",
+        };
+        assert_eq!(found, mend, "{error}");
+        let error = error.to_string();
         println!("{error}");
         assert!(
             error.contains(words) && error.contains("onnx") && !error.contains('\n'),
@@ -79,11 +108,8 @@ fn a_missing_gpu_is_an_error() {
         &Settings::default(),
     )
     .expect("loads");
-    let error = model
-        .open(DeviceKind::Cuda(7))
-        .err()
-        .expect("refused")
-        .to_string();
+    let error = model.open(DeviceKind::Cuda(7)).err().expect("refused");
     println!("{error}");
-    assert!(error.contains("cuda:7"), "{error}");
+    assert!(matches!(error, SessionError::Device { .. }), "{error:?}");
+    assert!(error.to_string().contains("cuda:7"), "{error}");
 }

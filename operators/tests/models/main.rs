@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use weir_flow::{
     Attribute, DeviceKind, Frame, Image, Item, Model, ModuleOutput, Object, Points, Region, RequestResults,
-    SessionError, Settings, Value,
+    Settings, Value,
 };
-use weir_operators::{LoadRequest, ModelFile, OperatorRequest, load, operator};
+use weir_operators::{LoadError, LoadRequest, ModelFile, OperatorRequest, load, operator};
 
 fn assets() -> Option<PathBuf> {
     let found = std::env::var_os("WEIR_ASSETS").map(PathBuf::from);
@@ -24,7 +24,7 @@ fn assets() -> Option<PathBuf> {
     found
 }
 
-fn try_model(path: &Path, head: &str, settings: &Settings) -> Result<Arc<dyn Model>, SessionError> {
+fn try_model(path: &Path, head: &str, settings: &Settings) -> Result<Arc<dyn Model>, LoadError> {
     let file = ModelFile::Path(path.to_owned());
     load(&LoadRequest {
         name: "model",

@@ -138,7 +138,7 @@ fn models(zoo: &Zoo) -> String {
 
 /// ONNX Runtime, loaded to see that it can be; the version is in the name that the link leads to.
 fn onnxruntime() -> Result<String, String> {
-    let path = weir_operators::load_runtime()?;
+    let path = weir_operators::load_runtime().map_err(|error| error.to_string())?;
     let file = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
     let name = file
         .file_name()

@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// # Errors
 /// An address that is not to be had, a core that is not there, and no ONNX Runtime.
 pub(crate) fn worker(args: &Worker) -> anyhow::Result<()> {
-    weir_operators::find_runtime().map_err(UserError::new)?;
+    weir_operators::find_runtime().map_err(|error| UserError::new(error.to_string()))?;
     if let Some(core) = args.core {
         // Before any thread is started: all of them keep to it.
         let pinned = pin_to_core(core);

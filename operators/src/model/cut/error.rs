@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::model::runtime::OpenError;
+
 /// Why a model cannot be cut.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CutError {
@@ -57,6 +59,9 @@ pub enum CutError {
     /// An input is too large.
     #[error("input {0} takes more than 1 GiB at once; the file declares it so, or the side is too large")]
     Large(String),
+    /// The runtime is missing, or does not open the model.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// An error of the runtime.
     #[error("{0}")]
     Runtime(String),

@@ -46,8 +46,7 @@ impl OnnxLayers {
             profile: Some(&prefix),
             ..SessionOptions::default()
         };
-        let mut session = OrtSession::open_with(&self.with_layer_marks()?, DeviceKind::Cpu, &options)
-            .map_err(CutError::Runtime)?;
+        let mut session = OrtSession::open_with(&self.with_layer_marks()?, DeviceKind::Cpu, &options)?;
         for _ in 0..=runs.max(1) {
             run(&mut session, inputs)?;
         }
@@ -94,7 +93,7 @@ impl OnnxLayers {
             optimized_path: Some(&optimized),
             ..SessionOptions::default()
         };
-        OrtSession::open_with(&self.bytes, DeviceKind::Cpu, &options).map_err(CutError::Runtime)?;
+        OrtSession::open_with(&self.bytes, DeviceKind::Cpu, &options)?;
         std::fs::read(&optimized).map_err(|error| unwritable(&error))
     }
 

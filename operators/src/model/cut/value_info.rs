@@ -209,7 +209,7 @@ fn open(bytes: &[u8]) -> Result<OrtSession, CutError> {
         optimization: Optimization::No,
         ..SessionOptions::default()
     };
-    OrtSession::open_with(bytes, DeviceKind::Cpu, &options).map_err(CutError::Runtime)
+    Ok(OrtSession::open_with(bytes, DeviceKind::Cpu, &options)?)
 }
 
 /// The model with `names` as its outputs, and with the sizes of `sample` for its inputs.

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use ort::environment::Environment;
 
+use super::error::RuntimeLibraryError;
+
 /// The variable with the path of the library.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
 
@@ -13,32 +15,28 @@ static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 /// The environment, loaded on first use. A failure is not cached, so that a library installed later is found by the
 /// next call.
-pub(super) fn environment() -> Result<Environment, String> {
+pub(super) fn environment() -> Result<Environment, RuntimeLibraryError> {
     let mut slot = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = slot.as_ref() {
         return Ok(environment.clone());
     }
     let path = find()?;
     let environment = ort::init_from(&path)
-        .map_err(|error| {
-            let what = if std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty()) {
-                format!("unset {VARIABLE} or let it name libonnxruntime.so")
+        .map_err(|error| RuntimeLibraryError::NotLoadable {
+            path: path.clone(),
+            reason: error.to_string(),
+            remedy: if std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty()) {
+                "unset ORT_DYLIB_PATH or let it name libonnxruntime.so"
             } else {
-                "run `make setup`".to_owned()
-            };
-            format!(
-                "{} is no ONNX Runtime that can be loaded: {error}; {what}",
-                path.display()
-            )
+                "run `make setup`"
+            },
         })?
         .with_name("weir")
         .with_telemetry(false)
         .build()
-        .map_err(|error| {
-            format!(
-                "ONNX Runtime at {} does not start: {error}; run `make setup`",
-                path.display()
-            )
+        .map_err(|error| RuntimeLibraryError::NotStarting {
+            path: path.clone(),
+            reason: error.to_string(),
         })?;
     // Errors are returned to the caller; the library need not print them too.
     environment.set_log_level(ort::logging::LogLevel::Fatal);
@@ -51,17 +49,14 @@ pub(super) fn environment() -> Result<Environment, String> {
 /// of the current folder.
 ///
 /// # Errors
-/// One line with the places searched and the remedy.
-pub fn find() -> Result<PathBuf, String> {
+/// [`RuntimeLibraryError::NotAFile`] and [`RuntimeLibraryError::NotInstalled`].
+pub fn find() -> Result<PathBuf, RuntimeLibraryError> {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(format!(
-                "ORT_DYLIB_PATH names {}, which is not a file; unset it and run `make setup`",
-                path.display()
-            ))
+            Err(RuntimeLibraryError::NotAFile(path))
         };
     }
     let starts = [std::env::current_exe().ok(), std::env::current_dir().ok()];
@@ -70,18 +65,14 @@ pub fn find() -> Result<PathBuf, String> {
         .flatten()
         .flat_map(|start| start.ancestors())
         .find_map(|folder| library_in(&folder.join(".runtime/onnxruntime")))
-        .ok_or_else(|| {
-            "ONNX Runtime is not installed: no .runtime/onnxruntime/libonnxruntime.so beside the program or the \
-             current folder; run `make setup`, or set ORT_DYLIB_PATH"
-                .to_owned()
-        })
+        .ok_or(RuntimeLibraryError::NotInstalled)
 }
 
 /// Loads the library and returns its path.
 ///
 /// # Errors
-/// As [`find`], and a file that is no such library.
-pub fn load() -> Result<PathBuf, String> {
+/// [`RuntimeLibraryError`].
+pub fn load() -> Result<PathBuf, RuntimeLibraryError> {
     environment().and_then(|_| find())
 }
 

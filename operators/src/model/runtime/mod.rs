@@ -5,16 +5,19 @@
 
 #[cfg(feature = "cuda")]
 mod cuda;
+mod error;
 mod library;
 mod tensors;
 
 use std::path::{Path, PathBuf};
 
+use ort::environment::Environment;
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 use weir_flow::DeviceKind;
 
+pub use error::{OpenError, RuntimeLibraryError};
 pub use library::{find as find_runtime, load as load_runtime};
 pub(crate) use tensors::{TensorPort, float_bytes, floats, halved};
 
@@ -160,8 +163,8 @@ impl OrtSession {
     /// Opens the graph in `bytes` on `device`.
     ///
     /// # Errors
-    /// One line with the problem of the graph, the library or the device.
-    pub(crate) fn open(bytes: &[u8], device: DeviceKind) -> Result<Self, String> {
+    /// [`OpenError`]: the problem of the library, the graph or the device.
+    pub(crate) fn open(bytes: &[u8], device: DeviceKind) -> Result<Self, OpenError> {
         Self::open_with(bytes, device, &SessionOptions::default())
     }
 
@@ -173,25 +176,26 @@ impl OrtSession {
         bytes: &[u8],
         device: DeviceKind,
         options: &SessionOptions<'_>,
-    ) -> Result<Self, String> {
-        let builder = builder(options)?;
+    ) -> Result<Self, OpenError> {
+        let environment = library::environment()?;
+        let builder = builder(&environment, options).map_err(OpenError::Refused)?;
         let builder = match device {
             DeviceKind::Cpu => builder,
-            DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal)?,
+            DeviceKind::Cuda(ordinal) => on_cuda(builder, ordinal).map_err(OpenError::Device)?,
         };
         let mut builder = builder;
         let session = builder
             .commit_from_memory(bytes)
             .map_err(|error| match text(error) {
-                reason if reason.contains("protobuf parsing failed") => {
-                    "it is no ONNX file, or a damaged one".to_owned()
-                }
-                reason => reason,
+                reason if reason.contains("protobuf parsing failed") => OpenError::NotOnnx,
+                reason => OpenError::Refused(reason),
             })?;
         #[cfg(feature = "cuda")]
         let bound = match device {
             DeviceKind::Cpu => None,
-            DeviceKind::Cuda(ordinal) => Some(cuda::DeviceIo::new(&session, ordinal)?),
+            DeviceKind::Cuda(ordinal) => {
+                Some(cuda::DeviceIo::new(&session, ordinal).map_err(OpenError::Device)?)
+            }
         };
         Ok(Self {
             inputs: session.inputs().iter().map(Port::of).collect(),
@@ -278,9 +282,8 @@ impl OrtSession {
 /// Options of every session: a slot runs one batch at a time on one thread, so there is no work to share and nothing to
 /// spin for. The memory arena stays at its default, on: detectors take the same time with and without it, and with it
 /// outputs of each run need no new memory.
-fn builder(options: &SessionOptions<'_>) -> Result<SessionBuilder, String> {
-    let environment = library::environment()?;
-    let builder = Session::builder(&environment).map_err(text)?;
+fn builder(environment: &Environment, options: &SessionOptions<'_>) -> Result<SessionBuilder, String> {
+    let builder = Session::builder(environment).map_err(text)?;
     let level = match options.optimization {
         Optimization::No => GraphOptimizationLevel::Disable,
         Optimization::Fused => GraphOptimizationLevel::Level2,

@@ -127,6 +127,7 @@ fn open(single: SingleModel, args: &Profile, max_batch: u32) -> Result<LayerChai
             max_batch,
             dump: None,
         })
+        .map_err(SessionError::from)
         .and_then(|model| model.layer_chain()),
         None => {
             let side = args.blocked.side.map(|side| side as usize);
