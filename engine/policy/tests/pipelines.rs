@@ -251,7 +251,9 @@ impl World {
                     self.end(request, false);
                 }
                 ModuleEffect::SetTimer { at } => self.schedule(at.since(self.now), Event::Wake),
-                ModuleEffect::Spent { .. } | ModuleEffect::Publish(_) => {}
+                ModuleEffect::Spent { .. }
+                | ModuleEffect::Publish(_)
+                | ModuleEffect::PublishFanOut { .. } => {}
                 other => panic!("unexpected effect of a pool of pipelines: {other:?}"),
             }
         }

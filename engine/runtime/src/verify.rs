@@ -2,10 +2,11 @@
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thiserror::Error;
 use weir_policy::reservations::{PlanSpec, PlannedReservations};
-use weir_policy::{Module, SlotBreaker, Slots};
+use weir_policy::{Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots};
 use weir_types::Timestamp;
 use weir_types::invariant::counted;
 
@@ -95,6 +96,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
         )));
     }
     let mut policy = Replay {
+        published: header.modules.iter().map(initial_state).collect(),
         modules: header.modules.into_iter().map(Module::new).collect(),
         slots: Slots::new(header.slots),
         breaker: SlotBreaker::new(header.breaker),
@@ -137,6 +139,8 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
 /// The state machines of a recording.
 struct Replay {
     modules: Vec<Module>,
+    /// By module: the state that it published last, as recorded.
+    published: Vec<Arc<ModuleState>>,
     slots: Slots,
     breaker: SlotBreaker,
     reservations: Option<PlannedReservations>,
@@ -151,11 +155,21 @@ impl Replay {
                 at,
                 events,
                 effects,
-            } => Some(replay(self.modules.get_mut(id.index())?, at, events, &effects)),
-            Line::Slots { at, events, effects } => Some(replay(&mut self.slots, at, events, &effects)),
-            Line::Breaker { at, events, effects } => Some(replay(&mut self.breaker, at, events, &effects)),
+            } => {
+                let module = self.modules.get_mut(id.index())?;
+                let published = self.published.get_mut(id.index())?;
+                Some(replay(module, at, events, &effects, |now| {
+                    publish_whole_states(now, &effects, published);
+                }))
+            }
+            Line::Slots { at, events, effects } => {
+                Some(replay(&mut self.slots, at, events, &effects, |_| {}))
+            }
+            Line::Breaker { at, events, effects } => {
+                Some(replay(&mut self.breaker, at, events, &effects, |_| {}))
+            }
             Line::Reservations { at, events, effects } => {
-                Some(replay(self.reservations.as_mut()?, at, events, &effects))
+                Some(replay(self.reservations.as_mut()?, at, events, &effects, |_| {}))
             }
             Line::Plan { spec, number, owners } => {
                 self.reservations = Some(PlannedReservations::new(&PlanSpec {
@@ -169,16 +183,47 @@ impl Replay {
     }
 }
 
-/// Decides a recorded step again.
+/// What the others know of a module before it publishes.
+fn initial_state(spec: &ModuleSpec) -> Arc<ModuleState> {
+    let profile = spec.peers.get(spec.id.index()).map(|own| &own.profile);
+    let duration = profile.unwrap_or(&spec.profile).duration(1);
+    Arc::new(ModuleState::initial(spec.id, duration))
+}
+
+/// In earlier logs a module whose fan-out alone had changed published its whole state, the rest as it was `published` last:
+/// brings effects into the form of those that are recorded.
+fn publish_whole_states(
+    effects: &mut [ModuleEffect],
+    recorded: &[ModuleEffect],
+    published: &mut Arc<ModuleState>,
+) {
+    for (effect, recorded) in effects.iter_mut().zip(recorded) {
+        let ModuleEffect::Publish(state) = recorded else {
+            continue;
+        };
+        if let ModuleEffect::PublishFanOut { fan_out } = effect {
+            let fan_out = Arc::clone(fan_out);
+            *effect = ModuleEffect::Publish(Arc::new(ModuleState {
+                fan_out,
+                ..(**published).clone()
+            }));
+        }
+        *published = Arc::clone(state);
+    }
+}
+
+/// Decides a recorded step again. `as_recorded` brings its effects into the form that the log has them in.
 fn replay<M: StateMachine>(
     machine: &mut M,
     at: Timestamp,
     events: Vec<M::Event>,
     recorded: &[M::Effect],
+    as_recorded: impl FnOnce(&mut [M::Effect]),
 ) -> Result<(u64, u64), (String, String)> {
     let count = events.len() as u64;
     let mut now = Vec::new();
     machine.step(events, at, &mut now);
+    as_recorded(&mut now);
     if recorded == now {
         Ok((count, now.len() as u64))
     } else {
@@ -188,9 +233,15 @@ fn replay<M: StateMachine>(
 
 #[cfg(test)]
 mod tests {
-    use weir_policy::{Arbitration, BreakerSpec, Placement, SlotEvent, SlotsSpec};
+    use weir_policy::reservations::{BookingTable, PathRequest, Reservations, ReserveEvent, ReserveSpec};
+    use weir_policy::{
+        Arbitration, BreakerSpec, ModuleEvent, ModuleInfo, Placement, Pool, SlotEvent, SlotsSpec,
+    };
     use weir_types::invariant::Violations;
-    use weir_types::{ModuleId, SlotId, Span, Topology};
+    use weir_types::{
+        ClusterSpec, ModuleId, PipelineSpec, Profile, RequestId, ServerId, ServerSpec, ShareId, ShareSpec,
+        SlotId, Span, StageSpec, StreamId, Topology,
+    };
 
     use super::*;
     use crate::record::Recorder;
@@ -224,6 +275,151 @@ mod tests {
         });
         assert_eq!(recorder.finish(), None);
         violations
+    }
+
+    /// A module alone, whose requests are shed by what they are expected to bring.
+    fn module_spec() -> ModuleSpec {
+        let profile = Profile::new(vec![(1, Span::from_millis(10))]).unwrap();
+        ModuleSpec {
+            id: ModuleId(0),
+            slo: Span::from_secs(1),
+            policy: serde_json::from_value(serde_json::json!({ "drop": "weir" })).unwrap(),
+            slots: vec![SlotId(0)],
+            pool: Pool::Own,
+            batch: vec![1],
+            profile: profile.clone(),
+            topology: Topology::new(vec![vec![]]),
+            peers: vec![ModuleInfo {
+                profile,
+                batch: vec![1],
+                workers: 1,
+            }],
+            seed: 1,
+        }
+    }
+
+    /// Records a module that publishes its fan-out and its state in turn, in the form of earlier logs; `items` are those of
+    /// the fan-out that is recorded last.
+    fn record_whole_states(path: &Path, items: u32) {
+        let spec = module_spec();
+        let recorder = Recorder::create(
+            path,
+            std::slice::from_ref(&spec),
+            &self::spec(),
+            BreakerSpec::default(),
+        )
+        .unwrap();
+        let mut published = initial_state(&spec);
+        let mut module = Module::new(spec);
+        let mut fan_outs = 0;
+        for number in 0..4_u64 {
+            let now = Timestamp::ZERO + Span::from_millis(60 * number);
+            let arrived = ModuleEvent::Arrived {
+                request: RequestId(number),
+                stream: StreamId(0),
+                sent_at: now,
+                items: 3,
+                droppable: true,
+            };
+            let event = if number == 2 { ModuleEvent::Tick } else { arrived };
+            let mut effects = Vec::new();
+            module.step([event.clone()], now, &mut effects);
+            for effect in &mut effects {
+                if let ModuleEffect::PublishFanOut { fan_out } = effect {
+                    fan_outs += 1;
+                    let mut fan_out = (**fan_out).clone();
+                    if number == 3 && items != 3 {
+                        fan_out = serde_json::from_value(serde_json::json!([items])).unwrap();
+                    }
+                    *effect = ModuleEffect::Publish(Arc::new(ModuleState {
+                        fan_out: Arc::new(fan_out),
+                        ..(*published).clone()
+                    }));
+                }
+                if let ModuleEffect::Publish(state) = effect {
+                    published = Arc::clone(state);
+                }
+            }
+            recorder.record_step(&module, now, &[event], &effects);
+        }
+        assert_eq!(fan_outs, 3, "at each arrival");
+        assert_eq!(recorder.finish(), None);
+    }
+
+    #[test]
+    fn logs_with_whole_states_where_only_the_fan_out_changed_are_decided_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        record_whole_states(&path, 3);
+        assert_eq!(verify(&path).unwrap().steps, 4);
+        record_whole_states(&path, 2);
+        let error = verify(&path).unwrap_err().to_string();
+        let place = format!("{}:5: the policy decided differently", path.display());
+        assert!(error.starts_with(&place), "{error}");
+    }
+
+    /// Lines as they were before the policy decided on plans: events are of shares, and another plan just comes.
+    #[test]
+    fn logs_without_events_of_plans_are_decided_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        let (module, share) = (ModuleId(0), ShareId(0));
+        let spec = ReserveSpec {
+            cluster: ClusterSpec {
+                servers: vec![ServerSpec { bandwidth_bps: 1 }],
+                shares: vec![ShareSpec {
+                    server: ServerId(0),
+                    device: 0,
+                    class: "any".to_owned(),
+                }],
+                pipelines: vec![PipelineSpec {
+                    module,
+                    batch: 1,
+                    stages: vec![StageSpec {
+                        blocks: (0, 1),
+                        shares: vec![share],
+                        profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
+                        received_bytes: 0,
+                    }],
+                }],
+            },
+            tables: BookingTable::Intervals,
+            feedback: true,
+            corrected: true,
+            head_min_fraction: 0.0,
+        };
+        let request = PathRequest {
+            deadline: Timestamp::ZERO + Span::from_secs(1),
+            since: Timestamp::ZERO,
+            waiting: 1,
+        };
+        let events = [
+            ReserveEvent::Down { share },
+            ReserveEvent::PathRequested { module, request },
+            ReserveEvent::Up { share },
+            ReserveEvent::PathRequested { module, request },
+            ReserveEvent::PathRequested { module, request },
+        ];
+        let recorder = Recorder::create(&path, &[], &self::spec(), BreakerSpec::default()).unwrap();
+        assert_eq!(recorder.finish(), None);
+        let mut log = std::fs::read_to_string(&path).unwrap();
+        let mut line = |line: serde_json::Value| {
+            log += &line.to_string();
+            log.push('\n');
+        };
+        for _plan in 0..2 {
+            line(serde_json::json!({ "actor": "plan", "spec": &spec }));
+            let mut reservations = Reservations::new(&spec);
+            for (at, event) in (0..).map(Timestamp::from_micros).zip(events) {
+                let mut effects = Vec::new();
+                reservations.step([event], at, &mut effects);
+                line(serde_json::json!({
+                    "actor": "reservations", "at": at, "events": [event], "effects": effects
+                }));
+            }
+        }
+        std::fs::write(&path, log).unwrap();
+        assert_eq!(verify(&path).unwrap().steps, 12);
     }
 
     #[test]

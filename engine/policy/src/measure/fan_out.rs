@@ -57,6 +57,12 @@ impl FanOut {
         (mean >= 0.0).then_some(f64::from(mean))
     }
 
+    /// Bytes that it takes when published.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.streams.len() * size_of::<f32>()
+    }
+
     /// Number of tracked streams.
     #[must_use]
     pub fn streams(&self) -> usize {

@@ -7,6 +7,7 @@ use weir_types::{
     BatchId, DropReason, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 
+use crate::measure::fan_out::FanOut;
 use crate::pard::state::ModuleState;
 use crate::reservations::{BookingId, PathRequest};
 use crate::slots::{Bid, SlotEffect};
@@ -135,6 +136,13 @@ pub enum ModuleEvent {
     },
     /// A module published its state.
     PeerState(Arc<ModuleState>),
+    /// A module published the expected items of its requests alone; the rest of its state is as it was published last.
+    PeerFanOut {
+        /// The module.
+        module: ModuleId,
+        /// Expected items by stream; empty if all have one.
+        fan_out: Arc<FanOut>,
+    },
     /// Share of its slots' time that this module can have, beside the others on them.
     Share {
         /// From 0 to 1.
@@ -253,6 +261,11 @@ pub enum ModuleEffect {
     },
     /// Tell every module this.
     Publish(Arc<ModuleState>),
+    /// Tell every module the expected items of requests by stream: the rest of the state is as it was published last.
+    PublishFanOut {
+        /// Empty if all requests have one item.
+        fan_out: Arc<FanOut>,
+    },
     /// Call again then, if nothing happens before.
     SetTimer {
         /// The time of the call, at the latest.

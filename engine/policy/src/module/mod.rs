@@ -194,6 +194,7 @@ impl Module {
             ModuleEvent::PeerState(state) => {
                 self.peers.on_state(state);
             }
+            ModuleEvent::PeerFanOut { module, fan_out } => self.peers.on_fan_out(module, fan_out),
             ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true),
             ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false),
             ModuleEvent::Share { share } => self.metrics.set_share(share),

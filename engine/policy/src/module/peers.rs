@@ -6,6 +6,7 @@ use std::sync::Arc;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use super::api::{ModuleSpec, Pool};
+use crate::measure::fan_out::FanOut;
 use crate::pard::state::ModuleState;
 use crate::pard::state_planner::{DownstreamEstimate, StatePlanner};
 use crate::strategy::{Sizing, Strategies};
@@ -66,9 +67,10 @@ impl Peers {
         self.stale = true;
     }
 
-    /// What a module published last.
-    pub(super) fn state(&self, module: ModuleId) -> &ModuleState {
-        self.planner.state(module)
+    /// A module, this one included, published its fan-out alone.
+    pub(super) fn on_fan_out(&mut self, module: ModuleId, fan_out: Arc<FanOut>) {
+        self.planner.on_peer_fan_out(module, fan_out);
+        self.stale = true;
     }
 
     /// A request of `stream` has arrived.

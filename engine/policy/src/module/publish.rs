@@ -78,11 +78,10 @@ impl Module {
         if self.metrics.fan_out_published.is_some_and(fresh) || !self.publishes_fan_out() {
             return;
         }
-        let state = ModuleState {
-            fan_out: self.metrics.fan_out.summary(),
-            ..self.peers.state(self.spec.id).clone()
-        };
-        self.publish_state(state, now, effects);
+        self.metrics.fan_out_published = Some(now);
+        let fan_out = Arc::new(self.metrics.fan_out.summary());
+        self.peers.on_fan_out(self.spec.id, Arc::clone(&fan_out));
+        effects.push(ModuleEffect::PublishFanOut { fan_out });
     }
 
     /// Whether streams differ in their items, and that is published.
@@ -94,13 +93,8 @@ impl Module {
         let queueing = self.queueing(now);
         self.metrics.published = Some(now);
         self.metrics.published_queueing = queueing;
-        let state = self.state(queueing, now);
-        self.publish_state(state, now, effects);
-    }
-
-    fn publish_state(&mut self, state: ModuleState, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         self.metrics.fan_out_published = Some(now);
-        let state = Arc::new(state);
+        let state = Arc::new(self.state(queueing, now));
         self.peers.on_state(Arc::clone(&state));
         effects.push(ModuleEffect::Publish(state));
     }
@@ -147,7 +141,7 @@ impl Module {
             throughput: self.throughput(),
             workers: self.workers.up() as f64 * self.metrics.share,
             items_per_request: self.metrics.demand,
-            fan_out: self.metrics.fan_out.summary(),
+            fan_out: Arc::new(self.metrics.fan_out.summary()),
             cost_limit: self.metrics.cost_limit.limit(),
             duration_ratio: self.workers.ratio(),
         }

@@ -1,5 +1,7 @@
 //! The state that a module publishes, and the estimate that others derive from it (PARD 4.2).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Span, StreamId};
 
@@ -30,7 +32,7 @@ pub struct ModuleState {
     /// Mean ratio of measured to profiled durations.
     pub duration_ratio: f64,
     /// Expected items of a request by stream; empty if all have one.
-    pub fan_out: FanOut,
+    pub fan_out: Arc<FanOut>,
     /// Items above which a request is deprioritized; `None`: no limit.
     pub cost_limit: Option<u32>,
 }
@@ -50,7 +52,7 @@ impl ModuleState {
             workers: 0.0,
             items_per_request: 1.0,
             duration_ratio: 1.0,
-            fan_out: FanOut::default(),
+            fan_out: Arc::default(),
             cost_limit: None,
         }
     }
@@ -62,7 +64,7 @@ impl ModuleState {
             + 3 * size_of::<Span>()
             + 5 * size_of::<f64>()
             + self.waits.bytes()
-            + self.fan_out.streams() * size_of::<f32>()
+            + self.fan_out.bytes()
     }
 }
 

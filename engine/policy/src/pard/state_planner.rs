@@ -1,11 +1,12 @@
 //! The state planner (PARD 4.2): derives a module's downstream estimate and budgets from the states that all modules
-//! publish about once a second (every 50 ms under the rule `weir` while fan-out varies).
+//! publish about once a second; under the rule `weir`, while fan-out varies, at every tick, and the fan-out alone every 50 ms.
 
 use std::sync::Arc;
 
 use weir_types::{ModuleId, Span, StreamId, Timestamp, Topology};
 
 use crate::baselines::shares::{ShareWeight, SplitScope};
+use crate::measure::fan_out::FanOut;
 use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
 use crate::pard::estimator::{Estimation, WaitTerm};
 use crate::pard::state::ModuleState;
@@ -46,6 +47,8 @@ pub struct StatePlanner {
     downstream_modules: Vec<ModuleId>,
     paths_through: Vec<Vec<ModuleId>>,
     states: Vec<Arc<ModuleState>>,
+    /// The latest fan-out of every module, which is published more often than the rest of its state.
+    fan_outs: Vec<Arc<FanOut>>,
     /// Whether some module publishes expected items by stream.
     is_stream_dependent: bool,
     /// Wait quantiles by path after this module; `None`: to be computed.
@@ -78,13 +81,15 @@ impl StatePlanner {
             slo,
             estimation,
             downstream_modules,
-            is_stream_dependent: is_stream_dependent(&states),
+            fan_outs: states.iter().map(|state| Arc::clone(&state.fan_out)).collect(),
+            is_stream_dependent: false,
             waits: vec![None; paths_after.len()],
             paths_after,
             paths_through,
             states,
             fair_share: slo,
         };
+        planner.is_stream_dependent = planner.streams_differ();
         planner.fair_share = planner.budgets(slo).0;
         planner
     }
@@ -107,8 +112,27 @@ impl StatePlanner {
                 *wait = None;
             }
         }
+        let (module, fan_out) = (state.module, Arc::clone(&state.fan_out));
         *previous = state;
-        self.is_stream_dependent = is_stream_dependent(&self.states);
+        self.on_peer_fan_out(module, fan_out);
+    }
+
+    /// A module published its fan-out alone: the rest of its state is as it was published last.
+    pub fn on_peer_fan_out(&mut self, module: ModuleId, fan_out: Arc<FanOut>) {
+        let Some(previous) = self.fan_outs.get_mut(module.index()) else {
+            return;
+        };
+        *previous = fan_out;
+        self.is_stream_dependent = self.streams_differ();
+    }
+
+    /// Whether some module publishes expected items by stream.
+    fn streams_differ(&self) -> bool {
+        self.fan_outs.iter().any(|fan_out| fan_out.streams() > 0)
+    }
+
+    fn fan_out(&self, module: ModuleId) -> &FanOut {
+        &self.fan_outs[module.index()]
     }
 
     /// Whether expected items differ by stream at some module.
@@ -155,7 +179,7 @@ impl StatePlanner {
         if estimator.per_stream.is_none() {
             return Vec::new();
         }
-        let of = |module: &ModuleId| self.state(*module).fan_out.streams();
+        let of = |module: &ModuleId| self.fan_out(*module).streams();
         let streams = self.paths_after.iter().flatten().map(of).max().unwrap_or(0);
         if streams == 0 {
             return Vec::new();
@@ -166,8 +190,7 @@ impl StatePlanner {
         let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
             let passes = |module: &ModuleId| {
                 let state = self.state(*module);
-                state
-                    .fan_out
+                self.fan_out(*module)
                     .expected_items(stream)
                     .unwrap_or(state.items_per_request)
                     .min(1.0)
@@ -250,7 +273,7 @@ impl StatePlanner {
 
     /// Expected items of a request of `stream` at a module; `None` if unknown.
     pub(crate) fn expected_items(&self, stream: StreamId, module: ModuleId) -> Option<f64> {
-        self.state(module).fan_out.expected_items(stream)
+        self.fan_out(module).expected_items(stream)
     }
 
     /// The cost limit of a module in items, as published last.
@@ -307,11 +330,6 @@ impl StatePlanner {
                 .any(|&module| overloaded(module));
         if any { control.alpha } else { 0.0 }
     }
-}
-
-/// Whether some module publishes expected items by stream.
-fn is_stream_dependent(states: &[Arc<ModuleState>]) -> bool {
-    states.iter().any(|state| state.fan_out.streams() > 0)
 }
 
 /// States are published at this interval, not at every change.
@@ -379,6 +397,28 @@ mod tests {
             }));
             assert_eq!(planner.downstream_estimate().downstream, ms(expected));
         }
+    }
+
+    #[test]
+    fn a_fan_out_that_is_published_alone_counts_as_in_a_whole_state() {
+        let mut fan_out = FanOut::default();
+        fan_out.on_items(StreamId(0), 0);
+        fan_out.on_items(StreamId(1), 3);
+        let fan_out = Arc::new(fan_out);
+        let rule: DropRule = serde_json::from_value(serde_json::json!("weir")).unwrap();
+        let (mut whole, mut alone) = (planner(0, rule.clone()), planner(0, rule));
+        let before = alone.downstream_estimate();
+        whole.on_peer_state(Arc::new(ModuleState {
+            fan_out: Arc::clone(&fan_out),
+            ..ModuleState::initial(ModuleId(2), ms(50))
+        }));
+        alone.on_peer_fan_out(ModuleId(2), fan_out);
+        let estimate = alone.downstream_estimate();
+        assert_eq!(estimate, whole.downstream_estimate());
+        assert_ne!(estimate, before, "streams differ");
+        assert!(alone.is_stream_dependent() && whole.is_stream_dependent());
+        alone.on_peer_fan_out(ModuleId(9), Arc::default());
+        assert_eq!(alone.downstream_estimate(), estimate, "no such module");
     }
 
     #[test]

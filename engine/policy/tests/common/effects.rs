@@ -151,6 +151,18 @@ impl World {
                     );
                 }
             }
+            ModuleEffect::PublishFanOut { fan_out } => {
+                for to in (0..self.modules.len() as u32)
+                    .map(ModuleId)
+                    .filter(|&to| to != module)
+                {
+                    let fan_out = fan_out.clone();
+                    self.send(
+                        message_delay,
+                        Message::Module(to, ModuleEvent::PeerFanOut { module, fan_out }),
+                    );
+                }
+            }
             ModuleEffect::RequestPath(_)
             | ModuleEffect::Dispatch { .. }
             | ModuleEffect::CancelBooking { .. } => {

@@ -49,18 +49,24 @@ impl World<'_> {
             }
             ModuleEffect::Publish(state) => {
                 self.timeline.on_state_published(state.bytes());
-                for to in (0..self.modules.len() as u32)
-                    .map(ModuleId)
-                    .filter(|&to| to != module)
-                {
-                    self.send(to, ModuleEvent::PeerState(state.clone()));
-                }
+                self.send_to_peers(module, &ModuleEvent::PeerState(state));
+            }
+            ModuleEffect::PublishFanOut { fan_out } => {
+                self.timeline.on_state_published(fan_out.bytes());
+                self.send_to_peers(module, &ModuleEvent::PeerFanOut { module, fan_out });
             }
             // Pools of pipelines are simulated on their own: a world has none.
             ModuleEffect::RequestPath(_)
             | ModuleEffect::Dispatch { .. }
             | ModuleEffect::CancelBooking { .. } => {}
             ModuleEffect::SetTimer { at } => self.event_queue.push(at, Event::TimerFired(module)),
+        }
+    }
+
+    fn send_to_peers(&mut self, module: ModuleId, event: &ModuleEvent) {
+        let modules = (0..self.modules.len() as u32).map(ModuleId);
+        for to in modules.filter(|&to| to != module) {
+            self.send(to, event.clone());
         }
     }
 

@@ -60,13 +60,21 @@ impl ModuleActor {
             }),
             ModuleEffect::Publish(state) => {
                 telemetry::record_module_state(&self.setup.name, &state);
-                for (id, address) in (0_u32..).zip(&refs.modules) {
-                    if id != module.0 {
-                        address.do_send(PolicyEvent(ModuleEvent::PeerState(state.clone())));
-                    }
-                }
+                self.send_to_peers(&ModuleEvent::PeerState(state));
+            }
+            ModuleEffect::PublishFanOut { fan_out } => {
+                self.send_to_peers(&ModuleEvent::PeerFanOut { module, fan_out });
             }
             ModuleEffect::SetTimer { at } => self.set_timer(at, context, Self::decide),
+        }
+    }
+
+    /// Sends an event to the policies of all other modules.
+    pub(super) fn send_to_peers(&self, event: &ModuleEvent) {
+        for (id, address) in (0_u32..).zip(&self.setup.actors.modules) {
+            if id != self.setup.id.0 {
+                address.do_send(PolicyEvent(event.clone()));
+            }
         }
     }
 }

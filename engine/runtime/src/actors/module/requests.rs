@@ -11,7 +11,7 @@ use weir_types::{DropReason, ModuleId, RequestId};
 
 use super::{ActorRefs, ModuleActor, PendingRequest};
 use crate::actors::burst::PolicyActor;
-use crate::actors::messages::{Completed, Deliver, Dropped, PolicyEvent, RequestLost};
+use crate::actors::messages::{Completed, Deliver, Dropped, RequestLost};
 use crate::panic_message::panic_message;
 use crate::request::{Request, RequestBranch};
 
@@ -121,11 +121,7 @@ impl ModuleActor {
             reason,
         });
         if self.setup.splits {
-            for (id, address) in (0_u32..).zip(&refs.modules) {
-                if id != self.setup.id.0 {
-                    address.do_send(PolicyEvent(ModuleEvent::Cancelled { request }));
-                }
-            }
+            self.send_to_peers(&ModuleEvent::Cancelled { request });
         }
     }
 }
