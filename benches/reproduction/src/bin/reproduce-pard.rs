@@ -1,4 +1,4 @@
-//! `reproduce-pard`: runs the experiments of `config/experiments/pard-*.toml` and writes `docs/reproduction/pard/`.
+//! `reproduce-pard`: runs the experiments of `config/experiments` for PARD and `weir`, and writes `docs/reproduction/pard/`.
 //! Run from the root of the repository, or name both folders.
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The evaluation of PARD (EuroSys 2026, section 5), run again: the experiments `config/experiments/pard-*.toml`, their
-//! figures and tables, and a document that shows them beside what the paper says.
+//! The evaluation of PARD (EuroSys 2026, section 5), run again: the experiments `config/experiments/pard-*.toml` and
+//! `weir-*.toml`, their figures and tables, and a document that shows them beside what the paper says.
 
 pub mod ablation;
 pub mod fixed;
@@ -11,6 +11,7 @@ pub mod sensitivity;
 pub mod series;
 pub mod studies;
 pub mod study;
+pub mod weir_parts;
 pub mod words;
 mod write;
 

@@ -23,6 +23,10 @@ pub struct Outcome {
     pub trace: String,
     /// What the policy is called.
     pub policy: String,
+    /// Its drop rule.
+    pub rule: String,
+    /// What departs in it from the preset of the rule.
+    pub departures: Vec<String>,
     /// Where its random draws begin.
     pub seed: u64,
     /// Where its arrivals come from, in words.
@@ -80,6 +84,8 @@ impl Outcome {
             world: run.name.clone(),
             trace: naming::trace(&run.trace),
             policy: naming::policy(&run.world.policy),
+            rule: report.run.policy.clone(),
+            departures: report.run.departures.clone(),
             seed: run.seed,
             origin: run.trace.clone(),
             slo_ms: run.world.slo.as_millis_f64(),

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use weir_policy::{DropRule, Order};
 use weir_sim::experiment::Run;
 
 use super::ReproduceError;
+use super::naming;
 use super::outcome::Keep;
 use super::study::Study;
 
@@ -32,6 +32,19 @@ pub struct Studies {
     pub quantile: Study,
     /// Windows.
     pub window: Study,
+    /// Weir without each of its parts, by setting.
+    pub parts: Parts,
+}
+
+/// Weir without each of its parts in turn. The whole of weir, on the same arrivals, is in the studies of [`Studies`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parts {
+    /// The twelve on fixed workers.
+    pub fixed: Study,
+    /// The twelve in the paper's setting.
+    pub paper: Study,
+    /// Dynamic paths and fan-out.
+    pub dynamic: Study,
 }
 
 impl Studies {
@@ -41,7 +54,13 @@ impl Studies {
     /// [`ReproduceError::Experiment`] where a file is not as it should be.
     pub fn run(folder: &Path, threads: usize) -> Result<Self, ReproduceError> {
         let run = |name: &str, keep: &(dyn Fn(&Run) -> Keep + Sync)| {
-            Study::run(&folder.join(format!("{name}.toml")), threads, keep)
+            Study::run(&folder.join(format!("{name}.toml")), threads, &|_| true, keep)
+        };
+        let departing = |name: &str| {
+            let departs = |run: &Run| !run.world.policy.departures().is_empty();
+            let wanted = |run: &Run| run.world.policy.drop.name() == naming::WEIR && departs(run);
+            let path = folder.join(format!("{name}.toml"));
+            Study::run(&path, threads, &wanted, &|_| Keep::default())
         };
         let nothing = |_: &Run| Keep::default();
         // The bound is that of arrivals and workers, not of the policy, where workers are fixed.
@@ -51,7 +70,7 @@ impl Studies {
         };
         let timeline = |run: &Run| Keep {
             bound: false,
-            timeline: run.seed == 1 && matches!(run.world.policy.drop, DropRule::Pard(_)),
+            timeline: run.seed == 1 && run.world.policy.drop.name() == naming::PARD,
         };
         Ok(Self {
             paper: run("pard-paper", &bound)?,
@@ -64,13 +83,17 @@ impl Studies {
             slo: run("pard-slo", &nothing)?,
             quantile: run("pard-quantile", &nothing)?,
             window: run("pard-window", &nothing)?,
+            parts: Parts {
+                fixed: departing("weir-ablation")?,
+                paper: departing("weir-ablation-paper")?,
+                dynamic: departing("weir-ablation-dynamic")?,
+            },
         })
     }
 }
 
 fn is_pard(run: &Run) -> bool {
-    let policy = &run.world.policy;
-    super::naming::policy(policy) == "pard" && policy.order == Order::Adaptive
+    naming::policy(&run.world.policy) == naming::PARD
 }
 
 #[cfg(test)]

@@ -18,19 +18,26 @@ pub struct Study {
 }
 
 impl Study {
-    /// Reads the experiment at `path` and runs it on `threads` threads. `keep` says of each run what to keep.
+    /// Reads the experiment at `path` and runs those of its runs that are `wanted` on `threads` threads. `keep` says of each
+    /// what to keep.
     ///
     /// # Errors
     /// [`ReproduceError::Experiment`] where the file, or one that it names, is not as it should be.
     pub fn run(
         path: &Path,
         threads: usize,
+        wanted: &dyn Fn(&Run) -> bool,
         keep: &(dyn Fn(&Run) -> Keep + Sync),
     ) -> Result<Self, ReproduceError> {
         let environment = |name: &str| std::env::var(name).ok();
         let experiment = experiment::load(path, &Catalog::default(), &environment, None)
             .map_err(|problems| ReproduceError::Experiment(problems.to_string()))?;
-        let runs = experiment.runs();
+        let runs: Vec<Run> = experiment
+            .runs()
+            .iter()
+            .filter(|run| wanted(run))
+            .cloned()
+            .collect();
         let rows = Mutex::new(0);
         let progress = |done: usize| {
             let percent = 100 * done / runs.len().max(1);
@@ -44,7 +51,7 @@ impl Study {
         };
         let reduce = |run: &Run, ran| Outcome::new(run, &ran, keep(run));
         Ok(Self {
-            outcomes: experiment::run_all(runs, threads, &reduce, &progress),
+            outcomes: experiment::run_all(&runs, threads, &reduce, &progress),
         })
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::studies::Studies;
 use super::study::Study;
-use super::{ReproduceError, ablation, fixed, over_time, paper, sensitivity, words};
+use super::{ReproduceError, ablation, fixed, over_time, paper, sensitivity, weir_parts, words};
 use crate::document::{self, Filling};
 use crate::plot::{Figure, markdown};
 
@@ -59,9 +59,10 @@ fn figures(studies: &Studies) -> Vec<(&'static str, Figure)> {
             "figure-dynamic",
             fixed::figure(
                 &studies.dynamic,
-                "Dynamic paths and fan-out, fixed workers, load 1.0",
+                "Dynamic paths and fan-out, fixed workers, load 1.1",
             ),
         ),
+        ("figure-parts", weir_parts::figure(studies)),
     ]
 }
 
@@ -129,6 +130,7 @@ fn tables(studies: &Studies) -> Filling {
     filling.add("ablation-grid", ablation::grid(&studies.ablation));
     filling.add("ablation-delays", ablation::delays(&studies.ablation));
     filling.add("ablation-tight", ablation::table(&studies.regime));
+    filling.add("parts", weir_parts::table(studies));
     filling.add("load", sensitivity::loads(&studies.load));
     filling.add("slo", sensitivity::slos(&studies.slo));
     filling.add("quantile", sensitivity::quantiles(&studies.quantile));
