@@ -124,6 +124,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         },
         modules: (0..MODULES).map(module).collect(),
         shared_slots: 0,
+        cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
@@ -131,6 +132,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
+        faults: Vec::new(),
         max_workers: None,
         seed: 1,
     }

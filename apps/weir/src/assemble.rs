@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Model, Operator, PartitionedModel, SinkFactory, SourceFactory, Value};
+use weir_flow::{Model, Operator, PartitionLoader, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{DeviceClass, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_operators::{LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest};
@@ -101,29 +101,24 @@ fn all_or_none<T>(made: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
 }
 
 fn is_emulated(node: &ModelNode, graph: &Graph) -> bool {
-    matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_))
+    node.origin == ModelOrigin::Emulated
+        || matches!(graph.devices()[node.device].class, DeviceClass::Emulated(_))
 }
 
 /// Models that have a plan, cut as it says.
 fn partitioning(graph: &Graph, models: &[Option<Arc<OnnxModel>>]) -> anyhow::Result<Option<Partitioning>> {
-    let Some(plan) = graph.plan() else {
+    let loader = Some(Arc::new(OnnxPartitionLoader::default()) as Arc<dyn PartitionLoader>);
+    let Some(mut partitioning) = Partitioning::new(graph, loader) else {
         return Ok(None);
     };
-    let mut divided = Vec::new();
-    for (node, model) in graph.models().iter().zip(models) {
-        let model = model.as_ref().filter(|_| node.plan.is_some());
-        let cut = model
-            .map(|model| partition_model(model, &node.name, plan))
-            .transpose()?;
-        divided.push(cut);
+    for ((node, model), cut) in graph.models().iter().zip(models).zip(&mut partitioning.models) {
+        if let Some(model) = model.as_ref().filter(|_| node.plan.is_some()) {
+            *cut = Some(partition_model(model, &node.name, &partitioning.plan)?);
+        }
     }
     let path = graph.models().iter().find_map(|model| model.plan.clone());
-    Ok(Some(Partitioning {
-        plan: plan.clone(),
-        models: divided,
-        loader: Some(Arc::new(OnnxPartitionLoader::default())),
-        next_plan: path.map(plans::watch),
-    }))
+    partitioning.next_plan = path.map(plans::watch);
+    Ok(Some(partitioning))
 }
 
 fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result<Arc<dyn PartitionedModel>> {

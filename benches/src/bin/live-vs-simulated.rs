@@ -19,15 +19,16 @@ use anyhow::{Context, anyhow, bail};
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::Graph;
 use weir_policy::{ModuleReport, Report};
-use weir_runtime::{Assembly, RunOptions};
+use weir_runtime::{Assembly, Partitioning, RunOptions};
 use weir_sim::experiment::{capacity, world_from_graph};
 use weir_sim::{WorldSpec, simulate};
 use weir_types::{Span, Timestamp};
 
-const GRAPHS: [&str; 3] = [
+const GRAPHS: [&str; 4] = [
     "config/emulated-chain.toml",
     "config/emulated-batches.toml",
     "config/emulated-shared.toml",
+    "config/emulated-partitioned.toml",
 ];
 const MAX_GOODPUT_ERROR: f64 = 0.05;
 const MAX_DROP_RATE_ERROR: f64 = 0.02;
@@ -130,7 +131,7 @@ fn simulated(world: &WorldSpec, arrivals: Vec<Timestamp>) -> Report {
 
 fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
     let assembly = Assembly {
-        partitioning: None,
+        partitioning: Partitioning::new(&graph, None),
         sources: graph.sources().iter().map(|_| None).collect(),
         models: graph.models().iter().map(|_| None).collect(),
         operators: graph.modules().iter().map(|_| None).collect(),

@@ -262,6 +262,7 @@ fn decision() -> f64 {
             batch: vec![1],
             workers: 1,
         }],
+        share: 1.0,
         seed: 1,
     });
     let mut effects = Vec::new();

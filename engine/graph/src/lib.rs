@@ -17,6 +17,7 @@ mod settings;
 mod sources;
 mod trace;
 mod traversal;
+mod worker_cluster;
 
 use std::path::Path;
 
@@ -34,6 +35,7 @@ pub use sources::Sources;
 pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError};
 pub use traversal::Successor;
 pub use weir_flow::Catalog;
+pub use worker_cluster::WorkerCluster;
 
 use raw::Context;
 

@@ -51,6 +51,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         "sizing",
         "tables",
         "head_min_fraction",
+        "booking_margin",
     ];
     fields.expect(&[&words, STRATEGIES].concat(), false, diagnostics);
     let mut policy = preset(&fields, diagnostics).unwrap_or_default();
@@ -68,12 +69,14 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     set(&mut policy.tables, word(&fields, "tables", diagnostics));
     set(&mut policy.sweep, fields.flag("sweep", diagnostics).into_value());
     set(&mut policy.fair, fields.flag("fair", diagnostics).into_value());
-    let fraction = fields.read("head_min_fraction", diagnostics, |node| match node.content {
-        Content::Float(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        Content::Integer(whole @ (0 | 1)) => Ok(whole as f64),
-        _ => Err("a number from 0 to 1".to_owned()),
-    });
-    set(&mut policy.head_min_fraction, fraction.into_value());
+    set(
+        &mut policy.head_min_fraction,
+        fraction(&fields, "head_min_fraction", diagnostics),
+    );
+    set(
+        &mut policy.booking_margin,
+        fraction(&fields, "booking_margin", diagnostics),
+    );
     for key in STRATEGIES {
         if let Some(entry) = fields.entry(key)
             && let Some(given) = strategy(entry, diagnostics)
@@ -82,6 +85,16 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         }
     }
     policy
+}
+
+/// A number from 0 to 1.
+fn fraction(fields: &Fields<'_>, key: &'static str, diagnostics: &mut Diagnostics) -> Option<f64> {
+    let fraction = fields.read(key, diagnostics, |node| match node.content {
+        Content::Float(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        Content::Integer(whole @ (0 | 1)) => Ok(whole as f64),
+        _ => Err("a number from 0 to 1".to_owned()),
+    });
+    fraction.into_value()
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {

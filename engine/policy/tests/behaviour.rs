@@ -228,6 +228,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
                 batch: vec![1],
                 workers: 1,
             }],
+            share: 1.0,
             seed: 1,
         });
         let mut effects = Vec::new();

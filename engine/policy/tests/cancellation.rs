@@ -59,6 +59,7 @@ fn module(policy: Policy) -> Module {
             vec![],
         ]),
         peers: vec![peer; 4],
+        share: 1.0,
         seed: 1,
     })
 }

@@ -82,6 +82,7 @@ fn module() -> Module {
         profile,
         topology: Topology::new(vec![vec![]]),
         peers: vec![peer],
+        share: 1.0,
         seed: 1,
     })
 }

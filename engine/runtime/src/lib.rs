@@ -10,6 +10,7 @@ mod bounded_wait;
 mod clock;
 mod decoding;
 mod emulated;
+mod emulated_partitions;
 mod engine;
 mod fleet;
 mod message_latency;

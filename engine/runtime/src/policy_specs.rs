@@ -1,11 +1,12 @@
 //! From the graph and the measured profiles to the specifications of the policy's state machines.
 
 use weir_graph::{Graph, SourceMode};
+use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
 use weir_policy::{BatchBinding, BreakerSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec};
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
-use crate::fleet::{ActivePlan, MAX_PIPELINE_SLOTS, PipelineSlots};
+use crate::fleet::ActivePlan;
 use crate::routes::topology;
 use crate::slot_layout::SlotLayout;
 
@@ -67,6 +68,9 @@ impl PolicySpecs {
                 profile,
                 topology: topology.clone(),
                 peers: peers.clone(),
+                share: pipelines[id as usize]
+                    .as_ref()
+                    .map_or(1.0, |pipelines| pipelines.share),
                 seed: options.seed,
             }
         };

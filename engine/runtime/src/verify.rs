@@ -294,6 +294,7 @@ mod tests {
                 batch: vec![1],
                 workers: 1,
             }],
+            share: 1.0,
             seed: 1,
         }
     }

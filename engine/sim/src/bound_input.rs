@@ -28,6 +28,7 @@ impl BoundCache {
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
     pub fn bound(&self, ran: &SimulationResult, spec: &WorldSpec) -> Result<DeliveryBound, BoundError> {
+        no_pipelines(spec)?;
         ran.input(spec, |input| {
             let known = {
                 let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,6 +54,7 @@ impl SimulationResult {
     /// # Errors
     /// [`BoundError`] where `spec` is not that of this run.
     pub fn bound(&self, spec: &WorldSpec) -> Result<DeliveryBound, BoundError> {
+        no_pipelines(spec)?;
         self.input(spec, bound)
     }
 
@@ -99,6 +101,15 @@ impl SimulationResult {
             shared: shared(spec),
         };
         look(&input)
+    }
+}
+
+/// What pipelines could do at most is not known: their slots stand for what is planned.
+fn no_pipelines(spec: &WorldSpec) -> Result<(), BoundError> {
+    let over = |node: &&crate::spec::WorldModule| matches!(node.pool, WorldPool::Pipelines(_));
+    match spec.modules.iter().find(over) {
+        Some(node) => Err(BoundError::Pipelines(node.name.clone())),
+        None => Ok(()),
     }
 }
 

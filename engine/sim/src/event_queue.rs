@@ -1,4 +1,4 @@
-//! What is to come, in the order of time; what was noted first comes first among equals.
+//! Events to come, in the order of time; of those at one time the first that was pushed comes first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,7 +7,7 @@ use weir_types::Timestamp;
 
 /// An event heap with deterministic ties, and a line beside it.
 #[derive(Debug)]
-pub(crate) struct EventQueue<T> {
+pub struct EventQueue<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
     /// What was noted in the order of time already: it need not be sorted.
     line: VecDeque<Entry<T>>,
@@ -52,13 +52,14 @@ impl<T> Default for EventQueue<T> {
 }
 
 impl<T> EventQueue<T> {
-    pub(crate) fn push(&mut self, at: Timestamp, event: T) {
+    /// Adds an event.
+    pub fn push(&mut self, at: Timestamp, event: T) {
         let entry = self.numbered(at, event);
         self.heap.push(Reverse(entry));
     }
 
     /// As [`Self::push`], for what always comes equally long after it is noted.
-    pub(crate) fn push_in_order(&mut self, at: Timestamp, event: T) {
+    pub fn push_in_order(&mut self, at: Timestamp, event: T) {
         let entry = self.numbered(at, event);
         if self.line.back().is_some_and(|last| last.at > at) {
             self.heap.push(Reverse(entry));
@@ -81,14 +82,15 @@ impl<T> EventQueue<T> {
         }
     }
 
-    /// When the next one is.
-    pub(crate) fn next_time(&self) -> Option<Timestamp> {
+    /// Time of the next event.
+    pub fn next_time(&self) -> Option<Timestamp> {
         let in_line = self.line.front().map(|entry| entry.at);
         let on_heap = self.heap.peek().map(|Reverse(entry)| entry.at);
         in_line.into_iter().chain(on_heap).min()
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(Timestamp, T)> {
+    /// Takes the next event.
+    pub fn pop(&mut self) -> Option<(Timestamp, T)> {
         let next = if self.is_line_first() {
             self.line.pop_front()
         } else {

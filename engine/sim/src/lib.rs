@@ -1,19 +1,25 @@
 //! The engine in virtual time: the decisions of `weir-policy`, line for line, driven by one event heap instead of actors
 //! and threads.
 
+mod arrivals;
 pub mod bound;
 mod bound_input;
+mod cluster_usage;
 mod demand;
 mod event_queue;
 pub mod experiment;
-pub mod pooled;
 mod spec;
 mod timeline;
 pub mod traces;
 mod world;
 
+pub use arrivals::{bursty, poisson};
 pub use bound_input::BoundCache;
+pub use cluster_usage::{ClusterUsage, ResourceUsage};
 pub use demand::{Branches, Crops, Demand};
-pub use spec::{Edge, Link, Scaling, WorkerFailure, WorldModule, WorldPool, WorldSpec};
+pub use event_queue::EventQueue;
+pub use spec::{
+    Edge, LaterPlan, Link, Scaling, SlotFault, WorkerFailure, WorldCluster, WorldModule, WorldPool, WorldSpec,
+};
 pub use timeline::{ModuleTimeline, Timeline};
 pub use world::{SimulationResult, simulate};

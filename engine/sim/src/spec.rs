@@ -1,5 +1,7 @@
 //! What a world is made of: modules, pools, links, demand, faults. Plain values, and what follows from them alone.
 
+use weir_planner::PipelineSlots;
+use weir_policy::reservations::{PlanSpec, ReserveSpec};
 use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner};
 use weir_types::{ModuleId, Profile, Span, Topology};
 
@@ -16,6 +18,8 @@ pub struct WorldSpec {
     pub modules: Vec<WorldModule>,
     /// Slots that an arbiter grants, for modules in shared pools.
     pub shared_slots: u32,
+    /// What modules over pipelines book.
+    pub cluster: Option<WorldCluster>,
     /// How long a message takes from one actor to the next; links come on top.
     pub hop: Span,
     /// Links that requests cross, by index in [`Edge::link`].
@@ -30,6 +34,8 @@ pub struct WorldSpec {
     pub noise: f64,
     /// Workers that fail and return.
     pub failures: Vec<WorkerFailure>,
+    /// Shared slots whose batches fail.
+    pub faults: Vec<SlotFault>,
     /// Workers that all pools of their own may have together while they scale; `None`: any number.
     pub max_workers: Option<u32>,
     /// Where random draws begin.
@@ -62,6 +68,59 @@ pub enum WorldPool {
     Scaled(Scaling),
     /// Some of the slots that an arbiter grants.
     Shared(Vec<u32>),
+    /// Pipelines of [`WorldSpec::cluster`]: each batch goes where it is booked.
+    Pipelines(PipelineSlots),
+}
+
+/// Shares and links that are booked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorldCluster {
+    /// The plan that is in force first.
+    pub plan: PlanSpec,
+    /// Plans that come later, by time.
+    pub later: Vec<LaterPlan>,
+    /// Whether every use of a resource is wanted in the result.
+    pub trace: bool,
+}
+
+impl WorldCluster {
+    /// A cluster with one plan, on workers that are never lost.
+    #[must_use]
+    pub fn new(reserve: ReserveSpec) -> Self {
+        Self {
+            plan: PlanSpec {
+                number: 1,
+                reserve,
+                owners: Vec::new(),
+            },
+            later: Vec::new(),
+            trace: false,
+        }
+    }
+}
+
+/// A plan that is offered while another is in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaterPlan {
+    /// When it is offered.
+    pub at: Span,
+    /// How long its partitions take to load.
+    pub load_time: Span,
+    /// The plan.
+    pub plan: PlanSpec,
+    /// Each module over pipelines, by index, and its slots by the plan.
+    pub modules: Vec<(usize, PipelineSlots)>,
+}
+
+/// A shared slot whose batches fail as they start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotFault {
+    /// The slot.
+    pub slot: u32,
+    /// When it begins.
+    pub at: Span,
+    /// How long it lasts.
+    pub lasts: Span,
 }
 
 /// Workers that come and go.
@@ -95,7 +154,7 @@ pub struct Link {
     pub bytes: f64,
 }
 
-/// A worker of a module's own pool, or a shared slot, that fails and returns.
+/// A worker of a module's own pool, a shared slot or a share of its pipelines that fails and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerFailure {
     /// Whose worker, by index; of a shared slot any module that is on it.

@@ -294,6 +294,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
             module("two", 20, &[3, 4], Vec::new()),
         ],
         shared_slots: 5,
+        cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
@@ -301,6 +302,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
+        faults: Vec::new(),
         max_workers: None,
         seed: 1,
     };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use weir_policy::reservations::{
     BookingTable, PathRequest, Reservations, ReserveEffect, ReserveEvent, ReserveSpec,
 };
-use weir_sim::pooled::poisson;
+use weir_sim::poisson;
 use weir_types::{
     ClusterSpec, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec,
 };

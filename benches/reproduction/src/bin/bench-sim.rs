@@ -46,6 +46,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         policy,
         modules: (0..MODULES).map(module).collect(),
         shared_slots: 0,
+        cluster: None,
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
@@ -53,6 +54,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
+        faults: Vec::new(),
         max_workers: None,
         seed: 1,
     })

@@ -10,9 +10,9 @@
 use std::process::ExitCode;
 
 use weir_policy::reservations::BookingTable;
-use weir_reproduction::ppipe::load_factor::{DataPlane, compare, table};
+use weir_reproduction::ppipe::data_plane::{DataPlane, Dispatch};
+use weir_reproduction::ppipe::load_factor::{compare, table};
 use weir_reproduction::ppipe::published::Published;
-use weir_sim::pooled::Dispatch;
 
 fn main() -> ExitCode {
     let Some(published) = Published::from_env() else {

@@ -1,9 +1,7 @@
 //! What reservation is worth: PPipe's plans under its own data plane and under the reactive one, by margin (Figure 10).
 
-use weir_sim::pooled::Dispatch;
-
 use super::ReproduceError;
-use super::load_factor::DataPlane;
+use super::data_plane::{DataPlane, Dispatch};
 use super::progress::map_with_progress;
 use super::published::{MARGIN, WEIGHTS_2019};
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};

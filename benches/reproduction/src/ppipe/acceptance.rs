@@ -1,7 +1,8 @@
 //! What had to come out, and what did: published objectives and load factors beside ours.
 
 use super::ReproduceError;
-use super::load_factor::{Case, DataPlane, compare};
+use super::data_plane::DataPlane;
+use super::load_factor::{Case, compare};
 use super::published::{Cluster, Published};
 use super::setting::{mean, solve_timed};
 use crate::plot::markdown;

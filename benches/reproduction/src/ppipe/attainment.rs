@@ -1,7 +1,7 @@
 //! What part is in time by load factor, for the group G1 (Figure 7).
 
 use super::ReproduceError;
-use super::load_factor::DataPlane;
+use super::data_plane::DataPlane;
 use super::progress::map_with_progress;
 use super::published::{Cluster, WEIGHTS_2019};
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
@@ -46,7 +46,7 @@ impl Attainment {
                     DataPlane::PUBLISHED,
                     seed,
                 );
-                run.map_or(0.0, |run| 1.0 - run.streams[0].miss_rate())
+                run.map_or(0.0, |run| 1.0 - run.miss_rate())
             };
             let models = 0..setting.rates.len();
             mean(models.map(|model| mean(seeds.iter().map(|&seed| one(model, seed)))))

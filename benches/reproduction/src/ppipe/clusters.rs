@@ -3,7 +3,7 @@
 use weir_types::Timestamp;
 
 use super::ReproduceError;
-use super::load_factor::DataPlane;
+use super::data_plane::DataPlane;
 use super::progress::map_with_progress;
 use super::published::Cluster;
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use weir_planner::{ModelPlan, PipelinePlan};
 use weir_policy::reservations::ResourceUse;
-use weir_sim::pooled::ResourceUsage;
+use weir_sim::ResourceUsage;
 use weir_types::Timestamp;
 use weir_types::{ClusterSpec, ShareId};
 
 use super::ReproduceError;
-use super::load_factor::{DataPlane, Placed};
+use super::data_plane::DataPlane;
+use super::load_factor::Placed;
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting};
 use super::source::{PlanningCase, Source};
 use crate::plot::{Axis, Figure, Kind, Panel, Timeline, TimelineBox, markdown};

@@ -1,7 +1,7 @@
 //! One model at a time on 16 devices of the first cluster: SLO scale, ratio of high to low devices, margin (Figure 13).
 
 use super::ReproduceError;
-use super::load_factor::DataPlane;
+use super::data_plane::DataPlane;
 use super::progress::map_with_progress;
 use super::setting::{Arrivals, PPIPE, SCHEMES, Setting, mean};
 use super::source::{PlanningCase, Source};

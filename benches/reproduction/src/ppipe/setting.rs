@@ -1,11 +1,12 @@
 //! One group of models on one cluster under all schemes, at rates that mean the same for all of them.
 
 use weir_planner::{Class, Problem, Scheme, Solution, solve};
-use weir_sim::pooled::{PooledRun, bursty, load_factor, poisson};
+use weir_sim::{bursty, poisson};
 use weir_types::Timestamp;
 
 use super::ReproduceError;
-use super::load_factor::{DataPlane, LoadFactorError, Placed, SENDING};
+use super::data_plane::{DataPlane, ServedRun};
+use super::load_factor::{LoadFactorError, Placed, SENDING, load_factor};
 use super::source::{PlanningCase, Source};
 
 /// PPipe, DART-r, NP: in this order everywhere.
@@ -99,7 +100,7 @@ impl Setting {
         arrivals: Arrivals,
         plane: DataPlane,
         seed: u64,
-    ) -> Option<PooledRun> {
+    ) -> Option<ServedRun> {
         let placed = self.placed[scheme].as_ref()?;
         let arrived = arrivals.draw(self.rates[model] * factor, seed);
         Some(placed.replay(model, &arrived, plane, false))
@@ -113,11 +114,11 @@ impl Setting {
         arrivals: Arrivals,
         plane: DataPlane,
         seed: u64,
-    ) -> (f64, Option<PooledRun>) {
+    ) -> (f64, Option<ServedRun>) {
         let mut last = None;
         let factor = load_factor(|factor| {
             last = self.serve(place, factor, arrivals, plane, seed);
-            last.as_ref().map_or(1.0, |run| run.streams[0].miss_rate())
+            last.as_ref().map_or(1.0, |run| run.miss_rate())
         });
         (factor, last.filter(|_| factor > 0.0))
     }

@@ -3,7 +3,7 @@
 use weir_config::{Diagnostics, Spanned, spelling};
 use weir_policy::Mailboxes;
 
-use crate::graph::{DeviceClass, DeviceNode};
+use crate::graph::{DeviceClass, DeviceNode, ModelOrigin, WorkerNode};
 use crate::raw::{RawDevice, RawGraph};
 
 /// Device of a model that names none.
@@ -96,8 +96,24 @@ pub(super) fn check_plans(raw: &RawGraph, diagnostics: &mut Diagnostics) {
                 );
                 diagnostics.add_if_parsed(plan.at, message, hint);
             }
+            (Some(plan), _) if model.origin == Some(ModelOrigin::Emulated) => {
+                check_emulating(raw, &model.name.value, plan.at, diagnostics);
+            }
             _ => {}
         }
+    }
+}
+
+/// What has a plan and no model can only be emulated, and by workers of this process.
+fn check_emulating(raw: &RawGraph, model: &str, at: usize, diagnostics: &mut Diagnostics) {
+    let real = |(_, worker): &&(Spanned<String>, WorkerNode)| !worker.emulated || worker.address.is_some();
+    if let Some((_, worker)) = raw.workers.iter().find(real) {
+        let hint = "add `model`, or give all workers `emulated = true` and no `address`".to_owned();
+        let message = format!(
+            "\"{model}\" has a plan and no `model`, and worker \"{}\" does not emulate in this process",
+            worker.name
+        );
+        diagnostics.add_if_parsed(at, message, Some(hint));
     }
 }
 

@@ -6,7 +6,7 @@ use weir_config::{Diagnostics, spelling};
 use weir_flow::{Catalog, HeadOutput, OperatorInput, OperatorSpec};
 
 use super::wiring::Wiring;
-use crate::graph::EMULATE;
+use crate::graph::{EMULATE, ModelOrigin};
 use crate::raw::{HeadName, RawGraph, RawModule};
 
 pub(super) fn check(
@@ -39,10 +39,10 @@ pub(super) fn check(
 }
 
 fn is_emulated(raw: &RawGraph, model: usize) -> bool {
-    raw.models[model]
-        .device
-        .given()
-        .is_some_and(|device| device.value.starts_with("emulated:"))
+    let model = &raw.models[model];
+    let device = model.device.given();
+    model.origin == Some(ModelOrigin::Emulated)
+        || device.is_some_and(|device| device.value.starts_with("emulated:"))
 }
 
 /// Whether the operator can run the model.

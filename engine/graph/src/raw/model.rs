@@ -44,9 +44,12 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.diagnostics)?;
     let catalog = context.catalog;
     let heads = || catalog.heads.iter().map(|head| head.name);
-    let emulated = fields
+    let on_emulated_device = fields
         .peek("device")
         .is_some_and(|device| device.value.starts_with("emulated:"));
+    // A plan says all of a model that workers emulate.
+    let is_plan_alone = fields.entry("plan").is_some() && fields.entry("model").is_none();
+    let emulated = on_emulated_device || is_plan_alone;
     let hint = fields
         .peek("model")
         .and_then(|model| zoo_hint(model.value, context));
@@ -87,7 +90,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     }
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);
-    let profile = profile(&fields, emulated, &batch, context);
+    let profile = profile(&fields, on_emulated_device, &batch, context);
     let plan = plan(&fields, context);
     let classes = spec
         .filter(|_| read.whole && !emulated)

@@ -35,8 +35,16 @@ pub struct ModuleSpec {
     pub topology: Topology,
     /// Every module of the graph, by id.
     pub peers: Vec<ModuleInfo>,
+    /// Share of its slots' time that it can have at first, from 0 to 1.
+    #[serde(default = "whole")]
+    pub share: f64,
     /// Where its random draws begin.
     pub seed: u64,
+}
+
+/// Slots that serve no other module.
+const fn whole() -> f64 {
+    1.0
 }
 
 /// Whose the slots of a module are.

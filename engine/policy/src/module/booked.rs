@@ -15,8 +15,8 @@ use crate::reservations::PathRequest;
 /// How long what must not be dropped waits where no path is left at all.
 const MAX_NO_PATH: Span = Span::from_secs(30);
 
-/// Of the SLO at least one in so many is kept back when a path is requested.
-const RESERVE_DIVISOR: u64 = 50;
+/// By so much at least a deadline is extended that has been extended and was missed again.
+const MIN_EXTENSION: Span = Span::from_millis(1);
 
 impl Module {
     /// Runs a batch as it was booked, or gives the booking back.
@@ -28,6 +28,7 @@ impl Module {
     ) {
         // A lane stands for one batch in flight at the planned rate: there may be more, and which is which does not matter.
         self.booked.extended_deadline = Timestamp::ZERO;
+        self.booked.extension = Span::ZERO;
         self.booked.no_path_since = None;
         let place = (booking.id.0 % self.workers.len().max(1) as u64) as usize;
         let takes = booking.finish.since(now);
@@ -69,11 +70,16 @@ impl Module {
             } else {
                 self.booked.no_path_since = None;
                 // In batches as they are planned: shrinking them would not make it earlier, only rarer.
-                self.booked.extended_deadline = finish
-                    + self
-                        .workers
-                        .expected(self.peers.batch_size())
-                        .saturating_sub(self.workers.expected(1));
+                let planned = self.workers.expected(self.peers.batch_size());
+                let least = planned.saturating_sub(self.workers.expected(1));
+                // The request takes time to come, and meanwhile the earliest gets later.
+                let again = (self.booked.extension * 2).max(MIN_EXTENSION);
+                self.booked.extension = if self.booked.extended_deadline == Timestamp::ZERO {
+                    least
+                } else {
+                    least.max(again)
+                };
+                self.booked.extended_deadline = finish + self.booked.extension;
                 self.booked.requested = None;
             }
             return;
@@ -104,8 +110,9 @@ impl Module {
 
     /// Forgets what was asked, so that it is asked again: where no path was left there may be one by now.
     pub(super) fn reset_request(&mut self) {
+        let none_left = self.booked.no_path_since.is_some();
         if self.spec.pool == Pool::Pipelines
-            && self.booked.extended_deadline == Timestamp::ZERO
+            && (none_left || self.booked.extended_deadline == Timestamp::ZERO)
             && self.most_urgent_is_firm()
         {
             self.booked.requested = None;
@@ -159,7 +166,7 @@ impl Module {
             .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.peers.estimate().downstream + leeway + self.spec.slo / RESERVE_DIVISOR
+        self.peers.estimate().downstream + leeway + self.spec.slo.scale(self.strategies.booking_margin)
     }
 
     /// What waits for a path: the most urgent request says by when the batch must be through.

@@ -52,11 +52,11 @@ impl ModuleMetrics {
     /// The least share of its slots that a module is taken to have: it is never quite shut out.
     const MIN_SHARE: f64 = 0.02;
 
-    pub(super) fn new(strategies: &Strategies) -> Self {
+    pub(super) fn new(strategies: &Strategies, share: f64) -> Self {
         let estimator = strategies.estimator;
         let by_latency = strategies.estimation().share_weight == ShareWeight::WorstLatency;
         let by_waits = estimator.wait == WaitTerm::Quantile;
-        Self {
+        let mut metrics = Self {
             present: Window::new(PRESENT),
             smoothed: Window::new(estimator.window),
             queueing: Window::new(estimator.window),
@@ -74,7 +74,9 @@ impl ModuleMetrics {
             fan_out_published: None,
             published_queueing: Span::ZERO,
             queueing_rule: estimator.reported,
-        }
+        };
+        metrics.set_share(share);
+        metrics
     }
 
     pub(super) fn on_arrived(&mut self, items: u32, now: Timestamp) {

@@ -76,7 +76,7 @@ impl Module {
         let workers = Workers::new(&spec.slots, &spec.profile, max_batch);
         Self {
             peers: Peers::new(&spec, &strategies),
-            metrics: ModuleMetrics::new(&strategies),
+            metrics: ModuleMetrics::new(&strategies, spec.share),
             priority: AdaptivePriority::new(strategies.order),
             overload: OverloadTracker::default(),
             mailboxes: mailboxes(&spec, &strategies, workers.len()),

@@ -1,7 +1,7 @@
 //! What a module has asked for and was given: a slot that others share, or a path through pipelines. A pool of its own
 //! needs no asking.
 
-use weir_types::{SlotId, Timestamp};
+use weir_types::{SlotId, Span, Timestamp};
 
 use crate::reservations::{BookingId, PathRequest};
 use crate::slots::Bid;
@@ -22,6 +22,8 @@ pub(super) struct BookedSupply {
     pub(super) requested: Option<PathRequest>,
     /// The earliest that a request which must not be dropped would be through, where that is after its deadline.
     pub(super) extended_deadline: Timestamp,
+    /// By how much that is after what was said to be the earliest.
+    pub(super) extension: Span,
     /// Since when there has been no path through the pipelines at all.
     pub(super) no_path_since: Option<Timestamp>,
     /// Bookings that arrived in this step.

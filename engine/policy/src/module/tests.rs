@@ -25,6 +25,7 @@ fn module(pool: Pool) -> Module {
             batch: vec![1],
             workers: 1,
         }],
+        share: 1.0,
         seed: 1,
     })
 }
@@ -58,6 +59,46 @@ fn batches(effects: &[ModuleEffect]) -> Vec<BatchId> {
 fn forwards(effects: &[ModuleEffect]) -> usize {
     let forward = |effect: &&ModuleEffect| matches!(effect, ModuleEffect::Forward { .. });
     effects.iter().filter(forward).count()
+}
+
+/// What must not be dropped asks for ever later paths, so that one is found however long the answers take.
+#[test]
+fn a_request_without_a_path_in_time_asks_for_ever_later_ones() {
+    let mut module = module(Pool::Pipelines);
+    let late = |request| match request {
+        ModuleEvent::Arrived {
+            request,
+            stream,
+            sent_at,
+            items,
+            ..
+        } => ModuleEvent::Arrived {
+            request,
+            stream,
+            sent_at,
+            items,
+            droppable: false,
+        },
+        other => other,
+    };
+    let mut effects = step(&mut module, [late(arrived(1))]);
+    let mut now = Timestamp::ZERO + Span::from_secs(2);
+    let mut beyond = Vec::new();
+    for _ in 0..8 {
+        now = now + Span::from_millis(1);
+        let finish = now + Span::from_millis(10);
+        effects.clear();
+        module.step([ModuleEvent::NoPath { finish }], now, &mut effects);
+        let asked = effects.iter().find_map(|effect| match effect {
+            ModuleEffect::RequestPath(request) => Some(request.deadline),
+            _ => None,
+        });
+        beyond.push(asked.expect("it asks again") - finish);
+    }
+    assert!(
+        beyond.is_sorted() && beyond[7] >= Span::from_millis(50),
+        "{beyond:?}"
+    );
 }
 
 #[test]

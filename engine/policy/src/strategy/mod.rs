@@ -86,10 +86,16 @@ pub struct Policy {
     /// Part of the planned batch that must be in time for a request at the head of the queue not to be given up (models
     /// with a plan): 0 lets batches shrink to one at once, as PPipe's text has it; its published results used 0.95.
     pub head_min_fraction: f64,
+    /// Part of the SLO that is kept back when a path is requested (models with a plan): reservations may wait for a larger
+    /// batch to the last moment that is safe by their tables. PPipe keeps nothing.
+    pub booking_margin: f64,
 }
 
 /// As PPipe's published results have it.
 const HEAD_MIN_FRACTION: f64 = 0.95;
+
+/// Of the SLO kept back when a path is requested.
+const BOOKING_MARGIN: f64 = 0.02;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -112,6 +118,7 @@ impl Default for Policy {
             overload_control: None,
             tables: BookingTable::default(),
             head_min_fraction: HEAD_MIN_FRACTION,
+            booking_margin: BOOKING_MARGIN,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the rules of `drop` stand for, and policies by name: presets of the strategies.
 
-use weir_types::Span;
+use weir_types::{ClusterSpec, Span};
 
 use super::admissions::BatchAdmission;
 use super::drop_rule::{DropRule, Lookahead};
@@ -12,6 +12,7 @@ use crate::baselines::overload_control::TimedOut;
 use crate::baselines::shares::{ShareWeight, Shares};
 use crate::pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};
 use crate::pard::predictive::Predictive;
+use crate::reservations::ReserveSpec;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::slack::SlackSpec;
@@ -169,6 +170,18 @@ impl Policy {
         self.resolve().estimation()
     }
 
+    /// Reservations over `cluster` in a run that reports what resources do.
+    #[must_use]
+    pub fn reserve_spec(&self, cluster: ClusterSpec) -> ReserveSpec {
+        ReserveSpec {
+            cluster,
+            tables: self.tables,
+            feedback: true,
+            corrected: true,
+            head_min_fraction: self.head_min_fraction,
+        }
+    }
+
     /// What each decision is made by.
     pub(crate) fn resolve(&self) -> Strategies {
         let preset = self.drop.strategies();
@@ -185,6 +198,7 @@ impl Policy {
             order: self.order,
             binding: self.forming,
             mailbox: self.mailbox,
+            booking_margin: self.booking_margin,
             early_drop: self.sweep,
             tie_break: self.fair,
         }

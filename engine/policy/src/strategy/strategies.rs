@@ -44,6 +44,8 @@ pub(crate) struct Strategies {
     pub(crate) branch_shedding: Option<BranchLoadSpec>,
     /// Whether what certainly misses its deadline is dropped before its turn, where admission is predictive.
     pub(crate) early_drop: bool,
+    /// Part of the SLO that is kept back when a path is requested.
+    pub(crate) booking_margin: f64,
 }
 
 impl Default for Strategies {
@@ -63,6 +65,7 @@ impl Default for Strategies {
             cost_limit: None,
             branch_shedding: None,
             early_drop: true,
+            booking_margin: 0.0,
         }
     }
 }

@@ -88,6 +88,7 @@ mod tests {
                 batch,
                 workers,
             }],
+            share: 1.0,
             seed: 1,
         })
     }

@@ -94,6 +94,7 @@ impl World {
                 profile: spans(vertex),
                 topology: topology.clone(),
                 peers: peers.clone(),
+                share: 1.0,
                 seed: scenario.seed,
             };
             Module::new(json_round_trip(&spec))

@@ -7,13 +7,13 @@ use weir_flow::PartitionedModel;
 use weir_graph::Graph;
 use weir_partition::wire::LoadPartition;
 use weir_partition::{WorkerId, WorkerInfo};
-use weir_planner::{ModelPlan, Plan};
+use weir_planner::{ModelPlan, PipelineSlots, Plan};
 use weir_policy::Policy;
-use weir_policy::reservations::{PartitionLoad, PlanSpec, ReserveSpec};
+use weir_policy::reservations::{PartitionLoad, PlanSpec};
 use weir_types::{ModuleId, ShareId};
 
 use super::partitions::PlanPartitions;
-use super::share_assignment::{PipelineSlots, ShareAssignment, pipeline_slots};
+use super::share_assignment::ShareAssignment;
 
 /// A plan with its shares on workers and its partitions cut out of the models.
 #[derive(Clone)]
@@ -89,20 +89,14 @@ impl ActivePlan {
 
     /// The pipelines of a module as slots of its policy; `None` for a module whose model is not partitioned.
     pub(crate) fn pipeline_slots(&self, module: ModuleId) -> Option<PipelineSlots> {
-        pipeline_slots(&self.assignment, module, self.model(module)?)
+        PipelineSlots::new(&self.assignment.cluster, module, self.model(module)?)
     }
 
     /// What its reservations are made from.
     pub(crate) fn spec(&self, policy: &Policy) -> PlanSpec {
         PlanSpec {
             number: self.number,
-            reserve: ReserveSpec {
-                cluster: self.assignment.cluster.clone(),
-                tables: policy.tables,
-                feedback: true,
-                corrected: true,
-                head_min_fraction: policy.head_min_fraction,
-            },
+            reserve: policy.reserve_spec(self.assignment.cluster.clone()),
             owners: self.assignment.owners.iter().map(|(worker, _)| *worker).collect(),
         }
     }

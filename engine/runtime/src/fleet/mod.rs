@@ -23,4 +23,3 @@ pub(crate) use event_relay::WorkerEvent;
 pub(crate) use postprocess::{FinishedBatch, Postprocessor};
 pub(crate) use preprocess::{OutboundBatch, Preprocessor};
 pub(crate) use setup::PartitionSetup;
-pub(crate) use share_assignment::{MAX_PIPELINE_SLOTS, PipelineSlots};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use weir_flow::StopFlag;
 use weir_graph::Graph;
-use weir_types::ModuleId;
 
 use super::active_plan::ActivePlan;
 use super::event_relay::EventRelay;
@@ -38,22 +37,14 @@ impl PartitionSetup {
             loader,
             next_plan,
         } = partitioning;
-        let mut modules: Vec<(ModuleId, String)> = Vec::new();
+        let modules = graph.partitioned_modules().map_err(RunError::Workers)?;
         let mut models = BTreeMap::new();
-        for (id, node) in (0..).map(ModuleId).zip(graph.modules()) {
-            let Some(model) = by_model.get(node.model).and_then(Option::as_ref) else {
-                continue;
-            };
-            let name = graph.models()[node.model].name.clone();
-            if let Some((other, _)) = modules.iter().find(|(_, used)| *used == name) {
-                let other = &graph.modules()[other.index()].name;
-                return Err(RunError::Workers(format!(
-                    "modules \"{other}\" and \"{}\" both use the model \"{name}\", which a plan gives to one; declare it twice",
-                    node.name
-                )));
-            }
-            modules.push((id, name));
-            models.insert(id, Arc::clone(model));
+        for (id, name) in &modules {
+            let model = by_model.get(graph.modules()[id.index()].model);
+            let model = model.and_then(Option::as_ref).ok_or_else(|| {
+                RunError::Workers(format!("the model \"{name}\" has a plan and was not cut"))
+            })?;
+            models.insert(*id, Arc::clone(model));
         }
         let active = ActivePlan::new(graph, plan, modules, models, (1, 0)).map_err(RunError::Workers)?;
         let relay = EventRelay::default();

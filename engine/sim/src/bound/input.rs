@@ -135,6 +135,9 @@ pub enum BoundError {
     /// A module with no batch size can run nothing.
     #[error("module {0} may use no batch size from 1 to {most}; allow at least one", most = MAX_BATCH)]
     Batches(u32),
+    /// There is no bound for what a plan spreads over pipelines.
+    #[error("module \"{0}\" runs over pipelines, for which no bound is known; simulate without it")]
+    Pipelines(String),
     /// Steps must stand in time order.
     #[error("the workers of {0} are not given in the order of time; sort the steps")]
     Steps(String),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex};
-use weir_types::{Profile, Span};
+use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceMode, Vertex, WorkerCluster};
+use weir_planner::{PipelineSlots, Plan};
+use weir_types::{ModuleId, Profile, Span};
 
 use crate::demand::Demand;
-use crate::spec::{Edge, WorldModule, WorldPool, WorldSpec};
+use crate::spec::{Edge, WorldCluster, WorldModule, WorldPool, WorldSpec};
 
 /// Requests of one live stream that may be in flight, as in the live engine.
 const MAX_IN_FLIGHT: u32 = 256;
@@ -18,14 +19,22 @@ const MAX_IN_FLIGHT: u32 = 256;
 pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
     let streams = streams(graph)?;
     let (pools, slots) = pools(graph)?;
+    let placed = graph.plan().map(|plan| Placed::new(graph, plan)).transpose()?;
     let modules = graph.modules().iter().enumerate();
     let modules = modules.map(|(id, node)| {
         let model = &graph.models()[node.model];
-        if model.plan.is_some() {
-            let name = &model.name;
-            return Err(format!(
-                "model \"{name}\" is spread over partition workers, which have no place in a world yet"
-            ));
+        let followers = graph.modules().iter().enumerate();
+        let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
+        let next = followers.map(|(to, _)| Edge { to, link: None }).collect();
+        if let Some(slots) = placed.as_ref().and_then(|placed| placed.slots(id)) {
+            return Ok(WorldModule {
+                name: node.name.clone(),
+                profile: slots.profile.clone(),
+                batch: vec![slots.batch],
+                pool: WorldPool::Pipelines(slots),
+                next,
+                weight: node.weight,
+            });
         }
         let profile = Profile::new(model.profile.clone()).ok_or_else(|| {
             format!(
@@ -33,14 +42,12 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
                 model.name
             )
         })?;
-        let followers = graph.modules().iter().enumerate();
-        let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
         Ok(WorldModule {
             name: node.name.clone(),
             profile,
             batch: model.batch.clone(),
             pool: WorldPool::Shared(pools[node.model].clone()),
-            next: followers.map(|(to, _)| Edge { to, link: None }).collect(),
+            next,
             weight: node.weight,
         })
     });
@@ -49,6 +56,9 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         policy: graph.policy().clone(),
         modules: modules.collect::<Result<_, String>>()?,
         shared_slots: slots,
+        cluster: placed
+            .as_ref()
+            .map(|placed| WorldCluster::new(graph.policy().reserve_spec(placed.workers.cluster.clone()))),
         hop: Span::ZERO,
         links: Vec::new(),
         streams: streams.len() as u32,
@@ -56,10 +66,35 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         demand: Demand::default(),
         noise: 0.0,
         failures: Vec::new(),
+        faults: Vec::new(),
         max_workers: None,
         seed: 0,
     };
     Ok((spec, streams))
+}
+
+/// Models that a plan spreads over the workers of the graph.
+struct Placed<'a> {
+    plan: &'a Plan,
+    workers: WorkerCluster,
+    modules: Vec<(ModuleId, String)>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(graph: &Graph, plan: &'a Plan) -> Result<Self, String> {
+        let modules = graph.partitioned_modules()?;
+        let workers = WorkerCluster::new(graph, plan, &modules)?;
+        Ok(Self {
+            plan,
+            workers,
+            modules,
+        })
+    }
+
+    fn slots(&self, module: usize) -> Option<PipelineSlots> {
+        let (id, model) = self.modules.iter().find(|(id, _)| id.index() == module)?;
+        self.workers.pipeline_slots(self.plan, *id, model)
+    }
 }
 
 fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {

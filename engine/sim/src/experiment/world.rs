@@ -302,6 +302,7 @@ impl Raw {
             policy: Policy::default(),
             modules: resolved.into_iter().collect::<Option<_>>()?,
             shared_slots: slots,
+            cluster: None,
             hop: head.hop,
             links: self.links.iter().map(|(_, link)| *link).collect(),
             streams: head.streams,
@@ -309,6 +310,7 @@ impl Raw {
             demand,
             noise: 0.0,
             failures: Vec::new(),
+            faults: Vec::new(),
             max_workers: None,
             seed: 0,
         })

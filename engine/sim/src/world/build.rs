@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_policy::{
-    BatchBinding, ConcurrencyLimit, ConcurrencyLimitSpec, Join, Ledger, Module, ModuleEvent, ModuleInfo,
-    ModuleSpec, Overflow, Placement, Pool, RunStats, Slots, SlotsSpec,
+    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, Join, Ledger, Module, ModuleEvent,
+    ModuleInfo, ModuleSpec, Overflow, Placement, Pool, RunStats, SlotBreaker, Slots, SlotsSpec,
 };
 use weir_types::{ModuleId, SlotId, Timestamp, Topology};
 
+use super::booked_cluster::BookedCluster;
 use super::pool::WorkerPool;
 use super::{Event, World};
 use crate::demand::DemandSampler;
@@ -36,11 +37,16 @@ impl<'a> World<'a> {
                 pool: match node.pool {
                     WorldPool::Shared(_) => Pool::Shared,
                     WorldPool::Fixed(_) | WorldPool::Scaled(_) => Pool::Own,
+                    WorldPool::Pipelines(_) => Pool::Pipelines,
                 },
                 batch: node.batch.clone(),
                 profile: node.profile.clone(),
                 topology: topology.clone(),
                 peers: peers.clone(),
+                share: match &node.pool {
+                    WorldPool::Pipelines(slots) => slots.share,
+                    _ => 1.0,
+                },
                 seed: spec.seed,
             })
         };
@@ -70,6 +76,7 @@ impl<'a> World<'a> {
             modules: (0..).zip(&spec.modules).map(module).collect(),
             slots: shared(spec, &topology),
             slot_events: Vec::new(),
+            breaker: SlotBreaker::new(BreakerSpec::default()),
             due: vec![Vec::new(); count],
             ready: VecDeque::new(),
             join_counts: (0..count).map(into).chain([ends as u32]).collect(),
@@ -86,6 +93,7 @@ impl<'a> World<'a> {
                 .iter()
                 .map(|node| WorkerPool::new(&node.pool))
                 .collect(),
+            pipelines: spec.cluster.as_ref().map(BookedCluster::new),
             link_free: vec![Timestamp::ZERO; spec.links.len()],
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
             has_branches: topology.has_branches(),
@@ -113,6 +121,11 @@ impl<'a> World<'a> {
             self.event_queue
                 .push(at + failure.lasts, Event::Failure(index, false));
         }
+        let later = self.spec.cluster.iter().flat_map(|cluster| &cluster.later);
+        for (index, later) in later.enumerate() {
+            self.event_queue
+                .push(Timestamp::ZERO + later.at, Event::PlanOffered(index));
+        }
         self.event_queue.push(Timestamp::ZERO, Event::Tick);
         self.decide();
     }
@@ -125,6 +138,7 @@ fn slots_of(pool: &WorldPool) -> Vec<SlotId> {
             .map(SlotId)
             .collect(),
         WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
+        WorldPool::Pipelines(slots) => (0..slots.count).map(SlotId).collect(),
     }
 }
 

@@ -1,16 +1,35 @@
 //! Carrying out what modules want done.
 
+use weir_policy::reservations::ReserveEvent;
 use weir_policy::{BatchSlice, ModuleEffect, ModuleEvent, Outcome, SlotEvent};
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
+use super::cluster_run::actual_span;
 use super::{Event, World};
-use crate::demand::normal;
 use crate::spec::WorldPool;
+
+/// How long a batch takes to fail on a slot with a fault.
+const FAILS_AFTER: Span = Span::from_millis(1);
 
 impl World<'_> {
     pub(super) fn apply(&mut self, module: ModuleId, effect: ModuleEffect) {
         match effect {
             ModuleEffect::Bid(bid) => self.send_slots(SlotEvent::Bid { module, bid }),
+            ModuleEffect::RequestPath(request) => {
+                self.send_reservations(ReserveEvent::PathRequested { module, request });
+            }
+            ModuleEffect::CancelBid if self.is_partitioned(module) => {
+                self.send_reservations(ReserveEvent::RequestCancelled { module });
+            }
+            ModuleEffect::CancelBooking { booking } => {
+                self.send_reservations(ReserveEvent::Declined { booking });
+            }
+            ModuleEffect::Dispatch {
+                booking,
+                batch,
+                slices,
+                ..
+            } => self.dispatch(module, booking, batch, &slices),
             ModuleEffect::CancelBid => self.send_slots(SlotEvent::BidCancelled { module }),
             ModuleEffect::Decline { slot } => self.send_slots(SlotEvent::Declined { module, slot }),
             ModuleEffect::Run {
@@ -55,10 +74,6 @@ impl World<'_> {
                 self.timeline.on_state_published(fan_out.bytes());
                 self.send_to_peers(module, &ModuleEvent::PeerFanOut { module, fan_out });
             }
-            // Pools of pipelines are simulated on their own: a world has none.
-            ModuleEffect::RequestPath(_)
-            | ModuleEffect::Dispatch { .. }
-            | ModuleEffect::CancelBooking { .. } => {}
             ModuleEffect::SetTimer { at } => self.event_queue.push(at, Event::TimerFired(module)),
         }
     }
@@ -77,23 +92,32 @@ impl World<'_> {
     fn run_batch(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) {
         let items = slices.iter().map(|slice| slice.count).sum();
         let profiled = self.spec.modules[module.index()].profile.duration(items);
-        let took = if self.spec.noise > 0.0 {
-            let noise = self.spec.noise;
-            profiled.scale((noise * normal(&mut self.random) - noise * noise / 2.0).exp())
-        } else {
-            profiled
-        };
+        let took = actual_span(profiled, self.spec.noise, &mut self.random);
         self.stats.modules.entry(module).or_default().on_run(slices);
         self.timeline.on_run(module, self.now, slices);
         self.pools[module.index()].on_run(slot, batch, self.now);
-        self.event_queue
-            .push(self.now + took, Event::BatchDone(module, slot, batch, took));
+        let failed = self.is_shared(module) && self.is_faulty(slot);
+        let took = if failed { FAILS_AFTER } else { took };
+        self.event_queue.push(
+            self.now + took,
+            Event::BatchDone(module, slot, batch, took, failed),
+        );
     }
 
-    pub(super) fn on_batch_done(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, took: Span) {
+    pub(super) fn on_batch_done(
+        &mut self,
+        module: ModuleId,
+        slot: SlotId,
+        batch: BatchId,
+        took: Span,
+        failed: bool,
+    ) {
         // What was lost with its worker does not come back.
         if self.pools[module.index()].take_running(slot, batch) {
-            self.on_batch_end(module, slot, batch, took, false);
+            self.on_batch_end(module, slot, batch, took, failed);
+            if failed {
+                self.break_slots(Some(slot));
+            }
         }
     }
 

@@ -4,8 +4,12 @@
 //! live engine does after a burst, and its effects become facts for others, at the same instant or later. The order is by
 //! time, then by the order of noting: the same world runs the same way, to the last byte.
 
+mod booked_cluster;
+mod breaker;
 mod build;
+mod cluster_run;
 mod effects;
+mod pipelines;
 mod pool;
 mod requests;
 mod scaling;
@@ -14,8 +18,10 @@ mod simulate;
 use std::collections::VecDeque;
 
 use rand_pcg::Pcg64Mcg;
+use weir_policy::reservations::{BookingId, ReserveEvent};
 use weir_policy::{
-    ConcurrencyLimit, Join, Ledger, Module, ModuleEffect, ModuleEvent, RunStats, SlotEffect, SlotEvent, Slots,
+    ConcurrencyLimit, Join, Ledger, Module, ModuleEffect, ModuleEvent, RunStats, SlotBreaker, SlotEffect,
+    SlotEvent, Slots,
 };
 use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
 
@@ -24,6 +30,7 @@ use crate::event_queue::EventQueue;
 use crate::spec::WorldSpec;
 use crate::timeline::Timeline;
 
+use booked_cluster::BookedCluster;
 use pool::WorkerPool;
 pub use simulate::{SimulationResult, simulate};
 
@@ -39,8 +46,20 @@ enum Event {
     Module(ModuleId, Box<ModuleEvent>),
     /// A fact for the arbiter that took time to come.
     Slot(SlotEvent),
-    /// A batch comes back from its slot.
-    BatchDone(ModuleId, SlotId, BatchId, Span),
+    /// A fact for the reservations that took time to come.
+    Reservations(ReserveEvent),
+    /// The reservations wanted to be called.
+    ReservationTimer,
+    /// A plan, by its index, is offered.
+    PlanOffered(usize),
+    /// Its partitions are loaded.
+    PlanLoaded(usize),
+    /// The breaker of slots wanted to be called.
+    BreakerTimer,
+    /// A batch has ended its use of a share or of links.
+    UseEnded(BookingId),
+    /// A batch comes back from its slot, failed or not.
+    BatchDone(ModuleId, SlotId, BatchId, Span, bool),
     /// A module wanted to be called.
     TimerFired(ModuleId),
     /// A worker has started.
@@ -67,6 +86,7 @@ struct World<'a> {
     modules: Vec<Module>,
     slots: Option<Slots>,
     slot_events: Vec<SlotEvent>,
+    breaker: SlotBreaker,
     /// Facts that are due, by module, and the modules that have some.
     due: Vec<Vec<ModuleEvent>>,
     ready: VecDeque<usize>,
@@ -82,6 +102,7 @@ struct World<'a> {
     stats: RunStats,
     timeline: Timeline,
     pools: Vec<WorkerPool>,
+    pipelines: Option<BookedCluster<'a>>,
     link_free: Vec<Timestamp>,
     random: Pcg64Mcg,
     has_branches: bool,
@@ -136,7 +157,15 @@ impl World<'_> {
             Event::RequestArrived(to, request) => self.on_request_arrived(to, request),
             Event::Module(module, event) => self.deliver(module, *event),
             Event::Slot(event) => self.slot_events.push(event),
-            Event::BatchDone(module, slot, batch, took) => self.on_batch_done(module, slot, batch, took),
+            Event::Reservations(event) => self.on_planned_event(event.into()),
+            Event::ReservationTimer => self.on_planned_event(ReserveEvent::Tick.into()),
+            Event::PlanOffered(index) => self.on_plan_offered(index),
+            Event::PlanLoaded(index) => self.on_plan_loaded(index),
+            Event::BreakerTimer => self.break_slots(None),
+            Event::UseEnded(booking) => self.on_use_ended(booking),
+            Event::BatchDone(module, slot, batch, took, failed) => {
+                self.on_batch_done(module, slot, batch, took, failed);
+            }
             Event::TimerFired(module) => self.mark_ready(module),
             Event::WorkerStarted(module, slot) => self.on_worker_started(module, slot),
             Event::Failure(index, begins) => self.on_failure(index, begins),
@@ -161,8 +190,8 @@ impl World<'_> {
                 self.effects = effects;
             } else if !self.slot_events.is_empty() {
                 self.arbitrate();
-            } else {
-                return;
+            } else if !self.reserve() {
+                return self.start_uses();
             }
         }
     }
@@ -227,6 +256,7 @@ impl World<'_> {
         if self.slots.is_some() {
             self.slot_events.push(SlotEvent::Tick);
         }
+        self.on_planned_event(ReserveEvent::Tick.into());
         self.scale();
         self.timeline.on_tick(self.now, &self.modules);
         if self.more_arrivals || self.ledger.total().in_flight > 0 {

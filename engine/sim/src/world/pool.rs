@@ -39,10 +39,12 @@ impl WorkerPool {
                 )
             }
             WorldPool::Shared(slots) => (0, slots.len() as u32, None),
+            WorldPool::Pipelines(slots) => (0, slots.count, None),
         };
         let up = match pool {
             WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
-            _ => (0..begin).map(SlotId).collect(),
+            WorldPool::Pipelines(_) => BTreeSet::new(),
+            WorldPool::Fixed(_) | WorldPool::Scaled(_) => (0..begin).map(SlotId).collect(),
         };
         Self {
             slots,

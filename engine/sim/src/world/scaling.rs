@@ -79,6 +79,9 @@ impl World<'_> {
         let (Some(node), now) = (self.spec.modules.get(failure.module), self.now) else {
             return;
         };
+        if let WorldPool::Pipelines(_) = node.pool {
+            return self.on_share_failure(failure.module, failure.worker, begins);
+        }
         let shared = match &node.pool {
             WorldPool::Shared(slots) => slots.get(failure.worker as usize).copied().map(SlotId),
             _ => None,

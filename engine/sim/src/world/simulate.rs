@@ -5,6 +5,8 @@ use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, Timestamp};
 
 use super::World;
+use super::booked_cluster::BookedCluster;
+use crate::cluster_usage::ClusterUsage;
 use crate::spec::WorldSpec;
 use crate::timeline::Timeline;
 
@@ -21,6 +23,8 @@ pub struct SimulationResult {
     pub items: Vec<u8>,
     /// How many workers each module had since when.
     pub workers: Vec<Vec<(Timestamp, u32)>>,
+    /// What the shares and links of its cluster did, where it has one.
+    pub usage: Option<ClusterUsage>,
     /// Things that happened: arrivals, transfers, batches, alarms, ticks.
     pub events: u64,
     /// Facts that the state machines took in on the way.
@@ -65,8 +69,12 @@ fn simulate_world(
         .map(|stream| format!("stream-{stream}"))
         .collect();
     let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
+    let mut report = world.stats.report(run, &world.ledger, &streams, &modules);
+    let pipelines = world.pipelines.take().map(BookedCluster::finish);
+    report.reservations = pipelines.as_ref().map(|(_, report)| report.clone());
     SimulationResult {
-        report: world.stats.report(run, &world.ledger, &streams, &modules),
+        report,
+        usage: pipelines.map(|(usage, _)| usage),
         arrivals: sent,
         items: std::mem::take(&mut world.items),
         workers: world.pools.into_iter().map(|pool| pool.history).collect(),

@@ -2,12 +2,17 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use weir_planner::{ModelPlan, PipelinePlan, PipelineSlots};
+use weir_policy::reservations::BookingTable;
 use weir_policy::{AutoscaleRule, Policy};
 use weir_sim::{
-    Branches, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldModule, WorldPool, WorldSpec,
-    experiment,
+    Branches, Crops, Demand, Edge, Link, Scaling, WorkerFailure, WorldCluster, WorldModule, WorldPool,
+    WorldSpec, experiment,
 };
-use weir_types::{Profile, Span, Timestamp};
+use weir_types::{
+    ClusterSpec, ModuleId, PipelineSpec, Profile, ServerId, ServerSpec, ShareId, ShareSpec, Span, StageSpec,
+    Timestamp,
+};
 
 /// Over which requests are sent.
 const SENT_OVER: Span = Span::from_secs(4);
@@ -33,6 +38,7 @@ impl Drawn {
             policy,
             modules: Vec::new(),
             shared_slots: random.random_range(1..4),
+            cluster: None,
             hop: Span::from_micros([0, 0, 200, 3_000][random.random_range(0..4)]),
             links: Vec::new(),
             streams: random.random_range(1..6),
@@ -40,6 +46,7 @@ impl Drawn {
             demand,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
             failures: Vec::new(),
+            faults: Vec::new(),
             max_workers: None,
             seed,
         };
@@ -59,6 +66,12 @@ impl Drawn {
             let shared_slots = spec.shared_slots;
             spec.modules.push(module(id, next, shared_slots, &mut random));
         }
+        // A draw of its own, so that worlds without pipelines stay as they are.
+        let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7069_7065);
+        if random.random_bool(0.4) {
+            partition(&mut spec, &mut random);
+        }
+        let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7365_6e74);
         if random.random_bool(0.4) {
             spec.failures = failures(&spec, &mut random);
         }
@@ -95,12 +108,15 @@ impl Drawn {
                 + Span::from_secs_f64(transfers * link.bytes * 8.0 / link.bandwidth_bps)
         });
         let hops = spec.hop.scale(20.0 * spec.modules.len() as f64);
+        // Batches over pipelines wait for more items while there is time, and bookings that are missed move others.
+        let booked = spec.cluster.as_ref().map_or(Span::ZERO, |_| spec.slo * 4);
         sent.since(Timestamp::ZERO)
             + work
             + away
             + cold.sum::<Span>()
             + links.sum::<Span>()
             + hops
+            + booked
             + Span::from_secs(2)
     }
 }
@@ -189,6 +205,92 @@ fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> WorldPool {
             WorldPool::Shared(slots)
         }
     }
+}
+
+/// Spreads some modules over pipelines of one or two stages, on shares of their own.
+fn partition(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
+    let mut cluster = ClusterSpec {
+        servers: Vec::new(),
+        shares: Vec::new(),
+        pipelines: Vec::new(),
+    };
+    for (id, module) in (0..).map(ModuleId).zip(&mut spec.modules) {
+        if random.random_bool(0.4) {
+            continue;
+        }
+        let batch = [1, 2, 4][random.random_range(0..3)];
+        let pipelines = random.random_range(1..3);
+        let first = cluster.pipelines.len();
+        for _ in 0..pipelines {
+            let stages = random.random_range(1..3);
+            let stages = (0..stages)
+                .map(|number| stage(number, &mut cluster, random))
+                .collect();
+            cluster.pipelines.push(PipelineSpec {
+                module: id,
+                batch,
+                stages,
+            });
+        }
+        let slots = slots(&cluster, &cluster.pipelines[first..]);
+        module.profile = slots.profile.clone();
+        module.batch = vec![slots.batch];
+        module.pool = WorldPool::Pipelines(slots);
+    }
+    if cluster.pipelines.is_empty() {
+        return;
+    }
+    let mut reserve = spec.policy.reserve_spec(cluster);
+    reserve.tables = [BookingTable::Intervals, BookingTable::BusyUntil][random.random_range(0..2)];
+    spec.cluster = Some(WorldCluster {
+        trace: true,
+        ..WorldCluster::new(reserve)
+    });
+}
+
+/// A stage on one to three shares, each on a server of its own.
+fn stage(number: u32, cluster: &mut ClusterSpec, random: &mut Pcg64Mcg) -> StageSpec {
+    let per_item = random.random_range(3..15);
+    let pool = random.random_range(1..4);
+    let first = cluster.shares.len() as u32;
+    for share in first..first + pool {
+        cluster.servers.push(ServerSpec {
+            bandwidth_bps: 10_000_000_000,
+        });
+        cluster.shares.push(ShareSpec {
+            server: ServerId(share),
+            device: share,
+            class: format!("class-{number}"),
+        });
+    }
+    let profile = Profile::new(vec![(1, ms(per_item)), (4, ms(per_item * 2))]);
+    StageSpec {
+        blocks: (number, number + 1),
+        shares: (first..first + pool).map(ShareId).collect(),
+        profile: profile.expect("two points, ascending"),
+        received_bytes: u64::from(number) * random.random_range(1_000..2_500_000),
+    }
+}
+
+/// What a plan would say of these pipelines.
+fn slots(cluster: &ClusterSpec, pipelines: &[PipelineSpec]) -> PipelineSlots {
+    let rate = |pipeline: &PipelineSpec| {
+        let stages = pipeline.stages.iter();
+        let rates = stages.map(|stage| stage.profile.throughput(pipeline.batch) * stage.shares.len() as f64);
+        rates.fold(f64::INFINITY, f64::min)
+    };
+    let plans = pipelines.iter().map(|pipeline| PipelinePlan {
+        batch: pipeline.batch,
+        stages: Vec::new(),
+        throughput: rate(pipeline),
+        latency: Span::ZERO,
+    });
+    let plan = ModelPlan {
+        model: "drawn".to_owned(),
+        pipelines: plans.collect(),
+        throughput: pipelines.iter().map(rate).sum(),
+    };
+    PipelineSlots::new(cluster, pipelines[0].module, &plan).expect("pipelines of the module")
 }
 
 fn failures(spec: &WorldSpec, random: &mut Pcg64Mcg) -> Vec<WorkerFailure> {

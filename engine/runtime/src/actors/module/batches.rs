@@ -201,6 +201,7 @@ mod tests {
                 batch: vec![1],
                 workers: 1,
             }],
+            share: 1.0,
             seed: 1,
         };
         // No actor is behind them.

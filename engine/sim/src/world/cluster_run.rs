@@ -1,13 +1,13 @@
-//! What really happens to batches: shares run one at a time, links carry one transfer at a time, and each begins as soon
-//! as what was booked before it has ended. Uses may take another time than was booked.
+//! Batches on a cluster: a share runs one batch at a time, a link carries one transfer at a time, and each use starts as
+//! soon as its input is there and what is booked before it has ended. Uses may take another time than is booked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_policy::reservations::{BookingId, PathStage, Reservations, ReserveEvent, ResourceUse};
-use weir_types::{ClusterSpec, ShareId};
-use weir_types::{Span, Timestamp};
+use weir_policy::reservations::{BookingId, PathStage, Reservations, ResourceUse};
+use weir_types::{ClusterSpec, ShareId, Span, StageSpec, Timestamp};
+
+use crate::demand::normal;
 
 /// One use of a batch.
 #[derive(Debug, Clone)]
@@ -30,9 +30,21 @@ struct BatchRun {
     running: bool,
 }
 
-/// One use that ended.
+/// What a batch asks of the cluster.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FinishedStep {
+pub(super) struct BatchLoad<'a> {
+    pub(super) path: &'a [PathStage],
+    /// Of its pipeline.
+    pub(super) stages: &'a [StageSpec],
+    /// Items that it is booked for.
+    pub(super) size: u32,
+    /// Items that it has.
+    pub(super) items: u32,
+}
+
+/// A use that ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FinishedUse {
     pub(super) stage: u32,
     pub(super) share: ShareId,
     pub(super) used: ResourceUse,
@@ -41,37 +53,40 @@ pub(super) struct FinishedStep {
     pub(super) last: bool,
 }
 
-/// The cluster as it is.
+/// The shares and links of a cluster, and what is on them.
 #[derive(Debug)]
-pub(super) struct Executor {
+pub(super) struct ClusterRun {
     servers: Vec<u32>,
-    batch: BTreeMap<BookingId, BatchRun>,
+    batches: BTreeMap<BookingId, BatchRun>,
     /// By resource (shares, then up- and downlinks): what waits, in the order in which it is booked.
     waiting: Vec<Vec<(BookingId, usize)>>,
     busy: Vec<bool>,
-    noise: f64,
-    random: Pcg64Mcg,
     /// Batches that may be able to go on.
     runnable: BTreeSet<BookingId>,
 }
 
-impl Executor {
-    pub(super) fn new(cluster: &ClusterSpec, noise: f64, seed: u64) -> Self {
+impl ClusterRun {
+    pub(super) fn new(cluster: &ClusterSpec) -> Self {
         let resources = cluster.shares.len() + 2 * cluster.servers.len();
         Self {
             servers: cluster.shares.iter().map(|share| share.server.0).collect(),
-            batch: BTreeMap::new(),
+            batches: BTreeMap::new(),
             waiting: vec![Vec::new(); resources],
             busy: vec![false; resources],
-            noise,
-            random: Pcg64Mcg::seed_from_u64(seed),
             runnable: BTreeSet::new(),
         }
     }
 
-    /// A batch was booked. With reports of uses the order is that of the present bookings, without them that of the first.
-    pub(super) fn start(&mut self, id: BookingId, path: &[PathStage], reservations: Option<&Reservations>) {
-        let steps = self.steps(path);
+    /// A batch sets out on its path. With `reservations`, which then learn of every use, the order is that of the bookings as
+    /// they are now; without, as they were made.
+    pub(super) fn start(
+        &mut self,
+        id: BookingId,
+        load: BatchLoad<'_>,
+        reservations: Option<&Reservations>,
+        (noise, random): (f64, &mut Pcg64Mcg),
+    ) {
+        let steps = self.steps(load, noise, random);
         for (index, step) in steps.iter().enumerate() {
             for &resource in &step.resources {
                 let booked =
@@ -85,7 +100,7 @@ impl Executor {
             next: 0,
             running: false,
         };
-        self.batch.insert(id, batch);
+        self.batches.insert(id, batch);
         self.runnable.insert(id);
     }
 
@@ -95,7 +110,7 @@ impl Executor {
         place: usize,
         reservations: Option<&Reservations>,
     ) -> (Timestamp, BookingId) {
-        let Some(batch) = self.batch.get(&id) else {
+        let Some(batch) = self.batches.get(&id) else {
             return (Timestamp::ZERO, id);
         };
         let step = &batch.steps[place];
@@ -109,24 +124,34 @@ impl Executor {
         (now.unwrap_or(step.booked), id)
     }
 
-    fn steps(&mut self, path: &[PathStage]) -> Vec<Step> {
+    fn steps(&self, load: BatchLoad<'_>, noise: f64, random: &mut Pcg64Mcg) -> Vec<Step> {
         let shares = self.servers.len();
-        let mut steps = Vec::with_capacity(2 * path.len());
+        let mut steps = Vec::with_capacity(2 * load.path.len());
         let mut sender = 0_usize;
-        for (stage, leg) in (0..).zip(path) {
-            let server = self.servers[leg.share.index()] as usize;
+        for ((number, booked), stage) in (0..).zip(load.path).zip(load.stages) {
+            let server = self.servers[booked.share.index()] as usize;
             let links = vec![shares + 2 * sender, shares + 2 * server + 1];
-            let transfer = leg.transfer.map(|span| (ResourceUse::Transfer, span, links));
-            let run = (ResourceUse::Run, leg.run, vec![leg.share.index()]);
-            for (used, span, resources) in transfer.into_iter().chain([run]) {
-                let takes = self.actual_span(span.length());
+            let filled = f64::from(load.items) / f64::from(load.size.max(1));
+            let transfer = booked.transfer.map(|interval| {
+                let takes = interval.length().scale(filled);
+                (ResourceUse::Transfer, interval.from, links, takes)
+            });
+            // Bookings are corrected by what is measured: what it really takes is in the profile.
+            let takes = stage.profile.duration(load.items);
+            let run = (
+                ResourceUse::Run,
+                booked.run.from,
+                vec![booked.share.index()],
+                takes,
+            );
+            for (used, from, resources, takes) in transfer.into_iter().chain([run]) {
                 steps.push(Step {
-                    stage,
-                    share: leg.share,
+                    stage: number,
+                    share: booked.share,
                     used,
                     resources,
-                    booked: span.from,
-                    takes,
+                    booked: from,
+                    takes: actual_span(takes, noise, random),
                     began: Timestamp::ZERO,
                 });
             }
@@ -135,21 +160,11 @@ impl Executor {
         steps
     }
 
-    fn actual_span(&mut self, profiled: Span) -> Span {
-        if self.noise <= 0.0 {
-            return profiled;
-        }
-        // Box and Muller; the mean stays what is profiled.
-        let radius = (-2.0 * (1.0 - self.random.random::<f64>()).ln()).sqrt();
-        let normal = radius * (std::f64::consts::TAU * self.random.random::<f64>()).cos();
-        profiled.scale((self.noise * normal - self.noise * self.noise / 2.0).exp())
-    }
-
-    /// Lets begin what can; tells which batch will have ended its use when.
+    /// Starts every use that can start; gives the end of each, with its batch.
     pub(super) fn start_ready(&mut self, now: Timestamp) -> Vec<(Timestamp, BookingId)> {
         let mut started = Vec::new();
         for id in std::mem::take(&mut self.runnable) {
-            let Some(batch) = self.batch.get_mut(&id).filter(|batch| !batch.running) else {
+            let Some(batch) = self.batches.get_mut(&id).filter(|batch| !batch.running) else {
                 continue;
             };
             let next = batch.next;
@@ -171,15 +186,9 @@ impl Executor {
         started
     }
 
-    /// Where a batch is: in which stage, and for what.
-    pub(super) fn current_use(&self, id: BookingId) -> Option<(u32, ResourceUse)> {
-        let batch = self.batch.get(&id)?;
-        batch.steps.get(batch.next).map(|step| (step.stage, step.used))
-    }
-
-    /// A use ended.
-    pub(super) fn on_step_end(&mut self, id: BookingId) -> Option<FinishedStep> {
-        let batch = self.batch.get_mut(&id)?;
+    /// The present use of a batch ended; `None` for a batch that was lost meanwhile.
+    pub(super) fn on_use_end(&mut self, id: BookingId) -> Option<FinishedUse> {
+        let batch = self.batches.get_mut(&id)?;
         let step = batch.steps.get(batch.next)?;
         for &resource in &step.resources {
             self.busy[resource] = false;
@@ -187,7 +196,7 @@ impl Executor {
                 .extend(self.waiting[resource].first().map(|(other, _)| *other));
         }
         let last = batch.next + 1 == batch.steps.len();
-        let ended = FinishedStep {
+        let ended = FinishedUse {
             stage: step.stage,
             share: step.share,
             used: step.used,
@@ -198,21 +207,34 @@ impl Executor {
         batch.next += 1;
         self.runnable.insert(id);
         if last {
-            self.batch.remove(&id);
+            self.batches.remove(&id);
         }
         Some(ended)
     }
+
+    /// A batch is lost: what it uses is free, what it waits for goes to others.
+    pub(super) fn remove(&mut self, id: BookingId) {
+        let Some(batch) = self.batches.remove(&id) else {
+            return;
+        };
+        for (index, step) in batch.steps.iter().enumerate().skip(batch.next) {
+            for &resource in &step.resources {
+                if batch.running && index == batch.next {
+                    self.busy[resource] = false;
+                }
+                self.waiting[resource].retain(|(other, _)| *other != id);
+                self.runnable
+                    .extend(self.waiting[resource].first().map(|(other, _)| *other));
+            }
+        }
+    }
 }
 
-impl FinishedStep {
-    /// What is reported of it to the reservations.
-    pub(super) fn to_event(self, booking: BookingId, to: Timestamp) -> ReserveEvent {
-        ReserveEvent::Used {
-            booking,
-            stage: self.stage,
-            used: self.used,
-            from: self.from,
-            to,
-        }
+/// What really takes `expected` in the mean: the standard deviation of its logarithm is `noise`.
+pub(super) fn actual_span(expected: Span, noise: f64, random: &mut Pcg64Mcg) -> Span {
+    if noise > 0.0 {
+        expected.scale((noise * normal(random) - noise * noise / 2.0).exp())
+    } else {
+        expected
     }
 }

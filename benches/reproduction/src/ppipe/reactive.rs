@@ -1,22 +1,18 @@
-//! The reactive baseline in virtual time: every pool batches for itself; what leaves a stage goes at once to the share of
-//! the next pool for which the fewest items are bound, over links that carry one transfer after the other.
+//! The reactive baseline (PPipe 7.4) in virtual time: every pool batches for itself; what leaves a stage goes at once to the
+//! share of the next pool for which the fewest items are bound, over links that carry one transfer after the other.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::slice::Iter;
 
 use weir_policy::reservations::{Reaction, react, stage_deadlines};
-use weir_types::{PipelineSpec, ShareId};
-use weir_types::{Span, Timestamp};
+use weir_sim::EventQueue;
+use weir_types::{ClusterSpec, ModuleId, PipelineSpec, ShareId, Span, Timestamp};
 
-use super::spec::{PooledRun, PooledSpec, PooledStats};
-use crate::event_queue::EventQueue;
+use super::data_plane::ServedRun;
 
 #[derive(Debug)]
 enum Event {
-    Arrived {
-        stream: usize,
-    },
-    SimulationResult {
+    Arrived,
+    BatchDone {
         place: SharePlace,
         items: Vec<Timestamp>,
     },
@@ -29,16 +25,45 @@ enum Event {
 /// A share of a pool.
 #[derive(Debug, Clone, Copy)]
 struct SharePlace {
-    stream: usize,
     pipeline: usize,
     stage: usize,
     share: ShareId,
 }
 
-pub(super) struct World<'a> {
-    spec: &'a PooledSpec,
-    /// What is still to arrive on each stream.
-    arrivals: Vec<Iter<'a, Timestamp>>,
+/// Serves the items of one module until all are out or dropped.
+pub(super) fn serve(cluster: &ClusterSpec, module: ModuleId, slo: Span, arrivals: &[Timestamp]) -> ServedRun {
+    let mut world = World::new(cluster, module, slo);
+    let mut arrivals = arrivals.iter().copied();
+    let mut schedule_arrival = |events: &mut EventQueue<Event>| {
+        if let Some(at) = arrivals.next() {
+            events.push(at, Event::Arrived);
+        }
+    };
+    schedule_arrival(&mut world.event_queue);
+    while let Some((now, event)) = world.event_queue.pop() {
+        match event {
+            Event::Arrived => {
+                schedule_arrival(&mut world.event_queue);
+                world.on_arrival(now);
+            }
+            Event::BatchDone { place, items } => {
+                world.busy[place.share.index()] = false;
+                world.forward(place, items, now);
+                world.start_batch(place, now);
+            }
+            Event::Received { place, items } => {
+                world.queues[place.share.index()].extend(items);
+                world.start_batch(place, now);
+            }
+        }
+    }
+    world.run
+}
+
+struct World<'a> {
+    cluster: &'a ClusterSpec,
+    module: ModuleId,
+    slo: Span,
     event_queue: EventQueue<Event>,
     /// By pipeline: when items must be out of each stage, and items that it was given.
     stage_deadlines_of: Vec<Vec<Span>>,
@@ -52,24 +77,12 @@ pub(super) struct World<'a> {
     /// When each server's uplink and downlink are free.
     links: Vec<[Timestamp; 2]>,
     devices: BTreeMap<u32, u32>,
-    run: PooledRun,
+    run: ServedRun,
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(spec: &'a PooledSpec, arrivals: &'a [Vec<Timestamp>]) -> Self {
-        let cluster = &spec.reserve.cluster;
+    fn new(cluster: &'a ClusterSpec, module: ModuleId, slo: Span) -> Self {
         let bandwidth = cluster.servers.first().map_or(1, |server| server.bandwidth_bps);
-        let parts_of = |pipeline: &PipelineSpec| {
-            let stream = spec
-                .streams
-                .iter()
-                .find(|stream| stream.module == pipeline.module);
-            stage_deadlines(
-                pipeline,
-                stream.map_or(Span::ZERO, |stream| stream.slo),
-                bandwidth,
-            )
-        };
         let mut devices: BTreeMap<u32, u32> = BTreeMap::new();
         for share in &cluster.shares {
             *devices.entry(share.device).or_default() += 1;
@@ -77,7 +90,11 @@ impl<'a> World<'a> {
         let shares = cluster.shares.len();
         Self {
             event_queue: EventQueue::default(),
-            stage_deadlines_of: cluster.pipelines.iter().map(parts_of).collect(),
+            stage_deadlines_of: cluster
+                .pipelines
+                .iter()
+                .map(|pipeline| stage_deadlines(pipeline, slo, bandwidth))
+                .collect(),
             assigned_items: vec![0; cluster.pipelines.len()],
             first: vec![VecDeque::new(); cluster.pipelines.len()],
             queues: vec![VecDeque::new(); shares],
@@ -85,55 +102,23 @@ impl<'a> World<'a> {
             busy: vec![false; shares],
             links: vec![[Timestamp::ZERO; 2]; cluster.servers.len()],
             devices,
-            run: PooledRun {
-                streams: vec![PooledStats::default(); spec.streams.len()],
-                ..PooledRun::default()
-            },
-            spec,
-            arrivals: arrivals.iter().map(|all| all.iter()).collect(),
-        }
-    }
-
-    pub(super) fn run(mut self) -> PooledRun {
-        for stream in 0..self.spec.streams.len() {
-            self.schedule_arrival(stream);
-        }
-        while let Some((now, what)) = self.event_queue.pop() {
-            match what {
-                Event::Arrived { stream } => self.on_arrival(stream, now),
-                Event::SimulationResult { place, items } => {
-                    self.busy[place.share.index()] = false;
-                    self.forward(place, items, now);
-                    self.start_batch(place, now);
-                }
-                Event::Received { place, items } => {
-                    self.queues[place.share.index()].extend(items);
-                    self.start_batch(place, now);
-                }
-            }
-        }
-        self.run
-    }
-
-    /// Notes the next arrival of a stream.
-    fn schedule_arrival(&mut self, stream: usize) {
-        if let Some(&at) = self.arrivals.get_mut(stream).and_then(Iterator::next) {
-            self.event_queue.push(at, Event::Arrived { stream });
+            run: ServedRun::default(),
+            cluster,
+            module,
+            slo,
         }
     }
 
     /// Gives an item to the pipeline that has had the least for what it can run.
-    fn on_arrival(&mut self, stream: usize, now: Timestamp) {
-        self.run.streams[stream].arrived += 1;
-        self.schedule_arrival(stream);
-        let module = self.spec.streams[stream].module;
-        let pipelines = &self.spec.reserve.cluster.pipelines;
+    fn on_arrival(&mut self, now: Timestamp) {
+        self.run.arrived += 1;
+        let pipelines = &self.cluster.pipelines;
         let load = |at: usize| (self.assigned_items[at] + 1) as f64 / throughput(&pipelines[at]).max(1e-9);
         let least = (0..pipelines.len())
-            .filter(|&at| pipelines[at].module == module)
+            .filter(|&at| pipelines[at].module == self.module)
             .min_by(|&one, &other| load(one).total_cmp(&load(other)));
         let Some(pipeline) = least else {
-            self.run.streams[stream].dropped += 1;
+            self.run.dropped += 1;
             return;
         };
         self.assigned_items[pipeline] += 1;
@@ -146,7 +131,6 @@ impl<'a> World<'a> {
             let stage = 0;
             self.start_batch(
                 SharePlace {
-                    stream,
                     pipeline,
                     stage,
                     share,
@@ -158,12 +142,11 @@ impl<'a> World<'a> {
 
     /// Lets a free share take what it can of what waits.
     fn start_batch(&mut self, place: SharePlace, now: Timestamp) {
-        let spec = self.spec;
         let share = place.share.index();
         if self.busy[share] {
             return;
         }
-        let known = &spec.reserve.cluster.pipelines[place.pipeline];
+        let known = &self.cluster.pipelines[place.pipeline];
         let stage = &known.stages[place.stage];
         let part = self.stage_deadlines_of[place.pipeline][place.stage];
         let queue = if place.stage == 0 {
@@ -178,7 +161,7 @@ impl<'a> World<'a> {
                     queue.pop_front();
                     self.assigned_to_share[share] =
                         self.assigned_to_share[share].saturating_sub(usize::from(place.stage > 0));
-                    self.run.streams[place.stream].dropped += 1;
+                    self.run.dropped += 1;
                 }
                 Reaction::Run { size } => {
                     let items: Vec<Timestamp> = queue.drain(..size as usize).collect();
@@ -187,13 +170,12 @@ impl<'a> World<'a> {
                             self.assigned_to_share[share].saturating_sub(items.len());
                     }
                     let takes = stage.profile.duration(size);
-                    let at = &spec.reserve.cluster.shares[share];
+                    let at = &self.cluster.shares[share];
                     let device = f64::from(self.devices.get(&at.device).copied().unwrap_or(1));
                     *self.run.busy_s.entry(at.class.clone()).or_default() += takes.as_secs_f64() / device;
                     self.busy[share] = true;
-                    self.run.streams[place.stream].batches += 1;
                     self.event_queue
-                        .push(now + takes, Event::SimulationResult { place, items });
+                        .push(now + takes, Event::BatchDone { place, items });
                     return;
                 }
             }
@@ -202,13 +184,10 @@ impl<'a> World<'a> {
 
     /// What leaves a stage goes on to the next, or out.
     fn forward(&mut self, from: SharePlace, items: Vec<Timestamp>, now: Timestamp) {
-        let cluster = &self.spec.reserve.cluster;
+        let cluster = self.cluster;
         let Some(next) = cluster.pipelines[from.pipeline].stages.get(from.stage + 1) else {
-            let slo = self.spec.streams[from.stream].slo;
-            let in_time = items.iter().filter(|&&sent| now <= sent + slo).count();
-            let stats = &mut self.run.streams[from.stream];
-            stats.delivered += in_time as u64;
-            stats.late += (items.len() - in_time) as u64;
+            let in_time = items.iter().filter(|&&sent| now <= sent + self.slo).count();
+            self.run.late += (items.len() - in_time) as u64;
             self.run.last_output = self.run.last_output.max(now);
             return;
         };
@@ -217,7 +196,7 @@ impl<'a> World<'a> {
             .iter()
             .min_by_key(|share| self.assigned_to_share[share.index()]);
         let Some(&share) = least else {
-            self.run.streams[from.stream].dropped += items.len() as u64;
+            self.run.dropped += items.len() as u64;
             return;
         };
         self.assigned_to_share[share.index()] += items.len();

@@ -1,0 +1,168 @@
+//! The data planes by which a plan is served: by reservation, as a world of one module over pipelines, or reactively.
+
+use std::collections::BTreeMap;
+
+use weir_planner::{ModelPlan, PipelineSlots};
+use weir_policy::reservations::{BookingTable, ReserveSpec};
+use weir_policy::{DropRule, Order, Policy};
+use weir_sim::{
+    Demand, ResourceUsage, SimulationResult, WorldCluster, WorldModule, WorldPool, WorldSpec, simulate,
+};
+use weir_types::{ClusterSpec, ModuleId, Span, Timestamp};
+
+use super::reactive;
+
+/// How batches come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dispatch {
+    /// By reservation (PPipe 5.4).
+    #[default]
+    Reserved,
+    /// Pool by pool, with no view of links (PPipe 7.4).
+    Reactive,
+}
+
+/// How the data plane goes about it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataPlane {
+    /// What is remembered of a resource.
+    pub tables: BookingTable,
+    /// When a head of the queue is given up.
+    pub head_min_fraction: f64,
+    /// By reservation, or reactively.
+    pub dispatch: Dispatch,
+}
+
+impl DataPlane {
+    /// As the published results have it.
+    pub const PUBLISHED: Self = Self {
+        tables: BookingTable::BusyUntil,
+        head_min_fraction: 0.95,
+        dispatch: Dispatch::Reserved,
+    };
+}
+
+/// What became of the items of one model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServedRun {
+    /// All that came.
+    pub arrived: u64,
+    /// Out after the SLO.
+    pub late: u64,
+    /// Dropped.
+    pub dropped: u64,
+    /// Time that shares of each class were running, in device seconds: a half counts for half.
+    pub busy_s: BTreeMap<String, f64>,
+    /// When the last batch came out.
+    pub last_output: Timestamp,
+    /// Every use in the order in which they ended, if it was wanted.
+    pub uses: Vec<ResourceUsage>,
+}
+
+impl ServedRun {
+    /// Part of what arrived that was not out in time.
+    #[must_use]
+    pub fn miss_rate(&self) -> f64 {
+        (self.late + self.dropped) as f64 / self.arrived.max(1) as f64
+    }
+}
+
+/// One model alone on what a plan gives it.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    /// Where all models of the plan are placed.
+    pub cluster: &'a ClusterSpec,
+    /// The model's module there.
+    pub module: ModuleId,
+    /// Its pipelines.
+    pub plan: &'a ModelPlan,
+    /// The latency objective.
+    pub slo: Span,
+}
+
+impl Served<'_> {
+    /// Serves items as they arrive; `trace`: every use of a resource is wanted.
+    #[must_use]
+    pub fn serve(self, arrivals: &[Timestamp], plane: DataPlane, trace: bool) -> ServedRun {
+        if plane.dispatch == Dispatch::Reactive {
+            return reactive::serve(self.cluster, self.module, self.slo, arrivals);
+        }
+        let Some(world) = self.world(plane, trace) else {
+            // The plan gives it nothing.
+            let arrived = arrivals.len() as u64;
+            return ServedRun {
+                arrived,
+                dropped: arrived,
+                ..ServedRun::default()
+            };
+        };
+        let ran = simulate(&world, "ppipe", &mut arrivals.iter().copied(), &mut |_| {});
+        served(ran)
+    }
+
+    /// PPipe's data plane: items in the order of arrival, each dropped where its reservation is infeasible and by nothing
+    /// else; all runs as it is booked.
+    fn world(self, plane: DataPlane, trace: bool) -> Option<WorldSpec> {
+        let slots = PipelineSlots::new(self.cluster, self.module, self.plan)?;
+        let mut cluster = self.cluster.clone();
+        // The model is alone: its module is the only one of the world.
+        cluster
+            .pipelines
+            .retain(|pipeline| pipeline.module == self.module);
+        for pipeline in &mut cluster.pipelines {
+            pipeline.module = ModuleId(0);
+        }
+        Some(WorldSpec {
+            slo: self.slo,
+            policy: Policy {
+                drop: DropRule::by_name("back").unwrap_or_default(),
+                order: Order::Fcfs,
+                sweep: false,
+                booking_margin: 0.0,
+                ..Policy::default()
+            },
+            modules: vec![WorldModule {
+                name: self.plan.model.clone(),
+                profile: slots.profile.clone(),
+                batch: vec![slots.batch],
+                pool: WorldPool::Pipelines(slots),
+                next: Vec::new(),
+                weight: 1.0,
+            }],
+            shared_slots: 0,
+            cluster: Some(WorldCluster {
+                trace,
+                ..WorldCluster::new(ReserveSpec {
+                    cluster,
+                    tables: plane.tables,
+                    feedback: false,
+                    corrected: false,
+                    head_min_fraction: plane.head_min_fraction,
+                })
+            }),
+            hop: Span::ZERO,
+            links: Vec::new(),
+            streams: 1,
+            max_in_flight: None,
+            demand: Demand::default(),
+            noise: 0.0,
+            failures: Vec::new(),
+            faults: Vec::new(),
+            max_workers: None,
+            seed: 0,
+        })
+    }
+}
+
+fn served(ran: SimulationResult) -> ServedRun {
+    let requests = ran.report.requests;
+    let usage = ran.usage.unwrap_or_default();
+    ServedRun {
+        arrived: requests.arrived,
+        late: requests.late,
+        dropped: requests.dropped,
+        busy_s: usage.busy_s,
+        last_output: usage.last_output,
+        uses: usage.uses,
+    }
+}
