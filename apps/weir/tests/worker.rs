@@ -21,7 +21,7 @@ use weir_partition::wire::{Address, BatchKey, LoadPartition, PartitionId};
 use weir_partition::{Client, ClientOptions, Event, Stage, WorkerId};
 use weir_planner::group_layers;
 use weir_runtime::Clock;
-use weir_types::{BatchId, ModuleId};
+use weir_types::{BatchId, ModuleId, Timestamp};
 
 fn worker(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -205,6 +205,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
             worker: WorkerId(number),
             share: 0,
             partition: PartitionId(number),
+            booked: Timestamp::ZERO,
         });
     }
     let next = || {

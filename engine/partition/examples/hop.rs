@@ -157,6 +157,7 @@ fn ways(client: &Client, events: &Receiver<Event>, bytes: usize, stages: u32) ->
             worker: WorkerId(worker),
             share: 0,
             partition: PartitionId(worker),
+            booked: Timestamp::ZERO,
         })
         .collect();
     let mut times = Times::default();

@@ -350,6 +350,7 @@ fn leg_of(bytes: usize) -> Message {
         stage: 0,
         share: 0,
         partition: PartitionId(0),
+        booked: Timestamp::ZERO,
         rest: Vec::new(),
         times: Vec::new(),
         began: Timestamp::ZERO,

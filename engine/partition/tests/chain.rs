@@ -10,9 +10,9 @@ use std::sync::Arc;
 use common::{Heard, Loader, clock, key, listen, model, options, stage, tensor, wait_until};
 use weir_partition::wire::{BatchFailure, Resource, Usage};
 use weir_partition::{
-    ClientOptions, DispatchError, Emulation, Event, LocalWorkers, Worker, WorkerId, WorkerOptions,
+    ClientOptions, DispatchError, Emulation, Event, LocalWorkers, Stage, Worker, WorkerId, WorkerOptions,
 };
-use weir_types::Span;
+use weir_types::{Span, Timestamp};
 
 const SUMS: [&str; 3] = ["mul 2", "add 3", "mul 5"];
 
@@ -305,6 +305,33 @@ fn what_is_not_there_is_said() {
         _ => None,
     });
     assert!(reason.contains("no share 7"), "{reason}");
+}
+
+#[test]
+fn of_the_batches_that_wait_for_a_share_the_one_booked_first_runs_first() {
+    let loader = Loader::default();
+    let locals = LocalWorkers::default();
+    let worker = Worker::local(options(&locals), Arc::new(loader.clone()), clock()).unwrap();
+    let heard = Heard::start(ClientOptions {
+        locals,
+        ..ClientOptions::default()
+    });
+    heard.add(0, worker.address(), [model(0, "gate")]);
+    let booked = |at| Stage {
+        booked: Timestamp::from_micros(at),
+        ..stage(0, 0)
+    };
+    heard.run(0, &[booked(0)], &[0.0]).unwrap();
+    loader.gate.came(1);
+    for (batch, at) in [(1, 30), (2, 20), (3, 10), (4, 20)] {
+        heard.run(batch, &[booked(at)], &[0.0]).unwrap();
+    }
+    // What is said to a worker is taken in order: with this they have all come.
+    heard.client.load(WorkerId(0), model(1, "add 1"));
+    heard.loaded(1);
+    loader.gate.open(5);
+    let order: Vec<u64> = (0..5).map(|_| heard.end().0).collect();
+    assert_eq!(order, [0, 3, 2, 4, 1]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the client tells.
 
 use weir_flow::Tensor;
-use weir_types::{Span, WorkerId};
+use weir_types::{Span, Timestamp, WorkerId};
 
 use crate::wire::{BatchFailure, BatchKey, PartitionId, Resource, StageTimes, Usage};
 
@@ -14,6 +14,8 @@ pub struct Stage {
     pub share: u32,
     /// What runs there.
     pub partition: PartitionId,
+    /// For when the share is booked: of the batches that wait for it, that with the earliest goes first.
+    pub booked: Timestamp,
 }
 
 /// A worker as it introduced itself.

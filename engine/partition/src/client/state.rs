@@ -143,6 +143,7 @@ impl ClientState {
                 address: address.ok_or(DispatchError::Down(stage.worker))?,
                 share: stage.share,
                 partition: stage.partition,
+                booked: stage.booked,
             })
         };
         let input = StageInput {
@@ -152,6 +153,7 @@ impl ClientState {
             stage: 0,
             share: first.share,
             partition: first.partition,
+            booked: first.booked,
             rest: rest.iter().map(hop).collect::<Result<_, DispatchError>>()?,
             times: Vec::new(),
             began: now,

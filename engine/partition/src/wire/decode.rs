@@ -174,12 +174,14 @@ fn hop<R: Read>(b: &mut Body<R>) -> Read_<Hop> {
         address,
         share: b.u32()?,
         partition: PartitionId(b.u32()?),
+        booked: moment(b)?,
     })
 }
 
 fn input<R: Read>(b: &mut Body<R>) -> Read_<StageInput> {
     let (engine, key) = (b.u64()?, key(b)?);
     let (items, stage, share, partition) = (b.u32()?, b.u32()?, b.u32()?, PartitionId(b.u32()?));
+    let booked = moment(b)?;
     let count = b.count(codes::MAX_STAGES, "too many stages")?;
     let rest = (0..count).map(|_| hop(b)).collect::<Read_<_>>()?;
     let times = times(b)?;
@@ -193,6 +195,7 @@ fn input<R: Read>(b: &mut Body<R>) -> Read_<StageInput> {
         stage,
         share,
         partition,
+        booked,
         rest,
         times,
         began: moment(b)?,

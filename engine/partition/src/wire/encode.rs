@@ -194,7 +194,8 @@ fn hop<P: Pieces>(to: &mut P, hop: &Hop) -> io::Result<()> {
         }
     }
     u32(to, hop.share)?;
-    u32(to, hop.partition.0)
+    u32(to, hop.partition.0)?;
+    u64(to, hop.booked.micros())
 }
 
 fn input<P: Pieces>(to: &mut P, input: &StageInput) -> io::Result<()> {
@@ -204,6 +205,7 @@ fn input<P: Pieces>(to: &mut P, input: &StageInput) -> io::Result<()> {
     u32(to, input.stage)?;
     u32(to, input.share)?;
     u32(to, input.partition.0)?;
+    u64(to, input.booked.micros())?;
     each(to, &input.rest, hop)?;
     each(to, &input.times, stage_times)?;
     u64(to, input.began.micros())?;

@@ -44,6 +44,8 @@ pub struct Hop {
     pub share: u32,
     /// What runs there.
     pub partition: PartitionId,
+    /// For when the share is booked, on the engine's clock.
+    pub booked: Timestamp,
 }
 
 /// From when to when a resource was used, on the engine's clock.
@@ -97,6 +99,8 @@ pub struct StageInput {
     pub share: u32,
     /// What is run.
     pub partition: PartitionId,
+    /// For when the share is booked, on the engine's clock.
+    pub booked: Timestamp,
     /// Where it goes after that.
     pub rest: Vec<Hop>,
     /// What the stages before took; as many as `stage`.

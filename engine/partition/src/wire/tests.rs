@@ -51,29 +51,39 @@ fn hop() -> impl Strategy<Value = Hop> {
         any::<u32>().prop_map(Address::Local),
         any::<std::net::SocketAddrV4>().prop_map(|address| Address::Tcp(address.into())),
     ];
-    (address, any::<u32>(), any::<u32>()).prop_map(|(address, share, partition)| Hop {
+    (address, any::<u32>(), any::<u32>(), moment()).prop_map(|(address, share, partition, booked)| Hop {
         address,
         share,
         partition: PartitionId(partition),
+        booked,
     })
 }
 
 fn input() -> impl Strategy<Value = StageInput> {
     (0..5_usize).prop_flat_map(|stage| {
         let head = (any::<u64>(), key(), any::<u32>(), any::<u32>(), any::<u32>());
-        let rest = (vec(hop(), 0..4), times(stage), moment(), vec(tensor(), 0..4));
+        let rest = (
+            moment(),
+            vec(hop(), 0..4),
+            times(stage),
+            moment(),
+            vec(tensor(), 0..4),
+        );
         (head, rest).prop_map(
-            move |((engine, key, items, share, partition), (rest, times, began, tensors))| StageInput {
-                engine,
-                key,
-                items,
-                stage: stage as u32,
-                share,
-                partition: PartitionId(partition),
-                rest,
-                times,
-                began,
-                tensors,
+            move |((engine, key, items, share, partition), (booked, rest, times, began, tensors))| {
+                StageInput {
+                    engine,
+                    key,
+                    items,
+                    stage: stage as u32,
+                    share,
+                    partition: PartitionId(partition),
+                    booked,
+                    rest,
+                    times,
+                    began,
+                    tensors,
+                }
             },
         )
     })
@@ -250,6 +260,7 @@ fn feature() -> Message {
         stage: 0,
         share: 0,
         partition: PartitionId(0),
+        booked: Timestamp::ZERO,
         rest: Vec::new(),
         times: Vec::new(),
         began: Timestamp::ZERO,
@@ -330,7 +341,13 @@ fn strangers_and_other_versions_are_distinguished() {
     bytes[8] += 1;
     let read = read_preamble(&mut Cursor::new(&bytes));
     assert!(
-        matches!(read, Err(WireError::Version { theirs: 2, ours: 1 })),
+        matches!(
+            read,
+            Err(WireError::Version {
+                theirs: 3,
+                ours: VERSION
+            })
+        ),
         "{read:?}"
     );
     let read = read_preamble(&mut Cursor::new(b"GET / HTTP/1.1"));

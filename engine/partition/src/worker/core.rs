@@ -121,7 +121,7 @@ impl Core {
             transfer,
             permit,
         };
-        if share.jobs.try_send(job).is_err() {
+        if !share.enqueue(job) {
             failed(BatchFailure::QueueFull);
         }
     }

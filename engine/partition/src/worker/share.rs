@@ -1,14 +1,16 @@
-//! A share: the thread that owns the partitions placed on it and runs one batch at a time.
+//! A share: the thread that owns the partitions placed on it and runs one batch at a time, of those that wait the one that is
+//! booked first.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use weir_flow::{DeviceKind, PartitionLoader, PartitionSession, Tensor};
-use weir_types::{Profile, SleepCompensator};
+use weir_types::{Profile, SleepCompensator, Timestamp};
 
 use super::emulation::{Emulation, emulate_duration};
 use super::permit::Permit;
@@ -52,8 +54,22 @@ pub(super) enum ShareCommand {
 
 /// The way to a share.
 pub(super) struct ShareHandle {
-    pub(super) jobs: Sender<Job>,
+    jobs: Sender<Job>,
     pub(super) commands: Sender<ShareCommand>,
+    /// Batches that wait.
+    waiting: Arc<AtomicUsize>,
+    max_queue: usize,
+}
+
+impl ShareHandle {
+    /// Whether the batch waits now: not where as many wait as may.
+    pub(super) fn enqueue(&self, job: Job) -> bool {
+        let room = |waiting| (waiting < self.max_queue).then_some(waiting + 1);
+        let update = self
+            .waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+        update.is_ok() && self.jobs.try_send(job).is_ok()
+    }
 }
 
 /// What all shares of a worker have in common.
@@ -70,21 +86,54 @@ struct Share {
     context: ShareContext,
     partitions: BTreeMap<PartitionId, (PartitionSpec, Option<Box<dyn PartitionSession>>)>,
     compensator: SleepCompensator,
+    waiting: Waiting,
+}
+
+/// Batches that wait for the share, by when they are booked and then in the order in which they came.
+struct Waiting {
+    jobs: BTreeMap<(Timestamp, u64), Job>,
+    came: u64,
+    /// These and those that are not received yet.
+    count: Arc<AtomicUsize>,
+}
+
+impl Waiting {
+    fn push(&mut self, job: Job) {
+        self.jobs.insert((job.input.booked, self.came), job);
+        self.came += 1;
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let (_, job) = self.jobs.pop_first()?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(job)
+    }
 }
 
 /// Starts share number `number`; it ends when its handle is dropped.
 pub(super) fn start(number: u32, max_queue: usize, context: ShareContext) -> io::Result<ShareHandle> {
     let (jobs, queue) = bounded(max_queue);
     let (commands, commands_in) = bounded(MAX_COMMANDS);
+    let waiting = Arc::new(AtomicUsize::new(0));
     let mut share = Share {
         context,
         partitions: BTreeMap::new(),
         compensator: SleepCompensator::default(),
+        waiting: Waiting {
+            jobs: BTreeMap::new(),
+            came: 0,
+            count: Arc::clone(&waiting),
+        },
     };
     std::thread::Builder::new()
         .name(format!("weir-share-{number}"))
         .spawn(move || share.work(&queue, &commands_in))?;
-    Ok(ShareHandle { jobs, commands })
+    Ok(ShareHandle {
+        jobs,
+        commands,
+        waiting,
+        max_queue,
+    })
 }
 
 impl Share {
@@ -95,18 +144,27 @@ impl Share {
                     Ok(command) => self.on_command(command),
                     Err(_) => return,
                 },
-                recv(queue) -> job => {
-                    // A partition is placed before it is reported that batches for it may come.
-                    while let Ok(command) = commands_in.try_recv() {
-                        self.on_command(command);
-                    }
-                    match job {
-                        Ok(job) => self.run(job),
-                        Err(_) => return,
-                    }
+                recv(queue) -> job => match job {
+                    Ok(job) => self.waiting.push(job),
+                    Err(_) => return,
                 }
             }
+            while let Some(job) = self.next(queue, commands_in) {
+                self.run(job);
+            }
         }
+    }
+
+    /// The batch to be run now.
+    fn next(&mut self, queue: &Receiver<Job>, commands_in: &Receiver<ShareCommand>) -> Option<Job> {
+        while let Ok(job) = queue.try_recv() {
+            self.waiting.push(job);
+        }
+        // A partition is placed before it is reported that batches for it may come.
+        while let Ok(command) = commands_in.try_recv() {
+            self.on_command(command);
+        }
+        self.waiting.pop()
     }
 
     fn on_command(&mut self, command: ShareCommand) {

@@ -61,7 +61,8 @@ impl Uplink {
     pub(super) fn send(self: &Arc<Self>, mut input: StageInput, outputs: Vec<Tensor>, generation: u64) {
         let next = input.rest.remove(0);
         input.stage += 1;
-        (input.share, input.partition, input.tensors) = (next.share, next.partition, outputs);
+        (input.share, input.partition, input.booked) = (next.share, next.partition, next.booked);
+        input.tensors = outputs;
         let (key, stage) = (input.key, input.stage);
         let failed = |failure| self.context.state.fail_batch(generation, key, stage, failure);
         if let Address::Tcp(to) = next.address

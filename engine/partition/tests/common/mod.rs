@@ -155,6 +155,7 @@ pub(crate) fn stage(worker: u32, partition: u32) -> Stage {
         worker: WorkerId(worker),
         share: 0,
         partition: PartitionId(partition),
+        booked: Timestamp::ZERO,
     }
 }
 

@@ -73,6 +73,14 @@ pub enum ReserveEvent {
         /// The module.
         module: ModuleId,
     },
+    /// A batch was dispatched on a booking, maybe with fewer items than it was booked for: requests may have been dropped
+    /// since.
+    Dispatched {
+        /// The booking.
+        booking: BookingId,
+        /// Items of the batch.
+        items: u32,
+    },
     /// A module declined a booking.
     Declined {
         /// The booking.

@@ -147,6 +147,36 @@ impl Bookings {
         id
     }
 
+    /// A batch has fewer items than it was booked for: what it still needs is needed for less long. Says whether so. Legal
+    /// for a booking that is not here, as with `release`.
+    pub(super) fn resize(&mut self, cluster: &ClusterIndex, id: BookingId, items: u32) -> bool {
+        let overlaps = self.overlaps;
+        let Some(booking) = self.all.get_mut(&id).filter(|booking| items < booking.size) else {
+            return false;
+        };
+        booking.size = items;
+        let stages = &cluster.pipelines[booking.pipeline.index()].stages;
+        let mut sender = None;
+        for resource_use in &mut booking.uses {
+            let (number, used) = (resource_use.key.stage as usize, resource_use.key.used);
+            let server = cluster.server_of(booking.path[number].share);
+            let length = match (used, sender) {
+                (ResourceUse::Transfer, Some(sender)) => {
+                    stages[number].transfer(items, cluster.bandwidth(sender, server))
+                }
+                _ => stages[number].duration(items),
+            };
+            resource_use.length = resource_use.length.min(length);
+            sender = Some(server);
+        }
+        let left = booking.uses.iter().filter(|resource_use| !resource_use.ended);
+        let pending = left.map(|resource_use| Reverse((resource_use.span.from, resource_use.key)));
+        let pending = pending.collect();
+        self.reschedule(pending);
+        self.check(overlaps);
+        true
+    }
+
     /// Frees all that it still holds. Legal for one that is not here: its last use was reported, or it was lost with a
     /// worker, before its module or its batch was known.
     pub(super) fn release(&mut self, id: BookingId) -> Option<Booking> {

@@ -6,7 +6,7 @@
 //! ```text
 //! PathRequested ──> NoPath                          (the module drops its most urgent item and requests again)
 //!    │ ──> (wait) ──SetTimer──> Tick ──┐
-//!    └─────────────────────────────────┴──> Book ──Used...──> Finished
+//!    └─────────────────────────────────┴──> Book ──Dispatched──Used...──> Finished
 //!                                             ├──Declined, Failed──> freed
 //!                                             └──Down──> Lost
 //! ```
@@ -156,6 +156,11 @@ impl Reservations {
                 requester.request = None;
                 requester.until = None;
             }),
+            ReserveEvent::Dispatched { booking, items } if self.feedback => {
+                if self.bookings.resize(&self.cluster, booking, items) {
+                    self.version += 1;
+                }
+            }
             ReserveEvent::Declined { booking }
             | ReserveEvent::Finished { booking }
             | ReserveEvent::Failed { booking } => {
@@ -178,7 +183,7 @@ impl Reservations {
                 self.bookings.on_used(booking, stage, used, Interval { from, to });
                 self.version += 1;
             }
-            ReserveEvent::Used { .. } | ReserveEvent::Tick => {}
+            ReserveEvent::Dispatched { .. } | ReserveEvent::Used { .. } | ReserveEvent::Tick => {}
             ReserveEvent::Down { share } => self.on_share_down(share, now, effects),
             ReserveEvent::Up { share } => {
                 if let Some(down) = self.down.get_mut(share.index()) {

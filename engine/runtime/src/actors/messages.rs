@@ -91,6 +91,7 @@ pub(crate) struct ReservationEvent(pub(crate) ReserveEvent);
 pub(crate) struct Dispatched {
     pub(crate) booking: BookingId,
     pub(crate) key: BatchKey,
+    pub(crate) items: u32,
 }
 
 /// Load another plan and switch to it.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use weir_flow::{PartitionedModel, SessionError};
 use weir_partition::wire::{LoadPartition, PartitionId};
 use weir_partition::{Stage, WorkerId};
-use weir_types::{ModuleId, PipelineId, ShareId};
+use weir_policy::reservations::PathStage;
+use weir_types::{ModuleId, PipelineId};
 
 use super::share_assignment::ShareAssignment;
 
@@ -82,24 +83,25 @@ impl PlanPartitions {
             .unwrap_or(self.first)
     }
 
-    /// The stages that a batch passes on these shares.
+    /// The stages that a batch passes on its booked path.
     pub(crate) fn path(
         &self,
         assignment: &ShareAssignment,
         pipeline: PipelineId,
-        shares: &[ShareId],
+        booked: &[PathStage],
     ) -> Vec<Stage> {
         let Some(ids) = self.ids.get(pipeline.index()) else {
             return Vec::new();
         };
-        let stage = |(share, &part): (&ShareId, &PartitionId)| {
-            let (worker, share) = assignment.owners[share.index()];
+        let stage = |(booked, &part): (&PathStage, &PartitionId)| {
+            let (worker, share) = assignment.owners[booked.share.index()];
             Stage {
                 worker,
                 share,
                 partition: part,
+                booked: booked.run.from,
             }
         };
-        shares.iter().zip(ids).map(stage).collect()
+        booked.iter().zip(ids).map(stage).collect()
     }
 }

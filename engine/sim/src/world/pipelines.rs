@@ -205,6 +205,9 @@ impl World<'_> {
         let reservations = reserve.feedback.then_some(pipelines.reservations.reservations());
         let noise = (self.spec.noise, &mut self.random);
         pipelines.cluster.start(booking, load, reservations, noise);
+        pipelines
+            .events
+            .push(ReserveEvent::Dispatched { booking, items }.into());
         let in_flight = InFlightBatch {
             module,
             batch,

@@ -10,6 +10,18 @@ const MODULE: ModuleId = ModuleId(0);
 /// One pipeline: a stage of one share, then one of two, each on a server of its own; a batch of `n` takes 10n, then 20n
 /// microseconds, and 2n over a link.
 fn pipeline(batch: u32, tables: BookingTable, head_min_fraction: f64) -> Reservations {
+    Reservations::new(&spec(batch, tables, head_min_fraction))
+}
+
+/// The same, with durations that follow what is measured.
+fn corrected(batch: u32) -> Reservations {
+    Reservations::new(&ReserveSpec {
+        corrected: true,
+        ..spec(batch, BookingTable::Intervals, 0.95)
+    })
+}
+
+fn spec(batch: u32, tables: BookingTable, head_min_fraction: f64) -> ReserveSpec {
     let profile = |per_item: u64| {
         let points = (1..=8).map(|size| (size, Span::from_micros(per_item * u64::from(size))));
         Profile::new(points.collect()).unwrap()
@@ -25,7 +37,7 @@ fn pipeline(batch: u32, tables: BookingTable, head_min_fraction: f64) -> Reserva
         profile: profile(per_item),
         received_bytes,
     };
-    Reservations::new(&ReserveSpec {
+    ReserveSpec {
         cluster: ClusterSpec {
             servers: vec![
                 ServerSpec {
@@ -44,7 +56,7 @@ fn pipeline(batch: u32, tables: BookingTable, head_min_fraction: f64) -> Reserva
         feedback: true,
         corrected: false,
         head_min_fraction,
-    })
+    }
 }
 
 fn step(
@@ -206,6 +218,54 @@ fn reported_uses_reschedule_later_ones() {
     assert_eq!(all.probe(PipelineId(0), 1, at(45)).unwrap().finish, at(77));
     step(&mut all, [used(0, 1, ResourceUse::Run, 16, 45)], 45);
     assert_eq!(all.booked(BookingId(0)), None, "finished");
+}
+
+/// The run of each stage.
+fn runs(all: &Reservations, id: u64) -> Vec<(u64, u64)> {
+    let path = all.booked(BookingId(id)).unwrap();
+    let run = |stage: &PathStage| (stage.run.from.micros(), stage.run.to.micros());
+    path.iter().map(run).collect()
+}
+
+#[test]
+fn a_batch_of_fewer_items_than_booked_frees_the_rest_of_its_booking() {
+    let mut all = pipeline(4, BookingTable::Intervals, 0.95);
+    for _ in 0..2 {
+        step(&mut all, [request(1_000, 0, 4)], 0);
+    }
+    assert_eq!(runs(&all, 0), [(0, 40), (48, 128)]);
+    assert_eq!(runs(&all, 1), [(40, 80), (88, 168)]);
+    let dispatched = |booking, items| ReserveEvent::Dispatched {
+        booking: BookingId(booking),
+        items,
+    };
+    step(&mut all, [dispatched(1, 4)], 0);
+    assert_eq!(runs(&all, 1), [(40, 80), (88, 168)], "as booked");
+    step(&mut all, [dispatched(0, 1)], 0);
+    assert_eq!(runs(&all, 0), [(0, 10), (12, 32)]);
+    assert_eq!(runs(&all, 1), [(10, 50), (58, 138)]);
+}
+
+#[test]
+fn durations_are_measured_by_the_items_of_the_batch() {
+    let mut all = corrected(4);
+    for batch in 0..20_u64 {
+        let now = batch * 1_000;
+        step(&mut all, [request(now + 900, now, 4)], now);
+        let booking = BookingId(batch);
+        let run = |stage, from, to| ReserveEvent::Used {
+            booking,
+            stage,
+            used: ResourceUse::Run,
+            from: at(now + from),
+            to: at(now + to),
+        };
+        step(&mut all, [ReserveEvent::Dispatched { booking, items: 1 }], now);
+        step(&mut all, [run(0, 0, 10), run(1, 12, 32)], now + 32);
+    }
+    let now = 20_000;
+    let finish = all.probe(PipelineId(0), 4, at(now)).unwrap().finish;
+    assert_eq!(finish, at(now + 128), "as profiled, since each ran as profiled");
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl World {
 
     fn random_event(&mut self, random: &mut Pcg64Mcg) -> Option<ReserveEvent> {
         let share = ShareId(random.random_range(0..u32::try_from(self.down.len()).unwrap()));
-        match random.random_range(0..20) {
+        match random.random_range(0..22) {
             0..9 => {
                 let module = ModuleId(random.random_range(0..2));
                 let deadline = self.now + Span::from_micros(random.random_range(0..300));
@@ -185,6 +185,10 @@ impl World {
                 self.open_requests.remove(&module);
                 Some(ReserveEvent::RequestCancelled { module })
             }
+            19 | 20 => Some(ReserveEvent::Dispatched {
+                booking: self.random_booking(random)?,
+                items: random.random_range(1..5),
+            }),
             _ => Some(ReserveEvent::Tick),
         }
     }

@@ -60,7 +60,11 @@ impl ModuleActor {
         let module = self.setup.id;
         let key = BatchKey { module, batch };
         // First of all, so that nothing is heard of a batch that the reservations do not know.
-        reservations.do_send(Dispatched { booking, key });
+        reservations.do_send(Dispatched {
+            booking,
+            key,
+            items: slices.iter().map(|slice| slice.count).sum(),
+        });
         let sent = match self.paths.remove(&booking) {
             Some(path) => preprocessor.send(OutboundBatch {
                 key,

@@ -16,7 +16,7 @@ use weir_policy::reservations::{
     WorkerReport,
 };
 use weir_policy::{ModuleEvent, Policy};
-use weir_types::{ModuleId, ShareId, SlotId, Span};
+use weir_types::{ModuleId, SlotId, Span};
 
 use booked_batches::BookedBatches;
 
@@ -119,13 +119,12 @@ impl ReservationActor {
                 ..
             } => {
                 self.batches.on_booked(booking, finish);
-                let shares: Vec<ShareId> = path.iter().map(|stage| stage.share).collect();
                 let ActivePlan {
                     partitions,
                     assignment,
                     ..
                 } = &self.setup.active;
-                let path = partitions.path(assignment, pipeline, &shares);
+                let path = partitions.path(assignment, pipeline, &path);
                 let booked = PipelineEvent::Booked {
                     booking,
                     size,
@@ -214,8 +213,10 @@ impl Handler<WorkerEvent> for ReservationActor {
 impl Handler<Dispatched> for ReservationActor {
     type Result = ();
 
-    fn handle(&mut self, Dispatched { booking, key }: Dispatched, _context: &mut Self::Context) {
+    fn handle(&mut self, dispatched: Dispatched, context: &mut Self::Context) {
+        let Dispatched { booking, key, items } = dispatched;
         self.batches.on_dispatched(key, booking);
+        self.on_event(ReserveEvent::Dispatched { booking, items }.into(), context);
     }
 }
 
