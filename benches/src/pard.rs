@@ -128,6 +128,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
+        own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
         noise: 0.0,

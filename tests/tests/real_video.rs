@@ -78,6 +78,7 @@ fn application(
         fps: None,
         sample: None,
         repeat: false,
+        slo: None,
     }]);
     weir::assemble(graph, &zoo, Some(out), None).unwrap()
 }

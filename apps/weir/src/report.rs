@@ -78,9 +78,9 @@ fn numbers(header: &[&str]) -> Table {
     table
 }
 
-/// Streams, and their sum where there are several.
+/// Streams, and their sum where there are several; with a column for objectives where some have their own.
 fn streams(report: &Report) -> Table {
-    let mut table = numbers(&[
+    let mut header = vec![
         "stream",
         "arrived",
         "delivered",
@@ -91,9 +91,13 @@ fn streams(report: &Report) -> Table {
         "drop rate",
         "p50 ms",
         "p99 ms",
-    ]);
+    ];
+    let objectives = report.streams.values().any(|stream| stream.slo_ms.is_some());
+    header.extend(objectives.then_some("SLO ms"));
+    let mut table = numbers(&header);
     let all = (
         "all",
+        None,
         &report.requests,
         report.goodput_rps,
         report.drop_rate,
@@ -102,17 +106,18 @@ fn streams(report: &Report) -> Table {
     let each = report.streams.iter().map(|(name, stream)| {
         (
             name.as_str(),
+            stream.slo_ms,
             &stream.requests,
             stream.goodput_rps,
             stream.drop_rate,
             &stream.latency_ms,
         )
     });
-    for (name, requests, goodput, drop_rate, latency) in
+    for (name, slo_ms, requests, goodput, drop_rate, latency) in
         each.chain((report.streams.len() != 1).then_some(all))
     {
         let Quantiles { p50, p99, .. } = latency;
-        table.add_row([
+        let mut row = vec![
             line(name).into_owned(),
             requests.arrived.to_string(),
             requests.delivered.to_string(),
@@ -123,7 +128,10 @@ fn streams(report: &Report) -> Table {
             percent(drop_rate),
             format!("{p50:.1}"),
             format!("{p99:.1}"),
-        ]);
+        ];
+        let slo = slo_ms.map_or_else(String::new, |slo_ms: f64| slo_ms.to_string());
+        row.extend(objectives.then_some(slo));
+        table.add_row(row);
     }
     table
 }
@@ -270,6 +278,15 @@ mod tests {
             !table.contains("it broke off"),
             "what the run ends with is said once"
         );
+    }
+
+    #[test]
+    fn the_table_has_the_objectives_of_streams_that_have_their_own() {
+        let mut report = report();
+        assert!(!table(&report).contains("SLO ms"));
+        report.streams.get_mut("north").unwrap().slo_ms = Some(150.0);
+        let table = table(&report);
+        assert!(table.contains("SLO ms") && table.contains("150"), "{table}");
     }
 
     #[test]

@@ -278,6 +278,7 @@ fn decision() -> f64 {
             sent_at: now,
             items: 1,
             droppable: true,
+            slo: None,
         };
         module.step([arrived], now, &mut effects);
         module.step([ModuleEvent::Granted { slot }], now, &mut effects);

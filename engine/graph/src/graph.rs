@@ -65,6 +65,8 @@ pub struct SourceNode {
     pub sample: Option<f64>,
     /// Whether it restarts at its end.
     pub repeat: bool,
+    /// Its own latency objective; `None`: the graph's.
+    pub slo: Option<Span>,
 }
 
 /// The kind of a device.
@@ -228,7 +230,8 @@ impl Graph {
         &self.name
     }
 
-    /// The latency objective (SLO) of every request, from its sending time to its completion.
+    /// The latency objective (SLO) of every request whose source has none of its own, from its sending time to its
+    /// completion.
     #[must_use]
     pub fn slo(&self) -> Span {
         self.slo

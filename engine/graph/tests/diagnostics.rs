@@ -542,6 +542,22 @@ fn an_slo_below_the_critical_path_is_reported() {
 }
 
 #[test]
+fn an_slo_of_a_source_leaves_time_for_what_its_frames_pass() {
+    let with_profiles = VALID
+        .replace("workers = 2", "profile = { \"1\" = \"8ms\", \"4\" = \"20ms\" }")
+        .replace("head = \"ctc\"", "head = \"ctc\"\nprofile = { \"1\" = \"3ms\" }");
+    let with = |slo: &str| with_profiles.replace("mode = \"live\"", &format!("mode = \"live\"\nslo = {slo}"));
+    check(&with("\"11ms\""), &[]);
+    check(
+        &with("\"10ms\""),
+        &["12: the SLO of 10ms is shorter than the source's bare execution of 11ms: detect -> plates"],
+    );
+    check(&with("\"0s\""), &["12: `slo` must be above zero"]);
+    check(&with("\"150\""), &["12: \"150\" is not a duration"]);
+    check(&with("150"), &["12: `slo` must be a duration in quotes"]);
+}
+
+#[test]
 fn invalid_profiles_are_reported() {
     let with = |line: &str, expected: &[&str]| check_with("workers = 2", line, expected);
     with("profile = \"profile.toml\"", &[]);

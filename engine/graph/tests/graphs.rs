@@ -338,6 +338,7 @@ fn drawings_are_escaped() {
         fps: None,
         sample: None,
         repeat: false,
+        slo: None,
     };
     let graph = graph(VALID).with_streams(vec![stream]);
     assert!(

@@ -42,7 +42,7 @@ pub use module::{BatchSlice, Module, ModuleEffect, ModuleEvent, ModuleSpec, Pool
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
 pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};
 pub use pard::priority::AdaptivePriority;
-pub use pard::state::{DownstreamEstimate, ModuleState};
+pub use pard::state::{DownstreamEstimate, ModuleState, ObjectiveEstimate, ObjectiveState};
 pub use pard::state_planner::StatePlanner;
 pub use queue::depq::{Depq, End};
 pub use queue::tie_break::{GOLDEN_GAMMA, uniform_hash};

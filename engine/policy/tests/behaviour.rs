@@ -43,6 +43,7 @@ fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Sce
             poisson: false,
             lossless: false,
             max_in_flight: 100_000,
+            slo: None,
         }],
         noise: 0.0,
         message_delay: Span::ZERO,
@@ -238,6 +239,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
             sent_at: ms(0),
             items: 1,
             droppable,
+            slo: None,
         };
         module.step([arrived(1, true), arrived(2, false)], ms(1), &mut effects);
         let at = ms(90) + Span::from_micros(1);

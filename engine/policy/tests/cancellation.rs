@@ -124,6 +124,7 @@ impl Harness {
                     sent_at,
                     items,
                     droppable: true,
+                    slo: None,
                 });
             }
             Input::Cancelled(ref index) => {

@@ -92,6 +92,7 @@ fn scenario(policy: Policy, seed: u64) -> Scenario {
             poisson: random.random_bool(0.7),
             lossless: random.random_bool(0.25),
             max_in_flight: random.random_range(2..40),
+            slo: None,
         });
     }
     Scenario {
@@ -166,6 +167,22 @@ fn the_same_seed_gives_the_same_run_through_json() {
             assert_eq!(world.ledger.total(), json_round_trip.ledger.total());
         },
     );
+}
+
+/// The books of the world count by the request's own objective: what it has as delivered was in time.
+#[test]
+fn requests_with_objectives_of_their_own_are_conserved_and_end_once() {
+    let own = |scenario: &mut Scenario| {
+        let slos = [None, Some(Span::from_millis(150)), Some(Span::from_secs(2))];
+        for (stream, slo) in scenario.streams.iter_mut().zip(slos.into_iter().cycle().skip(1)) {
+            stream.slo = slo;
+        }
+    };
+    check_every_world(40..41, own, |scenario, world| {
+        let total = world.ledger.total();
+        let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
+        assert_eq!(total.arrived, u64::from(sent));
+    });
 }
 
 #[test]

@@ -195,6 +195,7 @@ impl World {
                     sent_at: self.now,
                     items: 1,
                     droppable: self.case.droppable,
+                    slo: None,
                 });
             }
             Event::Tick => {

@@ -233,6 +233,11 @@ impl Engine<'_> {
                 report.health = Some(end.health);
             }
         }
+        for node in self.graph.sources() {
+            if let Some(report) = report.streams.get_mut(&node.name) {
+                report.slo_ms = node.slo.map(Span::as_millis_f64);
+            }
+        }
         let timeout = CloseTimeout {
             clock: self.clock,
             stop: self.stop,

@@ -132,16 +132,25 @@ fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)]) -> Result<(), RunE
         .iter()
         .map(|module| profiles[module.model].1.duration(1))
         .collect();
-    let bare = weir_graph::bare_execution(graph, &durations);
-    let live = graph
-        .sources()
-        .iter()
-        .any(|source| source.mode == SourceMode::Live);
-    if bare > graph.slo() && live {
-        return Err(RunError::SloTooShort {
-            execution: bare,
-            slo: graph.slo(),
-        });
+    let sources = graph.sources().iter().enumerate();
+    for (index, source) in sources.filter(|(_, source)| source.mode == SourceMode::Live) {
+        let (execution, slo) = match source.slo {
+            None => (weir_graph::bare_execution(graph, &durations), graph.slo()),
+            // The modules that its frames do not pass may take as long as they like.
+            Some(slo) => {
+                let passed = graph.reachable_from(index);
+                let mut durations = durations.clone();
+                let others = durations
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(id, _)| !passed.contains(id));
+                others.for_each(|(_, duration)| *duration = Span::ZERO);
+                (weir_graph::bare_execution(graph, &durations), slo)
+            }
+        };
+        if execution > slo {
+            return Err(RunError::SloTooShort { execution, slo });
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_flow::{Frame, RequestResults};
-use weir_types::{RequestId, StreamId, Timestamp};
+use weir_types::{RequestId, Span, StreamId, Timestamp};
 
 use crate::admission::StreamPermit;
 
@@ -15,6 +15,8 @@ pub(crate) struct Request {
     pub(crate) stream: StreamId,
     pub(crate) frame: Arc<Frame>,
     pub(crate) sent_at: Timestamp,
+    /// Its own latency objective; `None`: the graph's.
+    pub(crate) slo: Option<Span>,
     pub(crate) droppable: bool,
     /// Its place among the requests of its stream in flight; free again when the last user drops it.
     pub(crate) permit: Arc<StreamPermit>,
@@ -27,6 +29,7 @@ impl Request {
         stream: StreamId,
         frame: Arc<Frame>,
         sent_at: Timestamp,
+        slo: Option<Span>,
         droppable: bool,
         permit: Arc<StreamPermit>,
     ) -> Self {
@@ -35,6 +38,7 @@ impl Request {
             stream,
             frame,
             sent_at,
+            slo,
             droppable,
             permit,
             ended: AtomicBool::new(false),

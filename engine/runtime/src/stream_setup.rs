@@ -49,7 +49,7 @@ pub(crate) fn stream_setups(
             overflow,
             initial,
             max,
-            slo: graph.slo(),
+            slo: node.slo.unwrap_or(graph.slo()),
         };
         setups.push(StreamSetup {
             factory,

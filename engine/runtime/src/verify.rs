@@ -321,6 +321,7 @@ mod tests {
                 sent_at: now,
                 items: 3,
                 droppable: true,
+                slo: None,
             };
             let event = if number == 2 { ModuleEvent::Tick } else { arrived };
             let mut effects = Vec::new();

@@ -79,7 +79,8 @@ impl SimulationResult {
         let topology = spec.topology();
         let input = BoundInput {
             arrivals: &self.arrivals,
-            slo: spec.slo,
+            // With objectives that differ the longest bounds them all.
+            slo: spec.longest_slo(),
             topology: &topology,
             hops: HopTimes {
                 entry: spec.hop,

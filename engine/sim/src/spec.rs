@@ -3,14 +3,14 @@
 use weir_planner::PipelineSlots;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
 use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner};
-use weir_types::{ModuleId, Profile, Span, Topology};
+use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 
 use crate::demand::Demand;
 
 /// A world before its time begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorldSpec {
-    /// The latency objective of every request.
+    /// The latency objective of every request whose stream has none of its own.
     pub slo: Span,
     /// The policy of every module.
     pub policy: Policy,
@@ -26,6 +26,8 @@ pub struct WorldSpec {
     pub links: Vec<Link>,
     /// How many streams the requests come from, in turn; at least one.
     pub streams: u32,
+    /// What streams have of their own, by their number; one that is not here has nothing.
+    pub own: Vec<StreamSpec>,
     /// How many requests of a stream may be in flight; `None`: any number.
     pub max_in_flight: Option<u32>,
     /// What each request brings to each module.
@@ -40,6 +42,13 @@ pub struct WorldSpec {
     pub max_workers: Option<u32>,
     /// Where random draws begin.
     pub seed: u64,
+}
+
+/// What a stream has of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StreamSpec {
+    /// Its latency objective; `None`: the world's.
+    pub slo: Option<Span>,
 }
 
 /// One module.
@@ -168,6 +177,23 @@ pub struct WorkerFailure {
 }
 
 impl WorldSpec {
+    /// The latency objective of the requests of a stream, where it is its own.
+    pub(crate) fn own_slo(&self, stream: StreamId) -> Option<Span> {
+        self.own.get(stream.index()).and_then(|own| own.slo)
+    }
+
+    /// The longest latency objective of any stream.
+    pub(crate) fn longest_slo(&self) -> Span {
+        let of = |stream: u32| self.own_slo(StreamId(stream)).unwrap_or(self.slo);
+        let all = (0..self.streams.max(1)).map(of);
+        all.max().unwrap_or(self.slo)
+    }
+
+    /// Whether it matters which stream a request is of.
+    pub(crate) fn streams_differ(&self) -> bool {
+        self.own.iter().any(|own| *own != StreamSpec::default())
+    }
+
     /// The graph's shape as the policy wants it.
     pub(crate) fn topology(&self) -> Topology {
         let next = |module: &WorldModule| module.next.iter().map(|edge| ModuleId(edge.to as u32)).collect();

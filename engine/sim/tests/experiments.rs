@@ -298,6 +298,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
+        own: Vec::new(),
         max_in_flight: Some(256),
         demand: Demand::default(),
         noise: 0.0,

@@ -87,6 +87,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
+        own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
         noise,

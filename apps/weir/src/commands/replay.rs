@@ -167,6 +167,7 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
         fps: like.and_then(|like| like.fps),
         sample: like.and_then(|like| like.sample),
         repeat: false,
+        slo: like.and_then(|like| like.slo),
     })
 }
 

@@ -50,6 +50,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         hop: Span::ZERO,
         links: Vec::new(),
         streams: 1,
+        own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
         noise: 0.0,

@@ -143,6 +143,7 @@ impl Served<'_> {
             hop: Span::ZERO,
             links: Vec::new(),
             streams: 1,
+            own: Vec::new(),
             max_in_flight: None,
             demand: Demand::default(),
             noise: 0.0,

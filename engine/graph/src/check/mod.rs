@@ -93,22 +93,43 @@ fn min_durations(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
         .collect()
 }
 
+/// The objective of the graph, and those that sources have of their own, leave time for what their frames pass.
 fn check_slo(raw: &RawGraph, wiring: &Wiring, models: &[Option<usize>], diagnostics: &mut Diagnostics) {
-    let Some(slo) = &raw.slo else { return };
-    let path = critical_path::critical_path(&wiring.order, &wiring.modules, &min_durations(raw, models));
-    if slo.value < path.length {
+    let durations = min_durations(raw, models);
+    let mut check = |slo: &Spanned<Span>, durations: &[Span], whose: &str| {
+        let path = critical_path::critical_path(&wiring.order, &wiring.modules, durations);
+        if slo.value >= path.length {
+            return;
+        }
         let names: Vec<&str> = path
             .modules
             .iter()
             .map(|module| raw.modules[*module].name.value.as_str())
             .collect();
         let message = format!(
-            "the SLO of {} is shorter than the graph's bare execution of {}: {}",
+            "the SLO of {} is shorter than the {whose} bare execution of {}: {}",
             slo.value,
             path.length,
             names.join(" -> ")
         );
         diagnostics.add(slo.at, message, Some("no request could be on time".to_owned()));
+    };
+    if let Some(slo) = &raw.slo {
+        check(slo, &durations, "graph's");
+    }
+    for (index, source) in raw.sources.iter().enumerate() {
+        let Some(slo) = &source.slo else { continue };
+        let passed = wiring.passed_by(index);
+        // What its frames do not pass may take as long as it likes.
+        let of_module = |(module, duration): (usize, &Span)| {
+            if passed.contains(&module) {
+                *duration
+            } else {
+                Span::ZERO
+            }
+        };
+        let durations: Vec<Span> = durations.iter().enumerate().map(of_module).collect();
+        check(slo, &durations, "source's");
     }
 }
 
@@ -252,6 +273,7 @@ fn build(
             fps: source.fps,
             sample: source.sample,
             repeat: source.repeat,
+            slo: source.slo.map(|slo| slo.value),
         })
     });
     let sinks = raw.sinks.into_iter().zip(&wiring.sinks).map(|(sink, inputs)| {

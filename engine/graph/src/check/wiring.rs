@@ -22,6 +22,21 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
+    /// The modules that frames of a source pass.
+    pub(crate) fn passed_by(&self, source: usize) -> BTreeSet<usize> {
+        let mut passed = BTreeSet::new();
+        for module in &self.order {
+            let passes = |vertex: &Vertex| match vertex {
+                Vertex::Source(other) => *other == source,
+                Vertex::Module(other) => passed.contains(other),
+            };
+            if self.modules[*module].iter().any(passes) {
+                passed.insert(*module);
+            }
+        }
+        passed
+    }
+
     /// The rank of each module in the order.
     pub(crate) fn ranks(&self) -> Vec<usize> {
         let mut ranks = vec![0; self.modules.len()];

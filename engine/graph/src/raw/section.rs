@@ -21,7 +21,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
     fields.expect(
-        &["uri", "mode", "fps", "sample", "loop"],
+        &["uri", "mode", "fps", "sample", "loop", "slo"],
         false,
         context.diagnostics,
     );
@@ -51,6 +51,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         fps: fields.positive("fps", diagnostics).into_value(),
         sample: sample.map(|sample| sample.value),
         repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
+        slo: fields.span("slo", diagnostics).given().cloned(),
         name,
     })
 }

@@ -1,6 +1,7 @@
 //! Single tables as they are in the text, each value with its position where a later check may complain of it.
 
 use weir_config::{Field, Spanned};
+use weir_types::Span;
 
 use crate::graph::{SourceMode, WhenSlow};
 
@@ -12,6 +13,7 @@ pub(crate) struct RawSource {
     pub(crate) fps: Option<f64>,
     pub(crate) sample: Option<f64>,
     pub(crate) repeat: bool,
+    pub(crate) slo: Option<Spanned<Span>>,
 }
 
 pub(crate) struct RawDevice {

@@ -14,9 +14,9 @@ use crate::queue::request_map::RequestMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It completed within the SLO.
+    /// It completed within its SLO.
     Delivered,
-    /// It completed after the SLO.
+    /// It completed after its SLO.
     Late,
     /// It was dropped at a module (`None`: before the first) for a reason.
     Dropped(Option<ModuleId>, DropReason),

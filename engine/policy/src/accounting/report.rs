@@ -62,6 +62,9 @@ impl RunInfo {
 /// Results of one stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StreamReport {
+    /// Its own latency objective in milliseconds, by which its requests are late; `None`: the graph's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_ms: Option<f64>,
     /// Requests by outcome.
     pub requests: Counts,
     /// Delivered requests a second.
@@ -274,6 +277,7 @@ impl RunStats {
         let stream = |id: u32| {
             let requests = ledger.stream(StreamId(id));
             StreamReport {
+                slo_ms: None,
                 requests,
                 goodput_rps: requests.delivered as f64 / seconds,
                 drop_rate: requests.drop_rate(),

@@ -19,7 +19,7 @@ pub struct Candidate {
 /// What is known of the batch that it may join, and of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchView {
-    /// The latency objective of every request.
+    /// The latency objective of the request.
     pub slo: Span,
     /// When the batch is expected to start, `t_e`.
     pub start: Timestamp,
@@ -27,7 +27,7 @@ pub struct BatchView {
     pub duration: Span,
     /// Estimated latency of the request downstream of this module.
     pub downstream: Span,
-    /// This module's own share of the SLO.
+    /// This module's own share of that objective.
     pub own_share: Span,
     /// The shares of all modules up to this one, along its longest path.
     pub share_up_to_here: Span,

@@ -19,7 +19,7 @@ use crate::weir::joint_batching::ModuleInfo;
 pub struct ModuleSpec {
     /// Its place in the graph.
     pub id: ModuleId,
-    /// The latency objective of every request.
+    /// The latency objective of every request that comes with none of its own.
     pub slo: Span,
     /// The policy.
     pub policy: Policy,
@@ -77,6 +77,9 @@ pub enum ModuleEvent {
         items: u32,
         /// False where it must not be dropped (a lossless source).
         droppable: bool,
+        /// Its own latency objective; `None`: the graph's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slo: Option<Span>,
     },
     /// The request ended elsewhere (a sibling branch dropped it).
     Cancelled {

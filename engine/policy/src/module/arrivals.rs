@@ -29,6 +29,7 @@ impl Module {
             return;
         }
         let (stream, items) = (entry.stream, entry.items);
+        self.metrics.objectives.on_arrived(entry.slo, now);
         self.metrics.on_items(stream, items);
         self.publish_fan_out(now, effects);
         if items == 0 {
@@ -44,7 +45,7 @@ impl Module {
             });
             return;
         }
-        entry.key = self.key(request, &entry);
+        entry.key = self.key(request, &entry, now);
         entry.deprioritized = self.is_deprioritized(stream, items);
         let mailbox = if self.mailboxes.count() > 1 {
             self.workers.in_turn()
@@ -72,15 +73,17 @@ impl Module {
     }
 
     /// What a request is ordered by: its deadline, moved at random so that those about equally urgent share the losses; or
-    /// its arrival.
-    fn key(&self, request: RequestId, entry: &Entry) -> Timestamp {
+    /// its arrival. Which deadlines are about equal follows the tightest objective: moved by a part of a long one, a request
+    /// would go after others beyond its own deadline.
+    fn key(&self, request: RequestId, entry: &Entry, now: Timestamp) -> Timestamp {
         if self.priority.is_fcfs() {
             return entry.arrived_at;
         }
-        let deadline = entry.sent_at + self.spec.slo;
+        let deadline = entry.deadline();
         if !entry.droppable || !self.strategies.tie_break {
             return deadline;
         }
-        deadline + (self.spec.slo / self.strategies.jitter_divisor()).scale(tie_break::random_rank(request))
+        let tightest = self.metrics.objectives.tightest(now);
+        deadline + (tightest / self.strategies.jitter_divisor()).scale(tie_break::random_rank(request))
     }
 }

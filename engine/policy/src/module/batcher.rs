@@ -84,7 +84,11 @@ impl Module {
         booked: Option<(Timestamp, Span)>,
     ) -> BatchId {
         for slice in slices {
-            self.metrics.on_batch_wait(self.wait_of(slice));
+            let slo = self
+                .mailboxes
+                .get(slice.request)
+                .map_or(self.spec.slo, |entry| entry.slo);
+            self.metrics.on_batch_wait(slo, self.wait_of(slice));
             self.mailboxes.started(slice.request, slice.count);
         }
         self.starvation_reset.on_run();
@@ -158,7 +162,7 @@ impl Module {
         let duration = self.workers.expected(item_count(&slices));
         let (late, hopeful): (Vec<BatchSlice>, Vec<BatchSlice>) = slices.into_iter().partition(|slice| {
             let entry = self.mailboxes.get(slice.request);
-            entry.is_some_and(|entry| entry.droppable && now.since(entry.sent_at) + duration > self.spec.slo)
+            entry.is_some_and(|entry| entry.droppable && now + duration > entry.deadline())
         });
         for slice in late {
             self.drop_request(slice.request, DropReason::Infeasible, now, effects);
@@ -247,13 +251,14 @@ impl Module {
             };
             let duration = self.duration_of(opening, entry.waiting(), items);
             let verdict = if entry.droppable {
+                let estimate = self.peers.estimate();
                 let batch = BatchView {
-                    slo: self.spec.slo,
+                    slo: entry.slo,
                     start,
                     duration,
-                    downstream: self.peers.estimate().downstream_of(entry.stream),
-                    own_share: self.peers.estimate().own_budget,
-                    share_up_to_here: self.peers.estimate().budget_up_to_here,
+                    downstream: estimate.downstream_of(entry.stream, entry.slo),
+                    own_share: scale_to(estimate.own_budget, self.spec.slo, entry.slo),
+                    share_up_to_here: scale_to(estimate.budget_up_to_here, self.spec.slo, entry.slo),
                     waiting_items: self.mailboxes.items_in(mailbox),
                 };
                 self.strategies.admission.rule().verdict(&candidate, &batch)
@@ -269,7 +274,7 @@ impl Module {
             }
             let queued = now.since(entry.arrived_at);
             if entry.bound == 0 && entry.droppable {
-                self.metrics.on_queued(queued, now);
+                self.metrics.on_queued(entry.slo, queued, now);
             }
             let (first, bound) = self.mailboxes.bind(request, most - items);
             items += bound;
@@ -294,15 +299,17 @@ impl Module {
     /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
     fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
         let spec = self.strategies.slack()?;
-        let remaining = self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream;
+        // The margin is one for all: by its own, a request with a longer objective would have to have more slack left than
+        // the others ever have, and would never run beside them.
+        let tightest = self.metrics.objectives.tightest(start);
+        let remaining =
+            self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream_at(tightest);
         // The queue shows a burst at once; the load over a batch or two shows when it is over.
         let queue = Backlog {
-            drain_time: self.drain_time(),
+            drain_time: self.drain_time_until(start, tightest),
             load: self.arrival_ratio(start),
         };
-        let mut slack = self
-            .overload
-            .threshold(start, remaining, queue, self.spec.slo, spec);
+        let mut slack = self.overload.threshold(start, remaining, queue, tightest, spec);
         if !self.strategies.tie_break {
             slack.spread = Span::ZERO;
         }
@@ -351,7 +358,7 @@ impl Module {
             self.mailboxes
                 .waiting(mailbox)
                 .map(|request| match self.mailboxes.get(request) {
-                    Some(entry) if entry.droppable => entry.sent_at + self.spec.slo,
+                    Some(entry) if entry.droppable => entry.deadline(),
                     _ => Timestamp::MAX,
                 });
         let duration = self.workers.expected(self.peers.batch_size());
@@ -392,13 +399,21 @@ impl Module {
         let most_urgent = formed
             .chain(self.mailboxes.foremost(0))
             .filter_map(|request| self.mailboxes.get(request))
-            .min_by_key(|entry| (entry.sent_at, entry.arrived_at))?;
+            .min_by_key(|entry| (entry.deadline(), entry.arrived_at))?;
         let duration = self.workers.expected(self.peers.batch_size());
-        let deadline = most_urgent.sent_at + self.spec.slo;
+        let downstream = self.peers.estimate().downstream_at(most_urgent.slo);
         Some(Bid {
-            latest_start: deadline.saturating_sub(duration + self.peers.estimate().downstream),
+            latest_start: most_urgent.deadline().saturating_sub(duration + downstream),
             since: most_urgent.arrived_at,
             duration,
         })
     }
+}
+
+/// A part of the graph's objective as the same part of a request's own.
+fn scale_to(part: Span, graph: Span, own: Span) -> Span {
+    if own == graph {
+        return part;
+    }
+    part.scale(own.as_secs_f64() / graph.as_secs_f64().max(1e-6))
 }

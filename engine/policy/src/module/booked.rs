@@ -85,12 +85,15 @@ impl Module {
             return;
         }
         self.booked.requested = None;
-        let kept = self.deadline_reserve();
         loop {
-            let infeasible = self
-                .mailboxes
-                .most_urgent(0)
-                .filter(|&(_, sent_at)| finish > (sent_at + self.spec.slo).saturating_sub(kept));
+            let most_urgent = self.mailboxes.most_urgent(0);
+            let infeasible = most_urgent.filter(|&(request, deadline)| {
+                let slo = self
+                    .mailboxes
+                    .get(request)
+                    .map_or(self.spec.slo, |entry| entry.slo);
+                finish > deadline.saturating_sub(self.deadline_reserve(slo))
+            });
             let Some((request, _)) = infeasible else { return };
             self.drop_request(request, DropReason::Infeasible, now, effects);
         }
@@ -130,7 +133,7 @@ impl Module {
             .mailboxes
             .foremost(0)
             .filter_map(|request| self.mailboxes.get(request));
-        foremost.min_by_key(|entry| (entry.sent_at, entry.arrived_at))
+        foremost.min_by_key(|entry| (entry.deadline(), entry.arrived_at))
     }
 
     /// Another plan is in force. Batches in flight are not touched.
@@ -156,9 +159,9 @@ impl Module {
         self.booked.requested = ask;
     }
 
-    /// What is kept back of a deadline when a path is requested: reservations may wait for a larger batch to the last moment
+    /// What is kept back of the deadline of a request with objective `slo` when a path is requested: reservations may wait for a larger batch to the last moment
     /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
-    fn deadline_reserve(&self) -> Span {
+    fn deadline_reserve(&self, slo: Span) -> Span {
         let planned = self.workers.profiled(self.peers.batch_size());
         let promised = self
             .workers
@@ -166,16 +169,18 @@ impl Module {
             .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
         let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.peers.estimate().downstream + leeway + self.spec.slo.scale(self.strategies.booking_margin)
+        self.peers.estimate().downstream_at(slo) + leeway + slo.scale(self.strategies.booking_margin)
     }
 
     /// What waits for a path: the most urgent request says by when the batch must be through.
     fn wanted_path(&self) -> Option<PathRequest> {
         let most_urgent = self.most_urgent()?;
-        let deadline = most_urgent.sent_at + self.spec.slo;
-        let kept = self.deadline_reserve();
+        let kept = self.deadline_reserve(most_urgent.slo);
         Some(PathRequest {
-            deadline: deadline.saturating_sub(kept).max(self.booked.extended_deadline),
+            deadline: most_urgent
+                .deadline()
+                .saturating_sub(kept)
+                .max(self.booked.extended_deadline),
             since: most_urgent.arrived_at,
             waiting: u32::try_from(self.mailboxes.items_in(0)).unwrap_or(u32::MAX),
         })

@@ -111,7 +111,8 @@ impl Module {
         if let Some(entry) = self.remove(request) {
             if entry.bound == 0 && entry.droppable && self.metrics.counts_dropped() {
                 // It did not run, but it did wait: leaving it out would make a full queue look short.
-                self.metrics.on_queued(now.since(entry.arrived_at), now);
+                self.metrics
+                    .on_queued(entry.slo, now.since(entry.arrived_at), now);
             }
             if reason == DropReason::Infeasible
                 && self.running.is_empty()

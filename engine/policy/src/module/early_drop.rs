@@ -12,11 +12,11 @@ impl Module {
         if !self.strategies.drops_early() {
             return;
         }
-        let (least, slo) = (self.workers.expected(1), self.spec.slo);
-        let infeasible = |sent_at: Timestamp| now.since(sent_at) + least > slo;
+        let least = self.workers.expected(1);
+        let infeasible = |deadline: Timestamp| now + least > deadline;
         while self.mailboxes.urgent_from(mailbox).is_some_and(infeasible) {
             let first = self.mailboxes.most_urgent(mailbox);
-            let Some((request, _)) = first.filter(|&(_, sent_at)| infeasible(sent_at)) else {
+            let Some((request, _)) = first.filter(|&(_, deadline)| infeasible(deadline)) else {
                 return;
             };
             self.drop_request(request, DropReason::Infeasible, now, effects);
@@ -30,9 +30,9 @@ impl Module {
         let urgent = touched
             .iter()
             .filter_map(|&mailbox| self.mailboxes.urgent_from(mailbox));
-        let next = urgent.min().map(|sent_at| {
-            (sent_at + self.spec.slo).saturating_sub(self.workers.expected(1)) + Span::from_micros(1)
-        });
+        let next = urgent
+            .min()
+            .map(|deadline| deadline.saturating_sub(self.workers.expected(1)) + Span::from_micros(1));
         if let Some(at) = next.filter(|&at| self.wakeups.set_timer(at, now)) {
             effects.push(ModuleEffect::SetTimer { at });
         }
@@ -81,6 +81,7 @@ mod tests {
                 sent_at: now,
                 items: 1,
                 droppable: true,
+                slo: None,
             };
             module.step([arrived], now, &mut effects);
             for effect in effects {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{RequestId, StreamId, Timestamp};
+use weir_types::{RequestId, Span, StreamId, Timestamp};
 
 use crate::queue::depq::{Depq, End};
 use crate::queue::request_map::RequestMap;
@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) key: Timestamp,
     pub(super) stream: StreamId,
     pub(super) sent_at: Timestamp,
+    /// Its own latency objective, or the graph's.
+    pub(super) slo: Span,
     pub(super) arrived_at: Timestamp,
     pub(super) items: u32,
     /// Items that were put into batches.
@@ -47,6 +49,7 @@ impl Entry {
     pub(super) fn new(
         stream: StreamId,
         sent_at: Timestamp,
+        slo: Span,
         arrived_at: Timestamp,
         items: u32,
         droppable: bool,
@@ -55,6 +58,7 @@ impl Entry {
             key: sent_at,
             stream,
             sent_at,
+            slo,
             arrived_at,
             items,
             bound: 0,
@@ -65,6 +69,11 @@ impl Entry {
             again: false,
             mailbox: 0,
         }
+    }
+
+    /// By when it must be through the graph.
+    pub(super) fn deadline(&self) -> Timestamp {
+        self.sent_at + self.slo
     }
 
     /// Whether items of it have been put on a slot.
@@ -105,8 +114,8 @@ struct Mailbox {
     waiting: Depq<()>,
     /// Those that ask for too much at present.
     deprioritized: Depq<()>,
-    /// Those with items that do not run yet and that may be dropped, by sending time, that is by deadline, where early drop
-    /// needs them. What has left since is taken off as it comes up.
+    /// Those with items that do not run yet and that may be dropped, by deadline, where early drop needs them. What has
+    /// left since is taken off as it comes up.
     urgent: BinaryHeap<Reverse<(Timestamp, RequestId)>>,
     /// Those of which some items are bound and some are not: they go first, what was begun is to be finished.
     partially_run: BTreeSet<(Timestamp, RequestId)>,
@@ -144,7 +153,7 @@ impl MailboxSet {
         entry.mailbox = mailbox;
         let into = &mut self.mailboxes[mailbox];
         if entry.droppable && self.urgency {
-            into.urgent.push(Reverse((entry.sent_at, request)));
+            into.urgent.push(Reverse((entry.deadline(), request)));
         }
         let line = if entry.deprioritized {
             &mut into.deprioritized
@@ -171,7 +180,7 @@ impl MailboxSet {
             return Some(entry);
         }
         let from = &mut self.mailboxes[entry.mailbox];
-        if entry.bound == 0 || !from.partially_run.remove(&(entry.sent_at, request)) {
+        if entry.bound == 0 || !from.partially_run.remove(&(entry.deadline(), request)) {
             let line = if entry.deprioritized {
                 &mut from.deprioritized
             } else {
@@ -195,6 +204,25 @@ impl MailboxSet {
     /// Items that wait for a batch, in all mailboxes.
     pub(super) fn waiting_items(&self) -> u64 {
         self.items
+    }
+
+    /// Items that wait for a batch in all mailboxes and whose key is before `until`.
+    pub(super) fn waiting_items_until(&self, until: Timestamp) -> u64 {
+        let waiting = |request: RequestId| self.get(request).map_or(0, |entry| u64::from(entry.waiting()));
+        let of = |mailbox: &Mailbox| -> u64 {
+            let lines = [&mailbox.waiting, &mailbox.deprioritized].into_iter();
+            let in_line = lines.flat_map(|line| line.iter().take_while(|(key, ..)| *key < until));
+            let partially_run = mailbox
+                .partially_run
+                .iter()
+                .take_while(|(deadline, _)| *deadline < until);
+            let requests = in_line.map(|(_, request, ())| request);
+            requests
+                .chain(partially_run.map(|(_, request)| *request))
+                .map(waiting)
+                .sum()
+        };
+        self.mailboxes.iter().map(of).sum()
     }
 
     /// Items that wait for a batch in one mailbox.
@@ -280,7 +308,7 @@ impl MailboxSet {
         let mailbox = &mut self.mailboxes[entry.mailbox];
         mailbox.items -= u64::from(count);
         self.items -= u64::from(count);
-        let place = (entry.sent_at, request);
+        let place = (entry.deadline(), request);
         if entry.waiting() > 0 {
             mailbox.partially_run.insert(place);
         } else if first > 0 {
@@ -305,8 +333,8 @@ impl MailboxSet {
         }
     }
 
-    /// The request with the least budget among those that do not run yet, bound or not, and may be dropped; and when it
-    /// was sent.
+    /// The request with the least budget among those that do not run yet, bound or not, and may be dropped; and its
+    /// deadline.
     pub(super) fn most_urgent(&mut self, mailbox: usize) -> Option<(RequestId, Timestamp)> {
         let stands = |request: RequestId| {
             let entry = self.all.get(request);
@@ -316,19 +344,19 @@ impl MailboxSet {
         if urgent.len() > STALE * self.all.len().max(1) {
             urgent.retain(|Reverse((_, request))| stands(*request));
         }
-        while let Some(&Reverse((sent_at, request))) = urgent.peek() {
+        while let Some(&Reverse((deadline, request))) = urgent.peek() {
             if stands(request) {
-                return Some((request, sent_at));
+                return Some((request, deadline));
             }
             urgent.pop();
         }
         None
     }
 
-    /// None of those was sent before this; `None` without any. The first may have left: finding that out is what costs.
+    /// None of those has an earlier deadline; `None` without any. The first may have left: finding that out is what costs.
     pub(super) fn urgent_from(&self, mailbox: usize) -> Option<Timestamp> {
         let first = self.mailboxes[mailbox].urgent.peek();
-        first.map(|Reverse((sent_at, _))| *sent_at)
+        first.map(|Reverse((deadline, _))| *deadline)
     }
 
     /// Counts `items` as come back; gives the entry when they were the last. Legal for a request that is not here: it was
@@ -385,7 +413,7 @@ mod tests {
         let mut queues = MailboxSet::new(1, true);
         let all = waiting.iter().map(|ms| (*ms, false));
         for (ms, deprioritized) in all.chain(deprioritized.iter().map(|ms| (*ms, true))) {
-            let mut entry = Entry::new(StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 1, true);
+            let mut entry = Entry::new(StreamId(0), Timestamp::ZERO, Span::ZERO, Timestamp::ZERO, 1, true);
             (entry.key, entry.deprioritized) = (at(ms), deprioritized);
             queues.insert(RequestId(ms), entry, 0);
         }
@@ -397,7 +425,7 @@ mod tests {
         let request = RequestId(10);
         let bound = || {
             let mut queues = MailboxSet::new(1, true);
-            let entry = Entry::new(StreamId(0), Timestamp::ZERO, Timestamp::ZERO, 4, true);
+            let entry = Entry::new(StreamId(0), Timestamp::ZERO, Span::ZERO, Timestamp::ZERO, 4, true);
             queues.insert(request, entry, 0);
             assert_eq!(queues.bind(request, 2), (0, 2));
             queues

@@ -2,6 +2,7 @@
 
 use weir_types::{Span, StreamId, Timestamp};
 
+use super::objectives::Objectives;
 use crate::baselines::shares::ShareWeight;
 use crate::measure::fan_out::FanOut;
 use crate::measure::window::Window;
@@ -32,6 +33,8 @@ pub(super) struct ModuleMetrics {
     pub(super) demand: f64,
     pub(super) requests: u64,
     pub(super) cost_limit: CostLimit,
+    /// By objective, where requests have some of their own.
+    pub(super) objectives: Objectives,
     pub(super) fan_out: FanOut,
     pub(super) share: f64,
     pub(super) published: Option<Timestamp>,
@@ -52,7 +55,8 @@ impl ModuleMetrics {
     /// The least share of its slots that a module is taken to have: it is never quite shut out.
     const MIN_SHARE: f64 = 0.02;
 
-    pub(super) fn new(strategies: &Strategies, share: f64) -> Self {
+    /// `slo` is the graph's.
+    pub(super) fn new(strategies: &Strategies, slo: Span, share: f64) -> Self {
         let estimator = strategies.estimator;
         let by_latency = strategies.estimation().share_weight == ShareWeight::WorstLatency;
         let by_waits = estimator.wait == WaitTerm::Quantile;
@@ -68,6 +72,7 @@ impl ModuleMetrics {
             demand: 1.0,
             requests: 0,
             cost_limit: CostLimit::default(),
+            objectives: Objectives::new(slo, estimator.window, by_waits.then_some(estimator.samples)),
             fan_out: FanOut::default(),
             share: 1.0,
             published: None,
@@ -102,7 +107,9 @@ impl ModuleMetrics {
         self.fan_out.on_items(stream, items);
     }
 
-    pub(super) fn on_queued(&mut self, delay: Span, now: Timestamp) {
+    /// A request with objective `slo` queued so long.
+    pub(super) fn on_queued(&mut self, slo: Span, delay: Span, now: Timestamp) {
+        self.objectives.on_queued(slo, delay, now);
         self.queueing.observe(delay.micros() as f64, now);
     }
 
@@ -116,7 +123,9 @@ impl ModuleMetrics {
         self.cost_limit.limit().is_some_and(|limit| items > limit)
     }
 
-    pub(super) fn on_batch_wait(&mut self, wait: Span) {
+    /// A request with objective `slo` waited so long for its batch.
+    pub(super) fn on_batch_wait(&mut self, slo: Span, wait: Span) {
+        self.objectives.on_batch_wait(slo, wait);
         if let Some(waits) = &mut self.waits {
             waits.observe(wait);
         }

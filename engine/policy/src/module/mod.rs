@@ -16,6 +16,7 @@ mod completion;
 mod early_drop;
 mod mailboxes;
 mod metrics;
+mod objectives;
 mod opening;
 mod owned;
 mod peers;
@@ -76,7 +77,7 @@ impl Module {
         let workers = Workers::new(&spec.slots, &spec.profile, max_batch);
         Self {
             peers: Peers::new(&spec, &strategies),
-            metrics: ModuleMetrics::new(&strategies, spec.share),
+            metrics: ModuleMetrics::new(&strategies, spec.slo, spec.share),
             priority: AdaptivePriority::new(strategies.order),
             overload: OverloadTracker::default(),
             mailboxes: mailboxes(&spec, &strategies, workers.len()),
@@ -145,8 +146,10 @@ impl Module {
                 sent_at,
                 items,
                 droppable,
+                slo,
             } => {
-                let entry = Entry::new(stream, sent_at, now, items, droppable);
+                let slo = slo.unwrap_or(self.spec.slo);
+                let entry = Entry::new(stream, sent_at, slo, now, items, droppable);
                 self.on_arrived(request, entry, now, effects);
             }
             // Siblings are notified whether or not they have the request.

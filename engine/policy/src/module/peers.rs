@@ -7,8 +7,8 @@ use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use super::api::{ModuleSpec, Pool};
 use crate::measure::fan_out::FanOut;
-use crate::pard::state::ModuleState;
-use crate::pard::state_planner::{DownstreamEstimate, StatePlanner};
+use crate::pard::state::{DownstreamEstimate, ModuleState};
+use crate::pard::state_planner::StatePlanner;
 use crate::strategy::{Sizing, Strategies};
 use crate::weir::branch_shedding::BranchShedding;
 use crate::weir::joint_batching::JointBatching;
@@ -42,7 +42,7 @@ impl Peers {
             batch_size: 1,
             stale: false,
         };
-        peers.batch_size = peers.best_batch_size(spec, strategies, 1.0);
+        peers.batch_size = peers.best_batch_size(spec, strategies, 1.0, slo);
         peers
     }
 
@@ -87,18 +87,19 @@ impl Peers {
     }
 
     /// Concludes anew if something was published. Done at ticks, once for all that was published in between: the estimate
-    /// draws thousands of waits for every path. `ratio`: measured over profiled durations of this module.
-    pub(super) fn update(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64) {
+    /// draws thousands of waits for every path. `ratio`: measured over profiled durations of this module; `slo`: the tightest
+    /// objective of its requests, by which batches are sized.
+    pub(super) fn update(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64, slo: Span) {
         if std::mem::take(&mut self.stale) {
             self.estimate = self.planner.downstream_estimate();
-            self.batch_size = self.best_batch_size(spec, strategies, ratio);
+            self.batch_size = self.best_batch_size(spec, strategies, ratio, slo);
         }
     }
 
-    fn best_batch_size(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64) -> u32 {
+    fn best_batch_size(&mut self, spec: &ModuleSpec, strategies: &Strategies, ratio: f64, slo: Span) -> u32 {
         let fair = || {
             // A slow device has less of the profile's time in the same share.
-            let share: Span = self.planner.fair_share().scale(1.0 / ratio.max(1e-3));
+            let share: Span = self.planner.fair_share_of(slo).scale(1.0 / ratio.max(1e-3));
             spec.profile.batch_size(&spec.batch, share)
         };
         if strategies.sizing == Sizing::Fair {
@@ -111,7 +112,7 @@ impl Peers {
             &spec.peers,
             states,
             &spec.topology,
-            spec.slo,
+            slo,
             own,
         );
         let size = sizes.get(spec.id.index()).copied();

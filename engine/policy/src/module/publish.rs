@@ -9,7 +9,7 @@ use super::Module;
 use super::api::ModuleEffect;
 use crate::pard::batch_wait::BatchWaitSamples;
 use crate::pard::estimator::Queueing;
-use crate::pard::state::ModuleState;
+use crate::pard::state::{ModuleState, ObjectiveState};
 use crate::pard::state_planner::is_publish_due;
 use crate::queue::depq::End;
 
@@ -49,6 +49,16 @@ impl Module {
         Span::from_secs_f64(self.mailboxes.waiting_items() as f64 / self.throughput().max(1e-6))
     }
 
+    /// How long what must be through within `tightest` of `start` will take to run: what has longer can wait for it. All that
+    /// waits where requests have one objective.
+    pub(super) fn drain_time_until(&self, start: Timestamp, tightest: Span) -> Span {
+        if !self.metrics.objectives.differ() || self.priority.is_fcfs() {
+            return self.drain_time();
+        }
+        let items = self.mailboxes.waiting_items_until(start + tightest);
+        Span::from_secs_f64(items as f64 / self.throughput().max(1e-6))
+    }
+
     pub(super) fn on_tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if let Some(first_arrival_at) = self.metrics.first_arrival_at {
             let input = self.metrics.present.rate(now, first_arrival_at);
@@ -63,12 +73,13 @@ impl Module {
             .queueing(now)
             .micros()
             .abs_diff(self.metrics.published_queueing.micros());
-        let news = promptly && moved > self.spec.slo.micros() / PUBLISH_DIVISOR;
+        let tightest = self.metrics.objectives.tightest(now);
+        let news = promptly && moved > tightest.micros() / PUBLISH_DIVISOR;
         if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
             self.publish(now, effects);
         }
         self.peers
-            .update(&self.spec, &self.strategies, self.workers.ratio());
+            .update(&self.spec, &self.strategies, self.workers.ratio(), tightest);
     }
 
     /// Where streams differ in their items, publishes that alone before the next tick: the rest stays as it was published.
@@ -105,16 +116,33 @@ impl Module {
     /// its end, the mean speaks only of those that were served in time.
     fn queueing(&self, now: Timestamp) -> Span {
         let mean = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
+        let tightest = self.metrics.objectives.tightest(now);
+        self.expected_queueing(mean, tightest, self.drain_time())
+    }
+
+    /// That of requests with objective `slo`, which were delayed by `mean` microseconds, and before which `drain_time` of
+    /// others goes.
+    fn expected_queueing(&self, mean: f64, slo: Span, drain_time: Span) -> Span {
         let mean = Span::from_micros(mean as u64);
         if self.metrics.queueing_rule == Queueing::Recent {
             return mean;
         }
-        let drain_time = self.drain_time();
-        if self.priority.end() == End::Low && drain_time * 2 > self.spec.slo {
+        if self.priority.end() == End::Low && drain_time * 2 > slo {
             drain_time
         } else {
             mean.min(drain_time + self.workers.expected(self.peers.batch_size()))
         }
+    }
+
+    /// What requests of each objective meet here, where they differ: before those with little time others do not go.
+    fn objective_states(&mut self, now: Timestamp) -> Vec<ObjectiveState> {
+        let mut states = self.metrics.objectives.states(now);
+        for state in &mut states {
+            let mean = state.queueing_delay.micros() as f64;
+            let drain_time = self.drain_time_until(now, state.slo);
+            state.queueing_delay = self.expected_queueing(mean, state.slo, drain_time);
+        }
+        states
     }
 
     fn state(&mut self, queueing: Span, now: Timestamp) -> ModuleState {
@@ -144,6 +172,7 @@ impl Module {
             fan_out: Arc::new(self.metrics.fan_out.summary()),
             cost_limit: self.metrics.cost_limit.limit(),
             duration_ratio: self.workers.ratio(),
+            objectives: self.objective_states(now),
         }
     }
 }

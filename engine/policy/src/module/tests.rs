@@ -37,6 +37,7 @@ fn arrived(request: u64) -> ModuleEvent {
         sent_at: Timestamp::ZERO,
         items: 1,
         droppable: true,
+        slo: None,
     }
 }
 
@@ -78,6 +79,7 @@ fn a_request_without_a_path_in_time_asks_for_ever_later_ones() {
             sent_at,
             items,
             droppable: false,
+            slo: None,
         },
         other => other,
     };
@@ -147,4 +149,127 @@ fn a_slot_that_is_granted_while_it_runs_a_batch_is_a_violation() {
         );
         step(&mut module, [arrived(2), granted.clone()])
     });
+}
+
+/// A request of a stream with `slo`, sent when it arrives.
+fn with_objective(request: u64, stream: u32, slo_ms: u64, now: Timestamp) -> ModuleEvent {
+    ModuleEvent::Arrived {
+        request: RequestId(request),
+        stream: StreamId(stream),
+        sent_at: now,
+        items: 1,
+        droppable: true,
+        slo: Some(Span::from_millis(slo_ms)),
+    }
+}
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::ZERO + Span::from_millis(ms)
+}
+
+#[test]
+fn the_request_whose_own_deadline_is_next_runs_first_whenever_it_came() {
+    let mut module = module(Pool::Own);
+    let mut effects = step(&mut module, [arrived(1)]);
+    let [first] = batches(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    for (request, slo_ms, now) in [(2, 900, 1), (3, 200, 2), (4, 400, 3)] {
+        module.step(
+            [with_objective(request, 0, slo_ms, at(now))],
+            at(now),
+            &mut effects,
+        );
+    }
+    effects.clear();
+    let took = Span::from_millis(10);
+    let mut order = Vec::new();
+    let mut ended = ModuleEvent::Finished { batch: first, took };
+    for now in [10, 20, 30] {
+        module.step([ended.clone()], at(now), &mut effects);
+        for effect in effects.drain(..) {
+            if let ModuleEffect::Run { batch, slices, .. } = effect {
+                order.push(slices[0].request.0);
+                ended = ModuleEvent::Finished { batch, took };
+            }
+        }
+    }
+    assert_eq!(order, [3, 4, 2]);
+}
+
+#[test]
+fn a_request_is_dropped_early_by_its_own_deadline() {
+    let mut module = module(Pool::Shared);
+    let mut effects = Vec::new();
+    module.step(
+        [with_objective(1, 0, 600, at(0)), with_objective(2, 1, 100, at(0))],
+        at(0),
+        &mut effects,
+    );
+    let timer = at(90) + Span::from_micros(1);
+    assert!(
+        effects.contains(&ModuleEffect::SetTimer { at: timer }),
+        "{effects:?}"
+    );
+    let bid = effects.iter().find_map(|effect| match effect {
+        ModuleEffect::Bid(bid) => Some(bid.latest_start),
+        _ => None,
+    });
+    assert_eq!(
+        bid,
+        Some(at(90)),
+        "the most urgent one says when the batch must start"
+    );
+    effects.clear();
+    module.step([], timer, &mut effects);
+    let dropped = |effects: &[ModuleEffect]| -> Vec<u64> {
+        let drop = |effect: &ModuleEffect| match effect {
+            ModuleEffect::Drop { request, .. } => Some(request.0),
+            _ => None,
+        };
+        effects.iter().filter_map(drop).collect()
+    };
+    assert_eq!(dropped(&effects), [2]);
+    effects.clear();
+    module.step([], at(590) + Span::from_micros(1), &mut effects);
+    assert_eq!(dropped(&effects), [1]);
+}
+
+/// What others estimate from a state is right for each objective only if it has each by itself.
+#[test]
+fn a_module_publishes_what_requests_of_each_objective_meet_where_they_differ() {
+    let published = |events: &[ModuleEvent]| {
+        let mut module = module(Pool::Shared);
+        let mut effects = Vec::new();
+        module.step(events.iter().cloned(), at(0), &mut effects);
+        module.step([ModuleEvent::Granted { slot: SlotId(0) }], at(40), &mut effects);
+        module.step([ModuleEvent::Tick], at(1_000), &mut effects);
+        let state = effects.iter().rev().find_map(|effect| match effect {
+            ModuleEffect::Publish(state) => Some(state.objectives.clone()),
+            _ => None,
+        });
+        state
+            .unwrap()
+            .iter()
+            .map(|state| state.slo.micros() / 1_000)
+            .collect::<Vec<u64>>()
+    };
+    assert!(published(&[arrived(1), arrived(2)]).is_empty());
+    let own = |request, slo| with_objective(request, 0, slo, at(0));
+    assert!(
+        published(&[own(1, 150), own(2, 150)]).is_empty(),
+        "all have the same"
+    );
+    assert_eq!(published(&[own(1, 2_000), own(2, 150)]), [150, 2_000]);
+}
+
+/// Logs of before have no objectives, and those without the key are the same to the byte.
+#[test]
+fn an_arrival_without_an_objective_is_written_and_read_as_before() {
+    let text = r#"{"event":"arrived","request":1,"stream":0,"sent_at":0,"items":1,"droppable":true}"#;
+    assert_eq!(serde_json::from_str::<ModuleEvent>(text).unwrap(), arrived(1));
+    assert_eq!(serde_json::to_string(&arrived(1)).unwrap(), text);
+    let own = with_objective(1, 0, 150, at(0));
+    let again: ModuleEvent = serde_json::from_str(&serde_json::to_string(&own).unwrap()).unwrap();
+    assert_eq!(again, own);
 }

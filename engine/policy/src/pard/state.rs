@@ -35,6 +35,20 @@ pub struct ModuleState {
     pub fan_out: Arc<FanOut>,
     /// Items above which a request is deprioritized; `None`: no limit.
     pub cost_limit: Option<u32>,
+    /// What requests of each objective meet, by objective; empty where all have the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objectives: Vec<ObjectiveState>,
+}
+
+/// What requests of one objective meet in a module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObjectiveState {
+    /// The latency objective.
+    pub slo: Span,
+    /// Recent mean queueing delay of its requests.
+    pub queueing_delay: Span,
+    /// Recent batch waits of its requests.
+    pub waits: QuantileSketch,
 }
 
 impl ModuleState {
@@ -54,7 +68,26 @@ impl ModuleState {
             duration_ratio: 1.0,
             fan_out: Arc::default(),
             cost_limit: None,
+            objectives: Vec::new(),
         }
+    }
+
+    /// The queueing delay of requests with objective `slo`; that of all where it is not published by itself, or `None` is
+    /// asked for.
+    #[must_use]
+    pub fn queueing_delay_of(&self, slo: Option<Span>) -> Span {
+        self.objective(slo)
+            .map_or(self.queueing_delay, |state| state.queueing_delay)
+    }
+
+    /// The batch waits of requests with objective `slo`, as [`queueing_delay_of`](Self::queueing_delay_of).
+    #[must_use]
+    pub fn waits_of(&self, slo: Option<Span>) -> &QuantileSketch {
+        self.objective(slo).map_or(&self.waits, |state| &state.waits)
+    }
+
+    fn objective(&self, slo: Option<Span>) -> Option<&ObjectiveState> {
+        self.objectives.iter().find(|state| Some(state.slo) == slo)
     }
 
     /// Bytes that it takes when published.
@@ -65,6 +98,11 @@ impl ModuleState {
             + 5 * size_of::<f64>()
             + self.waits.bytes()
             + self.fan_out.bytes()
+            + self
+                .objectives
+                .iter()
+                .map(|state| 2 * size_of::<Span>() + state.waits.bytes())
+                .sum::<usize>()
     }
 }
 
@@ -81,15 +119,40 @@ pub struct DownstreamEstimate {
     pub shed_share: f64,
     /// Estimated latency downstream by stream, if streams differ (`weir`).
     pub per_stream: Vec<Span>,
+    /// The same of requests of one objective, where modules downstream publish objectives by themselves.
+    pub per_objective: Vec<ObjectiveEstimate>,
+}
+
+/// Estimated latency downstream of requests of one objective.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObjectiveEstimate {
+    /// The latency objective.
+    pub slo: Span,
+    /// The maximum over paths.
+    pub downstream: Span,
+    /// By stream, if streams differ.
+    pub per_stream: Vec<Span>,
 }
 
 impl DownstreamEstimate {
-    /// Estimated latency downstream for a request of `stream`.
+    /// Estimated latency downstream for a request of `stream` with objective `slo`.
     #[must_use]
-    pub fn downstream_of(&self, stream: StreamId) -> Span {
-        self.per_stream
-            .get(stream.index())
-            .copied()
-            .unwrap_or(self.downstream)
+    pub fn downstream_of(&self, stream: StreamId, slo: Span) -> Span {
+        let (downstream, per_stream) = match self.objective(slo) {
+            Some(estimate) => (estimate.downstream, &estimate.per_stream),
+            None => (self.downstream, &self.per_stream),
+        };
+        per_stream.get(stream.index()).copied().unwrap_or(downstream)
+    }
+
+    /// Estimated latency downstream for requests with objective `slo`, whatever their stream.
+    #[must_use]
+    pub fn downstream_at(&self, slo: Span) -> Span {
+        self.objective(slo)
+            .map_or(self.downstream, |estimate| estimate.downstream)
+    }
+
+    fn objective(&self, slo: Span) -> Option<&ObjectiveEstimate> {
+        self.per_objective.iter().find(|estimate| estimate.slo == slo)
     }
 }

@@ -1,6 +1,7 @@
 //! The state planner (PARD 4.2): derives a module's downstream estimate and budgets from the states that all modules
 //! publish about once a second; under the rule `weir`, while fan-out varies, at every tick, and the fan-out alone every 50 ms.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_types::{ModuleId, Span, StreamId, Timestamp, Topology};
@@ -9,33 +10,7 @@ use crate::baselines::shares::{ShareWeight, SplitScope};
 use crate::measure::fan_out::FanOut;
 use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
 use crate::pard::estimator::{Estimation, WaitTerm};
-use crate::pard::state::ModuleState;
-
-/// What a module concludes: the latency downstream of its requests, and its shares of the SLO.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct DownstreamEstimate {
-    /// Estimated latency downstream of this module, the maximum over paths.
-    pub downstream: Span,
-    /// This module's own share of the SLO.
-    pub own_budget: Span,
-    /// The shares of all modules up to this one, along its longest path.
-    pub budget_up_to_here: Span,
-    /// Share of the input to be shed because a module downstream is overloaded.
-    pub shed_share: f64,
-    /// `downstream` of the requests of each stream, where streams differ and are estimated each by itself.
-    pub per_stream: Vec<Span>,
-}
-
-impl DownstreamEstimate {
-    /// Estimated latency downstream of this module of a request of `stream`.
-    #[must_use]
-    pub fn downstream_of(&self, stream: StreamId) -> Span {
-        self.per_stream
-            .get(stream.index())
-            .copied()
-            .unwrap_or(self.downstream)
-    }
-}
+use crate::pard::state::{DownstreamEstimate, ModuleState, ObjectiveEstimate};
 
 /// Keeps the latest state of every module and derives what is downstream of one.
 #[derive(Debug, Clone)]
@@ -53,6 +28,8 @@ pub struct StatePlanner {
     is_stream_dependent: bool,
     /// Wait quantiles by path after this module; `None`: to be computed.
     waits: Vec<Option<Span>>,
+    /// The same of requests of one objective, by objective and path.
+    objective_waits: BTreeMap<(Span, usize), Span>,
     /// This module's share of the SLO by the execution of one item.
     fair_share: Span,
 }
@@ -84,6 +61,7 @@ impl StatePlanner {
             fan_outs: states.iter().map(|state| Arc::clone(&state.fan_out)).collect(),
             is_stream_dependent: false,
             waits: vec![None; paths_after.len()],
+            objective_waits: BTreeMap::new(),
             paths_after,
             paths_through,
             states,
@@ -101,6 +79,15 @@ impl StatePlanner {
         self.fair_share
     }
 
+    /// The same of an objective that is not the graph's.
+    pub(crate) fn fair_share_of(&self, slo: Span) -> Span {
+        if slo == self.slo {
+            return self.fair_share;
+        }
+        let whole = self.slo.as_secs_f64().max(1e-6);
+        self.fair_share.scale(slo.as_secs_f64() / whole)
+    }
+
     /// A module (this one included) published its state.
     pub fn on_peer_state(&mut self, state: Arc<ModuleState>) {
         let Some(previous) = self.states.get_mut(state.module.index()) else {
@@ -111,6 +98,9 @@ impl StatePlanner {
             for (_, wait) in paths.filter(|(path, _)| path.contains(&state.module)) {
                 *wait = None;
             }
+        }
+        if previous.waits != state.waits || previous.objectives != state.objectives {
+            self.objective_waits.clear();
         }
         let (module, fan_out) = (state.module, Arc::clone(&state.fan_out));
         *previous = state;
@@ -145,12 +135,32 @@ impl StatePlanner {
     pub fn downstream_estimate(&mut self) -> DownstreamEstimate {
         let (own_budget, budget_up_to_here) = self.budgets(self.slo);
         DownstreamEstimate {
-            downstream: self.downstream(),
+            downstream: self.downstream(None),
             own_budget,
             budget_up_to_here,
             shed_share: self.shed_share(),
-            per_stream: self.per_stream(),
+            per_stream: self.per_stream(None),
+            per_objective: self.per_objective(),
         }
+    }
+
+    /// The latency downstream of requests of each objective that some module downstream publishes by itself.
+    fn per_objective(&mut self) -> Vec<ObjectiveEstimate> {
+        let of = |module: &ModuleId| self.state(*module).objectives.iter();
+        let mut objectives: Vec<Span> = self
+            .downstream_modules
+            .iter()
+            .flat_map(of)
+            .map(|of| of.slo)
+            .collect();
+        objectives.sort_unstable();
+        objectives.dedup();
+        let estimate = |slo: Span| ObjectiveEstimate {
+            slo,
+            downstream: self.downstream(Some(slo)),
+            per_stream: self.per_stream(Some(slo)),
+        };
+        objectives.into_iter().map(estimate).collect()
     }
 
     /// What every module published last, by id.
@@ -163,18 +173,19 @@ impl StatePlanner {
         &self.states[module.index()]
     }
 
-    /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it.
-    fn downstream(&mut self) -> Span {
+    /// The State Planner's half of Eq. 3b: `max over paths of [sum q_i + sum d_i + W]`, as the rule has it; of all requests,
+    /// or of those with one objective.
+    fn downstream(&mut self, slo: Option<Span>) -> Span {
         let mut max_latency = Span::ZERO;
         for path in 0..self.paths_after.len() {
-            max_latency = max_latency.max(self.path_latency(path, max_latency));
+            max_latency = max_latency.max(self.path_latency(path, slo, max_latency));
         }
         max_latency
     }
 
     /// The latency downstream of each stream, by the items that it is expected to bring to each module; empty where all are
     /// alike.
-    fn per_stream(&mut self) -> Vec<Span> {
+    fn per_stream(&mut self, slo: Option<Span>) -> Vec<Span> {
         let estimator = self.estimation.estimator;
         if estimator.per_stream.is_none() {
             return Vec::new();
@@ -185,7 +196,7 @@ impl StatePlanner {
             return Vec::new();
         }
         let waits: Vec<Span> = (0..self.paths_after.len())
-            .map(|path| self.path_wait(path))
+            .map(|path| self.path_wait(path, slo))
             .collect();
         let along = |path: &[ModuleId], wait: Span, stream: StreamId| {
             let passes = |module: &ModuleId| {
@@ -199,7 +210,7 @@ impl StatePlanner {
             let latency = |module: &ModuleId| {
                 let state = self.state(*module);
                 let queueing = if estimator.queueing {
-                    state.queueing_delay
+                    state.queueing_delay_of(slo)
                 } else {
                     Span::ZERO
                 };
@@ -224,45 +235,54 @@ impl StatePlanner {
     }
 
     /// Along one path after this module; zero where it is certainly no longer than `known`.
-    fn path_latency(&mut self, path: usize, known: Span) -> Span {
+    fn path_latency(&mut self, path: usize, slo: Option<Span>, known: Span) -> Span {
         let estimator = self.estimation.estimator;
-        let sum = |counts: bool, of: fn(&ModuleState) -> Span| -> Span {
+        let sum = |counts: bool, of: &dyn Fn(&ModuleState) -> Span| -> Span {
             if !counts {
                 return Span::ZERO;
             }
             let modules = self.paths_after[path].iter();
             modules.map(|&module| of(self.state(module))).sum()
         };
-        let queueing = sum(estimator.queueing, |state| state.queueing_delay);
-        let duration = sum(estimator.execution, |state| state.duration);
+        let queueing = sum(estimator.queueing, &|state| state.queueing_delay_of(slo));
+        let duration = sum(estimator.execution, &|state| state.duration);
         let certain = queueing + duration;
         match estimator.wait {
             WaitTerm::None => certain,
-            WaitTerm::Execution => certain + sum(true, |state| state.duration),
+            WaitTerm::Execution => certain + sum(true, &|state| state.duration),
             WaitTerm::Quantile => {
                 // Drawing waits is what costs: not where even the longest of each would not do.
-                let longest = sum(true, |state| state.waits.max());
+                let longest = sum(true, &|state| state.waits_of(slo).max());
                 if certain + longest <= known {
                     return Span::ZERO;
                 }
-                certain + self.path_wait(path)
+                certain + self.path_wait(path, slo)
             }
         }
     }
 
     /// The expected sum of the batch waits along a path; zero where they do not count.
-    fn path_wait(&mut self, path: usize) -> Span {
+    fn path_wait(&mut self, path: usize, slo: Option<Span>) -> Span {
         let estimator = self.estimation.estimator;
         if estimator.wait != WaitTerm::Quantile {
             return Span::ZERO;
         }
-        if let Some(wait) = self.waits[path] {
+        let known = match slo {
+            None => self.waits[path],
+            Some(slo) => self.objective_waits.get(&(slo, path)).copied(),
+        };
+        if let Some(wait) = known {
             return wait;
         }
         let modules = self.paths_after[path].iter();
-        let waits: Vec<&QuantileSketch> = modules.map(|&module| &self.state(module).waits).collect();
+        let waits: Vec<&QuantileSketch> = modules.map(|&module| self.state(module).waits_of(slo)).collect();
         let wait = path_wait_quantile(&waits, estimator.quantile);
-        self.waits[path] = Some(wait);
+        match slo {
+            None => self.waits[path] = Some(wait),
+            Some(slo) => {
+                self.objective_waits.insert((slo, path), wait);
+            }
+        }
         wait
     }
 

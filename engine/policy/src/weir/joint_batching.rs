@@ -61,8 +61,16 @@ impl Default for JointSizingSpec {
 /// Chooses the sizes anew when what they follow from has changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JointBatching {
-    /// The sizes that were found last, and from what.
-    last: Option<(Vec<ModuleDemand>, bool, Vec<u32>)>,
+    last: Option<ChosenSizes>,
+}
+
+/// The sizes that were found last, and from what.
+#[derive(Debug, Clone)]
+struct ChosenSizes {
+    demand: Vec<ModuleDemand>,
+    exclusive_slots: bool,
+    slo: Span,
+    sizes: Vec<u32>,
 }
 
 impl JointBatching {
@@ -89,12 +97,18 @@ impl JointBatching {
         // How many items requests have for a module is not known before some have arrived.
         let own = exclusive_slots && states.iter().all(|state| state.input_rate > 0.0);
         let known = self.last.take();
-        let same = known.filter(|(from, alone, _)| *from == demand && *alone == own);
+        let same =
+            known.filter(|last| last.demand == demand && (last.exclusive_slots, last.slo) == (own, slo));
         let found = same.unwrap_or_else(|| {
             let sizes = joint_batch_sizes(spec, peers, &demand, topology, slo.scale(spec.budget), own);
-            (demand, own, sizes)
+            ChosenSizes {
+                demand,
+                exclusive_slots: own,
+                slo,
+                sizes,
+            }
         });
-        &self.last.insert(found).2
+        &self.last.insert(found).sizes
     }
 }
 

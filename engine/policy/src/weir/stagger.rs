@@ -102,6 +102,7 @@ mod tests {
             sent_at: Timestamp::ZERO,
             items: 1,
             droppable: true,
+            slo: None,
         };
         let mut now = Timestamp::ZERO;
         let mut events: Vec<ModuleEvent> = (0..requests).map(arrived).collect();

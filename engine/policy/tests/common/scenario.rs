@@ -28,6 +28,8 @@ pub struct Stream {
     /// Backpressure rather than drops.
     pub lossless: bool,
     pub max_in_flight: u32,
+    /// Its own latency objective.
+    pub slo: Option<Span>,
 }
 
 #[derive(Debug, Clone)]

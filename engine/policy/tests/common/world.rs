@@ -351,7 +351,8 @@ impl World {
             return;
         }
         let Some(module) = to else {
-            let late = self.now.since(sent_at) > self.scenario.slo;
+            let own = self.scenario.streams[stream as usize].slo;
+            let late = self.now.since(sent_at) > own.unwrap_or(self.scenario.slo);
             self.end_request(
                 request,
                 if late { Outcome::Late } else { Outcome::Delivered },
@@ -371,6 +372,7 @@ impl World {
                     sent_at,
                     items,
                     droppable,
+                    slo: self.scenario.streams[stream as usize].slo,
                 },
             ),
         );

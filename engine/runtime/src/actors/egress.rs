@@ -51,6 +51,7 @@ pub(crate) struct RunEnded {
 /// What the egress is made from.
 pub(crate) struct EgressSetup {
     pub(crate) clock: Clock,
+    /// The latency objective of requests that have none of their own.
     pub(crate) slo: Span,
     /// Names of streams, by id.
     pub(crate) streams: Vec<Arc<str>>,
@@ -128,7 +129,7 @@ impl Egress {
             return;
         }
         let latency = self.clock.now().since(request.sent_at);
-        let late = latency > self.slo;
+        let late = latency > request.slo.unwrap_or(self.slo);
         let outcome = if late { Outcome::Late } else { Outcome::Delivered };
         let (id, stream) = (request.id, request.stream);
         if !self.ledger.on_ended(id, outcome) {
@@ -173,7 +174,7 @@ impl Egress {
                     frame: Arc::clone(&request.frame),
                     time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
-                    late: latency > self.slo,
+                    late: latency > request.slo.unwrap_or(self.slo),
                     objects: assemble_objects(&results, &sink.view.modules),
                 });
                 deliveries.push((sink.view.modules.clone(), Arc::clone(&delivery)));

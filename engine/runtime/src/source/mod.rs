@@ -42,7 +42,9 @@ pub(crate) struct SourceThread {
     pub(crate) sample: Option<f64>,
     pub(crate) droppable: bool,
     pub(crate) pace: Pace,
+    /// The latency objective of its frames, and whether it is the source's own.
     pub(crate) slo: Span,
+    pub(crate) own_slo: Option<Span>,
     pub(crate) admission: Arc<StreamAdmission>,
     pub(crate) clock: Clock,
     pub(crate) stop: StopFlag,

@@ -164,7 +164,8 @@ impl SourceThread {
         telemetry::record_frame_bytes(&self.name, self.admission.used_bytes());
         frame.memory_guard = Some(Box::new(memory));
         let permit: Arc<StreamPermit> = Arc::new(permit);
-        let request = Request::new(id, self.stream, Arc::new(frame), sent_at, self.droppable, permit);
+        let (frame, slo) = (Arc::new(frame), self.own_slo);
+        let request = Request::new(id, self.stream, frame, sent_at, slo, self.droppable, permit);
         let branch = RequestBranch {
             request: Arc::new(request),
             results: RequestResults::default(),

@@ -1,7 +1,7 @@
 //! When the requests of a run come.
 
 use weir_graph::{ArrivalProcess, Arrivals, EmulatedStream, Trace};
-use weir_types::{Span, Timestamp};
+use weir_types::{Span, StreamId, Timestamp};
 
 /// How long the rate is looked at that pools begin with.
 const INITIAL_SECONDS: u64 = 5;
@@ -35,6 +35,22 @@ impl Source {
                 .map(|trace| of(&trace))
                 .sum(),
         }
+    }
+
+    /// The times in order before `length` is over, each with its stream; `None` where there are no streams.
+    pub(super) fn of_streams(&self, length: Span) -> Option<Vec<(Timestamp, StreamId)>> {
+        let Self::Streams(streams) = self else {
+            return None;
+        };
+        let of = |(number, stream): (u32, &EmulatedStream)| {
+            let times = stream.arrivals(u64::from(number)).into_iter().flatten();
+            let times = times.take_while(|&at| at < length);
+            let times = times.map(|at| (Timestamp::ZERO + at, StreamId(number)));
+            times.collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = (0..).zip(streams).flat_map(of).collect();
+        all.sort_unstable();
+        Some(all)
     }
 
     /// The times in order, before `length` is over.

@@ -7,7 +7,7 @@ use weir_planner::{PipelineSlots, Plan};
 use weir_types::{ModuleId, Profile, Span};
 
 use crate::demand::Demand;
-use crate::spec::{Edge, WorldCluster, WorldModule, WorldPool, WorldSpec};
+use crate::spec::{Edge, StreamSpec, WorldCluster, WorldModule, WorldPool, WorldSpec};
 
 /// Requests of one live stream that may be in flight, as in the live engine.
 const MAX_IN_FLIGHT: u32 = 256;
@@ -62,6 +62,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         hop: Span::ZERO,
         links: Vec::new(),
         streams: streams.len() as u32,
+        own: own(graph),
         max_in_flight: Some(MAX_IN_FLIGHT),
         demand: Demand::default(),
         noise: 0.0,
@@ -95,6 +96,16 @@ impl<'a> Placed<'a> {
         let (id, model) = self.modules.iter().find(|(id, _)| id.index() == module)?;
         self.workers.pipeline_slots(self.plan, *id, model)
     }
+}
+
+/// What the streams have of their own; empty where none has anything.
+fn own(graph: &Graph) -> Vec<StreamSpec> {
+    let of = |source: &weir_graph::SourceNode| StreamSpec { slo: source.slo };
+    let own: Vec<StreamSpec> = graph.sources().iter().map(of).collect();
+    if own.iter().all(|own| *own == StreamSpec::default()) {
+        return Vec::new();
+    }
+    own
 }
 
 fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {

@@ -8,7 +8,7 @@ use weir_types::{Span, Timestamp};
 use super::arrivals::Source;
 use super::sweep::Label;
 use crate::spec::WorldSpec;
-use crate::world::{SimulationResult, simulate};
+use crate::world::{SimulationResult, simulate, simulate_streams};
 
 /// One run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,14 @@ impl Run {
     /// Runs it to its end.
     #[must_use]
     pub fn simulate(&self) -> SimulationResult {
+        // Requests of streams that are alike may as well come from each in turn.
+        let streams = self
+            .world
+            .streams_differ()
+            .then(|| self.source.of_streams(self.length));
+        if let Some(arrivals) = streams.flatten() {
+            return simulate_streams(&self.world, &self.name, &mut arrivals.into_iter(), &mut |_| {});
+        }
         let times = self.arrivals();
         simulate(&self.world, &self.name, &mut times.into_iter(), &mut |_| {})
     }

@@ -306,6 +306,7 @@ impl Raw {
             hop: head.hop,
             links: self.links.iter().map(|(_, link)| *link).collect(),
             streams: head.streams,
+            own: Vec::new(),
             max_in_flight: head.max_in_flight,
             demand,
             noise: 0.0,

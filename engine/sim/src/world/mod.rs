@@ -32,7 +32,7 @@ use crate::timeline::Timeline;
 
 use booked_cluster::BookedCluster;
 use pool::WorkerPool;
-pub use simulate::{SimulationResult, simulate};
+pub use simulate::{SimulationResult, simulate, simulate_streams};
 
 /// Modules look at their load this often.
 const TICK: Span = Span::from_millis(200);
@@ -69,6 +69,9 @@ enum Event {
     /// Time passes.
     Tick,
 }
+
+/// When a request comes, and of which stream; `None`: of the next in turn.
+type Arrival = (Timestamp, Option<StreamId>);
 
 /// One request as the world knows it.
 #[derive(Debug, Clone, Copy)]
@@ -120,14 +123,14 @@ struct World<'a> {
 
 impl World<'_> {
     /// Runs until all that was sent has ended.
-    fn run(&mut self, arrivals: &mut dyn Iterator<Item = Timestamp>, progress: &mut dyn FnMut(Timestamp)) {
+    fn run(&mut self, arrivals: &mut dyn Iterator<Item = Arrival>, progress: &mut dyn FnMut(Timestamp)) {
         let mut next = arrivals.next();
         let mut reported = Timestamp::ZERO;
         loop {
             let due = self.event_queue.next_time();
             let at = match (next, due) {
-                (Some(arrival), Some(due)) => arrival.min(due),
-                (Some(arrival), None) => arrival,
+                (Some((arrival, _)), Some(due)) => arrival.min(due),
+                (Some((arrival, _)), None) => arrival,
                 (None, Some(due)) => due,
                 (None, None) => break,
             };
@@ -137,8 +140,8 @@ impl World<'_> {
                 reported = self.now;
                 progress(reported);
             }
-            while next.is_some_and(|arrival| arrival <= at) {
-                self.on_arrival();
+            while let Some((_, stream)) = next.filter(|(arrival, _)| *arrival <= at) {
+                self.on_arrival(stream);
                 next = arrivals.next();
             }
             while self.event_queue.next_time() == Some(at) {

@@ -6,11 +6,13 @@ use weir_types::{ModuleId, RequestId, Span, StreamId};
 use super::{Event, RequestState, World};
 
 impl World<'_> {
-    /// The next request comes.
-    pub(super) fn on_arrival(&mut self) {
+    /// The next request comes, of `stream` or of the next in turn.
+    pub(super) fn on_arrival(&mut self, stream: Option<StreamId>) {
         self.events += 1;
         let request = RequestId(self.requests.len() as u64);
-        let stream = (request.0 % u64::from(self.spec.streams.max(1))) as u32;
+        let streams = self.spec.streams.max(1);
+        let in_turn = (request.0 % u64::from(streams)) as u32;
+        let stream = stream.map_or(in_turn, |stream| stream.0.min(streams - 1));
         let row = self.items.len();
         self.items.resize(row + self.modules.len(), 1);
         self.sampler.draw(stream, &mut self.items[row..]);
@@ -67,7 +69,7 @@ impl World<'_> {
         let Some(module) = to else {
             let latency = self.now.since(state.sent_at);
             self.stats.on_completed(state.stream, latency);
-            let late = latency > self.spec.slo;
+            let late = latency > self.spec.own_slo(state.stream).unwrap_or(self.spec.slo);
             self.end(
                 request,
                 if late { Outcome::Late } else { Outcome::Delivered },
@@ -82,6 +84,7 @@ impl World<'_> {
             sent_at: state.sent_at,
             items: u32::from(items),
             droppable: true,
+            slo: self.spec.own_slo(state.stream),
         };
         self.deliver(module, arrived);
     }

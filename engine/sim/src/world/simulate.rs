@@ -2,10 +2,10 @@
 
 use weir_policy::{Report, RunInfo};
 use weir_types::invariant::panicking;
-use weir_types::{ModuleId, Span, Timestamp};
+use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
-use super::World;
 use super::booked_cluster::BookedCluster;
+use super::{Arrival, World};
 use crate::cluster_usage::ClusterUsage;
 use crate::spec::WorldSpec;
 use crate::timeline::Timeline;
@@ -42,13 +42,28 @@ pub fn simulate(
     arrivals: &mut dyn Iterator<Item = Timestamp>,
     progress: &mut dyn FnMut(Timestamp),
 ) -> SimulationResult {
-    panicking(|| simulate_world(spec, named, arrivals, progress))
+    let mut arrivals = arrivals.map(|at| (at, None));
+    panicking(|| simulate_world(spec, named, &mut arrivals, progress))
+}
+
+/// As [`simulate`], where it is known of which stream each request is, by number. [`simulate`] takes them in turn.
+///
+/// # Panics
+/// As [`simulate`].
+pub fn simulate_streams(
+    spec: &WorldSpec,
+    named: &str,
+    arrivals: &mut dyn Iterator<Item = (Timestamp, StreamId)>,
+    progress: &mut dyn FnMut(Timestamp),
+) -> SimulationResult {
+    let mut arrivals = arrivals.map(|(at, stream)| (at, Some(stream)));
+    panicking(|| simulate_world(spec, named, &mut arrivals, progress))
 }
 
 fn simulate_world(
     spec: &WorldSpec,
     named: &str,
-    arrivals: &mut dyn Iterator<Item = Timestamp>,
+    arrivals: &mut dyn Iterator<Item = Arrival>,
     progress: &mut dyn FnMut(Timestamp),
 ) -> SimulationResult {
     let mut world = World::new(spec);
@@ -70,6 +85,11 @@ fn simulate_world(
         .collect();
     let modules: Vec<String> = spec.modules.iter().map(|module| module.name.clone()).collect();
     let mut report = world.stats.report(run, &world.ledger, &streams, &modules);
+    for (stream, name) in (0..).map(StreamId).zip(&streams) {
+        if let Some(report) = report.streams.get_mut(name) {
+            report.slo_ms = spec.own_slo(stream).map(Span::as_millis_f64);
+        }
+    }
     let pipelines = world.pipelines.take().map(BookedCluster::finish);
     report.reservations = pipelines.as_ref().map(|(_, report)| report.clone());
     SimulationResult {

@@ -42,6 +42,7 @@ impl Drawn {
             hop: Span::from_micros([0, 0, 200, 3_000][random.random_range(0..4)]),
             links: Vec::new(),
             streams: random.random_range(1..6),
+            own: Vec::new(),
             max_in_flight: [None, Some(20)][random.random_range(0..2)],
             demand,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],

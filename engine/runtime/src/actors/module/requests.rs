@@ -42,6 +42,7 @@ impl ModuleActor {
             sent_at: branch.request.sent_at,
             items: u32::try_from(items.len()).unwrap_or(u32::MAX),
             droppable: branch.request.droppable,
+            slo: branch.request.slo,
         };
         let inferences = vec![Inference::default(); items.len()];
         self.pending.insert(

@@ -1,0 +1,79 @@
+//! Streams with latency objectives of their own, in worlds of every shape and under every rule.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use common::books;
+use common::drawn::Drawn;
+use weir_policy::{DropRule, Policy, Report};
+use weir_sim::{SimulationResult, StreamSpec, simulate};
+use weir_types::Span;
+
+fn policies() -> Vec<Policy> {
+    let rule = |name: &&str| serde_json::from_value(serde_json::json!({ "drop": name })).unwrap();
+    DropRule::NAMES.iter().map(rule).collect()
+}
+
+fn run(drawn: &Drawn) -> SimulationResult {
+    let mut arrivals = drawn.arrivals.iter().copied();
+    simulate(&drawn.spec, "drawn", &mut arrivals, &mut |_| {})
+}
+
+fn own(slo: Span) -> StreamSpec {
+    StreamSpec { slo: Some(slo) }
+}
+
+/// All but what the report says of the objectives themselves.
+fn results(ran: &SimulationResult) -> String {
+    let mut report: Report = ran.report.clone();
+    report
+        .streams
+        .values_mut()
+        .for_each(|stream| stream.slo_ms = None);
+    let report = serde_json::to_string(&report).unwrap();
+    format!("{report} {:?} {}", ran.timeline, ran.policy_events)
+}
+
+#[test]
+fn streams_that_all_have_the_objective_of_the_world_decide_as_without_any() {
+    for (number, policy) in (0..).zip(policies()) {
+        let mut drawn = Drawn::new(policy, 60_000 + number);
+        let without = run(&drawn);
+        drawn.spec.own = vec![own(drawn.spec.slo); drawn.spec.streams as usize];
+        let with = run(&drawn);
+        assert!(results(&with) == results(&without), "world {number}");
+        assert!(with.report.streams.values().all(|stream| stream.slo_ms.is_some()));
+    }
+}
+
+#[test]
+fn nothing_is_delivered_as_in_time_after_its_own_deadline() {
+    let mut late = 0;
+    for (number, policy) in (0..).zip(policies().into_iter().cycle().take(60)) {
+        let mut drawn = Drawn::new(policy, 70_000 + number);
+        drawn.spec.streams = drawn.spec.streams.max(2);
+        let slos = [30, 2_000, 200].map(|ms| own(Span::from_millis(ms)));
+        drawn.spec.own = slos
+            .into_iter()
+            .cycle()
+            .take(drawn.spec.streams as usize)
+            .collect();
+        let ran = run(&drawn);
+        books::check(&drawn, &ran);
+        for (stream, own) in drawn.spec.own.iter().enumerate() {
+            let report = &ran.report.streams[&format!("stream-{stream}")];
+            let slo_ms = own.slo.unwrap().as_millis_f64();
+            assert_eq!(report.slo_ms, Some(slo_ms));
+            // Its latencies are those of what was delivered or late.
+            let over = report.latency_ms.max > slo_ms;
+            assert_eq!(
+                over,
+                report.requests.late > 0,
+                "stream {stream} of world {number}"
+            );
+            late += report.requests.late;
+        }
+    }
+    assert!(late > 0, "some rules let requests be late");
+}
