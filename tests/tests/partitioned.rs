@@ -246,7 +246,7 @@ fn run_on(
     addresses: [Option<String>; 3],
     loader: Arc<Adders>,
     seen: Callback,
-    next: Option<Box<dyn FnMut() -> Option<Plan>>>,
+    next: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
 ) -> Report {
     let camera = format!("uri = \"emulated:uniform?rate=60&frames={frames}\"\nmode = \"lossless\"");
     run_camera(folder, &camera, addresses, loader, seen, next)
@@ -258,7 +258,7 @@ fn run_camera(
     addresses: [Option<String>; 3],
     loader: Arc<Adders>,
     seen: Callback,
-    next: Option<Box<dyn FnMut() -> Option<Plan>>>,
+    next: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
 ) -> Report {
     let plan = plan(70);
     let path = folder.join("plan.toml");

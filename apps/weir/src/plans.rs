@@ -7,7 +7,7 @@ use weir_graph::planning;
 use weir_planner::Plan;
 
 /// Gives the plan of a file each time that it is another one. A file that is no plan is reported once and ignored.
-pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan>> {
+pub(crate) fn watch(path: PathBuf) -> Box<dyn FnMut() -> Option<Plan> + Send> {
     let mut seen = file_version(&path);
     Box::new(move || {
         let now = file_version(&path);

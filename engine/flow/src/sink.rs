@@ -30,6 +30,14 @@ pub trait Sink: Send {
     fn wants_notices(&self) -> bool {
         false
     }
+    /// A stream was removed while the run goes on: completes what is its alone, such as its file. Nothing of it follows, but
+    /// another stream may have its name later.
+    ///
+    /// # Errors
+    /// As [`Sink::finish`].
+    fn on_stream_removed(&mut self, _stream: &str) -> Result<(), SinkError> {
+        Ok(())
+    }
     /// Whether the reader of its output closed it (`weir run GRAPH.toml | head`): then the run may end, and unwritten
     /// deliveries are no failure.
     fn is_reader_gone(&self) -> bool {

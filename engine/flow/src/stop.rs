@@ -23,12 +23,17 @@ impl StopFlag {
         self.raised.load(Ordering::Relaxed) || self.until.as_ref().is_some_and(|until| until())
     }
 
-    /// A clone that also counts as raised while `until` returns true; called at every poll.
+    /// A clone that also counts as raised while `until` returns true, beside the condition of this one; called at every
+    /// poll.
     #[must_use]
     pub fn or_until(&self, until: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        let until: Arc<dyn Fn() -> bool + Send + Sync> = match self.until.clone() {
+            Some(before) => Arc::new(move || before() || until()),
+            None => Arc::new(until),
+        };
         Self {
             raised: Arc::clone(&self.raised),
-            until: Some(Arc::new(until)),
+            until: Some(until),
         }
     }
 }
@@ -36,5 +41,26 @@ impl StopFlag {
 impl std::fmt::Debug for StopFlag {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("StopFlag").field(&self.raised).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_add_up_and_raise_no_other_clone() {
+        let stop = StopFlag::default();
+        let conditions: [Arc<AtomicBool>; 2] = Default::default();
+        let [first, second] = conditions.clone();
+        let stream = stop.or_until(move || first.load(Ordering::Relaxed));
+        let opening = stream.or_until(move || second.load(Ordering::Relaxed));
+        conditions[0].store(true, Ordering::Relaxed);
+        assert!(opening.is_raised() && stream.is_raised() && !stop.is_raised());
+        conditions[0].store(false, Ordering::Relaxed);
+        conditions[1].store(true, Ordering::Relaxed);
+        assert!(opening.is_raised() && !stream.is_raised());
+        stop.raise();
+        assert!(stream.is_raised());
     }
 }

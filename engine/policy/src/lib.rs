@@ -24,7 +24,7 @@ mod supply;
 mod violation;
 mod weir;
 
-pub use accounting::ledger::{Counts, Ledger, Outcome};
+pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
 pub use accounting::report::{
     DropCount, ModuleReport, ModuleStats, Report, RunInfo, RunStats, SinkReport, StreamReport,
 };

@@ -18,21 +18,27 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The bytes that decoded frames of one stream may take together: its share of the bound of all streams.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
-    max_bytes: u64,
+    max_bytes: AtomicU64,
     used_bytes: AtomicU64,
 }
 
 impl MemoryBudget {
     pub(crate) fn new(max_bytes: u64) -> Arc<Self> {
         Arc::new(Self {
-            max_bytes,
+            max_bytes: AtomicU64::new(max_bytes),
             used_bytes: AtomicU64::new(0),
         })
     }
 
+    /// Changes the share of the stream; what exceeds it now is given back as its frames end.
+    pub(crate) fn set_max_bytes(&self, max_bytes: u64) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+    }
+
     /// Takes `bytes` where they are free. A frame larger than the budget is admitted when no other is held.
     pub(crate) fn acquire(self: &Arc<Self>, bytes: u64) -> Option<MemoryPermit> {
-        let fits = |used: u64| (used == 0 || used + bytes <= self.max_bytes).then_some(used + bytes);
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        let fits = |used: u64| (used == 0 || used + bytes <= max_bytes).then_some(used + bytes);
         self.used_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .ok()?;

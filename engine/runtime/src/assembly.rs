@@ -40,7 +40,7 @@ pub struct Partitioning {
     /// Opens partitions in workers of this process.
     pub loader: Option<Arc<dyn PartitionLoader>>,
     /// Called every second: gives a plan when another is to come into force.
-    pub next_plan: Option<Box<dyn FnMut() -> Option<Plan>>>,
+    pub next_plan: Option<Box<dyn FnMut() -> Option<Plan> + Send>>,
 }
 
 /// The pace at which recordings are played. Cameras have their own.
@@ -55,6 +55,8 @@ pub enum Pace {
 /// Options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
+    /// Whether the run goes on while no stream is left, until it is stopped: streams may be added to it.
+    pub until_stopped: bool,
     /// Sources stop after this long.
     pub duration: Option<Duration>,
     /// Of recordings.
@@ -84,6 +86,7 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
+            until_stopped: false,
             duration: None,
             pace: Pace::Times(1.0),
             memory_bytes: 512 << 20,

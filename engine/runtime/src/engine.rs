@@ -1,33 +1,41 @@
 //! The run itself: waits for the end of what [`start`] starts, shuts down cleanly, reports.
 
+mod commands;
+mod live_streams;
 mod start;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use actix::{Addr, System};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use weir_flow::{Operator, StopFlag};
 use weir_graph::Graph;
 use weir_policy::reservations::ReserveReport;
 use weir_policy::{DecodingReport, Report, RunInfo};
-use weir_types::{Span, Timestamp};
+use weir_types::{Span, StreamId, Timestamp};
 
 use crate::actors::{
-    Abandon, ActorRefs, ReportReservations, ReportStats, ReservationActor, RunEnded, SinkRoute, SwitchPlan,
+    Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportReservations, ReportStats, ReservationActor,
+    RunEnded, SinkRoute, SwitchPlan,
 };
 use crate::assembly::{RunError, RunOptions};
 use crate::clock::{Clock, duration};
+use crate::command::{Command, Service};
 use crate::decoding::Decoding;
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
 use crate::record::Recorder;
+use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
-use crate::stream_setup::StreamSetup;
+use crate::source::RejectionLimit;
+use crate::stream_setup::{InFlightLimits, StreamSetup};
 use crate::timer::RunTimer;
 use crate::violations::RunViolations;
 use crate::worker::Worker;
+use live_streams::LiveStreams;
 
 /// Time between two looks whether all requests have ended.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -39,9 +47,10 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What does not change during a run.
-pub(crate) struct Engine<'a> {
+pub(crate) struct RunContext<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) specs: PolicySpecs,
+    pub(crate) limits: InFlightLimits,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) options: &'a RunOptions,
@@ -58,10 +67,20 @@ pub(crate) struct RunParts {
     pub(crate) sinks: Vec<SinkRoute>,
 }
 
-/// A run that has begun.
-struct StartedRun {
+/// What streams are started with.
+struct StreamContext {
     actors: Arc<ActorRefs>,
     decoding: Arc<Decoding>,
+    /// The id of the next request of any stream.
+    next_request: Arc<AtomicU64>,
+    rejections: RejectionLimit,
+    /// What sinks show, by their indices.
+    views: Vec<SinkView>,
+}
+
+/// A run that has begun.
+struct StartedRun {
+    streams: StreamContext,
     /// The moment at which sources began.
     began: Timestamp,
     /// Comes once all streams have ended and nothing is in flight.
@@ -88,21 +107,37 @@ type PlanPolling<'a> = (
 /// Time between two looks whether another plan is to come into force.
 const PLAN_POLL_INTERVAL: Span = Span::from_secs(1);
 
-impl Engine<'_> {
+/// The next command; never comes where none are served.
+async fn next_command(commands: &mut Option<mpsc::Receiver<Command>>) -> Option<Command> {
+    match commands {
+        Some(commands) => commands.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl RunContext<'_> {
     /// Starts actors and threads and waits until the last request has ended.
     pub(crate) fn drive(
         &self,
         parts: RunParts,
         partitions: Option<&mut PartitionSetup>,
+        service: Option<Service>,
     ) -> Result<FinishedRun, RunError> {
         let system = System::new();
         let mut threads = Vec::new();
+        let mut live = LiveStreams::new(self.options.memory_bytes);
         let result = system.block_on(async {
-            let started = self.start(parts, partitions.as_deref(), &mut threads)?;
-            self.finish(started, partitions).await
+            let started = self.start(parts, partitions.as_deref(), &mut threads, &mut live)?;
+            let commands = service.map(|service| {
+                // There is no receiver where the engine was given up meanwhile.
+                let _ = service.started.send(());
+                service.commands
+            });
+            self.finish(started, partitions, &mut live, commands).await
         });
         // Actors hold the ends of the workers' channels; they go with the system.
         drop(system);
+        threads.extend(live.into_threads());
         self.join(threads);
         result
     }
@@ -110,18 +145,21 @@ impl Engine<'_> {
     /// Waits for the end of a run, and takes what its actors counted.
     async fn finish(
         &self,
-        started: StartedRun,
+        mut started: StartedRun,
         mut partitions: Option<&mut PartitionSetup>,
+        live: &mut LiveStreams,
+        commands: Option<mpsc::Receiver<Command>>,
     ) -> Result<FinishedRun, RunError> {
-        let reservations = started.actors.reservations.as_ref();
+        let actors = Arc::clone(&started.streams.actors);
+        let reservations = actors.reservations.as_ref();
         let mut replan = |actor: &Addr<ReservationActor>| {
             if let Some(partitions) = partitions.as_deref_mut() {
                 self.replan(partitions, actor);
             }
         };
         let plans = reservations.map(|actor| (actor, &mut replan as &mut dyn FnMut(&Addr<_>)));
-        self.wait(started.idle, &started.actors, plans).await?;
-        for module in &started.actors.modules {
+        self.wait(&mut started, live, commands, plans).await?;
+        for module in &actors.modules {
             module.do_send(ReportStats);
         }
         let ended = started.ended.await;
@@ -134,7 +172,7 @@ impl Engine<'_> {
             ended,
             began: started.began,
             reservations,
-            decoding: started.decoding.report(),
+            decoding: started.streams.decoding.report(),
         })
     }
 
@@ -170,32 +208,50 @@ impl Engine<'_> {
         }
     }
 
-    /// Waits until all requests have ended; the timer drops what has not in time.
+    /// Waits until all requests have ended, and carries out commands meanwhile; the timer drops what has not ended in time.
     async fn wait(
         &self,
-        mut idle: oneshot::Receiver<()>,
-        actors: &ActorRefs,
+        started: &mut StartedRun,
+        live: &mut LiveStreams,
+        mut commands: Option<mpsc::Receiver<Command>>,
         mut plans: Option<PlanPolling<'_>>,
     ) -> Result<(), RunError> {
-        let egress = actors.egress.clone();
+        let egress = started.streams.actors.egress.clone();
         let timer = RunTimer::start(
             self.clock,
             self.stop.clone(),
             self.options.duration,
             self.options.grace,
-            move || egress.do_send(Abandon),
+            {
+                let egress = egress.clone();
+                move || egress.do_send(Abandon)
+            },
         )?;
         let mut polled_at = self.clock.now();
+        let mut ends_when_idle = !self.options.until_stopped;
         loop {
-            match tokio::time::timeout(IDLE_POLL_INTERVAL, &mut idle).await {
-                Ok(Ok(())) => break,
-                Ok(Err(_)) => return Err(RunError::EngineFailed("the egress has ended")),
-                Err(_still_running) => {}
+            let interval = if live.has_removals() {
+                JOIN_POLL_INTERVAL
+            } else {
+                IDLE_POLL_INTERVAL
+            };
+            tokio::select! {
+                idle = &mut started.idle => match idle {
+                    Ok(()) => break,
+                    Err(_) => return Err(RunError::EngineFailed("the egress has ended")),
+                },
+                Some(command) = next_command(&mut commands) => self.on_command(command, started, live).await,
+                () = tokio::time::sleep(interval) => {}
             }
             if self.violations.poll() && self.options.strict {
                 self.stop.raise();
             }
+            if self.stop.is_raised() && !ends_when_idle {
+                ends_when_idle = true;
+                egress.do_send(EndWhenIdle);
+            }
             let now = self.clock.now();
+            self.complete_removals(&started.streams, live, now);
             if let Some((actor, replan)) = plans
                 .as_mut()
                 .filter(|_| now.since(polled_at) >= PLAN_POLL_INTERVAL)
@@ -204,8 +260,32 @@ impl Engine<'_> {
                 replan(actor);
             }
         }
+        self.complete_removals(&started.streams, live, self.clock.now());
         timer.end();
         Ok(())
+    }
+
+    /// The report of what was counted so far, without what sinks and the recording come to.
+    fn report_of(&self, counts: EgressCounts, began: Timestamp) -> Report {
+        let modules: Vec<String> = self
+            .graph
+            .modules()
+            .iter()
+            .map(|module| module.name.clone())
+            .collect();
+        let run = RunInfo {
+            duration_s: self.clock.now().since(began).as_secs_f64(),
+            ..RunInfo::new(self.graph.name(), self.graph.policy(), self.options.seed)
+        };
+        let streams = counts.streams.iter().map(|(id, stream)| (*id, &*stream.name));
+        let streams: Vec<(StreamId, &str)> = streams.collect();
+        let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
+        for stream in counts.streams.into_values() {
+            if let Some(report) = report.streams.get_mut(&*stream.name) {
+                stream.complete(report);
+            }
+        }
+        report
     }
 
     pub(crate) fn report(&self, finished: FinishedRun) -> Report {
@@ -215,29 +295,7 @@ impl Engine<'_> {
             reservations,
             decoding,
         } = finished;
-        let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<String>>();
-        let streams = names(&mut self.graph.sources().iter().map(|source| &source.name));
-        let modules = names(&mut self.graph.modules().iter().map(|module| &module.name));
-        let run = RunInfo {
-            duration_s: self.clock.now().since(began).as_secs_f64(),
-            ..RunInfo::new(self.graph.name(), self.graph.policy(), self.options.seed)
-        };
-        let mut report = ended.stats.report(run, &ended.ledger, &streams, &modules);
-        for (stream, end) in ended.streams {
-            if let Some(report) = streams
-                .get(stream.index())
-                .and_then(|name| report.streams.get_mut(name))
-            {
-                report.damaged = end.counts.damaged;
-                report.error = end.error;
-                report.health = Some(end.health);
-            }
-        }
-        for node in self.graph.sources() {
-            if let Some(report) = report.streams.get_mut(&node.name) {
-                report.slo_ms = node.slo.map(Span::as_millis_f64);
-            }
-        }
+        let mut report = self.report_of(ended.counts, began);
         let timeout = CloseTimeout {
             clock: self.clock,
             stop: self.stop,

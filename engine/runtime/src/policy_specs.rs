@@ -31,7 +31,7 @@ impl PolicySpecs {
         options: &RunOptions,
     ) -> Result<Self, RunError> {
         let topology = topology(graph);
-        check_slo(graph, profiles)?;
+        check_slo(graph, profiles, options)?;
         let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
             .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
             .collect();
@@ -126,7 +126,7 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
         .collect()
 }
 
-fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)]) -> Result<(), RunError> {
+fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)], options: &RunOptions) -> Result<(), RunError> {
     let durations: Vec<Span> = graph
         .modules()
         .iter()
@@ -151,6 +151,14 @@ fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)]) -> Result<(), RunE
         if execution > slo {
             return Err(RunError::SloTooShort { execution, slo });
         }
+    }
+    // Live streams may be added to a run that goes on without any.
+    let bare = weir_graph::bare_execution(graph, &durations);
+    if options.until_stopped && bare > graph.slo() {
+        return Err(RunError::SloTooShort {
+            execution: bare,
+            slo: graph.slo(),
+        });
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! How far a run is, for display: what is being prepared, then counts and streams.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +14,8 @@ pub struct Progress {
     late: AtomicU64,
     dropped: AtomicU64,
     preparing: Mutex<Option<Preparation>>,
-    /// By stream; empty until sources begin.
-    streams: Mutex<Vec<Stream>>,
+    /// Empty until sources begin.
+    streams: Mutex<BTreeMap<StreamId, Stream>>,
 }
 
 /// What takes time before sources begin.
@@ -80,8 +81,8 @@ impl Progress {
             late: count(&self.late),
             dropped: count(&self.dropped),
             streams: streams.len(),
-            running: streams.iter().filter(|stream| !stream.ended).count(),
-            done: streams.iter().map(done).reduce(min).flatten(),
+            running: streams.values().filter(|stream| !stream.ended).count(),
+            done: streams.values().map(done).reduce(min).flatten(),
         }
     }
 
@@ -98,25 +99,35 @@ impl Progress {
     /// Sources begin to send.
     pub(crate) fn on_started(&self, streams: usize) {
         *lock(&self.preparing) = None;
-        *lock(&self.streams) = vec![Stream::default(); streams];
+        *lock(&self.streams) = (0..streams as u32)
+            .map(|stream| (StreamId(stream), Stream::default()))
+            .collect();
+    }
+
+    pub(crate) fn on_stream_added(&self, stream: StreamId) {
+        lock(&self.streams).insert(stream, Stream::default());
+    }
+
+    pub(crate) fn on_stream_removed(&self, stream: StreamId) {
+        lock(&self.streams).remove(&stream);
     }
 
     /// Sets how many frames a stream has in all, where that is known.
     pub(crate) fn set_expected_frames(&self, stream: StreamId, frames: Option<u64>) {
-        if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
+        if let Some(stream) = lock(&self.streams).get_mut(&stream) {
             stream.frames = frames;
         }
     }
 
     pub(crate) fn on_arrived(&self, stream: StreamId) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
+        if let Some(stream) = lock(&self.streams).get_mut(&stream) {
             stream.arrived += 1;
         }
     }
 
     pub(crate) fn on_stream_ended(&self, stream: StreamId) {
-        if let Some(stream) = lock(&self.streams).get_mut(stream.index()) {
+        if let Some(stream) = lock(&self.streams).get_mut(&stream) {
             stream.ended = true;
         }
     }

@@ -7,12 +7,15 @@ use weir_flow::{Frame, RequestResults};
 use weir_types::{RequestId, Span, StreamId, Timestamp};
 
 use crate::admission::StreamPermit;
+use crate::routes::Route;
 
 /// One frame in flight.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: RequestId,
     pub(crate) stream: StreamId,
+    /// How the requests of its stream pass through the graph.
+    pub(crate) route: Arc<Route>,
     pub(crate) frame: Arc<Frame>,
     pub(crate) sent_at: Timestamp,
     /// Its own latency objective; `None`: the graph's.
@@ -26,7 +29,7 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn new(
         id: RequestId,
-        stream: StreamId,
+        (stream, route): (StreamId, Arc<Route>),
         frame: Arc<Frame>,
         sent_at: Timestamp,
         slo: Option<Span>,
@@ -36,6 +39,7 @@ impl Request {
         Self {
             id,
             stream,
+            route,
             frame,
             sent_at,
             slo,

@@ -18,7 +18,42 @@ pub(crate) fn topology(graph: &Graph) -> Topology {
     Topology::new(successors)
 }
 
+/// Where the frames of one stream enter the graph.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Entrance {
+    modules: BTreeSet<usize>,
+    sinks: BTreeSet<usize>,
+}
+
+impl Entrance {
+    /// Of a source of the graph, by its index.
+    pub(crate) fn of_source(graph: &Graph, source: usize) -> Self {
+        Self::wherever(graph, |vertex| *vertex == Vertex::Source(source))
+    }
+
+    /// Wherever any source of the graph enters.
+    pub(crate) fn of_any_source(graph: &Graph) -> Self {
+        Self::wherever(graph, |vertex| matches!(vertex, Vertex::Source(_)))
+    }
+
+    fn wherever(graph: &Graph, is_entered: impl Fn(&Vertex) -> bool) -> Self {
+        let modules = graph.modules().iter().enumerate();
+        let sinks = graph.sinks().iter().enumerate();
+        Self {
+            modules: modules
+                .filter(|(_, module)| module.inputs.iter().any(&is_entered))
+                .map(|(index, _)| index)
+                .collect(),
+            sinks: sinks
+                .filter(|(_, sink)| sink.inputs.iter().any(&is_entered))
+                .map(|(index, _)| index)
+                .collect(),
+        }
+    }
+}
+
 /// How the requests of one stream pass through the graph.
+#[derive(Debug)]
 pub(crate) struct Route {
     /// Modules that frames enter directly.
     pub(crate) entries: Vec<ModuleId>,
@@ -26,15 +61,17 @@ pub(crate) struct Route {
     pub(crate) branches: Vec<u32>,
     /// How many modules are the last of a branch; 1 for frames that enter no module, which are complete at once.
     pub(crate) exits: u32,
+    /// Sinks that its frames enter directly.
+    sinks: BTreeSet<usize>,
 }
 
 impl Route {
-    pub(crate) fn new(graph: &Graph, source: usize, topology: &Topology) -> Self {
+    pub(crate) fn new(graph: &Graph, entrance: &Entrance, topology: &Topology) -> Self {
         let mut reached = BTreeSet::new();
         let mut branches = Vec::new();
         let mut entries = Vec::new();
         for (id, module) in graph.modules().iter().enumerate() {
-            let entry = module.inputs.contains(&Vertex::Source(source));
+            let entry = entrance.modules.contains(&id);
             let before = module
                 .inputs
                 .iter()
@@ -54,7 +91,23 @@ impl Route {
             entries,
             branches,
             exits,
+            sinks: entrance.sinks.clone(),
         }
+    }
+
+    /// Whether a request is in several modules from the beginning.
+    pub(crate) fn splits(&self) -> bool {
+        self.entries.len() > 1
+    }
+
+    /// Whether a sink, by its index, is shown the stream: its frames directly, or what a module finds in them.
+    pub(crate) fn reaches(&self, sink: usize, view: &SinkView) -> bool {
+        let passes = |module: &u32| {
+            self.branches
+                .get(*module as usize)
+                .is_some_and(|count| *count > 0)
+        };
+        self.sinks.contains(&sink) || view.modules.iter().any(passes)
     }
 }
 
@@ -63,7 +116,7 @@ impl Route {
 pub(crate) struct SinkView {
     /// Modules whose output it shows.
     pub(crate) modules: BTreeSet<u32>,
-    /// Streams whose frames it shows.
+    /// Streams whose frames it shows; they come and go while the engine runs.
     pub(crate) streams: BTreeSet<u32>,
 }
 

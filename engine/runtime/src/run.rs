@@ -13,7 +13,8 @@ use crate::actors::SinkRoute;
 use crate::assembly::{Assembly, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
 use crate::clock::Clock;
-use crate::engine::{Engine, RunParts};
+use crate::command::Service;
+use crate::engine::{RunContext, RunParts};
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
 use crate::profiles::{models, profiles};
@@ -21,7 +22,7 @@ use crate::record::Recorder;
 use crate::routes::SinkView;
 use crate::sink::{QueueLimits, SinkHandle};
 use crate::slot_layout::SlotLayout;
-use crate::stream_setup::{check_sources, stream_setups};
+use crate::stream_setup::{InFlightLimits, StreamSetup, check_sources};
 use crate::violations::RunViolations;
 
 /// Runs a graph until its sources end, `stop` is raised or the time is up; then waits for what is in flight.
@@ -31,6 +32,16 @@ use crate::violations::RunViolations;
 /// # Errors
 /// [`RunError`] where the run cannot begin. What goes wrong later is in the report.
 pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<Report, RunError> {
+    run_and_serve(assembly, options, stop, None)
+}
+
+/// As [`run`], and carries out the commands of `service` meanwhile.
+pub(crate) fn run_and_serve(
+    assembly: Assembly,
+    options: &RunOptions,
+    stop: &StopFlag,
+    service: Option<Service>,
+) -> Result<Report, RunError> {
     let Assembly {
         graph,
         sources,
@@ -69,9 +80,19 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
     };
     let specs = PolicySpecs::new(&graph, &slots, &profiles, active, options)?;
 
-    let streams = stream_setups(&graph, sources, specs.initial_lossless_limit(), options)?;
+    let limits = InFlightLimits {
+        slo: graph.slo(),
+        fixed: options.max_in_flight,
+        lossless: specs.initial_lossless_limit(),
+    };
+    let count = graph.sources().len();
+    let setups = (0..).zip(graph.sources()).zip(sources);
+    let setups = setups.map(|((index, node), given)| StreamSetup::new(node, given, (index, count), limits));
+    let streams = setups.collect::<Result<Vec<StreamSetup>, _>>()?;
     let max_in_flight: usize = streams.iter().map(|stream| stream.limit.max as usize).sum();
-    check_sources(&streams, stop)?;
+    if !options.until_stopped {
+        check_sources(&streams, stop)?;
+    }
 
     // Only now that all is ready: opening a sink changes nothing yet, and from its header on a sink is completed.
     let mut opened = Vec::new();
@@ -101,16 +122,17 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
             ..header.clone()
         };
         let limits = QueueLimits {
-            max_in_flight,
+            max_in_flight: service.is_none().then_some(max_in_flight),
             max_waiting: options.max_sink_waiting,
         };
         let handle = SinkHandle::start(&node.name, sink, node.when_slow, limits, sink_header, stop)?;
         routes.push(SinkRoute { handle, view });
     }
 
-    let engine = Engine {
+    let context = RunContext {
         graph: &graph,
         specs,
+        limits,
         clock,
         recorder,
         options,
@@ -123,8 +145,8 @@ pub fn run(assembly: Assembly, options: &RunOptions, stop: &StopFlag) -> Result<
         streams,
         sinks: routes,
     };
-    let finished = engine.drive(parts, partitions.as_mut())?;
-    Ok(engine.report(finished))
+    let finished = context.drive(parts, partitions.as_mut(), service)?;
+    Ok(context.report(finished))
 }
 
 /// Bounded waits for work that may hang while a run begins.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use weir_flow::{Delivery, Notice, RunHeader, Sink, SinkError, StopFlag};
 use weir_graph::WhenSlow;
 use weir_policy::SinkReport;
@@ -28,6 +28,8 @@ struct SinkItem {
 enum Payload {
     Delivery(Arc<Delivery>),
     Notice(Arc<Notice>),
+    /// The stream of that name was removed; nothing of it follows.
+    StreamRemoved(Arc<str>),
 }
 
 /// What the thread has done so far.
@@ -70,8 +72,9 @@ pub(crate) struct CloseTimeout<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueLimits {
     /// Requests of all streams that can be in flight: the queue of a sink that is waited for holds each of them, so sending
-    /// never blocks.
-    pub(crate) max_in_flight: usize,
+    /// never blocks. `None` where streams come and go: the permits of their requests, which are in the queue with them,
+    /// are its bound then.
+    pub(crate) max_in_flight: Option<usize>,
     /// Deliveries to a sink that skips, and to any sink notices of frames that were never admitted.
     pub(crate) max_waiting: usize,
 }
@@ -88,15 +91,15 @@ impl SinkHandle {
     ) -> std::io::Result<Self> {
         let max_waiting = limits.max_waiting.max(1);
         let capacity = match when_slow {
-            WhenSlow::Wait => limits.max_in_flight.max(1),
-            WhenSlow::Skip => max_waiting,
+            WhenSlow::Wait => limits.max_in_flight.map(|max| max.max(1)),
+            WhenSlow::Skip => Some(max_waiting),
         };
         let wants_notices = sink.wants_notices();
-        let (sender, deliveries) = bounded(if wants_notices {
-            capacity + max_waiting
-        } else {
-            capacity
-        });
+        let (sender, deliveries) = match capacity {
+            Some(capacity) if wants_notices => bounded(capacity + max_waiting),
+            Some(capacity) => bounded(capacity),
+            None => unbounded(),
+        };
         let progress: Arc<Mutex<SinkProgress>> = Arc::default();
         let writer = Writer {
             name: name.to_owned(),
@@ -147,6 +150,20 @@ impl SinkHandle {
         }
     }
 
+    /// The stream of that name was removed: the sink completes what it has of it. A sink that skips and is full then
+    /// completes it at the end of the run.
+    pub(crate) fn send_stream_removed(&mut self, stream: &Arc<str>) {
+        self.send(Payload::StreamRemoved(Arc::clone(stream)), None, None);
+    }
+
+    /// What it has counted until now.
+    pub(crate) fn report(&self) -> SinkReport {
+        let mut report = lock(&self.progress).report.clone();
+        report.skipped += self.skipped;
+        report.notices_lost += self.notices_skipped;
+        report
+    }
+
     fn send(
         &self,
         payload: Payload,
@@ -179,9 +196,7 @@ impl SinkHandle {
     pub(crate) fn finish(mut self, timeout: &CloseTimeout<'_>) -> SinkReport {
         self.sender = None;
         let finished = self.wait(timeout);
-        let mut report = lock(&self.progress).report.clone();
-        report.skipped += self.skipped;
-        report.notices_lost += self.notices_skipped;
+        let mut report = self.report();
         if !finished {
             let left = "it hung and was left behind; what it had not written is lost".to_owned();
             report.error.get_or_insert(left);
@@ -235,6 +250,7 @@ impl Writer {
                 && self.attempt(|sink| match &item.payload {
                     Payload::Delivery(delivery) => sink.accept(delivery),
                     Payload::Notice(notice) => sink.on_notice(notice),
+                    Payload::StreamRemoved(stream) => sink.on_stream_removed(stream),
                 });
             let mut progress = lock(&self.progress);
             progress.processed += 1;
@@ -242,7 +258,7 @@ impl Writer {
             match (&item.payload, written) {
                 (Payload::Delivery(_), true) => report.written += 1,
                 (Payload::Delivery(_), false) => report.lost += 1,
-                (Payload::Notice(_), true) => {}
+                (Payload::Notice(_), true) | (Payload::StreamRemoved(_), _) => {}
                 (Payload::Notice(_), false) => report.notices_lost += 1,
             }
             drop(progress);

@@ -1,10 +1,11 @@
 //! A stream before its thread starts: what opens it, and how many of its requests may be in flight.
 
-use weir_flow::{SourceFactory, StopFlag};
-use weir_graph::{Graph, SourceMode};
+use weir_flow::{SourceError, SourceFactory, StopFlag};
+use weir_graph::{SourceMode, SourceNode};
 use weir_policy::{ConcurrencyLimitSpec, Overflow};
+use weir_types::Span;
 
-use crate::assembly::{RunError, RunOptions};
+use crate::assembly::RunError;
 use crate::emulated::EmulatedSource;
 
 /// Requests of one live stream in flight: a fast camera for seconds; what bounds memory is the bytes of all frames
@@ -21,19 +22,32 @@ pub(crate) struct StreamSetup {
     pub(crate) limit: ConcurrencyLimitSpec,
 }
 
-/// The streams of `graph`, emulated ones included. `lossless_limit` is how many requests all lossless streams together may
-/// have in flight in the beginning.
-pub(crate) fn stream_setups(
-    graph: &Graph,
-    sources: Vec<Option<Box<dyn SourceFactory>>>,
-    lossless_limit: u32,
-    options: &RunOptions,
-) -> Result<Vec<StreamSetup>, RunError> {
-    let lossless = lossless_limit
-        .div_ceil(graph.sources().len().max(1) as u32)
-        .max(MIN_IN_FLIGHT_LOSSLESS);
-    let mut setups = Vec::new();
-    for ((index, node), given) in (0..).zip(graph.sources()).zip(sources) {
+/// What bounds the requests of each stream in flight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InFlightLimits {
+    /// Of streams that have no objective of their own.
+    pub(crate) slo: Span,
+    /// Of one stream, where the options of the run say it.
+    pub(crate) fixed: Option<u32>,
+    /// How many requests all lossless streams together may have in flight in the beginning.
+    pub(crate) lossless: u32,
+}
+
+impl StreamSetup {
+    /// Stream `index` of `streams`, emulated where no factory is given.
+    ///
+    /// # Errors
+    /// An address of an emulated stream that says nothing.
+    pub(crate) fn new(
+        node: &SourceNode,
+        given: Option<Box<dyn SourceFactory>>,
+        (index, streams): (u64, usize),
+        limits: InFlightLimits,
+    ) -> Result<Self, SourceError> {
+        let lossless = limits
+            .lossless
+            .div_ceil(streams.max(1) as u32)
+            .max(MIN_IN_FLIGHT_LOSSLESS);
         let factory = match given {
             Some(factory) => factory,
             None => Box::new(EmulatedSource::parse(&node.uri, index)?),
@@ -42,22 +56,18 @@ pub(crate) fn stream_setups(
             SourceMode::Live => (Overflow::Drop, MAX_IN_FLIGHT_LIVE, MAX_IN_FLIGHT_LIVE),
             SourceMode::Lossless => (Overflow::Backpressure, lossless, 4 * lossless),
         };
-        let (initial, max) = options
-            .max_in_flight
-            .map_or((initial, max), |fixed| (fixed, fixed));
-        let limit = ConcurrencyLimitSpec {
-            overflow,
-            initial,
-            max,
-            slo: node.slo.unwrap_or(graph.slo()),
-        };
-        setups.push(StreamSetup {
+        let (initial, max) = limits.fixed.map_or((initial, max), |fixed| (fixed, fixed));
+        Ok(Self {
             factory,
             mode: node.mode,
-            limit,
-        });
+            limit: ConcurrencyLimitSpec {
+                overflow,
+                initial,
+                max,
+                slo: node.slo.unwrap_or(limits.slo),
+            },
+        })
     }
-    Ok(setups)
 }
 
 /// Checks that there is a source to run on: where none can be opened, nothing else is touched. One that cannot be opened

@@ -250,6 +250,15 @@ impl Sink for Jsonl {
         self.drops
     }
 
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        if !self.shared
+            && let Some(mut output) = self.outputs.remove(stream)
+        {
+            output.finish();
+        }
+        Ok(())
+    }
+
     fn is_reader_gone(&self) -> bool {
         self.reader_gone
     }

@@ -55,6 +55,15 @@ impl Counts {
     }
 }
 
+/// Streams that were removed while the run went on: what they counted stays in its totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RemovedStreams {
+    /// How many.
+    pub streams: u64,
+    /// Their requests by outcome.
+    pub requests: Counts,
+}
+
 /// A request in flight, with the device time spent on it.
 #[derive(Debug, Clone)]
 struct Account {
@@ -85,6 +94,8 @@ pub struct Ledger {
     open: RequestMap<Account>,
     total: Counts,
     streams: BTreeMap<StreamId, Counts>,
+    /// Streams that were removed, and what they counted together.
+    removed: RemovedStreams,
     drops: BTreeMap<(Option<ModuleId>, DropReason), u64>,
     /// All device time.
     busy: DeviceTimes,
@@ -185,6 +196,29 @@ impl Ledger {
         self.streams.get(&stream).copied().unwrap_or_default()
     }
 
+    /// Removes a stream from the books: its counts stay in the totals, and are given back. `None`, and nothing is changed,
+    /// while a request of it is in flight.
+    pub fn remove_stream(&mut self, stream: StreamId) -> Option<Counts> {
+        let counts = self.stream(stream);
+        if counts.in_flight > 0 {
+            return None;
+        }
+        self.streams.remove(&stream);
+        let removed = &mut self.removed.requests;
+        removed.arrived += counts.arrived;
+        removed.delivered += counts.delivered;
+        removed.late += counts.late;
+        removed.dropped += counts.dropped;
+        self.removed.streams += 1;
+        Some(counts)
+    }
+
+    /// Streams that were removed.
+    #[must_use]
+    pub fn removed_streams(&self) -> RemovedStreams {
+        self.removed
+    }
+
     /// Drops by module (`None`: before the first) and reason.
     pub fn drops(&self) -> impl Iterator<Item = (Option<ModuleId>, DropReason, u64)> {
         self.drops
@@ -242,6 +276,25 @@ mod tests {
                 prop_assert!((0..3).all(|stream| ledger.stream(StreamId(stream)).is_balanced()));
             }
         }
+    }
+
+    #[test]
+    fn a_removed_stream_stays_in_the_totals_and_goes_only_when_its_requests_have_ended() {
+        let mut ledger = one_in_flight();
+        ledger.on_arrived(RequestId(2), StreamId(1));
+        assert_eq!(ledger.remove_stream(StreamId(0)), None);
+        ledger.on_ended(RequestId(1), Outcome::Late);
+        assert_eq!(
+            ledger.remove_stream(StreamId(0)).map(|counts| counts.late),
+            Some(1)
+        );
+        let removed = ledger.removed_streams();
+        assert_eq!((removed.streams, removed.requests.arrived), (1, 1));
+        assert_eq!(ledger.stream(StreamId(0)), Counts::default());
+        assert_eq!(
+            ledger.total().arrived,
+            removed.requests.arrived + ledger.stream(StreamId(1)).arrived
+        );
     }
 
     fn one_in_flight() -> Ledger {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, ModuleId, Span, StreamId};
 
-use crate::accounting::ledger::{Counts, Ledger};
+use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
 use crate::measure::histogram::{Histogram, Quantiles};
 use crate::module::BatchSlice;
 use crate::reservations::ReserveReport;
@@ -143,6 +143,9 @@ pub struct Report {
     pub latency_ms: Quantiles,
     /// Results by name of the stream.
     pub streams: BTreeMap<String, StreamReport>,
+    /// Streams that were removed while the run went on; they are not among `streams`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_streams: Option<RemovedStreams>,
     /// Results by name of the module.
     pub modules: BTreeMap<String, ModuleReport>,
     /// Drops by module and reason.
@@ -269,28 +272,60 @@ impl RunStats {
         self.streams.entry(stream).or_default().observe(latency);
     }
 
+    /// Removes a stream that has no request in flight, from here and from the ledger; gives its report over the `seconds`
+    /// that it was there. `None`, and nothing is changed, while a request of it is in flight.
+    pub fn remove_stream(
+        &mut self,
+        ledger: &mut Ledger,
+        stream: StreamId,
+        seconds: f64,
+    ) -> Option<StreamReport> {
+        let report = self.stream_report(ledger, stream, seconds);
+        ledger.remove_stream(stream)?;
+        self.streams.remove(&stream);
+        Some(report)
+    }
+
+    fn stream_report(&self, ledger: &Ledger, stream: StreamId, seconds: f64) -> StreamReport {
+        let requests = ledger.stream(stream);
+        StreamReport {
+            slo_ms: None,
+            requests,
+            goodput_rps: requests.delivered as f64 / seconds.max(1e-9),
+            drop_rate: requests.drop_rate(),
+            latency_ms: self
+                .streams
+                .get(&stream)
+                .map(Histogram::quantiles)
+                .unwrap_or_default(),
+            damaged: 0,
+            error: None,
+            health: None,
+        }
+    }
+
     /// The report of the run. `streams` and `modules` are names by id.
     #[must_use]
     pub fn report(&self, run: RunInfo, ledger: &Ledger, streams: &[String], modules: &[String]) -> Report {
-        let seconds = run.duration_s.max(1e-9);
+        let streams: Vec<(StreamId, &str)> = (0..)
+            .map(StreamId)
+            .zip(streams.iter().map(String::as_str))
+            .collect();
+        self.report_of(run, ledger, &streams, modules)
+    }
+
+    /// As [`RunStats::report`], of these streams: their numbers and names.
+    #[must_use]
+    pub fn report_of(
+        &self,
+        run: RunInfo,
+        ledger: &Ledger,
+        streams: &[(StreamId, &str)],
+        modules: &[String],
+    ) -> Report {
+        let seconds = run.duration_s;
         let total = ledger.total();
-        let stream = |id: u32| {
-            let requests = ledger.stream(StreamId(id));
-            StreamReport {
-                slo_ms: None,
-                requests,
-                goodput_rps: requests.delivered as f64 / seconds,
-                drop_rate: requests.drop_rate(),
-                latency_ms: self
-                    .streams
-                    .get(&StreamId(id))
-                    .map(Histogram::quantiles)
-                    .unwrap_or_default(),
-                damaged: 0,
-                error: None,
-                health: None,
-            }
-        };
+        let removed = ledger.removed_streams();
         let module = |id: u32| {
             let id = ModuleId(id);
             let dropped = ledger
@@ -312,14 +347,15 @@ impl RunStats {
             reservations: None,
             decoding: None,
             requests: total,
-            goodput_rps: total.delivered as f64 / seconds,
+            goodput_rps: total.delivered as f64 / seconds.max(1e-9),
             drop_rate: total.drop_rate(),
             invalid_rate: ledger.invalid_rate(),
             latency_ms: self.latency.quantiles(),
-            streams: (0..)
-                .zip(streams)
-                .map(|(id, name)| (name.clone(), stream(id)))
+            streams: streams
+                .iter()
+                .map(|(id, name)| ((*name).to_owned(), self.stream_report(ledger, *id, seconds)))
                 .collect(),
+            removed_streams: (removed.streams > 0).then_some(removed),
             modules: (0..)
                 .zip(modules)
                 .map(|(id, name)| (name.clone(), module(id)))

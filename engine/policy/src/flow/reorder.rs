@@ -103,6 +103,17 @@ impl<T> ReorderBuffer<T> {
         leaving
     }
 
+    /// A stream is over: all its requests have ended, and no more are sent.
+    pub fn remove_stream(&mut self, stream: StreamId) {
+        let removed = self.streams.remove(&stream);
+        invariant!(
+            removed.is_none_or(|line| line.waiting.is_empty()),
+            Kind::FrameOrder,
+            "stream {} is removed while results of it wait",
+            stream.0
+        );
+    }
+
     /// Results that wait for an earlier request.
     #[must_use]
     pub fn waiting_results(&self) -> usize {
@@ -152,6 +163,16 @@ mod tests {
         assert_eq!(assert_violates(Kind::FrameOrder, || ends(&[1, 1, 2])), [1, 2]);
         assert_eq!(assert_violates(Kind::FrameOrder, || ends(&[2, 2, 1])), [1, 2]);
         assert_eq!(assert_violates(Kind::FrameOrder, || ends(&[9, 1])), [1]);
+    }
+
+    #[test]
+    fn a_stream_that_is_removed_while_results_of_it_wait_is_a_violation() {
+        let mut buffer = sent(&[1, 2]);
+        buffer.on_ended(STREAM, RequestId(2), Some(2));
+        assert_violates(Kind::FrameOrder, || buffer.clone().remove_stream(STREAM));
+        buffer.on_ended(STREAM, RequestId(1), None);
+        buffer.remove_stream(STREAM);
+        assert_eq!(buffer.waiting_results(), 0);
     }
 
     #[test]

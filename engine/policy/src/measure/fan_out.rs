@@ -36,6 +36,15 @@ impl FanOut {
         }
     }
 
+    /// The stream was removed.
+    pub(crate) fn remove(&mut self, stream: StreamId) {
+        if let Some(mean) = self.streams.get_mut(stream.index()) {
+            *mean = -1.0;
+        }
+        let known = self.streams.iter().rposition(|&mean| mean >= 0.0);
+        self.streams.truncate(known.map_or(0, |last| last + 1));
+    }
+
     /// Whether some stream has other than one item per request.
     pub(crate) fn varies(&self) -> bool {
         self.streams.iter().any(|&mean| mean >= 0.0 && mean != 1.0)
@@ -98,5 +107,12 @@ mod tests {
             fan_out.expected_items(StreamId(0)).unwrap() < 1.0,
             "a change takes effect within a few frames"
         );
+        fan_out.remove(StreamId(2));
+        assert_eq!(
+            (fan_out.expected_items(StreamId(2)), fan_out.streams()),
+            (None, 1)
+        );
+        fan_out.remove(StreamId(0));
+        assert!(!fan_out.varies());
     }
 }

@@ -154,6 +154,11 @@ pub enum ModuleEvent {
         /// Expected items by stream; empty if all have one.
         fan_out: Arc<FanOut>,
     },
+    /// A stream was removed, and all its requests have ended: no more will arrive, and its number is not used again.
+    StreamRemoved {
+        /// The stream.
+        stream: StreamId,
+    },
     /// Share of its slots' time that this module can have, beside the others on them.
     Share {
         /// From 0 to 1.

@@ -200,6 +200,7 @@ impl Module {
             ModuleEvent::PeerFanOut { module, fan_out } => self.peers.on_fan_out(module, fan_out),
             ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true),
             ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false),
+            ModuleEvent::StreamRemoved { stream } => self.metrics.fan_out.remove(stream),
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();

@@ -107,6 +107,13 @@ impl HealthTracker {
         });
     }
 
+    /// The stream is paused: what comes until frames arrive again is no outage.
+    pub fn on_paused(&mut self, now: Timestamp) {
+        if let Some(outage) = self.outage.take() {
+            close(&mut self.health, &outage, now);
+        }
+    }
+
     /// No more frames will arrive. A stream that is down stays down.
     pub fn on_ended(&mut self) {
         self.ended = true;
@@ -173,6 +180,17 @@ mod tests {
         assert_eq!(health.down_because, None);
         tracker.on_ended();
         assert_eq!(tracker.health(at(30)).state, StreamStanding::Ended);
+    }
+
+    #[test]
+    fn a_pause_ends_an_outage() {
+        let mut tracker = HealthTracker::new(at(0));
+        tracker.on_running(at(1));
+        tracker.on_down("closed", false, at(2));
+        tracker.on_paused(at(5));
+        tracker.on_running(at(60));
+        let health = tracker.health(at(61));
+        assert_eq!((health.outages, health.reconnects, health.down_s), (1, 0, 3.0));
     }
 
     #[test]

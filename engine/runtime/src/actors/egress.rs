@@ -1,18 +1,19 @@
 //! The egress: where requests end. It keeps the ledger, releases the results of a stream in frame order, and passes
 //! deliveries to the sinks.
 
+mod streams;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler};
+use actix::{Actor, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
-use weir_flow::{Delivery, Notice, SourceCounts, StreamState};
-use weir_policy::{HealthTracker, Join, Ledger, Outcome, ReorderBuffer, RunStats, StreamHealth};
+use weir_flow::{Delivery, Notice, StreamState};
+use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats};
 use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
-use super::messages::{
-    Abandon, Arrived, Completed, Dropped, FrameInfo, Spent, StatsReported, StreamEnded, StreamStateChanged,
-};
+use super::messages::{Abandon, Arrived, Completed, Dropped, FrameInfo, Spent, StatsReported, TakeCounts};
+use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
 use crate::clock::Clock;
 use crate::objects::assemble_objects;
@@ -31,20 +32,9 @@ pub(crate) struct SinkRoute {
     pub(crate) view: SinkView,
 }
 
-/// How a stream ended.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct StreamSummary {
-    pub(crate) counts: SourceCounts,
-    pub(crate) stale: u64,
-    pub(crate) error: Option<String>,
-    pub(crate) health: StreamHealth,
-}
-
 /// What the egress knows when the run is over.
 pub(crate) struct RunEnded {
-    pub(crate) ledger: Ledger,
-    pub(crate) stats: RunStats,
-    pub(crate) streams: BTreeMap<StreamId, StreamSummary>,
+    pub(crate) counts: EgressCounts,
     pub(crate) sinks: Vec<SinkHandle>,
 }
 
@@ -53,12 +43,12 @@ pub(crate) struct EgressSetup {
     pub(crate) clock: Clock,
     /// The latency objective of requests that have none of their own.
     pub(crate) slo: Span,
-    /// Names of streams, by id.
-    pub(crate) streams: Vec<Arc<str>>,
+    /// Names of the streams that it begins with, by id, and the objectives that they have of their own.
+    pub(crate) streams: Vec<(Arc<str>, Option<Span>)>,
     /// Names of modules, by id.
     pub(crate) module_names: Vec<Arc<str>>,
-    /// By stream: how many modules are the last of a branch.
-    pub(crate) exits: Vec<u32>,
+    /// Whether the run goes on while it has no stream, until [`EndWhenIdle`].
+    pub(crate) until_stopped: bool,
     pub(crate) modules: usize,
     pub(crate) sinks: Vec<SinkRoute>,
     pub(crate) progress: Arc<Progress>,
@@ -71,9 +61,9 @@ pub(crate) struct EgressSetup {
 pub(crate) struct Egress {
     clock: Clock,
     slo: Span,
-    names: Vec<Arc<str>>,
+    streams: BTreeMap<StreamId, StreamEntry>,
     module_names: Vec<Arc<str>>,
-    exits: Vec<u32>,
+    until_stopped: bool,
     modules: usize,
     sinks: Vec<SinkRoute>,
     progress: Arc<Progress>,
@@ -83,27 +73,27 @@ pub(crate) struct Egress {
     stats: RunStats,
     join: Join<RequestBranch>,
     reorder: ReorderBuffer<RequestBranch>,
-    stream_ends: BTreeMap<StreamId, StreamSummary>,
-    health: Vec<HealthTracker>,
     /// Whether it was logged that no stream delivers.
     all_down_logged: bool,
     /// Whether any sink is to be given notices.
     wants_notices: bool,
     /// Frames of requests in flight, where notices are wanted.
     frames: BTreeMap<RequestId, FrameInfo>,
-    /// The last state of each stream that sinks were notified of.
-    states: BTreeMap<StreamId, StreamState>,
 }
 
 impl Egress {
     pub(crate) fn new(setup: EgressSetup) -> Self {
-        let health = vec![HealthTracker::new(setup.clock.now()); setup.streams.len()];
+        let now = setup.clock.now();
+        let entry = |(name, own_slo)| StreamEntry::new(name, own_slo, now);
         Self {
             clock: setup.clock,
             slo: setup.slo,
-            names: setup.streams,
+            streams: (0..)
+                .map(StreamId)
+                .zip(setup.streams.into_iter().map(entry))
+                .collect(),
             module_names: setup.module_names,
-            exits: setup.exits,
+            until_stopped: setup.until_stopped,
             modules: setup.modules,
             wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
@@ -114,11 +104,8 @@ impl Egress {
             stats: RunStats::default(),
             join: Join::default(),
             reorder: ReorderBuffer::default(),
-            stream_ends: BTreeMap::new(),
-            health,
             all_down_logged: false,
             frames: BTreeMap::new(),
-            states: BTreeMap::new(),
         }
     }
 
@@ -156,10 +143,18 @@ impl Egress {
         for branch in self.reorder.on_ended(stream, request, result) {
             self.deliver(branch);
         }
+        self.remove_if_idle(stream);
         self.signal_if_idle();
     }
 
     fn deliver(&mut self, RequestBranch { request, results }: RequestBranch) {
+        let Some(name) = self
+            .streams
+            .get(&request.stream)
+            .map(|stream| Arc::clone(&stream.name))
+        else {
+            return;
+        };
         let latency = self.clock.now().since(request.sent_at);
         let mut deliveries: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
         let of_stream = |sink: &&mut SinkRoute| sink.view.streams.contains(&request.stream.0);
@@ -170,7 +165,7 @@ impl Egress {
                 .map(|(_, delivery)| Arc::clone(delivery));
             let delivery = existing.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
-                    stream: Arc::clone(&self.names[request.stream.index()]),
+                    stream: Arc::clone(&name),
                     frame: Arc::clone(&request.frame),
                     time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
@@ -226,10 +221,13 @@ impl Egress {
 
     /// Notifies sinks of another state of a stream, once.
     fn publish_stream_state(&mut self, stream: StreamId, state: StreamState) {
-        if !self.wants_notices || self.states.get(&stream) == Some(&state) {
+        let Some(entry) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        if !self.wants_notices || entry.notified.as_ref() == Some(&state) {
             return;
         }
-        self.states.insert(stream, state.clone());
+        entry.notified = Some(state.clone());
         let notice = Notice::State {
             stream: self.name(stream).into(),
             state,
@@ -248,12 +246,25 @@ impl Egress {
     }
 
     fn name(&self, stream: StreamId) -> &str {
-        self.names.get(stream.index()).map_or("?", |name| name)
+        self.streams.get(&stream).map_or("?", |stream| &*stream.name)
+    }
+
+    /// What was counted so far.
+    fn counts(&self) -> EgressCounts {
+        let now = self.clock.now();
+        let streams = self.streams.iter();
+        EgressCounts {
+            ledger: self.ledger.clone(),
+            stats: self.stats.clone(),
+            streams: streams.map(|(id, stream)| (*id, stream.counts(now))).collect(),
+            sinks: self.sinks.iter().map(|sink| sink.handle.report()).collect(),
+        }
     }
 
     fn signal_if_idle(&mut self) {
-        let all_ended = self.stream_ends.len() == self.names.len();
-        if all_ended
+        let all_ended = || self.streams.values().all(|stream| stream.summary.is_some());
+        if !self.until_stopped
+            && all_ended()
             && self.ledger.total().in_flight == 0
             && let Some(idle) = self.idle.take()
         {
@@ -277,6 +288,10 @@ impl Handler<Arrived> for Egress {
             frame,
             rejected,
         } = arrived;
+        if !self.streams.contains_key(&stream) {
+            // Its source did not stop when it was asked to, and the stream was removed without it.
+            return;
+        }
         if self.wants_notices {
             self.frames.insert(request, frame);
         }
@@ -296,11 +311,7 @@ impl Handler<Completed> for Egress {
         if branch.request.has_ended() {
             return;
         }
-        let exits = self
-            .exits
-            .get(branch.request.stream.index())
-            .copied()
-            .unwrap_or(1);
+        let exits = branch.request.route.exits;
         let request = branch.request.id;
         let joined = self.join.on_branch(request, exits, branch, |joined, branch| {
             joined.results.merge(&branch.results)
@@ -340,67 +351,20 @@ impl Handler<Spent> for Egress {
     }
 }
 
-impl Handler<StreamStateChanged> for Egress {
-    type Result = ();
-
-    fn handle(&mut self, changed: StreamStateChanged, _context: &mut Self::Context) {
-        let Some(health) = self.health.get_mut(changed.stream.index()) else {
-            return;
-        };
-        match &changed.state {
-            StreamState::Running => health.on_running(changed.since),
-            StreamState::Down { reason } => health.on_down(reason, changed.silent, changed.since),
-            StreamState::Ended { .. } => health.on_ended(),
-        }
-        if !self.all_down_logged && self.health.iter().all(HealthTracker::is_down) {
-            self.all_down_logged = true;
-            tracing::error!(
-                "no source delivers; they are tried again until the run is stopped or its duration is over"
-            );
-        }
-        self.publish_stream_state(changed.stream, changed.state);
-    }
-}
-
-impl Handler<StreamEnded> for Egress {
-    type Result = ();
-
-    fn handle(&mut self, ended: StreamEnded, _context: &mut Self::Context) {
-        let StreamEnded {
-            stream,
-            counts,
-            stale,
-            error,
-        } = ended;
-        self.progress.on_stream_ended(stream);
-        if !matches!(self.states.get(&stream), Some(StreamState::Ended { .. })) {
-            self.publish_stream_state(stream, StreamState::Ended { error: error.clone() });
-        }
-        let end = StreamSummary {
-            counts,
-            stale,
-            error,
-            health: StreamHealth::default(),
-        };
-        self.stream_ends.insert(stream, end);
-        self.signal_if_idle();
-    }
-}
-
 impl Handler<Abandon> for Egress {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
-        for (request, stream) in self.ledger.open_requests() {
-            self.on_dropped(request, stream, None, DropReason::Stopped, None);
-        }
-        for stream in (0..self.names.len() as u32).map(StreamId) {
-            self.stream_ends.entry(stream).or_insert_with(|| StreamSummary {
-                error: Some("its source did not stop when it was asked to".to_owned()),
-                ..StreamSummary::default()
-            });
-        }
-        self.signal_if_idle();
+        self.until_stopped = false;
+        self.abandon(|_| true);
+    }
+}
+
+impl Handler<TakeCounts> for Egress {
+    type Result = MessageResult<TakeCounts>;
+
+    fn handle(&mut self, _: TakeCounts, _context: &mut Self::Context) -> Self::Result {
+        MessageResult(self.counts())
     }
 }
 
@@ -413,27 +377,10 @@ impl Handler<StatsReported> for Egress {
             return;
         }
         if let Some(ended) = self.ended.take() {
-            let sinks = std::mem::take(&mut self.sinks)
-                .into_iter()
-                .map(|sink| sink.handle)
-                .collect();
-            let now = self.clock.now();
-            let mut streams = std::mem::take(&mut self.stream_ends);
-            for (stream, health) in (0..).map(StreamId).zip(&self.health) {
-                let end = streams.entry(stream).or_default();
-                end.health = health.health(now);
-                end.health.concealed = end.counts.concealed;
-                end.health.discontinuities = end.counts.discontinuities;
-                end.health.not_sampled = end.counts.not_sampled;
-                end.health.unreadable = end.counts.unreadable;
-                end.health.stale = end.stale;
-            }
-            let _ = ended.send(RunEnded {
-                ledger: std::mem::take(&mut self.ledger),
-                stats: std::mem::take(&mut self.stats),
-                streams,
-                sinks,
-            });
+            let counts = self.counts();
+            let sinks = std::mem::take(&mut self.sinks).into_iter();
+            let sinks = sinks.map(|sink| sink.handle).collect();
+            let _ = ended.send(RunEnded { counts, sinks });
         }
     }
 }

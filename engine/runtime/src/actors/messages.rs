@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
+use tokio::sync::oneshot;
 use weir_flow::{SourceCounts, StreamState, Tensor};
 use weir_partition::Stage;
 use weir_partition::wire::BatchKey;
 use weir_policy::reservations::{BookingId, ReserveEvent, ReserveReport};
-use weir_policy::{ModuleEvent, ModuleStats, SlotEvent};
+use weir_policy::{ModuleEvent, ModuleStats, SlotEvent, StreamReport};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, StreamId, Timestamp};
 
+use super::stream_table::EgressCounts;
 use crate::fleet::ActivePlan;
 use crate::request::{Request, RequestBranch};
 use crate::source::RejectionPermit;
@@ -62,6 +64,11 @@ pub(crate) enum PipelineEvent {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct ReportStats;
+
+/// Answer with what was counted so far.
+#[derive(Message)]
+#[rtype(result = "ModuleStats")]
+pub(crate) struct TakeStats;
 
 /// A module as the arbiter of slots and the reservations see it.
 #[derive(Clone)]
@@ -191,6 +198,51 @@ pub(crate) struct StreamEnded {
     pub(crate) stale: u64,
     pub(crate) error: Option<String>,
 }
+
+/// A stream begins: comes before any of its frames.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct AddStream {
+    pub(crate) stream: StreamId,
+    pub(crate) name: Arc<str>,
+    /// The latency objective of its own, where it has one.
+    pub(crate) own_slo: Option<Span>,
+    /// Sinks that are shown it, by their indices.
+    pub(crate) sinks: Vec<usize>,
+}
+
+/// The source of a stream is paused, or goes on.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StreamPaused {
+    pub(crate) stream: StreamId,
+    pub(crate) paused: bool,
+    pub(crate) since: Timestamp,
+}
+
+/// Remove a stream once its source has ended and nothing of it is in flight.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct RemoveStream {
+    pub(crate) stream: StreamId,
+    /// Gets what it came to.
+    pub(crate) removed: oneshot::Sender<StreamReport>,
+}
+
+/// Drop what is in flight of one stream, and wait for its source no longer.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct AbandonStream(pub(crate) StreamId);
+
+/// Signal the end of the run once all streams have ended and nothing is in flight: none is added any more.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct EndWhenIdle;
+
+/// Answer with what was counted so far.
+#[derive(Message)]
+#[rtype(result = "EgressCounts")]
+pub(crate) struct TakeCounts;
 
 /// Drop what is in flight, and wait for no source any longer.
 #[derive(Debug, Message)]

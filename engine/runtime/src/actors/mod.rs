@@ -10,14 +10,17 @@ mod messages;
 mod module;
 mod reservations;
 mod slots;
+mod stream_table;
 mod supervisor;
 
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use messages::{
-    Abandon, Arrived, BatchDone, Completed, Deliver, FrameInfo, ModuleRef, ReportReservations, ReportStats,
-    StreamEnded, StreamStateChanged, SwitchPlan,
+    Abandon, AbandonStream, AddStream, Arrived, BatchDone, Completed, Deliver, EndWhenIdle, FrameInfo,
+    ModuleRef, PolicyEvent, RemoveStream, ReportReservations, ReportStats, StreamEnded, StreamPaused,
+    StreamStateChanged, SwitchPlan, TakeCounts, TakeStats,
 };
 pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};
 pub(crate) use slots::SlotActor;
+pub(crate) use stream_table::{EgressCounts, StreamCounts};
 pub(crate) use supervisor::{Supervisor, SupervisorSetup};

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 
 use actix::{Addr, AsyncContext, Context};
 use tokio::sync::oneshot;
-use weir_flow::Operator;
-use weir_graph::SourceMode;
+use weir_flow::{Operator, mask_credentials};
+use weir_graph::{SourceMode, SourceNode};
 use weir_policy::{Backoff, Module, Pool, Slots};
 use weir_types::{ModuleId, SlotId, StreamId};
 
-use super::{Engine, RunParts, StartedRun};
+use super::live_streams::{LiveStream, LiveStreams};
+use super::{RunContext, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, Egress, EgressSetup, ModuleActor, ModuleRef, ModuleSetup, ReservationActor,
     ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor, SupervisorSetup,
@@ -22,8 +22,8 @@ use crate::assembly::RunError;
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
-use crate::routes::Route;
-use crate::source::{RejectionLimit, SourceThread};
+use crate::routes::{Entrance, Route};
+use crate::source::{RejectionLimit, SourceControl, SourceThread};
 use crate::stream_setup::StreamSetup;
 use crate::worker::{BatchDoneSender, BatchResult, Job, Worker, WorkerHandle};
 
@@ -85,7 +85,7 @@ struct BatchThreads {
     prepost: BTreeMap<ModuleId, (Preprocessor, Postprocessor)>,
 }
 
-impl Engine<'_> {
+impl RunContext<'_> {
     /// Starts the threads and actors of a run. The handles of all threads that were started are in `threads`, also where
     /// another one cannot be.
     ///
@@ -96,6 +96,7 @@ impl Engine<'_> {
         parts: RunParts,
         partitions: Option<&PartitionSetup>,
         threads: &mut Vec<JoinHandle<()>>,
+        live: &mut LiveStreams,
     ) -> Result<StartedRun, RunError> {
         let RunParts {
             workers,
@@ -103,16 +104,19 @@ impl Engine<'_> {
             streams,
             sinks,
         } = parts;
-        let routes: Vec<Route> = (0..streams.len())
-            .map(|source| Route::new(self.graph, source, &self.specs.topology))
-            .collect();
+        let route = |source| {
+            let entrance = Entrance::of_source(self.graph, source);
+            Arc::new(Route::new(self.graph, &entrance, &self.specs.topology))
+        };
+        let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
         let mailboxes = Mailboxes::new(self.specs.modules.len(), partitions.is_some());
         let actors = Arc::new(mailboxes.addresses());
         let batch_threads = self.start_batch_threads(workers, partitions, &actors, threads)?;
 
         let (idle_sender, idle) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
-        let egress = self.egress_setup(&routes, sinks, idle_sender, ended_sender);
+        let views = sinks.iter().map(|sink| sink.view.clone()).collect();
+        let egress = self.egress_setup(sinks, idle_sender, ended_sender);
         mailboxes.egress.run(Egress::new(egress));
         mailboxes.supervisor.run(Supervisor::new(SupervisorSetup {
             clock: self.clock,
@@ -135,11 +139,22 @@ impl Engine<'_> {
 
         let began = self.clock.now();
         self.options.progress.on_started(streams.len());
-        let decoding = Decoding::for_machine();
-        self.start_sources(streams, &routes, &actors, &decoding, threads)?;
-        Ok(StartedRun {
+        let context = StreamContext {
             actors,
-            decoding,
+            decoding: Decoding::for_machine(),
+            next_request: Arc::default(),
+            rejections: RejectionLimit::default(),
+            views,
+        };
+        let memory = live.memory_share(streams.len());
+        for ((node, setup), route) in self.graph.sources().iter().zip(streams).zip(routes) {
+            let stream = self.start_source((live.next_id(), node, setup, memory), &route, &context);
+            // Those that run already must end.
+            let stream = stream.inspect_err(|_| self.stop.raise())?;
+            live.insert(node.name.clone(), stream);
+        }
+        Ok(StartedRun {
+            streams: context,
             began,
             idle,
             ended,
@@ -180,7 +195,6 @@ impl Engine<'_> {
 
     fn egress_setup(
         &self,
-        routes: &[Route],
         sinks: Vec<SinkRoute>,
         idle: oneshot::Sender<()>,
         ended: oneshot::Sender<RunEnded>,
@@ -192,7 +206,7 @@ impl Engine<'_> {
                 .graph
                 .sources()
                 .iter()
-                .map(|source| source.name.as_str().into())
+                .map(|source| (source.name.as_str().into(), source.slo))
                 .collect(),
             module_names: self
                 .graph
@@ -200,7 +214,7 @@ impl Engine<'_> {
                 .iter()
                 .map(|module| module.name.as_str().into())
                 .collect(),
-            exits: routes.iter().map(|route| route.exits).collect(),
+            until_stopped: self.options.until_stopped,
             modules: self.graph.modules().len(),
             sinks,
             progress: Arc::clone(&self.options.progress),
@@ -229,13 +243,11 @@ impl Engine<'_> {
         &self,
         mailboxes: Vec<Context<ModuleActor>>,
         operators: Vec<Option<Arc<dyn Operator>>>,
-        routes: &[Route],
+        routes: &[Arc<Route>],
         mut threads: BatchThreads,
         actors: &Arc<ActorRefs>,
     ) {
-        let branches: Arc<Vec<Vec<u32>>> =
-            Arc::new(routes.iter().map(|route| route.branches.clone()).collect());
-        let splits = self.specs.topology.has_branches() || routes.iter().any(|route| route.entries.len() > 1);
+        let splits = self.specs.topology.has_branches() || routes.iter().any(|route| route.splits());
         for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&self.specs.modules).zip(operators) {
             let node = &self.graph.modules()[spec.id.index()];
             let setup = ModuleSetup {
@@ -245,7 +257,6 @@ impl Engine<'_> {
                 has_model: operator.is_some(),
                 operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
                 successors: self.specs.topology.successors(spec.id).to_vec(),
-                branches: Arc::clone(&branches),
                 jobs: spec
                     .slots
                     .iter()
@@ -262,59 +273,58 @@ impl Engine<'_> {
         }
     }
 
-    /// Starts a thread for each source.
-    fn start_sources(
+    /// Starts the thread of a source, whose decoded frames may take so many bytes.
+    ///
+    /// # Errors
+    /// Where the machine gives no thread.
+    pub(super) fn start_source(
         &self,
-        streams: Vec<StreamSetup>,
-        routes: &[Route],
-        actors: &ActorRefs,
-        decoding: &Arc<Decoding>,
-        threads: &mut Vec<JoinHandle<()>>,
-    ) -> Result<(), RunError> {
-        // Equal shares: a decoder keeps the buffers that its stream had at its peak, so only what no stream can exceed
-        // bounds them all, and one large camera cannot starve the others.
-        let share = self.options.memory_bytes / streams.len().max(1) as u64;
-        let next_request = Arc::new(AtomicU64::new(0));
-        let rejections = RejectionLimit::default();
-        for ((stream, setup), route) in (0..).zip(streams).zip(routes) {
-            let node = &self.graph.sources()[stream as usize];
-            let live = setup.mode == SourceMode::Live;
-            let source = SourceThread {
-                stream: StreamId(stream),
-                name: node.name.clone(),
-                factory: setup.factory,
-                repeat: node.repeat,
-                sample: node.sample,
-                droppable: live,
-                pace: self.options.pace,
-                slo: node.slo.unwrap_or(self.graph.slo()),
-                own_slo: node.slo,
-                admission: StreamAdmission::new(setup.limit, MemoryBudget::new(share), self.clock),
-                clock: self.clock,
-                stop: self.stop.clone(),
-                decoding: Arc::clone(decoding),
-                rejections: rejections.clone(),
-                // Cameras that are lost together are tried again one after another.
-                backoff: Backoff::new(
-                    self.options.reconnect,
-                    self.options.seed.wrapping_add(u64::from(stream)),
-                ),
-                next_request: Arc::clone(&next_request),
-                egress: actors.egress.clone(),
-                progress: Arc::clone(&self.options.progress),
-                entries: route
-                    .entries
-                    .iter()
-                    .map(|id| (actors.modules[id.index()].clone(), route.branches[id.index()]))
-                    .collect(),
-            };
-            let thread = std::thread::Builder::new().name(format!("weir-source-{}", node.name));
-            // Those that run already must end.
-            let thread = thread
-                .spawn(move || source.run())
-                .inspect_err(|_| self.stop.raise())?;
-            threads.push(thread);
-        }
-        Ok(())
+        (id, node, setup, memory_bytes): (StreamId, &SourceNode, StreamSetup, u64),
+        route: &Arc<Route>,
+        context: &StreamContext,
+    ) -> std::io::Result<LiveStream> {
+        let actors = &context.actors;
+        let control: Arc<SourceControl> = Arc::default();
+        let memory = MemoryBudget::new(memory_bytes);
+        let source = SourceThread {
+            stream: id,
+            name: node.name.clone(),
+            factory: setup.factory,
+            repeat: node.repeat,
+            sample: node.sample,
+            droppable: setup.mode == SourceMode::Live,
+            pace: self.options.pace,
+            slo: node.slo.unwrap_or(self.graph.slo()),
+            own_slo: node.slo,
+            admission: StreamAdmission::new(setup.limit, Arc::clone(&memory), self.clock),
+            clock: self.clock,
+            stop: control.stop_flag(self.stop),
+            run_stop: self.stop.clone(),
+            control: Arc::clone(&control),
+            decoding: Arc::clone(&context.decoding),
+            rejections: context.rejections.clone(),
+            // Cameras that are lost together are tried again one after another.
+            backoff: Backoff::new(
+                self.options.reconnect,
+                self.options.seed.wrapping_add(u64::from(id.0)),
+            ),
+            next_request: Arc::clone(&context.next_request),
+            egress: actors.egress.clone(),
+            progress: Arc::clone(&self.options.progress),
+            entries: route
+                .entries
+                .iter()
+                .map(|id| (actors.modules[id.index()].clone(), route.branches[id.index()]))
+                .collect(),
+            route: Arc::clone(route),
+        };
+        let thread = std::thread::Builder::new().name(format!("weir-source-{}", node.name));
+        Ok(LiveStream {
+            id,
+            source: mask_credentials(&node.uri).into_owned(),
+            control,
+            memory,
+            thread: thread.spawn(move || source.run())?,
+        })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct PartitionSetup {
     pub(crate) active: ActivePlan,
     pub(crate) fleet: Fleet,
     pub(crate) relay: EventRelay,
-    pub(crate) next_plan: Option<Box<dyn FnMut() -> Option<weir_planner::Plan>>>,
+    pub(crate) next_plan: Option<Box<dyn FnMut() -> Option<weir_planner::Plan> + Send>>,
 }
 
 impl PartitionSetup {

@@ -5,6 +5,7 @@
 //! `Backoff` when to try again. [`connect`] opens and opens again, [`play`] reads, waits and sends.
 
 mod connect;
+mod control;
 mod play;
 mod rejections;
 mod silence;
@@ -19,13 +20,15 @@ use weir_flow::{SourceCounts, SourceFactory, StopFlag, StreamState};
 use weir_policy::{Backoff, FrameSampler, MediaClock, Silence};
 use weir_types::{Span, StreamId, Timestamp};
 
-use crate::actors::{Egress, ModuleActor, StreamEnded, StreamStateChanged};
+use crate::actors::{Egress, ModuleActor, StreamEnded, StreamPaused, StreamStateChanged};
 use crate::admission::StreamAdmission;
 use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::decoding::{Decoding, lower_priority};
 use crate::panic_message::panic_message;
 use crate::progress::Progress;
+use crate::routes::Route;
+pub(crate) use control::SourceControl;
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
 
@@ -47,7 +50,11 @@ pub(crate) struct SourceThread {
     pub(crate) own_slo: Option<Span>,
     pub(crate) admission: Arc<StreamAdmission>,
     pub(crate) clock: Clock,
+    /// Raised where this source is to end: with the run, when it is removed, or while it is paused.
     pub(crate) stop: StopFlag,
+    /// Of the whole run.
+    pub(crate) run_stop: StopFlag,
+    pub(crate) control: Arc<SourceControl>,
     pub(crate) decoding: Arc<Decoding>,
     pub(crate) rejections: RejectionLimit,
     pub(crate) backoff: Backoff,
@@ -55,6 +62,7 @@ pub(crate) struct SourceThread {
     pub(crate) next_request: Arc<AtomicU64>,
     pub(crate) egress: Addr<Egress>,
     pub(crate) progress: Arc<Progress>,
+    pub(crate) route: Arc<Route>,
     /// Modules that its frames enter, each with how many branches make a request complete there.
     pub(crate) entries: Vec<(Addr<ModuleActor>, u32)>,
 }
@@ -125,7 +133,13 @@ impl SourceThread {
             reason: None,
         };
         // The end of a stream must be reported whatever happens, or the run would wait for it.
-        let error = match catch_unwind(AssertUnwindSafe(|| self.connect(&mut playback))) {
+        let ended = loop {
+            let ended = catch_unwind(AssertUnwindSafe(|| self.connect(&mut playback)));
+            if !self.control.is_interrupted() || !self.pause(&mut playback) {
+                break ended;
+            }
+        };
+        let error = match ended {
             // A source that is stopped while it opens returns an error.
             Ok(Err(_)) if self.stop.is_raised() => None,
             Ok(Ok(())) if playback.frames == 0 && !self.stop.is_raised() => Some(format!(
@@ -158,6 +172,23 @@ impl SourceThread {
             stale: playback.stale,
             error,
         });
+    }
+
+    /// The stream is paused, and its source closed: waits until it is resumed. Says whether it goes on.
+    fn pause(&self, playback: &mut Playback) -> bool {
+        self.decoding.on_ended(self.stream);
+        playback.running = false;
+        let report = |paused| {
+            self.egress.do_send(StreamPaused {
+                stream: self.stream,
+                paused,
+                since: self.clock.now(),
+            });
+        };
+        report(true);
+        let goes_on = self.control.wait_for_resume(&self.run_stop);
+        report(false);
+        goes_on
     }
 
     /// Reports another state of the stream.

@@ -165,7 +165,8 @@ impl SourceThread {
         frame.memory_guard = Some(Box::new(memory));
         let permit: Arc<StreamPermit> = Arc::new(permit);
         let (frame, slo) = (Arc::new(frame), self.own_slo);
-        let request = Request::new(id, self.stream, frame, sent_at, slo, self.droppable, permit);
+        let stream = (self.stream, Arc::clone(&self.route));
+        let request = Request::new(id, stream, frame, sent_at, slo, self.droppable, permit);
         let branch = RequestBranch {
             request: Arc::new(request),
             results: RequestResults::default(),

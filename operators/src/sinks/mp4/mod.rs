@@ -134,6 +134,15 @@ enum Video {
     },
 }
 
+impl Video {
+    fn finish(self) -> Result<(), SinkError> {
+        match self {
+            Self::File(file) | Self::Broken { file: Some(file), .. } => file.finish().map(drop),
+            Self::Place(_) | Self::Broken { file: None, .. } => Ok(()),
+        }
+    }
+}
+
 impl Mp4 {
     /// Starts the video of a stream at its first frame. A failed start is not retried at every frame.
     fn begin_video(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
@@ -188,12 +197,14 @@ impl Sink for Mp4 {
         written
     }
 
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.videos.remove(stream).map_or(Ok(()), Video::finish)
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         let mut first = Ok(());
         for (_, video) in std::mem::take(&mut self.videos) {
-            if let Video::File(file) | Video::Broken { file: Some(file), .. } = video {
-                first = first.and(file.finish().map(drop));
-            }
+            first = first.and(video.finish());
         }
         first
     }

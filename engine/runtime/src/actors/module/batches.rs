@@ -218,7 +218,6 @@ mod tests {
             model: 0,
             operator: Arc::new(EmulatedOperator),
             successors: Vec::new(),
-            branches: Arc::default(),
             jobs: BTreeMap::new(),
             clock: Clock::start(),
             recorder: None,

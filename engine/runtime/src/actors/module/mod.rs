@@ -10,7 +10,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, MessageResult};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
 use weir_partition::Stage;
@@ -22,7 +22,9 @@ use output_check::OutputCheck;
 
 use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
-use super::messages::{BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported};
+use super::messages::{
+    BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported, TakeStats,
+};
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
 use super::supervisor::Supervisor;
@@ -50,8 +52,6 @@ pub(crate) struct ModuleSetup {
     pub(crate) model: usize,
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) successors: Vec<ModuleId>,
-    /// By stream, then by module: how many branches make a request complete there.
-    pub(crate) branches: Arc<Vec<Vec<u32>>>,
     pub(crate) jobs: BTreeMap<SlotId, Sender<Job>>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Recorder>,
@@ -59,7 +59,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) prepost: Option<(Preprocessor, Postprocessor)>,
     /// Whether the arbiter of slots grants what it runs on.
     pub(crate) shared: bool,
-    /// Whether a request can be in two modules at once, so that the others must learn of its drop.
+    /// Whether any request can be in two modules at once, so that the others must learn of its drop; one whose stream enters
+    /// several modules can in any case.
     pub(crate) splits: bool,
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
@@ -176,15 +177,31 @@ impl Handler<PipelineEvent> for ModuleActor {
     }
 }
 
+impl ModuleActor {
+    /// What was counted so far.
+    fn stats(&mut self) -> ModuleStats {
+        self.stats
+            .set_priority_switches(self.burst.machine().priority_switches());
+        self.stats.clone()
+    }
+}
+
+impl Handler<TakeStats> for ModuleActor {
+    type Result = MessageResult<TakeStats>;
+
+    fn handle(&mut self, _: TakeStats, _context: &mut Self::Context) -> Self::Result {
+        MessageResult(self.stats())
+    }
+}
+
 impl Handler<ReportStats> for ModuleActor {
     type Result = ();
 
     fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
-        self.stats
-            .set_priority_switches(self.burst.machine().priority_switches());
+        let stats = Box::new(self.stats());
         self.setup.actors.egress.do_send(StatsReported {
             module: self.setup.id,
-            stats: Box::new(self.stats.clone()),
+            stats,
         });
     }
 }

@@ -75,12 +75,12 @@ impl ModuleActor {
             Ok(finding) => branch.results.add(module.0, finding),
             Err(panic) => return self.on_operator_panic(branch.request, panic.as_ref(), refs),
         }
-        let branches = &self.setup.branches[branch.request.stream.index()];
+        let route = Arc::clone(&branch.request.route);
         let Some((last, others)) = self.setup.successors.split_last() else {
             refs.egress.do_send(Completed(branch));
             return;
         };
-        let branches = |successor: &ModuleId| branches[successor.index()];
+        let branches = |successor: &ModuleId| route.branches[successor.index()];
         for successor in others {
             let deliver = Deliver {
                 branch: branch.clone(),
@@ -116,12 +116,13 @@ impl ModuleActor {
         if !shared.end() {
             return;
         }
+        let splits = self.setup.splits || shared.route.splits();
         refs.egress.do_send(Dropped {
             request: shared,
             module: Some(self.setup.id),
             reason,
         });
-        if self.setup.splits {
+        if splits {
             self.send_to_peers(&ModuleEvent::Cancelled { request });
         }
     }

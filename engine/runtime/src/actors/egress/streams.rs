@@ -1,0 +1,176 @@
+//! Streams of the egress: they begin, change their state, end, and are removed while the run goes on.
+
+use actix::Handler;
+use weir_flow::StreamState;
+use weir_policy::HealthTracker;
+use weir_types::{DropReason, StreamId};
+
+use super::Egress;
+use crate::actors::messages::{
+    AbandonStream, AddStream, EndWhenIdle, RemoveStream, StreamEnded, StreamPaused, StreamStateChanged,
+};
+use crate::actors::stream_table::{StreamEntry, StreamSummary};
+
+impl Egress {
+    /// Drops what is in flight of the streams that are `abandoned`, and waits for their sources no longer.
+    pub(super) fn abandon(&mut self, abandoned: impl Fn(StreamId) -> bool) {
+        for (request, stream) in self.ledger.open_requests() {
+            if abandoned(stream) {
+                self.on_dropped(request, stream, None, DropReason::Stopped, None);
+            }
+        }
+        let streams: Vec<StreamId> = self
+            .streams
+            .keys()
+            .copied()
+            .filter(|stream| abandoned(*stream))
+            .collect();
+        for stream in streams {
+            if let Some(entry) = self.streams.get_mut(&stream) {
+                entry.summary.get_or_insert_with(|| StreamSummary {
+                    error: Some("its source did not stop when it was asked to".to_owned()),
+                    ..StreamSummary::default()
+                });
+            }
+            self.remove_if_idle(stream);
+        }
+        self.signal_if_idle();
+    }
+
+    /// Removes a stream that is to be removed once its source has ended and nothing of it is in flight.
+    pub(super) fn remove_if_idle(&mut self, stream: StreamId) {
+        let Some(entry) = self.streams.get(&stream) else {
+            return;
+        };
+        if entry.removed.is_none() || entry.summary.is_none() {
+            return;
+        }
+        let now = self.clock.now();
+        let seconds = now.since(entry.added_at).as_secs_f64();
+        let Some(mut report) = self.stats.remove_stream(&mut self.ledger, stream, seconds) else {
+            return;
+        };
+        let Some(entry) = self.streams.remove(&stream) else {
+            return;
+        };
+        entry.counts(now).complete(&mut report);
+        self.reorder.remove_stream(stream);
+        self.progress.on_stream_removed(stream);
+        for sink in &mut self.sinks {
+            if sink.view.streams.remove(&stream.0) {
+                sink.handle.send_stream_removed(&entry.name);
+            }
+        }
+        if let Some(removed) = entry.removed {
+            // There is no receiver where the run failed meanwhile.
+            let _ = removed.send(report);
+        }
+        self.signal_if_idle();
+    }
+}
+
+impl Handler<AddStream> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, added: AddStream, _context: &mut Self::Context) {
+        for sink in added.sinks {
+            if let Some(sink) = self.sinks.get_mut(sink) {
+                sink.view.streams.insert(added.stream.0);
+            }
+        }
+        self.progress.on_stream_added(added.stream);
+        let entry = StreamEntry::new(added.name, added.own_slo, self.clock.now());
+        self.streams.insert(added.stream, entry);
+    }
+}
+
+impl Handler<StreamStateChanged> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, changed: StreamStateChanged, _context: &mut Self::Context) {
+        let Some(entry) = self.streams.get_mut(&changed.stream) else {
+            return;
+        };
+        let health = &mut entry.health;
+        match &changed.state {
+            StreamState::Running => health.on_running(changed.since),
+            StreamState::Down { reason } => health.on_down(reason, changed.silent, changed.since),
+            StreamState::Ended { .. } => health.on_ended(),
+        }
+        entry.state = Some((changed.state.clone(), changed.since));
+        let mut health = self.streams.values().map(|stream| &stream.health);
+        if !self.all_down_logged && health.all(HealthTracker::is_down) {
+            self.all_down_logged = true;
+            tracing::error!(
+                "no source delivers; they are tried again until the run is stopped or its duration is over"
+            );
+        }
+        self.publish_stream_state(changed.stream, changed.state);
+    }
+}
+
+impl Handler<StreamEnded> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, ended: StreamEnded, _context: &mut Self::Context) {
+        let StreamEnded {
+            stream,
+            counts,
+            stale,
+            error,
+        } = ended;
+        self.progress.on_stream_ended(stream);
+        let Some(entry) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        entry.summary = Some(StreamSummary {
+            counts,
+            stale,
+            error: error.clone(),
+        });
+        if !matches!(entry.notified, Some(StreamState::Ended { .. })) {
+            self.publish_stream_state(stream, StreamState::Ended { error });
+        }
+        self.remove_if_idle(stream);
+        self.signal_if_idle();
+    }
+}
+
+impl Handler<StreamPaused> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, paused: StreamPaused, _context: &mut Self::Context) {
+        if let Some(entry) = self.streams.get_mut(&paused.stream) {
+            entry.paused = paused.paused.then_some(paused.since);
+            entry.health.on_paused(paused.since);
+        }
+    }
+}
+
+impl Handler<RemoveStream> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, RemoveStream { stream, removed }: RemoveStream, _context: &mut Self::Context) {
+        if let Some(entry) = self.streams.get_mut(&stream) {
+            entry.removed = Some(removed);
+        }
+        self.remove_if_idle(stream);
+    }
+}
+
+impl Handler<AbandonStream> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, AbandonStream(abandoned): AbandonStream, _context: &mut Self::Context) {
+        self.abandon(|stream| stream == abandoned);
+    }
+}
+
+impl Handler<EndWhenIdle> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, _: EndWhenIdle, _context: &mut Self::Context) {
+        self.until_stopped = false;
+        self.signal_if_idle();
+    }
+}

@@ -1,0 +1,108 @@
+//! The streams of a run as the egress knows them: names, states, how they ended. They come and go while the engine runs;
+//! their numbers are not used again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use weir_flow::{SourceCounts, StreamState};
+use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
+use weir_types::{Span, StreamId, Timestamp};
+
+/// How a stream ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StreamSummary {
+    pub(crate) counts: SourceCounts,
+    pub(crate) stale: u64,
+    pub(crate) error: Option<String>,
+}
+
+/// One stream.
+#[derive(Debug)]
+pub(super) struct StreamEntry {
+    pub(super) name: Arc<str>,
+    /// The latency objective of its own, where it has one.
+    pub(super) own_slo: Option<Span>,
+    pub(super) added_at: Timestamp,
+    pub(super) health: HealthTracker,
+    /// What its source reported last, and since when that is so; nothing before its first frame or failure.
+    pub(super) state: Option<(StreamState, Timestamp)>,
+    /// The last state that sinks were notified of.
+    pub(super) notified: Option<StreamState>,
+    /// Since when it is paused.
+    pub(super) paused: Option<Timestamp>,
+    /// Once its source has ended.
+    pub(super) summary: Option<StreamSummary>,
+    /// Where it is to be removed: gets what it came to.
+    pub(super) removed: Option<oneshot::Sender<StreamReport>>,
+}
+
+impl StreamEntry {
+    pub(super) fn new(name: Arc<str>, own_slo: Option<Span>, now: Timestamp) -> Self {
+        Self {
+            name,
+            own_slo,
+            added_at: now,
+            health: HealthTracker::new(now),
+            state: None,
+            notified: None,
+            paused: None,
+            summary: None,
+            removed: None,
+        }
+    }
+
+    pub(super) fn counts(&self, now: Timestamp) -> StreamCounts {
+        let summary = self.summary.clone().unwrap_or_default();
+        let mut health = self.health.health(now);
+        health.concealed = summary.counts.concealed;
+        health.discontinuities = summary.counts.discontinuities;
+        health.not_sampled = summary.counts.not_sampled;
+        health.unreadable = summary.counts.unreadable;
+        health.stale = summary.stale;
+        StreamCounts {
+            name: Arc::clone(&self.name),
+            own_slo: self.own_slo,
+            state: self.state.clone(),
+            paused: self.paused,
+            is_removed: self.removed.is_some(),
+            damaged: summary.counts.damaged,
+            error: summary.error,
+            health,
+        }
+    }
+}
+
+/// What is known of a stream at one moment, beside its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamCounts {
+    pub(crate) name: Arc<str>,
+    pub(crate) own_slo: Option<Span>,
+    pub(crate) state: Option<(StreamState, Timestamp)>,
+    pub(crate) paused: Option<Timestamp>,
+    /// Whether it is being removed.
+    pub(crate) is_removed: bool,
+    pub(crate) damaged: u64,
+    pub(crate) error: Option<String>,
+    pub(crate) health: StreamHealth,
+}
+
+impl StreamCounts {
+    /// Adds to the report of its requests what is known beside them.
+    pub(crate) fn complete(self, report: &mut StreamReport) {
+        report.slo_ms = self.own_slo.map(Span::as_millis_f64);
+        report.damaged = self.damaged;
+        report.error = self.error;
+        report.health = Some(self.health);
+    }
+}
+
+/// What the egress counted until one moment.
+#[derive(Debug, Default)]
+pub(crate) struct EgressCounts {
+    pub(crate) ledger: Ledger,
+    pub(crate) stats: RunStats,
+    pub(crate) streams: BTreeMap<StreamId, StreamCounts>,
+    /// In the order of the graph.
+    pub(crate) sinks: Vec<SinkReport>,
+}

@@ -1,0 +1,113 @@
+//! What may be asked of an engine that runs, and why it may be refused. Commands come from any thread; the control thread
+//! carries them out one after the other, between its messages.
+
+use crossbeam_channel::Sender;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use weir_flow::{SourceError, SourceFactory};
+use weir_graph::SourceNode;
+use weir_policy::StreamReport;
+
+use crate::snapshot::Snapshot;
+
+/// Streams that an engine may have at a time: each has a thread, and its requests in flight.
+pub const MAX_STREAMS: usize = 1_024;
+
+/// Commands that may wait for the control thread.
+pub(crate) const MAX_COMMANDS: usize = 64;
+
+/// Where the answer to a command goes. Without a receiver it is discarded.
+pub(crate) type Answer<T> = Sender<Result<T, StreamError>>;
+
+/// A stream that is to be added.
+pub struct NewStream {
+    /// Its name, address and mode.
+    pub node: SourceNode,
+    /// What opens it; `None` for an `emulated:` one, which the runtime has itself.
+    pub factory: Option<Box<dyn SourceFactory>>,
+    /// The source of the graph whose inputs it shares: its frames enter what takes the frames of that one. `None`: they
+    /// enter whatever takes frames of any source.
+    pub like: Option<String>,
+}
+
+/// A command, with where its answer goes.
+pub(crate) enum Command {
+    Add(Box<NewStream>, Answer<()>),
+    /// Answered when the stream is gone.
+    Remove(String, Answer<StreamReport>),
+    Pause(String, Answer<()>),
+    Resume(String, Answer<()>),
+    Snapshot(Answer<Box<Snapshot>>),
+}
+
+/// What the control thread serves beside a run.
+pub(crate) struct Service {
+    pub(crate) commands: mpsc::Receiver<Command>,
+    /// Sent to once, when sources have begun.
+    pub(crate) started: Sender<()>,
+}
+
+/// Why a stream cannot be added, paused, resumed or removed.
+#[derive(Debug, Error)]
+pub enum StreamError {
+    /// Another one has the name, or a module or a sink of the graph.
+    #[error("the name {name} is taken{}: choose another name", taken_by(.by))]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// What has it, where that is no stream.
+        by: Option<&'static str>,
+    },
+    /// There is no stream of that name.
+    #[error("there is no stream {name}: {}", list_of(.known))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Names of all streams.
+        known: Vec<String>,
+    },
+    /// The graph has no source of that name.
+    #[error("the graph has no source {name} to be like: {}", list_of(.known))]
+    UnknownSource {
+        /// The name.
+        name: String,
+        /// Names of the graph's sources.
+        known: Vec<String>,
+    },
+    /// It is being removed.
+    #[error("the stream {name} is being removed: wait until it is gone")]
+    Removing {
+        /// The name.
+        name: String,
+    },
+    /// Its source has ended.
+    #[error("the stream {name} has ended: remove it, and add it again")]
+    Ended {
+        /// The name.
+        name: String,
+    },
+    /// There are as many as may be.
+    #[error("there are {MAX_STREAMS} streams, and no more may be added: remove one")]
+    TooMany,
+    /// Its source cannot be made.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A thread could not be started.
+    #[error("the machine has no thread left: {0}")]
+    Thread(#[from] std::io::Error),
+    /// The engine is stopping, or has ended.
+    #[error("the engine is stopping: nothing is changed any more")]
+    Stopping,
+}
+
+fn taken_by(other: &Option<&'static str>) -> String {
+    other.map_or_else(String::new, |other| format!(" by a {other} of the graph"))
+}
+
+fn list_of(names: &[String]) -> String {
+    if names.is_empty() {
+        "there is none".to_owned()
+    } else {
+        format!("there is {}", names.join(", "))
+    }
+}

@@ -1,0 +1,209 @@
+//! The streams of a run by name, as the control thread knows them: what controls their sources, their shares of the frame
+//! memory, and their threads. A name is used once at a time; a number is never used again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use actix::Addr;
+use tokio::sync::oneshot;
+use weir_policy::StreamReport;
+use weir_types::{StreamId, Timestamp};
+
+use crate::actors::{AbandonStream, Egress, RemoveStream};
+use crate::admission::MemoryBudget;
+use crate::clock::duration;
+use crate::command::{Answer, MAX_STREAMS, StreamError};
+use crate::source::SourceControl;
+
+/// How long the thread of a source that was given up may still take before it is left behind.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A stream whose source has begun.
+pub(super) struct LiveStream {
+    pub(super) id: StreamId,
+    /// Address of its source, without credentials.
+    pub(super) source: String,
+    pub(super) control: Arc<SourceControl>,
+    pub(super) memory: Arc<MemoryBudget>,
+    pub(super) thread: JoinHandle<()>,
+}
+
+/// A stream that is being removed.
+struct Removal {
+    since: Timestamp,
+    removed: oneshot::Receiver<StreamReport>,
+    /// What it came to, once nothing of it is in flight.
+    report: Option<StreamReport>,
+    is_abandoned: bool,
+    answer: Answer<StreamReport>,
+}
+
+/// See the module.
+pub(super) struct LiveStreams {
+    streams: BTreeMap<String, (LiveStream, Option<Removal>)>,
+    next: u32,
+    /// Shared by all streams.
+    memory_bytes: u64,
+}
+
+impl LiveStreams {
+    pub(super) fn new(memory_bytes: u64) -> Self {
+        Self {
+            streams: BTreeMap::new(),
+            next: 0,
+            memory_bytes,
+        }
+    }
+
+    /// The number of the next stream.
+    pub(super) fn next_id(&mut self) -> StreamId {
+        let id = StreamId(self.next);
+        self.next += 1;
+        id
+    }
+
+    /// Checks that another stream may be added under that name.
+    pub(super) fn check_new(&self, name: &str) -> Result<(), StreamError> {
+        match self.streams.get(name) {
+            Some((_, Some(_))) => Err(StreamError::Removing {
+                name: name.to_owned(),
+            }),
+            Some((_, None)) => Err(StreamError::NameTaken {
+                name: name.to_owned(),
+                by: None,
+            }),
+            None if self.streams.len() >= MAX_STREAMS => Err(StreamError::TooMany),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn insert(&mut self, name: String, stream: LiveStream) {
+        self.streams.insert(name, (stream, None));
+    }
+
+    /// A stream that is not being removed.
+    pub(super) fn get(&self, name: &str) -> Result<&LiveStream, StreamError> {
+        match self.streams.get(name) {
+            Some((stream, None)) => Ok(stream),
+            Some((_, Some(_))) => Err(StreamError::Removing {
+                name: name.to_owned(),
+            }),
+            None => Err(StreamError::Unknown {
+                name: name.to_owned(),
+                known: self.streams.keys().cloned().collect(),
+            }),
+        }
+    }
+
+    /// Address of the source of a stream.
+    pub(super) fn source(&self, name: &str) -> &str {
+        self.streams.get(name).map_or("", |(stream, _)| &stream.source)
+    }
+
+    /// How many there are, with those that are being removed.
+    pub(super) fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Begins to remove a stream; `answer` comes when it is gone.
+    pub(super) fn remove(
+        &mut self,
+        name: &str,
+        answer: Answer<StreamReport>,
+        egress: &Addr<Egress>,
+        now: Timestamp,
+    ) {
+        if let Err(error) = self.get(name) {
+            let _ = answer.send(Err(error));
+            return;
+        }
+        let Some((stream, removal)) = self.streams.get_mut(name) else {
+            return;
+        };
+        stream.control.remove();
+        let (sender, removed) = oneshot::channel();
+        egress.do_send(RemoveStream {
+            stream: stream.id,
+            removed: sender,
+        });
+        *removal = Some(Removal {
+            since: now,
+            removed,
+            report: None,
+            is_abandoned: false,
+            answer,
+        });
+    }
+
+    pub(super) fn has_removals(&self) -> bool {
+        self.streams.values().any(|(_, removal)| removal.is_some())
+    }
+
+    /// Completes removals: of what takes longer than `grace`, requests in flight are dropped, and a thread that does not end
+    /// even then is left behind. Gives the streams that are gone.
+    pub(super) fn poll_removals(
+        &mut self,
+        grace: Duration,
+        egress: &Addr<Egress>,
+        now: Timestamp,
+    ) -> Vec<StreamId> {
+        let mut gone = Vec::new();
+        for (name, (stream, removal)) in &mut self.streams {
+            let Some(removal) = removal else { continue };
+            if removal.report.is_none() {
+                removal.report = removal.removed.try_recv().ok();
+            }
+            let took = duration(now.since(removal.since));
+            if took >= grace && !removal.is_abandoned && removal.report.is_none() {
+                removal.is_abandoned = true;
+                egress.do_send(AbandonStream(stream.id));
+            }
+            let is_left = took >= grace + LEAVE_TIMEOUT;
+            if removal.report.is_some() && (stream.thread.is_finished() || is_left) {
+                gone.push(name.clone());
+            }
+        }
+        let gone = gone.into_iter().filter_map(|name| {
+            let (stream, removal) = self.streams.remove(&name)?;
+            if !stream.thread.is_finished() {
+                tracing::error!(stream = %name, "the thread of its source hangs and is left behind");
+            } else if stream.thread.join().is_err() {
+                tracing::error!(stream = %name, "the thread of its source panicked");
+            }
+            if let Some(Removal {
+                report: Some(report),
+                answer,
+                ..
+            }) = removal
+            {
+                let _ = answer.send(Ok(report));
+            }
+            Some(stream.id)
+        });
+        let gone: Vec<StreamId> = gone.collect();
+        if !gone.is_empty() {
+            self.share_memory();
+        }
+        gone
+    }
+
+    /// What each of so many streams has of the frame memory. Equal shares: a decoder keeps the buffers that its stream had at
+    /// its peak, so only what no stream can exceed bounds them all, and one large camera cannot starve the others.
+    pub(super) fn memory_share(&self, streams: usize) -> u64 {
+        self.memory_bytes / streams.max(1) as u64
+    }
+
+    /// Shares the frame memory among the streams that there are now.
+    pub(super) fn share_memory(&self) {
+        let share = self.memory_share(self.streams.len());
+        for (stream, _) in self.streams.values() {
+            stream.memory.set_max_bytes(share);
+        }
+    }
+
+    pub(super) fn into_threads(self) -> impl Iterator<Item = JoinHandle<()>> {
+        self.streams.into_values().map(|(stream, _)| stream.thread)
+    }
+}

@@ -1,0 +1,165 @@
+//! An engine on a thread of its own, and what controls it from others.
+
+use std::ops::Deref;
+use std::panic::resume_unwind;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::bounded;
+use tokio::sync::mpsc;
+use weir_flow::StopFlag;
+use weir_policy::{Report, StreamReport};
+
+use crate::assembly::{Assembly, RunError, RunOptions};
+use crate::command::{Answer, Command, MAX_COMMANDS, NewStream, Service, StreamError};
+use crate::run::run_and_serve;
+use crate::snapshot::Snapshot;
+
+/// The live engine.
+pub struct Engine;
+
+impl Engine {
+    /// Starts a graph: returns when its sources have begun. The control thread is one of its own; what
+    /// [`run`](crate::run()) does on the calling thread goes on there until the sources have ended or `stop` is raised; with
+    /// [`RunOptions::until_stopped`] until `stop` is raised.
+    ///
+    /// # Errors
+    /// As [`run`](crate::run()).
+    pub fn start(assembly: Assembly, options: RunOptions, stop: &StopFlag) -> Result<Handle, RunError> {
+        let (commands, receiver) = mpsc::channel(MAX_COMMANDS);
+        let (started, has_started) = bounded(1);
+        let service = Service {
+            commands: receiver,
+            started,
+        };
+        let own_stop = stop.clone();
+        let builder = std::thread::Builder::new().name("weir-control".to_owned());
+        let thread = builder.spawn(move || run_and_serve(assembly, &options, &own_stop, Some(service)))?;
+        if has_started.recv().is_err() {
+            // It has ended before, with the reason.
+            let ended = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            return Err(ended.err().unwrap_or(RunError::Stopped));
+        }
+        Ok(Handle {
+            control: Control { commands },
+            stop: stop.clone(),
+            thread: Some(thread),
+        })
+    }
+}
+
+/// An engine that runs. Stopped when it is dropped, without being waited for.
+pub struct Handle {
+    control: Control,
+    stop: StopFlag,
+    thread: Option<JoinHandle<Result<Report, RunError>>>,
+}
+
+impl Handle {
+    /// What changes it, for other threads.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Whether it has ended by itself.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends its sources, waits for what is in flight, and gives the report.
+    ///
+    /// # Errors
+    /// As [`run`](crate::run()).
+    pub fn stop(self) -> Result<Report, RunError> {
+        self.stop.raise();
+        self.wait()
+    }
+
+    /// Waits until it ends, and gives the report.
+    ///
+    /// # Errors
+    /// As [`run`](crate::run()).
+    pub fn wait(mut self) -> Result<Report, RunError> {
+        match self.thread.take() {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => Err(RunError::Stopped),
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop.raise();
+        }
+    }
+}
+
+impl Deref for Handle {
+    type Target = Control;
+
+    fn deref(&self) -> &Control {
+        &self.control
+    }
+}
+
+/// Changes an engine while it runs, and shows its state. Its methods block until the control thread has answered: they are
+/// not to be called from asynchronous code.
+#[derive(Clone)]
+pub struct Control {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Control {
+    /// Adds a stream: its frames become requests from now on. That its source cannot be opened is in its state, as with the
+    /// streams that the graph begins with.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed.
+    pub fn add_stream(&self, stream: NewStream) -> Result<(), StreamError> {
+        self.ask(|answer| Command::Add(Box::new(stream), answer))
+    }
+
+    /// Removes a stream: its source ends, what is in flight is delivered or dropped, and its name is free again when this
+    /// returns with what it came to. What is in flight for longer than [`RunOptions::grace`] is dropped.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed.
+    pub fn remove_stream(&self, name: &str) -> Result<StreamReport, StreamError> {
+        self.ask(|answer| Command::Remove(name.to_owned(), answer))
+    }
+
+    /// Pauses a stream: its source is closed, and opened again by [`Control::resume_stream`]; a recording begins again then.
+    /// What is in flight comes out.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed.
+    pub fn pause_stream(&self, name: &str) -> Result<(), StreamError> {
+        self.ask(|answer| Command::Pause(name.to_owned(), answer))
+    }
+
+    /// Resumes a stream that is paused; nothing happens to one that is not.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed.
+    pub fn resume_stream(&self, name: &str) -> Result<(), StreamError> {
+        self.ask(|answer| Command::Resume(name.to_owned(), answer))
+    }
+
+    /// The state now: streams, and the report until now.
+    ///
+    /// # Errors
+    /// [`StreamError::Stopping`] where the engine has ended.
+    pub fn snapshot(&self) -> Result<Snapshot, StreamError> {
+        self.ask(Command::Snapshot).map(|snapshot| *snapshot)
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, StreamError> {
+        let (answer, answered) = bounded(1);
+        let sent = self.commands.blocking_send(command(answer));
+        sent.map_err(|_| StreamError::Stopping)?;
+        // A command that the end of the engine overtakes is not answered.
+        answered.recv().unwrap_or(Err(StreamError::Stopping))
+    }
+}

@@ -1,0 +1,66 @@
+//! The state of an engine at one moment.
+
+use serde::Serialize;
+use weir_flow::StreamState;
+use weir_policy::{Counts, Report};
+
+/// The state of an engine at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Snapshot {
+    /// Whether it has been asked to stop: what is in flight comes out, and no stream is added.
+    pub stopping: bool,
+    /// In the order in which they were added.
+    pub streams: Vec<StreamSnapshot>,
+    /// The report as of now.
+    pub report: Report,
+}
+
+/// A stream at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct StreamSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Its number, which no other stream of this run has or had.
+    pub id: u32,
+    /// Address of its source, without credentials.
+    pub source: String,
+    /// What it is doing.
+    pub state: StreamPhase,
+    /// For how many seconds that has been so.
+    pub for_s: f64,
+    /// Why, where no frames arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its requests by outcome.
+    pub requests: Counts,
+}
+
+/// What a stream is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamPhase {
+    /// Its first frame has not arrived.
+    Connecting,
+    /// Frames arrive.
+    Live,
+    /// No frames arrive; it is tried again.
+    Waiting,
+    /// No more frames will arrive.
+    Gone,
+    /// It is paused: its source is closed.
+    Paused,
+    /// It is being removed: what is in flight comes out.
+    Removing,
+}
+
+impl StreamPhase {
+    /// The phase of a source by what it reported last, and the reason for that.
+    pub(crate) fn of_source(state: Option<&StreamState>) -> (Self, Option<String>) {
+        match state {
+            None => (Self::Connecting, None),
+            Some(StreamState::Running) => (Self::Live, None),
+            Some(StreamState::Down { reason }) => (Self::Waiting, Some(reason.clone())),
+            Some(StreamState::Ended { error }) => (Self::Gone, error.clone()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What is asked of the source of a stream while the engine runs: to pause, to go on, to end.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_flow::StopFlag;
+
+/// Time between two looks of a paused source whether the run stops.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// See the module. Shared by the thread of the source and the control thread.
+#[derive(Debug, Default)]
+pub(crate) struct SourceControl {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    removed: bool,
+    paused: bool,
+    /// Whether it was paused since the source last looked: a pause that is over already closes the source, too, so that
+    /// no pause depends on how soon the source notices it.
+    interrupted: bool,
+}
+
+impl SourceControl {
+    fn lock(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn pause(&self) {
+        let mut wanted = self.lock();
+        (wanted.paused, wanted.interrupted) = (true, true);
+    }
+
+    pub(crate) fn resume(&self) {
+        self.lock().paused = false;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn remove(&self) {
+        self.lock().removed = true;
+        self.changed.notify_all();
+    }
+
+    /// A flag for the source alone: raised when the run stops, and while the stream is paused or removed.
+    pub(crate) fn stop_flag(self: &Arc<Self>, stop: &StopFlag) -> StopFlag {
+        let control = Arc::clone(self);
+        stop.or_until(move || {
+            let wanted = control.lock();
+            wanted.removed || wanted.interrupted
+        })
+    }
+
+    /// Whether the source was interrupted by a pause.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.lock().interrupted
+    }
+
+    /// Waits while the stream is paused; whether it goes on after that: not where it is removed, or the run stops.
+    pub(super) fn wait_for_resume(&self, stop: &StopFlag) -> bool {
+        let mut wanted = self.lock();
+        while wanted.paused && !wanted.removed && !stop.is_raised() {
+            let woken = self.changed.wait_timeout(wanted, POLL_INTERVAL);
+            wanted = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if wanted.removed || stop.is_raised() {
+            return false;
+        }
+        wanted.interrupted = false;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_interrupts_its_source_alone_even_where_it_is_over_before_that_is_noticed() {
+        let (stop, control) = (StopFlag::default(), Arc::new(SourceControl::default()));
+        let own = control.stop_flag(&stop);
+        control.pause();
+        control.resume();
+        assert!(own.is_raised() && !stop.is_raised());
+        assert!(control.wait_for_resume(&stop));
+        assert!(!own.is_raised());
+    }
+
+    #[test]
+    fn a_paused_source_waits_until_it_is_resumed_or_removed_or_the_run_stops() {
+        let ends: [fn(&SourceControl, &StopFlag); 3] = [
+            |control, _| control.resume(),
+            |control, _| control.remove(),
+            |_, stop| stop.raise(),
+        ];
+        let goes_on = ends.map(|end| {
+            let (stop, control) = (StopFlag::default(), Arc::new(SourceControl::default()));
+            control.pause();
+            std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| control.wait_for_resume(&stop));
+                end(&control, &stop);
+                waiting.join().unwrap()
+            })
+        });
+        assert_eq!(goes_on, [true, false, false]);
+    }
+}

@@ -1,0 +1,394 @@
+//! An engine that goes on: streams are added, paused, resumed and removed while it runs, and no other stream loses a frame
+//! by it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{Parts, assemble, graph};
+use weir_flow::{
+    Catalog, Delivery, Frame, Sink, SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory,
+    SourceInfo, StopFlag,
+};
+use weir_graph::{SourceMode, SourceNode};
+use weir_policy::{Counts, Report};
+use weir_runtime::{
+    Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, StreamSnapshot,
+    verify,
+};
+
+/// What a sink was given.
+#[derive(Debug, Clone, Default)]
+struct Delivered(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Indices of delivered frames by stream, in the order of their delivery.
+    frames: BTreeMap<String, Vec<u64>>,
+    removed: Vec<String>,
+}
+
+impl SinkFactory for Delivered {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for Delivered {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let seen = &mut *self.0.lock().unwrap();
+        let stream = seen.frames.entry(delivery.stream.to_string()).or_default();
+        stream.push(delivery.frame.index);
+        Ok(())
+    }
+
+    fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
+        self.0.lock().unwrap().removed.push(stream.to_owned());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+impl Delivered {
+    fn frames(&self, stream: &str) -> Vec<u64> {
+        self.0
+            .lock()
+            .unwrap()
+            .frames
+            .get(stream)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn removed(&self) -> Vec<String> {
+        self.0.lock().unwrap().removed.clone()
+    }
+}
+
+/// Two modules in a row behind two sources; a batch takes long enough that requests are in flight at any moment. The
+/// objective leaves room for a machine that stalls.
+const GRAPH: &str = r#"
+    [app]
+    name = "service"
+    slo = "5s"
+    [sources.steady]
+    uri = "emulated:uniform?rate=100"
+    [sources.other]
+    uri = "emulated:uniform?rate=20"
+    [devices."emulated:a"]
+    slots = 2
+    [models.first]
+    device = "emulated:a"
+    profile = { "1" = "2ms", "16" = "10ms" }
+    [models.second]
+    device = "emulated:a"
+    profile = { "1" = "2ms", "16" = "10ms" }
+    [modules.find]
+    operator = "emulate"
+    model = "first"
+    inputs = ["steady", "other"]
+    [modules.name]
+    operator = "emulate"
+    model = "second"
+    inputs = ["find"]
+    [sinks.out]
+    type = "collect"
+    inputs = ["name"]
+"#;
+
+fn start(options: RunOptions) -> (Handle, Delivered) {
+    let collect = SinkSpec {
+        name: "collect",
+        about: "",
+        keys: &[],
+    };
+    let catalog = Catalog {
+        sinks: vec![collect],
+        ..Catalog::default()
+    };
+    let delivered = Delivered::default();
+    let sink: Box<dyn SinkFactory> = Box::new(delivered.clone());
+    let parts = Parts {
+        sinks: vec![("out", sink)],
+        ..Parts::default()
+    };
+    let options = RunOptions {
+        until_stopped: true,
+        ..options
+    };
+    let handle = Engine::start(
+        assemble(graph(GRAPH, &catalog), parts),
+        options,
+        &StopFlag::default(),
+    );
+    (handle.unwrap(), delivered)
+}
+
+fn node(name: &str, uri: &str) -> SourceNode {
+    SourceNode {
+        name: name.to_owned(),
+        uri: uri.to_owned(),
+        mode: SourceMode::Live,
+        mode_given: true,
+        fps: None,
+        sample: None,
+        slo: None,
+        repeat: false,
+    }
+}
+
+fn add(control: &Control, name: &str, uri: &str) -> Result<(), StreamError> {
+    control.add_stream(NewStream {
+        node: node(name, uri),
+        factory: None,
+        like: None,
+    })
+}
+
+fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
+    let found = snapshot.streams.iter().find(|stream| stream.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))
+}
+
+/// Waits until the state is as it should be, and gives it.
+fn wait_until(control: &Control, holds: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    for _ in 0..6_000 {
+        let snapshot = control.snapshot().unwrap();
+        check_books(&snapshot.report);
+        if holds(&snapshot) {
+            return snapshot;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never came: {:?}", control.snapshot());
+}
+
+/// As in any run, with the streams that were removed.
+fn check_books(report: &Report) {
+    let removed = report.removed_streams.unwrap_or_default().requests;
+    let streams = report.streams.values().map(|stream| &stream.requests);
+    let all: Vec<&Counts> = streams.chain([&removed]).collect();
+    assert!(all.iter().all(|counts| counts.is_balanced()), "{report:?}");
+    let sum = |count: fn(&Counts) -> u64| all.iter().map(|counts| count(counts)).sum::<u64>();
+    let total = &report.requests;
+    assert!(total.is_balanced());
+    assert_eq!(sum(|counts| counts.arrived), total.arrived);
+    assert_eq!(sum(|counts| counts.delivered), total.delivered);
+    assert_eq!(sum(|counts| counts.dropped), total.dropped);
+    let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
+    assert_eq!(dropped, total.dropped);
+}
+
+#[test]
+fn streams_come_and_go_under_load_and_no_other_loses_a_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let (handle, delivered) = start(RunOptions {
+        record: Some(record.clone()),
+        ..RunOptions::default()
+    });
+    for round in 0..8 {
+        let name = format!("guest-{}", round % 2);
+        add(&handle, &name, "emulated:uniform?rate=200").unwrap();
+        wait_until(&handle, |now| stream(now, &name).requests.delivered >= 10);
+        handle.pause_stream(&name).unwrap();
+        wait_until(&handle, |now| stream(now, &name).state == StreamPhase::Paused);
+        handle.resume_stream(&name).unwrap();
+        wait_until(&handle, |now| stream(now, &name).state == StreamPhase::Live);
+        let gone = handle.remove_stream(&name).unwrap();
+        assert!(gone.requests.arrived >= 10 && gone.requests.in_flight == 0);
+        assert!(gone.requests.is_balanced(), "{gone:?}");
+    }
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    assert_eq!(report.removed_streams.map(|removed| removed.streams), Some(8));
+    assert_eq!(report.requests.in_flight, 0);
+    let steady = &report.streams["steady"].requests;
+    assert_eq!((steady.dropped, steady.late), (0, 0), "{:?}", report.drops);
+    let frames: Vec<u64> = (0..steady.arrived).collect();
+    assert_eq!(delivered.frames("steady"), frames, "each once, in order");
+    assert_eq!(delivered.removed().len(), 8);
+    let verified = verify(&record).unwrap_or_else(|error| panic!("{error}"));
+    assert!(verified.steps > 0);
+    let log = std::fs::read_to_string(&record).unwrap();
+    assert_eq!(
+        log.matches("\"stream-removed\"").count(),
+        2 * 8,
+        "a fact of each module"
+    );
+}
+
+#[test]
+fn a_paused_stream_sends_nothing_and_goes_on_with_its_number_and_its_counts() {
+    let (handle, delivered) = start(RunOptions::default());
+    let before = wait_until(&handle, |now| stream(now, "other").requests.delivered >= 3);
+    handle.pause_stream("other").unwrap();
+    let is_idle = |now: &Snapshot| {
+        let other = stream(now, "other");
+        other.state == StreamPhase::Paused && other.requests.in_flight == 0
+    };
+    let paused = wait_until(&handle, is_idle);
+    let steady = stream(&paused, "steady").requests.arrived;
+    let later = wait_until(&handle, |now| {
+        stream(now, "steady").requests.arrived >= steady + 30
+    });
+    assert_eq!(
+        stream(&later, "other").requests,
+        stream(&paused, "other").requests
+    );
+    handle.resume_stream("other").unwrap();
+    let sent = stream(&paused, "other").requests.arrived;
+    let after = wait_until(&handle, |now| stream(now, "other").requests.delivered > sent);
+    assert_eq!(stream(&after, "other").id, stream(&before, "other").id);
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    assert_eq!(
+        report.streams["other"]
+            .health
+            .as_ref()
+            .map(|health| health.outages),
+        Some(0)
+    );
+    let frames = delivered.frames("other");
+    assert!(frames.is_sorted_by(|one, next| one < next), "{frames:?}");
+}
+
+#[test]
+fn a_name_is_used_once_at_a_time_and_a_number_never_again() {
+    let (handle, _) = start(RunOptions::default());
+    let refused = |name: &str| {
+        add(&handle, name, "emulated:uniform?rate=10")
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(refused("steady"), "the name steady is taken: choose another name");
+    assert_eq!(
+        refused("find"),
+        "the name find is taken by a module of the graph: choose another name"
+    );
+    assert_eq!(
+        refused("out"),
+        "the name out is taken by a sink of the graph: choose another name"
+    );
+    let unknown = handle.remove_stream("nowhere").unwrap_err().to_string();
+    assert_eq!(unknown, "there is no stream nowhere: there is other, steady");
+    let bad = add(&handle, "bad", "emulated:nothing").unwrap_err().to_string();
+    assert!(bad.contains("emulated:nothing"), "{bad}");
+    let like = handle.add_stream(NewStream {
+        node: node("like", "emulated:uniform?rate=10"),
+        factory: None,
+        like: Some("south".to_owned()),
+    });
+    let like = like.unwrap_err().to_string();
+    assert_eq!(
+        like,
+        "the graph has no source south to be like: there is steady, other"
+    );
+
+    let first = handle.snapshot().unwrap();
+    assert_eq!(first.streams.len(), 2, "nothing was added");
+    handle.remove_stream("other").unwrap();
+    add(&handle, "other", "emulated:uniform?rate=10").unwrap();
+    let again = handle.snapshot().unwrap();
+    assert!(stream(&again, "other").id > 1, "{:?}", again.streams);
+    check_books(&handle.stop().unwrap());
+}
+
+#[test]
+fn an_engine_without_streams_goes_on_and_takes_the_next() {
+    let (handle, delivered) = start(RunOptions::default());
+    for name in ["steady", "other"] {
+        handle.remove_stream(name).unwrap();
+    }
+    let empty = handle.snapshot().unwrap();
+    assert!(empty.streams.is_empty() && !handle.is_finished());
+    // One that ends by itself stays until it is removed.
+    add(&handle, "short", "emulated:uniform?rate=200&frames=20").unwrap();
+    let ended = wait_until(&handle, |now| {
+        let short = stream(now, "short");
+        short.state == StreamPhase::Gone && short.requests.in_flight == 0
+    });
+    assert_eq!(stream(&ended, "short").requests.arrived, 20);
+    let ended = handle.pause_stream("short").unwrap_err();
+    assert!(matches!(ended, StreamError::Ended { .. }), "{ended}");
+    assert_eq!(handle.remove_stream("short").unwrap().requests.arrived, 20);
+    let control = handle.control();
+    check_books(&handle.stop().unwrap());
+    assert_eq!(delivered.frames("short").len(), 20);
+    assert!(matches!(control.snapshot(), Err(StreamError::Stopping)));
+}
+
+/// Hangs until it is released, whatever it is asked: the first gate opens when it does, the second one releases it.
+struct Hanging([hang::Gate; 2]);
+
+/// What a source hangs on.
+mod hang {
+    use std::sync::{Arc, Condvar, Mutex};
+
+    #[derive(Clone, Default)]
+    pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+    impl Gate {
+        pub(crate) fn open(&self) {
+            *self.0.0.lock().unwrap() = true;
+            self.0.1.notify_all();
+        }
+
+        pub(crate) fn wait(&self) {
+            let mut open = self.0.0.lock().unwrap();
+            while !*open {
+                open = self.0.1.wait(open).unwrap();
+            }
+        }
+    }
+}
+
+impl SourceFactory for Hanging {
+    fn open(&self, _stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
+        Ok(Box::new(Hanging(self.0.clone())))
+    }
+}
+
+impl Source for Hanging {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::default()
+    }
+
+    fn next(&mut self) -> Result<Option<Frame>, SourceError> {
+        let [hangs, release] = &self.0;
+        hangs.open();
+        release.wait();
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_stream_whose_source_hangs_is_removed_all_the_same() {
+    let (handle, _) = start(RunOptions {
+        grace: Duration::from_millis(50),
+        ..RunOptions::default()
+    });
+    let gates: [hang::Gate; 2] = Default::default();
+    let hanging = NewStream {
+        node: node("hanging", "camera"),
+        factory: Some(Box::new(Hanging(gates.clone()))),
+        like: Some("other".to_owned()),
+    };
+    handle.add_stream(hanging).unwrap();
+    gates[0].wait();
+    let gone = handle.remove_stream("hanging").unwrap();
+    assert_eq!(
+        gone.error.as_deref(),
+        Some("its source did not stop when it was asked to")
+    );
+    gates[1].open();
+    assert_eq!(handle.snapshot().unwrap().streams.len(), 2);
+    check_books(&handle.stop().unwrap());
+}
