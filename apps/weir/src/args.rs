@@ -32,6 +32,11 @@ pub(crate) enum Command {
     /// Run a graph on its sources until they end or Ctrl-C
     #[command(after_long_help = glossary::TABLE)]
     Run(Run),
+    /// Run a graph until it is asked to end, with an API over HTTP: streams come and go meanwhile
+    #[command(after_long_help = glossary::TABLE)]
+    Serve(Serve),
+    /// List, add, remove, pause and resume the streams of an engine that serves
+    Streams(Streams),
     /// Replay recorded videos through a graph, each as a camera
     #[command(after_long_help = glossary::TABLE)]
     Replay(Replay),
@@ -90,6 +95,90 @@ pub(crate) struct Run {
     pub(crate) graph: PathBuf,
     #[command(flatten)]
     pub(crate) run_args: RunArgs,
+}
+
+/// `weir serve`.
+#[derive(Debug, Group)]
+pub(crate) struct Serve {
+    /// The graph
+    #[arg(value_name = "GRAPH.toml")]
+    pub(crate) graph: PathBuf,
+    #[command(flatten)]
+    pub(crate) run_args: RunArgs,
+    /// Where the API is reached, by address or name; port 0 for any, which is then printed
+    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
+    pub(crate) listen: String,
+    /// File with the token that clients must show, which its owner alone can read; or WEIR_API_TOKEN. Required where other
+    /// machines reach the address
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Let clients of the API name any source: files outside of the folder of the graph, devices, any address of FFmpeg
+    #[arg(long)]
+    pub(crate) allow_any_source: bool,
+}
+
+/// Where the API is reached unless something else is said.
+const DEFAULT_API: &str = "127.0.0.1:7400";
+
+/// `weir streams`.
+#[derive(Debug, Group)]
+pub(crate) struct Streams {
+    #[command(subcommand)]
+    pub(crate) action: StreamAction,
+    /// Where the engine serves
+    #[arg(long, global = true, value_name = "HOST:PORT", default_value = DEFAULT_API, value_parser = listen)]
+    pub(crate) at: String,
+    /// File with the token of the engine; or WEIR_API_TOKEN
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+/// What is done to streams.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StreamAction {
+    /// Print the streams with their states
+    List,
+    /// Add a stream
+    Add(AddStream),
+    /// Remove a stream: what is in flight comes out
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Pause a stream: its source is closed
+    Pause {
+        /// Its name
+        name: String,
+    },
+    /// Resume a stream that is paused
+    Resume {
+        /// Its name
+        name: String,
+    },
+}
+
+/// A stream to add.
+#[derive(Debug, Group)]
+pub(crate) struct AddStream {
+    /// Its name
+    pub(crate) name: String,
+    /// A camera's URL, a file in the folder of the graph, or emulated:...
+    pub(crate) uri: String,
+    /// What happens to its frames under overload: live, or lossless
+    #[arg(long)]
+    pub(crate) mode: Option<String>,
+    /// Frames a second of a source that does not carry its rate
+    #[arg(long)]
+    pub(crate) fps: Option<f64>,
+    /// Frames a second that are taken
+    #[arg(long)]
+    pub(crate) sample: Option<f64>,
+    /// Begin a recording again at its end
+    #[arg(long = "loop")]
+    pub(crate) repeat: bool,
+    /// The source of the graph whose inputs it shares; all that take any source by default
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) like: Option<String>,
 }
 
 /// How videos are played through a graph.

@@ -130,7 +130,8 @@ fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result
     Ok(Arc::new(divided))
 }
 
-fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
+/// What opens a source; none for one that is emulated.
+pub(crate) fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
     let options = SourceOptions {
         fps: node.fps,

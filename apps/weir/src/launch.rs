@@ -8,7 +8,7 @@ use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag, Value};
 use weir_graph::{EmulatedStream, Graph, SinkNode, Vertex, WhenSlow};
 use weir_policy::Report;
-use weir_runtime::{Pace, Progress, RunError, RunOptions};
+use weir_runtime::{Engine, Pace, Progress, RunError, RunOptions};
 
 use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
@@ -17,6 +17,7 @@ use crate::outputs::Files;
 use crate::printable::line;
 use crate::progress::RunLine;
 use crate::score::{self, Score};
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
@@ -222,10 +223,7 @@ fn run(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<RunResult> {
-    let lines_on_output = graph
-        .sinks()
-        .iter()
-        .any(|sink| sink.settings.text("path") == Some("-"));
+    let lines_on_output = writes_lines(&graph);
     let progress: Arc<Progress> = Arc::default();
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
     let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
@@ -235,11 +233,72 @@ fn run(
         assembly.sinks.push(tap);
     }
     let stop = StopFlag::default();
-    interrupt::watch(
-        &stop,
-        "stopping: what is in flight comes out; once more to leave at once",
-    )?;
+    interrupt::watch(&stop, STOPPING)?;
+    let run = run_options(options, settings, progress);
+    let ended = weir_runtime::run(assembly, &run, &stop);
+    drop(shown);
+    let mut report = ended.map_err(mendable)?;
+    // The report lists the graph's sinks; a tap that did not fail is none of them.
+    if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
+        report.sinks.remove(TAP);
+    }
+    Ok(RunResult {
+        report,
+        lines_on_output,
+        report_file: None,
+        strict: options.run_args.strict,
+    })
+}
+
+/// Serves the graph until it is asked to end: `service` answers meanwhile.
+///
+/// # Errors
+/// As [`launch`].
+pub(crate) fn serve(
+    graph: Graph,
+    options: &LaunchOptions,
+    service: &Service,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<()> {
+    handles::require(&graph)?;
+    files(&graph, options, settings, zoo)?.check()?;
+    let report_file = options.run_args.report.as_deref();
+    let report_file = report_file.map(report::reserve).transpose()?;
+    let lines_on_output = writes_lines(&graph);
+    let progress = service.progress();
+    let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
+    let stop = StopFlag::default();
+    interrupt::watch(&stop, STOPPING)?;
+    let assembly = assemble_showing(graph, zoo, None, None, &progress)?;
     let run = RunOptions {
+        until_stopped: true,
+        ..run_options(options, settings, progress)
+    };
+    let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
+    service.connect(handle.control());
+    let ended = handle.wait();
+    drop(shown);
+    let ran = RunResult {
+        report: ended.map_err(mendable)?,
+        lines_on_output,
+        report_file,
+        strict: options.run_args.strict,
+    };
+    print_result(ran, None)
+}
+
+/// What is said when a run is asked to end.
+const STOPPING: &str = "stopping: what is in flight comes out; once more to leave at once";
+
+/// Whether a sink writes to standard output.
+pub(crate) fn writes_lines(graph: &Graph) -> bool {
+    let mut sinks = graph.sinks().iter();
+    sinks.any(|sink| sink.settings.text("path") == Some("-"))
+}
+
+fn run_options(options: &LaunchOptions, settings: &Settings, progress: Arc<Progress>) -> RunOptions {
+    RunOptions {
         duration: options
             .run_args
             .duration
@@ -255,20 +314,7 @@ fn run(
         strict: options.run_args.strict,
         progress,
         ..RunOptions::default()
-    };
-    let ended = weir_runtime::run(assembly, &run, &stop);
-    drop(shown);
-    let mut report = ended.map_err(mendable)?;
-    // The report lists the graph's sinks; a tap that did not fail is none of them.
-    if report.sinks.get(TAP).is_some_and(|tap| tap.error.is_none()) {
-        report.sinks.remove(TAP);
     }
-    Ok(RunResult {
-        report,
-        lines_on_output,
-        report_file: None,
-        strict: options.run_args.strict,
-    })
 }
 
 /// The graph with a sink that is shown all that any module finds in any stream.

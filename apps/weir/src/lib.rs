@@ -17,6 +17,7 @@ mod plans;
 mod progress;
 mod report;
 mod score;
+mod service;
 mod settings;
 mod tap;
 mod whole_file;

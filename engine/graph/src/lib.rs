@@ -19,7 +19,7 @@ mod trace;
 mod traversal;
 mod worker_cluster;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_by_key, read_text};
 
@@ -85,6 +85,41 @@ pub fn parse(
     parse_for(Sources::Own, text, path, catalog, environment)
 }
 
+/// Reads and checks streams that are added to a graph: a text with tables `[sources.NAME]` alone, as in a graph at `path`.
+/// No variable is looked up: the text may be that of a client, which is not to learn what they hold.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse_streams(text: &str, path: &Path) -> Result<Vec<SourceNode>, ConfigError> {
+    let mut diagnostics = Diagnostics::new(path, text);
+    let nothing = |_: &str| None;
+    let document = parse_by_key(text, &|_| &nothing, &mut diagnostics);
+    let whole = absolute_path(path)?;
+    let raw = raw::read_sources(
+        &document,
+        &mut Context {
+            catalog: &Catalog::default(),
+            folder: whole.parent().unwrap_or(&whole),
+            environment: &nothing,
+            sources: Sources::Own,
+            diagnostics: &mut diagnostics,
+        },
+    );
+    diagnostics.finish()?;
+    Ok(raw.into_iter().filter_map(check::source_node).collect())
+}
+
+/// The absolute form of a path.
+fn absolute_path(path: &Path) -> Result<PathBuf, ConfigError> {
+    std::path::absolute(path).map_err(|error| {
+        ConfigError::for_file(
+            path,
+            format!("the current folder: {}", weir_files::io_reason(&error)),
+            None,
+        )
+    })
+}
+
 fn parse_for(
     sources: Sources,
     text: &str,
@@ -103,13 +138,7 @@ fn parse_for(
         }
     };
     let document = parse_by_key(text, &environment_of, &mut diagnostics);
-    let whole = std::path::absolute(path).map_err(|error| {
-        ConfigError::for_file(
-            path,
-            format!("the current folder: {}", weir_files::io_reason(&error)),
-            None,
-        )
-    })?;
+    let whole = absolute_path(path)?;
     let folder = whole.parent().unwrap_or(&whole);
     let raw = raw::read(
         &document,

@@ -247,6 +247,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "weir-partition",
         ],
     ),
+    ("engine/serve", &[]),
     ("operators", &["weir-flow", "weir-files"]),
     ("apps/terminal", &["weir-flow", "weir-files"]),
     (
@@ -269,6 +270,8 @@ const ALONE: &[(&str, &[&str])] = &[
     ("ort", &["operators"]),
     ("ffmpeg-next", &["operators"]),
     ("metrics", &["engine/runtime"]),
+    ("metrics-exporter-prometheus", &["apps/weir"]),
+    ("axum", &["engine/serve"]),
     ("microlp", &["engine/planner"]),
     ("plotters", &["benches/reproduction"]),
     // Programs, and what they share.

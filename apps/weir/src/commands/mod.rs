@@ -11,7 +11,9 @@ mod profile;
 mod replay;
 mod run;
 mod score;
+mod serve;
 mod simulate;
+mod streams;
 mod verify;
 mod worker;
 
@@ -37,6 +39,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let zoo = Zoo::new(&settings)?;
     match args.command {
         Command::Run(args) => run::run(args, &settings, &zoo),
+        Command::Serve(args) => serve::serve(args, &settings, &zoo),
+        Command::Streams(args) => streams::streams(&args),
         Command::Replay(args) => replay::replay(args, &settings, &zoo),
         Command::Score(args) => score::score(args, &settings, &zoo),
         Command::Simulate(args) => simulate::simulate(&args, &zoo),

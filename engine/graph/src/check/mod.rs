@@ -14,7 +14,7 @@ use weir_types::Span;
 
 use crate::critical_path;
 use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
-use crate::raw::{HeadName, RawGraph, RawModel};
+use crate::raw::{HeadName, RawGraph, RawModel, RawSource};
 use wiring::Wiring;
 
 /// Checks the tables against each other. `None` only where something was reported.
@@ -263,19 +263,7 @@ fn build(
             settings: module.settings,
         });
     }
-    let sources = raw.sources.into_iter().map(|source| {
-        let (name, uri) = (source.name.value, source.uri?);
-        Some(SourceNode {
-            name,
-            mode: source.mode.unwrap_or_else(|| SourceMode::default_for(&uri)),
-            mode_given: source.mode.is_some(),
-            uri,
-            fps: source.fps,
-            sample: source.sample,
-            repeat: source.repeat,
-            slo: source.slo.map(|slo| slo.value),
-        })
-    });
+    let sources = raw.sources.into_iter().map(source_node);
     let sinks = raw.sinks.into_iter().zip(&wiring.sinks).map(|(sink, inputs)| {
         Some(SinkNode {
             name: sink.name.value,
@@ -302,6 +290,21 @@ fn build(
         plan: None,
         warnings: Vec::new(),
         files: Vec::new(),
+    })
+}
+
+/// `None` where its address is missing, which was reported.
+pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
+    let (name, uri) = (source.name.value, source.uri?);
+    Some(SourceNode {
+        name,
+        mode: source.mode.unwrap_or_else(|| SourceMode::default_for(&uri)),
+        mode_given: source.mode.is_some(),
+        uri,
+        fps: source.fps,
+        sample: source.sample,
+        slo: source.slo.map(|slo| slo.value),
+        repeat: source.repeat,
     })
 }
 

@@ -90,6 +90,20 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
     graph
 }
 
+/// Reads the sources of a text that holds nothing else; what is wrong is reported.
+pub(crate) fn read_sources(document: &[Entry], context: &mut Context<'_>) -> Vec<RawSource> {
+    let mut sources = Vec::new();
+    for entry in document {
+        if entry.name == "sources" {
+            sources.extend(each(entry, "sources", context, section::source));
+        } else {
+            let message = format!("\"{}\" is no part of a stream", entry.name);
+            context.diagnostics.add(entry.at, message, None);
+        }
+    }
+    sources
+}
+
 /// The section that an entry is, or is probably meant to be.
 fn known_section(
     entry: &Entry,

@@ -1,0 +1,53 @@
+//! `weir serve`: a graph until it is asked to end, with its API.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use weir_serve::{ServeError, ServeOptions, Server};
+
+use crate::args::Serve;
+use crate::error::UserError;
+use crate::launch::{LaunchOptions, serve as serve_graph, writes_lines};
+use crate::service::{Service, token};
+use crate::settings::Settings;
+use crate::zoo::Zoo;
+use crate::{catalog, output, zoo};
+
+/// Runs a graph until Ctrl-C or SIGTERM; what is in flight comes out.
+///
+/// # Errors
+/// As `weir run`; an address that is not to be had, or that needs a token.
+pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
+    let token = token(args.token_file.as_deref())?;
+    let listen = resolve(&args.listen)?;
+    let graph = catalog::load(&args.graph, zoo)?;
+    zoo::require(&graph, zoo)?;
+    let service = Arc::new(Service::new(&args.graph, args.allow_any_source)?);
+    // Before the engine, which takes time to be ready: so clients can see that.
+    let server = Server::start(ServeOptions { listen, token }, Arc::clone(&service) as _);
+    let server = server.map_err(|error| match error {
+        ServeError::Thread(_) => anyhow::Error::from(error),
+        error => UserError::new(error.to_string()).into(),
+    })?;
+    let listening = format!("listening on http://{}", server.address());
+    if writes_lines(&graph) {
+        output::remark(&listening);
+    } else {
+        output::say(&listening)?;
+    }
+    serve_graph(
+        graph,
+        &LaunchOptions::for_graph(args.run_args),
+        &service,
+        settings,
+        zoo,
+    )
+}
+
+fn resolve(listen: &str) -> Result<SocketAddr, UserError> {
+    let mut addresses = listen
+        .to_socket_addrs()
+        .map_err(|error| UserError::new(format!("--listen {listen}: {error}")))?;
+    let none = || UserError::new(format!("--listen {listen}: the name has no address"));
+    addresses.next().ok_or_else(none)
+}

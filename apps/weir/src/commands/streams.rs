@@ -1,0 +1,179 @@
+//! `weir streams`: the streams of an engine that serves, by its API.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use comfy_table::{Table, presets};
+use serde_json::Value;
+use weir_serve::{StreamRequest, Token};
+
+use crate::args::{StreamAction, Streams};
+use crate::error::UserError;
+use crate::output;
+use crate::printable::line;
+use crate::service::token;
+
+/// As long as the engine may take to answer, with some time for the way.
+const TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Carries out what is asked for.
+///
+/// # Errors
+/// An engine that is not reached, and what it refuses.
+pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
+    let client = Client::new(&args.at, args.token_file.as_deref())?;
+    let one = |name: &str, action: &str| format!("/api/streams/{}{action}", percent_encoded(name));
+    match &args.action {
+        StreamAction::List => output::say(&table(&client.ask("GET", "/api/streams", None)?)),
+        StreamAction::Add(stream) => {
+            let request = StreamRequest {
+                name: stream.name.clone(),
+                uri: stream.uri.clone(),
+                mode: stream.mode.clone(),
+                fps: stream.fps,
+                sample: stream.sample,
+                repeat: stream.repeat.then_some(true),
+                like: stream.like.clone(),
+            };
+            client.ask("POST", "/api/streams", Some(&serde_json::to_string(&request)?))?;
+            output::say(&format!("added {}", stream.name))
+        }
+        StreamAction::Remove { name } => {
+            let report = client.ask("DELETE", &one(name, ""), None)?;
+            let counts = &report["requests"];
+            output::say(&format!(
+                "removed {name}: {} arrived, {} delivered, {} late, {} dropped",
+                counts["arrived"], counts["delivered"], counts["late"], counts["dropped"]
+            ))
+        }
+        StreamAction::Pause { name } => {
+            client.ask("POST", &one(name, "/pause"), Some(""))?;
+            output::say(&format!("paused {name}"))
+        }
+        StreamAction::Resume { name } => {
+            client.ask("POST", &one(name, "/resume"), Some(""))?;
+            output::say(&format!("resumed {name}"))
+        }
+    }
+}
+
+/// The streams of an answer, a line each.
+fn table(streams: &Value) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "stream",
+        "state",
+        "for",
+        "arrived",
+        "delivered",
+        "late",
+        "dropped",
+        "source",
+    ]);
+    for stream in streams.as_array().into_iter().flatten() {
+        let text = |value: &Value| line(value.as_str().unwrap_or_default()).to_string();
+        let count = |name: &str| stream["requests"][name].to_string();
+        let state = match stream["reason"].as_str() {
+            Some(reason) => format!("{}: {}", text(&stream["state"]), line(reason)),
+            None => text(&stream["state"]),
+        };
+        table.add_row([
+            text(&stream["name"]),
+            state,
+            format!("{:.0} s", stream["for_s"].as_f64().unwrap_or(0.0)),
+            count("arrived"),
+            count("delivered"),
+            count("late"),
+            count("dropped"),
+            text(&stream["source"]),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// Asks an engine.
+struct Client {
+    agent: ureq::Agent,
+    at: String,
+    token: Option<Token>,
+}
+
+impl Client {
+    fn new(at: &str, token_file: Option<&Path>) -> anyhow::Result<Self> {
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            // What is refused is said in the body.
+            .http_status_as_error(false)
+            .build()
+            .into();
+        Ok(Self {
+            agent,
+            at: at.to_owned(),
+            token: token(token_file)?,
+        })
+    }
+
+    fn ask(&self, method: &str, path: &str, body: Option<&str>) -> anyhow::Result<Value> {
+        let url = format!("http://{}{path}", self.at);
+        let mut request = ureq::http::Request::builder().method(method).uri(&url);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {}", token.as_str()));
+        }
+        if body.is_some() {
+            request = request.header("Content-Type", "application/json");
+        }
+        let answered = match body {
+            Some(body) => self.agent.run(request.body(body.to_owned())?),
+            None => self.agent.run(request.body(())?),
+        };
+        let unreachable = |error: ureq::Error| {
+            UserError::new(format!(
+                "no engine answers at {}: {error}; start one by weir serve, or say where it is by --at",
+                self.at
+            ))
+        };
+        let mut response = answered.map_err(unreachable)?;
+        let text = response.body_mut().read_to_string().map_err(unreachable)?;
+        let value: Value =
+            serde_json::from_str(&text).context("the answer is no JSON: is this an engine?")?;
+        if response.status().is_success() {
+            return Ok(value);
+        }
+        let error = value["error"].as_str().unwrap_or("it refuses");
+        let hint = value["hint"].as_str().map(|hint| format!("; {hint}"));
+        let message = format!("{error}{}", hint.unwrap_or_default());
+        Err(if response.status().is_client_error() {
+            UserError::new(message).into()
+        } else {
+            anyhow::anyhow!(message)
+        })
+    }
+}
+
+/// A name as it stands in a path.
+fn percent_encoded(name: &str) -> String {
+    let mut encoded = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a text does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_in_paths_byte_by_byte() {
+        assert_eq!(percent_encoded("north-2.a_b"), "north-2.a_b");
+        assert_eq!(percent_encoded("süd/x?"), "s%C3%BCd%2Fx%3F");
+    }
+}

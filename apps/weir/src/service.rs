@@ -1,0 +1,310 @@
+//! The engine behind the API: what requests are answered with.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use serde::Serialize;
+use serde_json::Value;
+use toml::Table;
+use weir_graph::{EmulatedLoad, EmulatedStream, SourceNode};
+use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamError, StreamPhase};
+use weir_serve::{ApiError, Backend, NotReady, Refusal, StreamRequest, Token};
+
+use crate::assemble::source;
+use crate::error::UserError;
+
+/// Bounds of the buckets that durations are counted in, in seconds.
+const BUCKETS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+/// How often what was measured is moved to its buckets: until then each value takes memory.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Variable that holds the token where no file is named.
+const TOKEN_VARIABLE: &str = "WEIR_API_TOKEN";
+
+/// Addresses that clients may name: those of cameras and servers. Others lead FFmpeg to files of this machine.
+const SCHEMES: [&str; 10] = [
+    "rtsp", "rtsps", "rtmp", "rtmps", "http", "https", "rtp", "udp", "tcp", "srt",
+];
+
+/// The token of a file, or of the variable; none where neither is given.
+///
+/// # Errors
+/// A token that cannot be used.
+pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
+    let token = match (file, std::env::var(TOKEN_VARIABLE)) {
+        (Some(file), _) => Some(Token::read(file)),
+        (None, Ok(text)) if !text.is_empty() => Some(Token::parse(&text, TOKEN_VARIABLE)),
+        (None, _) => None,
+    };
+    let token = token.transpose();
+    Ok(token.map_err(|error| UserError::new(error.to_string()))?)
+}
+
+/// What requests are answered with. There is no engine in it until it is ready.
+pub(crate) struct Service {
+    graph: PathBuf,
+    allow_any_source: bool,
+    progress: Arc<Progress>,
+    control: OnceLock<Control>,
+    metrics: PrometheusHandle,
+}
+
+impl Service {
+    /// For the graph of that file.
+    ///
+    /// # Errors
+    /// Where metrics are collected already, or the machine gives no thread.
+    pub(crate) fn new(graph: &Path, allow_any_source: bool) -> anyhow::Result<Self> {
+        let metrics = PrometheusBuilder::new()
+            .set_buckets(&BUCKETS)?
+            .install_recorder()?;
+        let upkeep = metrics.clone();
+        // It ends with the program.
+        std::thread::Builder::new()
+            .name("weir-metrics".to_owned())
+            .spawn(move || {
+                loop {
+                    std::thread::sleep(UPKEEP_INTERVAL);
+                    upkeep.run_upkeep();
+                }
+            })?;
+        Ok(Self {
+            graph: std::path::absolute(graph)?,
+            allow_any_source,
+            progress: Arc::default(),
+            control: OnceLock::new(),
+            metrics,
+        })
+    }
+
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// The engine is ready.
+    pub(crate) fn connect(&self, control: Control) {
+        // There is one engine to a program.
+        let _ = self.control.set(control);
+    }
+
+    fn control(&self) -> Result<&Control, ApiError> {
+        let starting = || ApiError::new(Refusal::Unavailable, "the engine is starting");
+        self.control.get().ok_or_else(starting)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, ApiError> {
+        self.control()?.snapshot().map_err(|error| refused(&error))
+    }
+
+    /// The stream of a request, by the rules of a graph file.
+    fn source_node(&self, request: &StreamRequest) -> Result<SourceNode, ApiError> {
+        let mut keys = Table::try_from(request).map_err(|error| invalid(error.to_string()))?;
+        keys.remove("name");
+        keys.remove("like");
+        let sources = Table::from_iter([(request.name.clone(), keys.into())]);
+        let text = Table::from_iter([("sources".to_owned(), sources.into())]).to_string();
+        let nodes = weir_graph::parse_streams(&text, &self.graph).map_err(|problems| {
+            let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
+            let hints: Vec<&str> = problems
+                .iter()
+                .filter_map(|problem| problem.hint.as_deref())
+                .collect();
+            let error = invalid(messages.join("; "));
+            if hints.is_empty() {
+                error
+            } else {
+                error.hint(hints.join("; "))
+            }
+        })?;
+        let node = nodes.into_iter().next();
+        let node = node.ok_or_else(|| invalid("the body describes no stream"))?;
+        if self.allow_any_source || is_allowed(&node.uri, &self.graph) {
+            return Ok(node);
+        }
+        let error = ApiError::new(
+            Refusal::Forbidden,
+            format!("the source of {} is not one that clients may name", node.name),
+        );
+        Err(error.hint(
+            "name a camera or a server, or a file in the folder of the graph; weir serve --allow-any-source allows any",
+        ))
+    }
+}
+
+impl Backend for Service {
+    fn not_ready(&self) -> Vec<NotReady> {
+        let engine = |why: String| {
+            vec![NotReady {
+                what: "engine".to_owned(),
+                why,
+            }]
+        };
+        let Some(control) = self.control.get() else {
+            let preparing = self.progress.snapshot().preparing;
+            let step = preparing.map(|step| {
+                format!(
+                    ": {} {} ({} of {})",
+                    step.step, step.name, step.number, step.total
+                )
+            });
+            return engine(format!("starting{}", step.unwrap_or_default()));
+        };
+        match control.snapshot() {
+            Err(error) => engine(error.to_string()),
+            Ok(snapshot) if snapshot.stopping => engine("stopping".to_owned()),
+            Ok(snapshot) => {
+                let waits = |phase| !matches!(phase, StreamPhase::Live | StreamPhase::Paused);
+                let streams = snapshot.streams.into_iter().filter(|stream| waits(stream.state));
+                let not_ready = streams.map(|stream| NotReady {
+                    what: format!("stream {}", stream.name),
+                    why: stream.reason.unwrap_or_else(|| phase_name(stream.state)),
+                });
+                not_ready.collect()
+            }
+        }
+    }
+
+    fn state(&self) -> Result<Value, ApiError> {
+        json(&self.snapshot()?)
+    }
+
+    fn streams(&self) -> Result<Value, ApiError> {
+        json(&self.snapshot()?.streams)
+    }
+
+    fn drops(&self) -> Result<Value, ApiError> {
+        json(&self.snapshot()?.report.drops)
+    }
+
+    fn add_stream(&self, request: StreamRequest) -> Result<(), ApiError> {
+        let control = self.control()?;
+        let node = self.source_node(&request)?;
+        let stream = NewStream {
+            factory: source(&node),
+            node,
+            like: request.like,
+        };
+        control.add_stream(stream).map_err(|error| refused(&error))
+    }
+
+    fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
+        let removed = self.control()?.remove_stream(name);
+        json(&removed.map_err(|error| refused(&error))?)
+    }
+
+    fn pause_stream(&self, name: &str) -> Result<(), ApiError> {
+        let paused = self.control()?.pause_stream(name);
+        paused.map_err(|error| refused(&error))
+    }
+
+    fn resume_stream(&self, name: &str) -> Result<(), ApiError> {
+        let resumed = self.control()?.resume_stream(name);
+        resumed.map_err(|error| refused(&error))
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.run_upkeep();
+        self.metrics.render()
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<Value, ApiError> {
+    serde_json::to_value(value).map_err(|error| ApiError::new(Refusal::Unavailable, error.to_string()))
+}
+
+fn phase_name(phase: StreamPhase) -> String {
+    let name = serde_json::to_value(phase).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn invalid(what: impl Into<String>) -> ApiError {
+    ApiError::new(Refusal::Invalid, what)
+}
+
+fn refused(error: &StreamError) -> ApiError {
+    let refusal = match error {
+        StreamError::Unknown { .. } => Refusal::NotFound,
+        StreamError::NameTaken { .. }
+        | StreamError::Removing { .. }
+        | StreamError::Ended { .. }
+        | StreamError::TooMany => Refusal::Conflict,
+        StreamError::UnknownSource { .. } | StreamError::Source(_) => Refusal::Invalid,
+        StreamError::Thread(_) | StreamError::Stopping => Refusal::Unavailable,
+    };
+    ApiError::new(refusal, error.to_string())
+}
+
+/// Whether a client may name that source: a camera or a server, or a file in the folder of the graph.
+fn is_allowed(uri: &str, graph: &Path) -> bool {
+    if uri.starts_with(EmulatedStream::SCHEME) {
+        let stream = EmulatedStream::parse(uri).map(|stream| stream.load);
+        return match stream {
+            Ok(EmulatedLoad::Constant { .. }) => true,
+            Ok(EmulatedLoad::Trace { file, .. }) => is_in_folder(&file, graph),
+            Err(_) => false,
+        };
+    }
+    match uri.split_once("://") {
+        Some((scheme, _)) => SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)),
+        None => is_in_folder(Path::new(uri), graph),
+    }
+}
+
+/// Whether a file, with all links followed, is in the folder of the graph or below it.
+fn is_in_folder(file: &Path, graph: &Path) -> bool {
+    let folder = graph.parent().and_then(|folder| folder.canonicalize().ok());
+    match (file.canonicalize(), folder) {
+        (Ok(file), Some(folder)) => file.is_file() && file.starts_with(folder),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_name_cameras_and_files_of_the_graph_s_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (graph, outside) = (
+            folder.path().join("graphs/graph.toml"),
+            folder.path().join("secret.mp4"),
+        );
+        let inside = folder.path().join("graphs/clip.mp4");
+        let link = folder.path().join("graphs/link.mp4");
+        std::fs::create_dir(folder.path().join("graphs")).unwrap();
+        std::fs::write(&inside, "").unwrap();
+        std::fs::write(&outside, "").unwrap();
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let trace = |file: &Path| format!("emulated:trace?file={}", file.display());
+        let text = |path: &Path| path.display().to_string();
+        for allowed in [
+            "rtsp://camera/stream".to_owned(),
+            "HTTPS://server/live.m3u8".to_owned(),
+            "emulated:uniform?rate=10".to_owned(),
+            text(&inside),
+            trace(&inside),
+        ] {
+            assert!(is_allowed(&allowed, &graph), "{allowed}");
+        }
+        for other in [
+            text(&outside),
+            text(&link),
+            trace(&outside),
+            text(&folder.path().join("graphs/../secret.mp4")),
+            format!("file://{}", text(&inside)),
+            "subfile,,start,0,end,0,,://x".to_owned(),
+            "concat://a|b".to_owned(),
+            "/dev/video0".to_owned(),
+            text(folder.path()),
+        ] {
+            assert!(!is_allowed(&other, &graph), "{other}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Errors as clients get them: what is wrong, and what to do.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// Why a request is refused, as a class that clients can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request says something that cannot be.
+    Invalid,
+    /// There is nothing of that name.
+    NotFound,
+    /// It does not fit the present state: a name that is taken, a stream that has ended.
+    Conflict,
+    /// It is not allowed.
+    Forbidden,
+    /// The engine is starting or stopping.
+    Unavailable,
+}
+
+/// A request that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiError {
+    status: StatusCode,
+    what: String,
+    hint: Option<String>,
+}
+
+impl ApiError {
+    /// What is wrong.
+    pub fn new(refusal: Refusal, what: impl Into<String>) -> Self {
+        let status = match refusal {
+            Refusal::Invalid => StatusCode::BAD_REQUEST,
+            Refusal::NotFound => StatusCode::NOT_FOUND,
+            Refusal::Conflict => StatusCode::CONFLICT,
+            Refusal::Forbidden => StatusCode::FORBIDDEN,
+            Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::with_status(status, what)
+    }
+
+    pub(crate) fn with_status(status: StatusCode, what: impl Into<String>) -> Self {
+        Self {
+            status,
+            what: what.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Body {
+            error: &self.what,
+            hint: self.hint.as_deref(),
+        };
+        (self.status, Json(&body)).into_response()
+    }
+}

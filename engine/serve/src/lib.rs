@@ -1,0 +1,21 @@
+//! The API of an engine over HTTP: streams, state, drops, health, readiness, metrics. It knows no engine: what answers is a
+//! [`Backend`].
+//!
+//! JSON in and out; errors say what is wrong and what to do. Described by `docs/openapi.json`, which is served as well.
+//! Loopback is open to this machine; an address that others reach needs a [`Token`]. Bodies, connections and their time
+//! are bounded.
+
+mod access;
+mod backend;
+mod connections;
+mod error;
+mod requests;
+mod routes;
+mod server;
+mod token;
+
+pub use backend::{Backend, NotReady, StreamRequest};
+pub use error::{ApiError, Refusal};
+pub use routes::{OPENAPI, ROUTES, RouteSpec};
+pub use server::{ServeError, ServeOptions, Server};
+pub use token::{MIN_TOKEN_BYTES, Token, TokenError};

@@ -1,0 +1,122 @@
+//! A request: checked, passed to the backend on a thread that may block, and answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{FromRequestParts, Path, Request};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::access;
+use crate::backend::{Backend, StreamRequest};
+use crate::error::{ApiError, Refusal};
+use crate::routes::{OPENAPI, Operation};
+use crate::token::Token;
+
+/// The largest body: a stream takes some hundred bytes.
+const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// How long a request may take; the slowest is to remove a stream whose source hangs.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What requests are answered with.
+pub(crate) struct Api {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) token: Option<Token>,
+}
+
+impl Api {
+    /// Answers a request for `operation`.
+    pub(crate) async fn answer(self: Arc<Self>, operation: Operation, request: Request) -> Response {
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.handle(operation, request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => error.into_response(),
+            Err(_) => {
+                let what = format!("it was not answered within {} s", REQUEST_TIMEOUT.as_secs());
+                ApiError::with_status(StatusCode::GATEWAY_TIMEOUT, what).into_response()
+            }
+        }
+    }
+
+    /// Refuses a request that no route is for; who may not ask learns no more than that.
+    pub(crate) fn refuse(&self, request: &Request, status: StatusCode, what: &str) -> ApiError {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let denied = access::check(method, uri, headers, self.token.as_ref()).err();
+        denied.unwrap_or_else(|| {
+            ApiError::with_status(status, what).hint("GET /api/openapi.json describes what there is")
+        })
+    }
+
+    async fn handle(self: Arc<Self>, operation: Operation, request: Request) -> Result<Response, ApiError> {
+        if operation == Operation::Health {
+            return Ok(Json(json!({ "status": "ok" })).into_response());
+        }
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        access::check(method, uri, headers, self.token.as_ref())?;
+        let (mut parts, body) = request.into_parts();
+        let name = Path::<String>::from_request_parts(&mut parts, &()).await;
+        let name = name.map_or_else(|_| String::new(), |Path(name)| name);
+        let body = to_bytes(body, MAX_BODY_BYTES).await.map_err(|_| {
+            ApiError::with_status(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body is cut off, or longer than {MAX_BODY_BYTES} bytes"),
+            )
+        })?;
+        let answered = tokio::task::spawn_blocking(move || self.carry_out(operation, &name, &body));
+        let failed = |_| ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the engine failed");
+        answered.await.map_err(failed)?
+    }
+
+    fn carry_out(&self, operation: Operation, name: &str, body: &Bytes) -> Result<Response, ApiError> {
+        let backend = &self.backend;
+        let done = || Ok(Json(json!({ "name": name })).into_response());
+        match operation {
+            Operation::Health => Ok(Json(json!({ "status": "ok" })).into_response()),
+            Operation::Readiness => {
+                let not_ready = backend.not_ready();
+                let is_ready = not_ready.is_empty();
+                let status = if is_ready {
+                    StatusCode::OK
+                } else {
+                    StatusCode::SERVICE_UNAVAILABLE
+                };
+                let body = json!({ "ready": is_ready, "not_ready": not_ready });
+                Ok((status, Json(body)).into_response())
+            }
+            Operation::Metrics => {
+                let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+                Ok((kind, backend.metrics()).into_response())
+            }
+            Operation::Description => {
+                let kind = [(header::CONTENT_TYPE, "application/json")];
+                Ok((kind, OPENAPI).into_response())
+            }
+            Operation::State => backend.state().map(answer),
+            Operation::Drops => backend.drops().map(answer),
+            Operation::ListStreams => backend.streams().map(answer),
+            Operation::AddStream => {
+                let stream = stream_request(body)?;
+                let name = stream.name.clone();
+                backend.add_stream(stream)?;
+                Ok((StatusCode::CREATED, Json(json!({ "name": name }))).into_response())
+            }
+            Operation::RemoveStream => backend.remove_stream(name).map(answer),
+            Operation::PauseStream => backend.pause_stream(name).and_then(|()| done()),
+            Operation::ResumeStream => backend.resume_stream(name).and_then(|()| done()),
+        }
+    }
+}
+
+fn answer(value: Value) -> Response {
+    Json(value).into_response()
+}
+
+fn stream_request(body: &Bytes) -> Result<StreamRequest, ApiError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let error = ApiError::new(Refusal::Invalid, format!("the body describes no stream: {error}"));
+        error.hint("such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}")
+    })
+}

@@ -1,0 +1,54 @@
+//! The routes: method, path, and what is done. The description of the API (`docs/openapi.json`) has the same ones, which a
+//! test checks.
+
+/// The description of the API, as it is served.
+pub const OPENAPI: &str = include_str!("../../../docs/openapi.json");
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Health,
+    Readiness,
+    Metrics,
+    State,
+    Drops,
+    Description,
+    ListStreams,
+    AddStream,
+    RemoveStream,
+    PauseStream,
+    ResumeStream,
+}
+
+/// One route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteSpec {
+    /// Its method.
+    pub method: &'static str,
+    /// Its path, with its parameters in braces.
+    pub path: &'static str,
+    pub(crate) operation: Operation,
+}
+
+const fn route(method: &'static str, path: &'static str, operation: Operation) -> RouteSpec {
+    RouteSpec {
+        method,
+        path,
+        operation,
+    }
+}
+
+/// All routes.
+pub const ROUTES: &[RouteSpec] = &[
+    route("GET", "/healthz", Operation::Health),
+    route("GET", "/readyz", Operation::Readiness),
+    route("GET", "/metrics", Operation::Metrics),
+    route("GET", "/api/openapi.json", Operation::Description),
+    route("GET", "/api/state", Operation::State),
+    route("GET", "/api/drops", Operation::Drops),
+    route("GET", "/api/streams", Operation::ListStreams),
+    route("POST", "/api/streams", Operation::AddStream),
+    route("DELETE", "/api/streams/{name}", Operation::RemoveStream),
+    route("POST", "/api/streams/{name}/pause", Operation::PauseStream),
+    route("POST", "/api/streams/{name}/resume", Operation::ResumeStream),
+];

@@ -1,0 +1,157 @@
+//! The server on a thread of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::routing::{MethodFilter, on};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+use crate::backend::Backend;
+use crate::connections::BoundedListener;
+use crate::requests::Api;
+use crate::routes::ROUTES;
+use crate::token::Token;
+
+/// Requests that the backend carries out side by side; further ones wait.
+const MAX_BLOCKING: usize = 8;
+
+/// How long requests that are being answered may take when the server stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where the server listens, and whom it answers.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// The address; port 0 for any.
+    pub listen: SocketAddr,
+    /// What clients must show.
+    pub token: Option<Token>,
+}
+
+/// Why a server cannot be started.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address is open to other machines.
+    #[error(
+        "{0} is reached from other machines, which needs a token: give --token-file FILE or WEIR_API_TOKEN, or listen on \
+         127.0.0.1"
+    )]
+    TokenMissing(SocketAddr),
+    /// The address is not to be had.
+    #[error("cannot listen on {address}: {reason}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Of the operating system.
+        reason: io::Error,
+    },
+    /// The machine gives no thread.
+    #[error("the machine has no thread left: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A server that answers. Stopped when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts to answer for `backend`.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub fn start(options: ServeOptions, backend: Arc<dyn Backend>) -> Result<Self, ServeError> {
+        let ServeOptions { listen, token } = options;
+        if !listen.ip().is_loopback() && token.is_none() {
+            return Err(ServeError::TokenMissing(listen));
+        }
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MAX_BLOCKING)
+            .thread_name("weir-api-work")
+            .build()?;
+        let unavailable = |reason| ServeError::Listen {
+            address: listen,
+            reason,
+        };
+        let listener = runtime.block_on(TcpListener::bind(listen)).map_err(unavailable)?;
+        let address = listener.local_addr().map_err(unavailable)?;
+        let router = router(&Arc::new(Api { backend, token }));
+        let (stop, stopped) = oneshot::channel();
+        let builder = std::thread::Builder::new().name("weir-api".to_owned());
+        let thread = builder.spawn(move || serve(runtime, listener, router, stopped))?;
+        Ok(Self {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the API panicked");
+        }
+    }
+}
+
+fn serve(runtime: Runtime, listener: TcpListener, router: Router, stopped: oneshot::Receiver<()>) {
+    runtime.block_on(async move {
+        let served = axum::serve(BoundedListener::new(listener), router);
+        tokio::select! {
+            ended = async { served.await } => {
+                if let Err(error) = ended {
+                    tracing::error!("the API has ended: {error}");
+                }
+            }
+            // The other end is dropped.
+            _ = stopped => {}
+        }
+    });
+    // A request that hangs is left behind.
+    runtime.shutdown_timeout(STOP_TIMEOUT);
+}
+
+fn router(api: &Arc<Api>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        let filter = match route.method {
+            "POST" => MethodFilter::POST,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let (api, operation) = (Arc::clone(api), route.operation);
+        let handler = move |request: Request| Arc::clone(&api).answer(operation, request);
+        router = router.route(route.path, on(filter, handler));
+    }
+    let unknown = |status: StatusCode, what: &'static str| {
+        let api = Arc::clone(api);
+        move |request: Request| std::future::ready(api.refuse(&request, status, what))
+    };
+    router
+        .fallback(unknown(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .method_not_allowed_fallback(unknown(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this path takes another method",
+        ))
+}

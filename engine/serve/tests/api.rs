@@ -1,0 +1,318 @@
+//! The real server over loopback, with a backend that only remembers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_serve::{
+    ApiError, Backend, NotReady, OPENAPI, ROUTES, Refusal, ServeError, ServeOptions, Server, StreamRequest,
+    Token,
+};
+
+const TOKEN: &str = "0123456789abcdef-0123";
+
+/// Knows the stream `north`, and remembers what it was asked.
+#[derive(Default)]
+struct Memory {
+    asked: Mutex<Vec<String>>,
+    not_ready: Mutex<Vec<NotReady>>,
+}
+
+impl Memory {
+    fn ask(&self, what: &str, name: &str) -> Result<(), ApiError> {
+        if name != "north" {
+            return Err(
+                ApiError::new(Refusal::NotFound, format!("there is no stream {name}")).hint("there is north"),
+            );
+        }
+        self.asked.lock().unwrap().push(format!("{what} {name}"));
+        Ok(())
+    }
+}
+
+impl Backend for Memory {
+    fn not_ready(&self) -> Vec<NotReady> {
+        self.not_ready.lock().unwrap().clone()
+    }
+
+    fn state(&self) -> Result<Value, ApiError> {
+        Err(ApiError::new(Refusal::Unavailable, "the engine is starting"))
+    }
+
+    fn streams(&self) -> Result<Value, ApiError> {
+        Ok(json!([{ "name": "north" }]))
+    }
+
+    fn drops(&self) -> Result<Value, ApiError> {
+        Ok(json!([]))
+    }
+
+    fn add_stream(&self, stream: StreamRequest) -> Result<(), ApiError> {
+        self.asked
+            .lock()
+            .unwrap()
+            .push(format!("add {} {}", stream.name, stream.uri));
+        Ok(())
+    }
+
+    fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
+        self.ask("remove", name).map(|()| json!({ "requests": {} }))
+    }
+
+    fn pause_stream(&self, name: &str) -> Result<(), ApiError> {
+        self.ask("pause", name)
+    }
+
+    fn resume_stream(&self, name: &str) -> Result<(), ApiError> {
+        self.ask("resume", name)
+    }
+
+    fn metrics(&self) -> String {
+        "weir_requests_total 3\n".to_owned()
+    }
+}
+
+fn start(token: Option<&str>) -> (Server, Arc<Memory>) {
+    let memory: Arc<Memory> = Arc::default();
+    let options = ServeOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        token: token.map(|token| Token::parse(token, "a test").unwrap()),
+    };
+    let server = Server::start(options, Arc::clone(&memory) as Arc<dyn Backend>);
+    (server.unwrap(), memory)
+}
+
+/// Sends a request as it is, and gives status and body of the answer.
+fn send(address: SocketAddr, request: &[u8]) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // A server that refuses may close before it has read all.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.unwrap_or(0), body.to_owned())
+}
+
+fn ask(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let host = if headers.contains("Host:") {
+        String::new()
+    } else {
+        format!("Host: {address}\r\n")
+    };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+        body.len()
+    );
+    send(address, request.as_bytes())
+}
+
+/// Error and hint of an answer.
+fn error(body: &str) -> (String, Option<String>) {
+    let value: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("no JSON: {body}"));
+    let hint = value["hint"].as_str().map(str::to_owned);
+    (value["error"].as_str().unwrap().to_owned(), hint)
+}
+
+#[test]
+fn the_description_has_the_routes_that_there_are_and_no_others() {
+    let described: Value = serde_json::from_str(OPENAPI).unwrap();
+    let paths = described["paths"].as_object().unwrap().iter();
+    let described: BTreeSet<(String, String)> = paths
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().unwrap().keys();
+            methods.map(|method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let routes = ROUTES
+        .iter()
+        .map(|route| (route.method.to_owned(), route.path.to_owned()));
+    assert_eq!(described, routes.collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn every_answer_is_one_that_the_description_has() {
+    let described: Value = serde_json::from_str(OPENAPI).unwrap();
+    let (server, _) = start(None);
+    for route in ROUTES {
+        for (name, body) in [("north", "{\"name\":\"a\",\"uri\":\"rtsp://b\"}"), ("south", "{")] {
+            let path = route.path.replace("{name}", name);
+            let (status, answer) = ask(server.address(), route.method, &path, "", body);
+            let responses = &described["paths"][route.path][route.method.to_lowercase()]["responses"];
+            let response = &responses[status.to_string()];
+            assert!(response.is_object(), "{} {path}: {status} {answer}", route.method);
+            if response["content"].get("application/json").is_some() {
+                serde_json::from_str::<Value>(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_reaches_the_backend() {
+    let (server, memory) = start(None);
+    let at = server.address();
+    let body = r#"{"name": "south", "uri": "rtsp://camera/1"}"#;
+    assert_eq!(
+        ask(at, "POST", "/api/streams", "", body),
+        (201, r#"{"name":"south"}"#.to_owned())
+    );
+    assert_eq!(ask(at, "POST", "/api/streams/north/pause", "", "").0, 200);
+    assert_eq!(ask(at, "POST", "/api/streams/n%6Frth/resume", "", "").0, 200);
+    assert_eq!(ask(at, "DELETE", "/api/streams/north", "", "").0, 200);
+    let asked = memory.asked.lock().unwrap().clone();
+    assert_eq!(
+        asked,
+        [
+            "add south rtsp://camera/1",
+            "pause north",
+            "resume north",
+            "remove north"
+        ]
+    );
+    assert_eq!(
+        ask(at, "GET", "/metrics", "", ""),
+        (200, "weir_requests_total 3\n".to_owned())
+    );
+    assert_eq!(ask(at, "GET", "/readyz", "", "").0, 200);
+    *memory.not_ready.lock().unwrap() = vec![NotReady {
+        what: "stream north".to_owned(),
+        why: "refused".to_owned(),
+    }];
+    let (status, body) = ask(at, "GET", "/readyz", "", "");
+    assert!(
+        status == 503 && body.contains("stream north") && body.contains("refused"),
+        "{body}"
+    );
+    assert_eq!(ask(at, "GET", "/healthz", "", "").0, 200);
+}
+
+#[test]
+fn what_is_wrong_is_answered_with_what_to_do() {
+    let (server, _) = start(None);
+    let at = server.address();
+    let missing = ask(at, "DELETE", "/api/streams/south", "", "");
+    assert_eq!(missing.0, 404);
+    assert_eq!(
+        error(&missing.1),
+        (
+            "there is no stream south".to_owned(),
+            Some("there is north".to_owned())
+        )
+    );
+    for body in [
+        "",
+        "{",
+        "[]",
+        "{\"name\": \"a\"}",
+        r#"{"name": "a", "uri": "b", "speed": 1}"#,
+    ] {
+        let (status, answer) = ask(at, "POST", "/api/streams", "", body);
+        assert!(status == 400 && error(&answer).1.is_some(), "{body}: {answer}");
+    }
+    for (method, path, expected) in [
+        ("GET", "/api/nothing", 404),
+        ("PUT", "/api/streams", 405),
+        ("GET", "/", 404),
+    ] {
+        let (status, answer) = ask(at, method, path, "", "");
+        assert!(
+            status == expected && error(&answer).1.is_some(),
+            "{path}: {answer}"
+        );
+    }
+    let (status, _) = ask(at, "POST", "/api/streams/%FF%FE/pause", "", "");
+    assert!((400..500).contains(&status), "{status}");
+    assert_eq!(ask(at, "GET", "/api/state", "", "").0, 503);
+}
+
+#[test]
+fn bodies_are_bounded_and_garbage_is_survived() {
+    let (server, memory) = start(None);
+    let at = server.address();
+    let body = format!(r#"{{"name": "{}", "uri": "b"}}"#, "a".repeat(100_000));
+    assert_eq!(ask(at, "POST", "/api/streams", "", &body).0, 413);
+    for garbage in [
+        &b"\0\0\0\0\r\n\r\n"[..],
+        b"GET",
+        b"POST /api/streams HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(garbage).unwrap();
+        drop(stream);
+    }
+    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(at).unwrap()).collect();
+    assert_eq!(ask(at, "GET", "/healthz", "", "").0, 200);
+    drop(idle);
+    assert!(memory.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn without_the_token_nothing_but_health_answers() {
+    let (server, memory) = start(Some(TOKEN));
+    let at = server.address();
+    let unknown = [("GET", "/api/nothing"), ("PUT", "/api/streams")];
+    let routes = ROUTES.iter().map(|route| (route.method, route.path));
+    for (method, path) in routes.chain(unknown).filter(|(_, path)| *path != "/healthz") {
+        let path = path.replace("{name}", "north");
+        let others = [
+            "",
+            "Authorization: Bearer 0123456789abcdef-0124\r\n",
+            "Authorization: Basic x\r\n",
+        ];
+        for headers in others {
+            let (status, answer) = ask(at, method, &path, headers, "");
+            assert_eq!(status, 401, "{method} {path} {headers}");
+            assert!(
+                error(&answer)
+                    .1
+                    .is_some_and(|hint| hint.contains("Authorization"))
+            );
+        }
+    }
+    assert!(memory.asked.lock().unwrap().is_empty());
+    assert_eq!(ask(at, "GET", "/healthz", "", "").0, 200);
+    let with = format!("Authorization: Bearer {TOKEN}\r\nHost: camera-box:7400\r\n");
+    assert_eq!(ask(at, "GET", "/api/streams", &with, "").0, 200);
+    assert_eq!(ask(at, "DELETE", "/api/streams/north", &with, "").0, 200);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_token() {
+    let options = ServeOptions {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        token: None,
+    };
+    let refused = Server::start(options, Arc::<Memory>::default()).err();
+    assert!(matches!(refused, Some(ServeError::TokenMissing(_))));
+    let (server, _) = start(None);
+    let taken = ServeOptions {
+        listen: server.address(),
+        token: None,
+    };
+    let refused = Server::start(taken, Arc::<Memory>::default()).err();
+    assert!(matches!(refused, Some(ServeError::Listen { .. })));
+}
+
+#[test]
+fn pages_of_other_sites_change_nothing() {
+    let (server, memory) = start(None);
+    let at = server.address();
+    let pause = |headers: &str| ask(at, "POST", "/api/streams/north/pause", headers, "").0;
+    assert_eq!(pause("Host: evil.example\r\n"), 403);
+    assert_eq!(pause("Origin: https://evil.example\r\n"), 403);
+    assert_eq!(pause("Origin: null\r\n"), 403);
+    assert!(memory.asked.lock().unwrap().is_empty());
+    assert_eq!(pause(&format!("Origin: http://{at}\r\n")), 200);
+    assert_eq!(
+        ask(at, "GET", "/api/streams", "Host: evil.example\r\n", "").0,
+        403
+    );
+}
