@@ -37,7 +37,8 @@ pub use results::{
     Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, RequestResults,
 };
 pub use sink::{Sink, SinkFactory};
-pub use source::{DecodeLimit, Source, SourceCounts, SourceFactory, SourceInfo};
+pub use source::{DecodeLimit, GroupCounts, Source, SourceCounts, SourceFactory, SourceInfo};
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};
 pub use uri::{is_image, mask_credentials};
+pub use weir_types::{DecodeLevel, FrameSkip};

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_types::DecodeLevel;
+
 use crate::error::SourceError;
 use crate::frame::Frame;
 use crate::stop::StopFlag;
@@ -28,6 +30,8 @@ pub struct SourceInfo {
 pub trait DecodeLimit: Send + Sync {
     /// Runs `work` once a permit is free. `work` must not block on data, since other sources wait for the permit.
     fn decode(&self, work: &mut dyn FnMut());
+    /// A frame was read and is left out, not decoded: data arrives although no picture does.
+    fn on_left_out(&self) {}
 }
 
 /// A stream of decoded frames, read by one thread.
@@ -43,10 +47,39 @@ pub trait Source: Send {
     /// Sets the limit to decode under; called once, before the first frame. A source whose decoding costs next to nothing
     /// may ignore it.
     fn limit_decoding(&mut self, _limit: Arc<dyn DecodeLimit>) {}
+    /// Sets how much is decoded of what is read from now on. What is left out is missing in the indices of frames, counted,
+    /// and damages no picture that comes out: groups of pictures that were cut off go on with their next key frame. A source
+    /// that has no groups of pictures, or cannot know which frames it leaves out, ignores it.
+    fn set_decode_level(&mut self, _level: DecodeLevel) {}
+    /// What it is made of and what became of it; `None` of a source that ignores levels.
+    fn group_counts(&self) -> Option<GroupCounts> {
+        None
+    }
     /// Counts since it was opened.
     fn counts(&self) -> SourceCounts {
         SourceCounts::default()
     }
+}
+
+/// Groups of pictures of a source, and what was left out of them, counted since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupCounts {
+    /// Frames that were read, decoded or not.
+    pub frames: u64,
+    /// Pictures that came out while every frame was decoded.
+    pub full_pictures: u64,
+    /// Those of them that are predicted from both directions.
+    pub bidirectional: u64,
+    /// Frames given to the decoder while it left out those that no other frame refers to.
+    pub offered: u64,
+    /// Those of them that no picture came of.
+    pub left_out: u64,
+    /// Frames that were not given to the decoder, as the rest of a group.
+    pub cut: u64,
+    /// Mean frames of recent groups; 0 while that is not known.
+    pub group: u32,
+    /// Frames of the longest of the recent groups, including the one being read.
+    pub longest_group: u32,
 }
 
 /// Irregularities of a source, counted since it was opened.
@@ -62,6 +95,8 @@ pub struct SourceCounts {
     pub not_sampled: u64,
     /// Files of a folder that could not be read.
     pub unreadable: u64,
+    /// Frames that were left out by the level of decoding: those before the last frame that was delivered, at the end all.
+    pub not_decoded: u64,
 }
 
 impl std::ops::Add for SourceCounts {
@@ -74,6 +109,7 @@ impl std::ops::Add for SourceCounts {
             discontinuities: self.discontinuities + other.discontinuities,
             not_sampled: self.not_sampled + other.not_sampled,
             unreadable: self.unreadable + other.unreadable,
+            not_decoded: self.not_decoded + other.not_decoded,
         }
     }
 }

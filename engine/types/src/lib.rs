@@ -1,7 +1,8 @@
-//! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons. Plain
-//! data without decisions or I/O.
+//! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons, levels of
+//! decoding. Plain data without decisions or I/O.
 
 mod cluster;
+mod decode_level;
 mod drop_reason;
 mod id;
 pub mod invariant;
@@ -14,6 +15,7 @@ pub use cluster::{
     ClusterSpec, PartitionId, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec,
     WorkerId,
 };
+pub use decode_level::{DecodeLevel, FrameSkip};
 pub use drop_reason::DropReason;
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use profile::Profile;

@@ -1,13 +1,17 @@
-//! Sources that FFmpeg opens, decoded in presentation order. Every packet is decoded; only frames are dropped later.
+//! Sources that FFmpeg opens, decoded in presentation order. Every packet is decoded unless a level of decoding is set.
 
 use std::sync::Arc;
 
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
-use ffmpeg_next::{Error, Packet, codec, decoder, format, frame, media};
-use weir_flow::{DecodeLimit, Frame, Source, SourceCounts, SourceError, SourceInfo, StopFlag};
+use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
+use weir_flow::{
+    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, Source, SourceCounts, SourceError, SourceInfo,
+    StopFlag,
+};
 
 use super::orientation::Orientation;
+use super::packet_selection::{PacketSelection, PacketUse};
 use super::picture::Pictures;
 use super::timeline::Timeline;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
@@ -34,18 +38,21 @@ pub struct FfmpegSource {
     stamped: bool,
     /// How the file is truncated.
     truncation: Option<String>,
-    /// Pictures decoded so far.
+    /// Pictures decoded and frames left out so far.
     index: u64,
     /// Packets read from the stream so far.
     packets: u64,
     counts: SourceCounts,
+    selection: PacketSelection,
     state: State,
 }
 
-/// Reading -> Draining -> Ended. A failure is carried through Draining as its reason.
+/// Reading <-> EndingGroup; Reading -> Draining -> Ended. A failure is carried through Draining as its reason.
 enum State {
     /// Packets are read; `errors` counts read errors since the last good packet.
     Reading { errors: u64 },
+    /// The rest of a group of pictures is left out: the decoder returns its buffered pictures, and is reset.
+    EndingGroup,
     /// No more packets; the decoder returns its buffered pictures. Then the source breaks off with `reason`, or ends.
     Draining { reason: Option<String> },
     /// No more frames.
@@ -124,6 +131,7 @@ impl FfmpegSource {
             index: 0,
             packets: 0,
             counts: SourceCounts::default(),
+            selection: PacketSelection::default(),
             state: State::Reading { errors: 0 },
         })
     }
@@ -135,6 +143,10 @@ impl FfmpegSource {
             let received = decode_limited(self.limit.as_deref(), || self.decoder.receive_frame(&mut picture));
             match received {
                 Ok(()) => {
+                    let bidirectional = picture.kind() == picture::Type::B;
+                    let pts = picture.pts().or_else(|| picture.timestamp());
+                    let left_out = self.selection.on_picture(pts, bidirectional);
+                    self.pass_over(&left_out);
                     let index = self.index;
                     self.index += 1;
                     let pts_ms = self.frame_time_ms(&picture);
@@ -154,12 +166,23 @@ impl FfmpegSource {
                 Err(Error::Other { .. } | Error::Eof) => return None,
                 Err(_) => {
                     self.counts.damaged += 1;
-                    if matches!(self.state, State::Draining { .. })
+                    if matches!(self.state, State::Draining { .. } | State::EndingGroup)
                         && self.counts.damaged > MAX_ERRORS_IN_A_ROW
                     {
                         return None;
                     }
                 }
+            }
+        }
+    }
+
+    /// Gives frames that were left out their places, so that later ones have those that they would have had.
+    fn pass_over(&mut self, times: &[i64]) {
+        self.index += times.len() as u64;
+        self.counts.not_decoded += times.len() as u64;
+        if let Some(timeline) = &mut self.timeline {
+            for stamp in times {
+                timeline.next(Some(*stamp as f64 * self.tick_ms));
             }
         }
     }
@@ -196,13 +219,10 @@ impl FfmpegSource {
         self.state = match packet.read(&mut self.input) {
             Ok(()) => {
                 if packet.stream() == self.stream {
-                    self.packets += 1;
-                    let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(&packet));
-                    if sent.is_err() {
-                        self.counts.damaged += 1;
-                    }
+                    self.on_packet(&packet)
+                } else {
+                    State::Reading { errors: 0 }
                 }
-                State::Reading { errors: 0 }
             }
             Err(Error::Eof) => {
                 let reason = self.truncation_reason();
@@ -226,6 +246,30 @@ impl FfmpegSource {
                 self.drain(Some(reason))
             }
         }
+    }
+
+    /// Gives a packet of the stream to the decoder, or leaves it out.
+    fn on_packet(&mut self, packet: &Packet) -> State {
+        self.packets += 1;
+        let packet_use = self.selection.on_packet(packet.is_key(), packet.pts());
+        if packet_use == PacketUse::Decode {
+            let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(packet));
+            if sent.is_err() {
+                self.counts.damaged += 1;
+            }
+            return State::Reading { errors: 0 };
+        }
+        if let Some(limit) = &self.limit {
+            limit.on_left_out();
+        }
+        if packet_use == PacketUse::EndGroup {
+            // Fails only if it was sent before.
+            let _ = self.decoder.send_eof();
+            return State::EndingGroup;
+        }
+        let left_out = self.selection.take_waiting(false);
+        self.pass_over(&left_out);
+        State::Reading { errors: 0 }
     }
 
     /// Why the end came too early, if it did. An index may count more frames than an edit list shows, so fewer packets
@@ -293,9 +337,15 @@ impl Source for FfmpegSource {
                     let errors = *errors;
                     self.feed(errors);
                 }
+                State::EndingGroup => {
+                    self.decoder.flush();
+                    self.state = State::Reading { errors: 0 };
+                }
                 State::Draining { reason } => {
                     let reason = reason.take();
                     self.state = State::Ended;
+                    let left_out = self.selection.take_waiting(true);
+                    self.pass_over(&left_out);
                     let Some(reason) = reason else { return Ok(None) };
                     return Err(SourceError::Broken {
                         uri: self.uri.clone(),
@@ -310,6 +360,22 @@ impl Source for FfmpegSource {
 
     fn limit_decoding(&mut self, limit: Arc<dyn DecodeLimit>) {
         self.limit = Some(limit);
+    }
+
+    fn set_decode_level(&mut self, level: DecodeLevel) {
+        // Without times of its frames nothing tells which of them are missing.
+        if !self.stamped {
+            return;
+        }
+        self.selection.set_level(level);
+        self.decoder.skip_frame(match level.skip {
+            FrameSkip::Nothing => Discard::Default,
+            FrameSkip::NonReference => Discard::NonReference,
+        });
+    }
+
+    fn group_counts(&self) -> Option<GroupCounts> {
+        self.stamped.then(|| self.selection.counts())
     }
 
     fn counts(&self) -> SourceCounts {

@@ -2,7 +2,8 @@
 //! decoder's own planes; [`VideoFile`] encodes pictures.
 //!
 //! [`source`] chooses by what the URI names: folders and single images are read one file at a time, everything else by
-//! FFmpeg. Nothing here paces or drops: a recorded video is read as fast as it is requested.
+//! FFmpeg. Nothing here paces, or drops by itself: a recorded video is read as fast as it is requested, and frames are left
+//! out as the level of decoding says.
 
 mod container;
 mod encoder;
@@ -12,6 +13,7 @@ mod fifo;
 mod images;
 mod open;
 mod orientation;
+mod packet_selection;
 mod picture;
 mod timeline;
 mod video_file;

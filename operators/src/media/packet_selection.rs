@@ -1,0 +1,309 @@
+//! Which packets of a video stream are given to its decoder, and which frames are left out by that. A group of pictures is
+//! cut off only where nothing that was decoded is waited for, and goes on with a key frame, so no picture that comes out
+//! refers to one that was left out.
+//!
+//! Packets come in decoding order, pictures in presentation order: a frame is known to be left out once a later picture is
+//! out.
+
+use std::collections::VecDeque;
+
+use weir_flow::{DecodeLevel, FrameSkip, GroupCounts};
+
+/// Recent groups whose lengths are kept: a scene change makes one shorter.
+const RECENT_GROUPS: usize = 4;
+
+/// Frames left out whose places are not given yet, before they are given without a later picture: minutes without a key
+/// frame.
+const MAX_WAITING: usize = 4_096;
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PacketUse {
+    /// The decoder gets it.
+    Decode,
+    /// The decoder does not get it.
+    LeaveOut,
+    /// The decoder does not get it, and has had the last of its group: it gives what it holds, and is reset.
+    EndGroup,
+}
+
+/// A frame that may have no picture.
+#[derive(Debug, Clone, Copy)]
+struct Uncertain {
+    pts: i64,
+    /// Given to the decoder while it left out non-reference frames.
+    offered: bool,
+}
+
+/// Selects the packets of one stream, in its ticks.
+#[derive(Debug, Default)]
+pub(super) struct PacketSelection {
+    level: DecodeLevel,
+    counts: GroupCounts,
+    /// Groups that began, and frames of the last so far.
+    groups: u64,
+    in_group: u32,
+    recent_groups: VecDeque<u32>,
+    /// The rest of the group is left out.
+    cut: bool,
+    /// The latest presentation time so far.
+    latest: Option<i64>,
+    /// The time of the key frame that decoding went on with: what is shown before it refers to what was left out.
+    resumed_at: Option<i64>,
+    uncertain: Vec<Uncertain>,
+}
+
+impl PacketSelection {
+    /// Sets the level for all packets from now on.
+    pub(super) fn set_level(&mut self, level: DecodeLevel) {
+        self.level = level;
+    }
+
+    /// The next packet, with its presentation time.
+    pub(super) fn on_packet(&mut self, is_key: bool, pts: Option<i64>) -> PacketUse {
+        let pts = pts.or(self.latest).unwrap_or(0);
+        self.counts.frames += 1;
+        let was_cut = self.cut;
+        if is_key {
+            self.on_key_frame(pts);
+        } else if let Some(prefix) = self.level.prefix {
+            // A frame that is shown after all before it: none of what was decoded is still to come in between.
+            self.cut |= self.in_group >= prefix.max(1) && self.latest.is_none_or(|latest| pts > latest);
+        }
+        self.in_group = self.in_group.saturating_add(1);
+        self.latest = self.latest.max(Some(pts));
+        let is_leading = self.resumed_at.is_some_and(|resumed| pts < resumed);
+        let offered = self.level.skip != FrameSkip::Nothing;
+        if !self.cut && !is_leading {
+            if self.level != DecodeLevel::ALL {
+                self.uncertain.push(Uncertain { pts, offered });
+                self.counts.offered += u64::from(offered);
+            }
+            return PacketUse::Decode;
+        }
+        self.counts.cut += 1;
+        self.uncertain.push(Uncertain { pts, offered: false });
+        if self.cut && !was_cut {
+            PacketUse::EndGroup
+        } else {
+            PacketUse::LeaveOut
+        }
+    }
+
+    fn on_key_frame(&mut self, pts: i64) {
+        // What came before the first key frame is no whole group.
+        if self.groups > 0 {
+            self.recent_groups.push_back(self.in_group);
+            if self.recent_groups.len() > RECENT_GROUPS {
+                self.recent_groups.pop_front();
+            }
+        }
+        self.groups += 1;
+        self.in_group = 0;
+        let was_cut = self.cut;
+        self.cut = !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
+        self.resumed_at = (was_cut && !self.cut).then_some(pts);
+    }
+
+    /// A picture came out: the times of the frames before it that were left out, ascending.
+    pub(super) fn on_picture(&mut self, pts: Option<i64>, bidirectional: bool) -> Vec<i64> {
+        if self.level == DecodeLevel::ALL && self.uncertain.is_empty() {
+            self.counts.full_pictures += 1;
+            self.counts.bidirectional += u64::from(bidirectional);
+            return Vec::new();
+        }
+        let Some(pts) = pts else { return Vec::new() };
+        if let Some(own) = self.uncertain.iter().position(|frame| frame.pts == pts) {
+            self.uncertain.remove(own);
+        }
+        self.take_before(pts)
+    }
+
+    /// The times of frames that were left out, where too many wait for a later picture, or at the end of the stream.
+    pub(super) fn take_waiting(&mut self, ended: bool) -> Vec<i64> {
+        if ended || self.uncertain.len() > MAX_WAITING {
+            self.take_before(i64::MAX)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn take_before(&mut self, pts: i64) -> Vec<i64> {
+        let mut times = Vec::new();
+        for frame in self.uncertain.extract_if(.., |frame| frame.pts < pts) {
+            self.counts.left_out += u64::from(frame.offered);
+            times.push(frame.pts);
+        }
+        times.sort_unstable();
+        times
+    }
+
+    /// Counts so far.
+    pub(super) fn counts(&self) -> GroupCounts {
+        let sum: u64 = self.recent_groups.iter().copied().map(u64::from).sum();
+        let mean = sum.checked_div(self.recent_groups.len() as u64).unwrap_or(0);
+        let longest = self.recent_groups.iter().copied().chain([self.in_group]).max();
+        GroupCounts {
+            group: u32::try_from(mean).unwrap_or(u32::MAX),
+            longest_group: longest.unwrap_or(0),
+            ..self.counts
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PacketUse::{Decode, EndGroup, LeaveOut};
+    use super::*;
+
+    fn level(prefix: Option<u32>, every: u32) -> DecodeLevel {
+        DecodeLevel {
+            prefix,
+            every,
+            ..DecodeLevel::ALL
+        }
+    }
+
+    fn uses(selection: &mut PacketSelection, packets: &[(bool, i64)]) -> Vec<PacketUse> {
+        let each = packets.iter();
+        each.map(|(is_key, pts)| selection.on_packet(*is_key, Some(*pts)))
+            .collect()
+    }
+
+    /// Key frames every four frames, without frames that are shown out of order.
+    fn plain(groups: i64) -> Vec<(bool, i64)> {
+        (0..groups * 4).map(|pts| (pts % 4 == 0, pts)).collect()
+    }
+
+    fn check(level: DecodeLevel, packets: &[(bool, i64)], expected: &[PacketUse]) {
+        let mut selection = PacketSelection::default();
+        selection.set_level(level);
+        assert_eq!(uses(&mut selection, packets), expected, "{level:?}");
+    }
+
+    #[test]
+    fn the_rest_of_each_group_is_left_out_after_the_prefix() {
+        check(level(None, 1), &plain(2), &[Decode; 8]);
+        check(level(Some(9), 1), &plain(2), &[Decode; 8]);
+        let rest = [Decode, Decode, EndGroup, LeaveOut];
+        check(level(Some(2), 1), &plain(2), &[rest, rest].concat());
+        let key_only = [Decode, EndGroup, LeaveOut, LeaveOut];
+        check(level(Some(1), 1), &plain(2), &[key_only, key_only].concat());
+    }
+
+    #[test]
+    fn of_groups_in_a_row_one_is_decoded() {
+        let cut = [EndGroup, LeaveOut, LeaveOut, LeaveOut];
+        check(level(None, 2), &plain(3), &[cut, [Decode; 4], cut].concat());
+        let frames = [(true, 0), (true, 1), (true, 2), (true, 3)];
+        check(level(None, 3), &frames, &[EndGroup, LeaveOut, Decode, EndGroup]);
+    }
+
+    #[test]
+    fn a_group_is_cut_off_only_where_no_earlier_picture_is_to_come() {
+        let packets = [
+            (true, 0),
+            (false, 4),
+            (false, 2),
+            (false, 1),
+            (false, 3),
+            (false, 8),
+        ];
+        check(
+            level(Some(2), 1),
+            &packets,
+            &[Decode, Decode, Decode, Decode, Decode, EndGroup],
+        );
+    }
+
+    #[test]
+    fn frames_before_the_key_frame_that_decoding_goes_on_with_are_left_out() {
+        let packets = [
+            (true, 0),
+            (false, 1),
+            (true, 6),
+            (false, 4),
+            (false, 5),
+            (false, 7),
+        ];
+        check(
+            level(Some(1), 1),
+            &packets,
+            &[Decode, EndGroup, Decode, LeaveOut, LeaveOut, EndGroup],
+        );
+        // Without a cut they refer to what was decoded.
+        check(level(None, 1), &packets, &[Decode; 6]);
+    }
+
+    #[test]
+    fn decoding_goes_on_with_the_next_key_frame_when_the_level_is_raised() {
+        let mut selection = PacketSelection::default();
+        selection.set_level(level(Some(1), 1));
+        assert_eq!(uses(&mut selection, &plain(2)[..3]), [Decode, EndGroup, LeaveOut]);
+        selection.set_level(DecodeLevel::ALL);
+        assert_eq!(uses(&mut selection, &plain(2)[3..6]), [LeaveOut, Decode, Decode]);
+    }
+
+    #[test]
+    fn frames_left_out_are_known_with_the_next_picture() {
+        let mut selection = PacketSelection::default();
+        selection.set_level(DecodeLevel {
+            skip: FrameSkip::NonReference,
+            ..level(Some(4), 1)
+        });
+        let packets = [
+            (true, 0),
+            (false, 3),
+            (false, 1),
+            (false, 2),
+            (false, 4),
+            (true, 5),
+        ];
+        uses(&mut selection, &packets);
+        assert_eq!(selection.on_picture(Some(0), false), [0; 0]);
+        // The decoder left out 1; 2 is a picture, if a reordered one.
+        assert_eq!(selection.on_picture(Some(2), true), [1]);
+        assert_eq!(selection.on_picture(Some(3), false), [0; 0]);
+        assert_eq!(selection.on_picture(Some(5), false), [4]);
+        assert_eq!(selection.take_waiting(true), [0; 0]);
+        let counts = selection.counts();
+        assert_eq!(
+            (counts.frames, counts.offered, counts.left_out, counts.cut),
+            (6, 5, 1, 1)
+        );
+    }
+
+    #[test]
+    fn groups_are_measured_between_key_frames() {
+        let mut selection = PacketSelection::default();
+        uses(&mut selection, &[(false, 0), (false, 1)]);
+        assert_eq!(selection.counts().group, 0);
+        let groups = [
+            [(true, 2), (false, 3)].as_slice(),
+            &[(true, 4); 1],
+            &[(true, 5); 1],
+        ]
+        .concat();
+        uses(&mut selection, &groups);
+        assert_eq!(
+            (selection.counts().group, selection.counts().longest_group),
+            (1, 2)
+        );
+        uses(&mut selection, &[(false, 6), (false, 7), (false, 8)]);
+        assert_eq!(selection.counts().longest_group, 4);
+    }
+
+    #[test]
+    fn minutes_without_a_key_frame_fill_no_memory() {
+        let mut selection = PacketSelection::default();
+        selection.set_level(level(Some(1), 1));
+        let mut given = 0;
+        for pts in 0..100_000 {
+            selection.on_packet(pts == 0, Some(pts));
+            given += selection.take_waiting(false).len();
+            assert!(selection.uncertain.len() <= MAX_WAITING);
+        }
+        given += selection.take_waiting(true).len();
+        assert_eq!(given, 100_000);
+    }
+}
