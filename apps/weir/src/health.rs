@@ -38,6 +38,10 @@ pub(crate) fn remarks(health: &StreamHealth) -> Vec<String> {
         (health.concealed, "frames that the decoder had to make up in part"),
         (health.unreadable, "files that could not be read"),
         (health.not_sampled, "frames not sampled"),
+        (
+            health.not_decoded,
+            "frames not decoded, since no more of it could be used",
+        ),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     remarks.extend(counts.map(|(count, what)| format!("{count} {what}")));

@@ -5,7 +5,8 @@
 //!
 //! [`Module`] decides on requests, [`Slots`] on which module runs next, [`ConcurrencyLimit`] on admission; [`Join`] and
 //! [`ReorderBuffer`] join branches and order results; [`Ledger`] counts outcomes, and [`Report`] shows them.
-//! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads.
+//! [`MediaClock`], [`SilenceWatch`], [`Backoff`] and [`HealthTracker`] are used by source threads, and
+//! [`DecodeLevels`] says how much they decode.
 
 mod accounting;
 mod admission;
@@ -54,6 +55,7 @@ pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
     Sizing, Switch,
 };
+pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation, MAX_GAP};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
 pub use streams::health::{HealthTracker, StreamHealth, StreamStanding};

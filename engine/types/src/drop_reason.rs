@@ -16,6 +16,8 @@ pub enum DropReason {
     StreamFull,
     /// Decoded frames have reached their memory limit.
     MemoryFull,
+    /// It was not decoded, since more of its stream is decoded than can be used.
+    NotDecoded,
     /// Its batch failed.
     Failed,
     /// The run ended while it was in flight.
@@ -32,6 +34,7 @@ impl DropReason {
             Self::Shed => "shed",
             Self::StreamFull => "stream-full",
             Self::MemoryFull => "memory-full",
+            Self::NotDecoded => "not-decoded",
             Self::Failed => "failed",
             Self::Stopped => "stopped",
         }

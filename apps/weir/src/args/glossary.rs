@@ -31,6 +31,7 @@ Reasons of drops:
   shed         too much arrives: some is dropped on arrival so that the rest is in time
   stream-full  its stream has as many frames in flight as it may
   memory-full  decoded frames take what they may (setting frame_memory)
+  not-decoded  its decoder left it out: no more of its stream can be used (decode of [sources])
   failed       its batch failed
   stopped      the run ended first
 
@@ -50,6 +51,7 @@ mod tests {
             DropReason::Shed,
             DropReason::StreamFull,
             DropReason::MemoryFull,
+            DropReason::NotDecoded,
             DropReason::Failed,
             DropReason::Stopped,
         ];

@@ -126,6 +126,34 @@ impl Ledger {
         true
     }
 
+    /// Frames of a stream arrived that no request is made of, dropped for `reason` before the first module.
+    pub fn on_left_out(&mut self, stream: StreamId, reason: DropReason, count: u64) {
+        for counts in [&mut self.total, self.streams.entry(stream).or_default()] {
+            counts.arrived += count;
+            counts.dropped += count;
+        }
+        if count > 0 {
+            *self.drops.entry((None, reason)).or_default() += count;
+        }
+    }
+
+    /// Whether a request in flight, dropped now for `reason`, was decoded for nothing: there was no room for it before any
+    /// device time was spent on it.
+    #[must_use]
+    pub fn is_unused(&self, request: RequestId, reason: DropReason) -> bool {
+        let for_room = match reason {
+            DropReason::Infeasible
+            | DropReason::OverBudget
+            | DropReason::Shed
+            | DropReason::StreamFull
+            | DropReason::MemoryFull
+            | DropReason::NotDecoded => true,
+            DropReason::Failed | DropReason::Stopped => false,
+        };
+        let account = self.open.get(request);
+        for_room && account.is_some_and(|account| account.device_time.is_empty())
+    }
+
     /// Device time was spent on a request, whether or not it is still in flight.
     pub fn on_spent(&mut self, request: RequestId, module: ModuleId, span: Span) {
         self.busy.add(module, span);
@@ -330,6 +358,30 @@ mod tests {
                 ledger.on_ended(RequestId(1), Outcome::Delivered)
             });
         }
+    }
+
+    #[test]
+    fn frames_left_out_arrived_and_were_dropped() {
+        let mut ledger = one_in_flight();
+        ledger.on_left_out(StreamId(0), DropReason::NotDecoded, 7);
+        ledger.on_left_out(StreamId(1), DropReason::NotDecoded, 0);
+        for counts in [ledger.total(), ledger.stream(StreamId(0))] {
+            assert_eq!((counts.arrived, counts.dropped, counts.in_flight), (8, 7, 1));
+            assert!(counts.is_balanced());
+        }
+        let drops: Vec<_> = ledger.drops().collect();
+        assert_eq!(drops, [(None, DropReason::NotDecoded, 7)]);
+        assert!(ledger.on_ended(RequestId(1), Outcome::Delivered));
+    }
+
+    #[test]
+    fn a_request_is_unused_until_device_time_is_spent_on_it() {
+        let mut ledger = one_in_flight();
+        assert!(ledger.is_unused(RequestId(1), DropReason::Infeasible));
+        assert!(!ledger.is_unused(RequestId(1), DropReason::Stopped));
+        assert!(!ledger.is_unused(RequestId(2), DropReason::Infeasible));
+        ledger.on_spent(RequestId(1), ModuleId(0), Span::from_millis(10));
+        assert!(!ledger.is_unused(RequestId(1), DropReason::Infeasible));
     }
 
     #[test]

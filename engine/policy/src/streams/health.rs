@@ -46,10 +46,18 @@ pub struct StreamHealth {
     pub discontinuities: u64,
     /// Frames skipped by sampling.
     pub not_sampled: u64,
+    /// Frames that its decoder left out, since no more of it could be used.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_decoded: u64,
     /// Unreadable files of a folder.
     pub unreadable: u64,
     /// Frames older than the SLO on arrival.
     pub stale: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,66 @@
+//! Events and effects of the levels of decoding.
+
+use serde::{Deserialize, Serialize};
+use weir_types::{DecodeLevel, Span, StreamId};
+
+/// An event for the levels of decoding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum DecodeEvent {
+    /// The run begins on a machine with `cores` cores, with an objective of `slo`.
+    Started {
+        /// Cores of the machine.
+        cores: u32,
+        /// Latency objective: outcomes of frames are known that much later.
+        slo: Span,
+    },
+    /// What became of a stream since it was last observed.
+    Observed(DecodeObservation),
+    /// A stream sends no more frames, or is opened again with others.
+    Ended {
+        /// The stream.
+        stream: StreamId,
+    },
+}
+
+/// What became of the frames of a stream since it was last observed. Counts are of this time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecodeObservation {
+    /// The stream.
+    pub stream: StreamId,
+    /// Time between two of its frames, decoded or not.
+    pub interval: Span,
+    /// Pictures that were decoded, and the processor time of that.
+    pub pictures: u32,
+    /// See `pictures`.
+    pub processor: Span,
+    /// Requests that ended with a result, or after device time was spent on them.
+    pub used: u32,
+    /// Requests that were rejected or dropped before device time was spent on them.
+    pub unused: u32,
+    /// Pictures of a full decode.
+    pub full: u32,
+    /// Those of them that are bidirectional.
+    pub bidirectional: u32,
+    /// Frames that were given to the decoder while it left out non-reference frames.
+    pub offered: u32,
+    /// Those of them that it left out.
+    pub left_out: u32,
+    /// Mean frames of a recent group of pictures; 0 while that is not known.
+    pub group: u32,
+    /// Frames of the longest recent group.
+    pub longest_group: u32,
+}
+
+/// An effect of the levels of decoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum DecodeEffect {
+    /// Decode the stream at this level from now on.
+    SetLevel {
+        /// The stream.
+        stream: StreamId,
+        /// Its level.
+        level: DecodeLevel,
+    },
+}
