@@ -4,9 +4,13 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::books;
 use common::drawn::Drawn;
-use weir_policy::{DropRule, Policy, Report};
+use weir_graph::Catalog;
+use weir_policy::{Counts, DropRule, Policy, Report};
+use weir_sim::experiment::{Run, load};
 use weir_sim::{SimulationResult, StreamSpec, simulate};
 use weir_types::Span;
 
@@ -76,4 +80,46 @@ fn nothing_is_delivered_as_in_time_after_its_own_deadline() {
         }
     }
     assert!(late > 0, "some rules let requests be late");
+}
+
+/// Delivered of what arrived in the shipped experiment on two kinds of cameras, by policy and load: barriers with `OBJECTIVE`,
+/// counters with `COUNTERS`.
+fn attainment(variables: &[(&str, &str)]) -> Vec<(String, [f64; 2])> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/experiments/objectives.toml");
+    let variable = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let experiment = load(&path, &Catalog::default(), &variable, Some(&[1])).unwrap();
+    let of_kind = |report: &Report, streams: [usize; 2]| {
+        let counts = streams.map(|stream| report.streams[&format!("stream-{stream}")].requests);
+        let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
+        sum(|counts| counts.delivered) / sum(|counts| counts.arrived)
+    };
+    let row = |run: &Run| {
+        let labels: Vec<String> = run
+            .labels
+            .iter()
+            .map(|(key, label)| format!("{key} {label}"))
+            .collect();
+        let report = run.simulate().report;
+        (
+            labels.join(", "),
+            [of_kind(&report, [0, 1]), of_kind(&report, [2, 3])],
+        )
+    };
+    experiment.runs().iter().map(row).collect()
+}
+
+#[test]
+fn no_kind_of_cameras_is_below_what_it_gets_with_the_tighter_objective_for_all() {
+    let own = attainment(&[]);
+    let one = attainment(&[("COUNTERS", "150ms")]);
+    for ((labels, own), (_, one)) in own.iter().zip(&one) {
+        println!("{labels}: {own:.4?}, with 150 ms for all {one:.4?}");
+        for (own, one) in own.iter().zip(one) {
+            assert!(own > &(one - 0.01), "{labels}: {own} after {one}");
+        }
+    }
+    assert_eq!(own.len(), 4);
 }

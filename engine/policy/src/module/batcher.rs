@@ -15,7 +15,8 @@ use super::workers::WorkerView;
 use crate::admission::{BatchView, Candidate};
 use crate::pard::estimator::WaitMeasure;
 use crate::slots::Bid;
-use crate::weir::slack::{Backlog, SlackThreshold};
+use crate::queue::depq::End;
+use crate::weir::slack::{Backlog, SlackSpec, SlackThreshold};
 use crate::weir::stagger::staggered_batch_limit;
 
 impl Module {
@@ -298,7 +299,13 @@ impl Module {
 
     /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
     fn slack(&mut self, start: Timestamp) -> Option<SlackThreshold> {
-        let spec = self.strategies.slack()?;
+        let differ = self.metrics.objectives.differ();
+        // Where objectives differ, high budget first would always mean those with the longest one.
+        let high = differ && !self.strategies.has_fixed_order() && self.priority.end() == End::High;
+        let spec = self
+            .strategies
+            .slack()
+            .or_else(|| high.then(SlackSpec::default))?;
         // The margin is one for all: by its own, a request with a longer objective would have to have more slack left than
         // the others ever have, and would never run beside them.
         let tightest = self.metrics.objectives.tightest(start);
@@ -310,6 +317,10 @@ impl Module {
             load: self.arrival_ratio(start),
         };
         let mut slack = self.overload.threshold(start, remaining, queue, tightest, spec);
+        if differ {
+            let room = tightest.saturating_sub(remaining);
+            slack = slack.with_max_margin(start + remaining, room / 2);
+        }
         if !self.strategies.tie_break {
             slack.spread = Span::ZERO;
         }

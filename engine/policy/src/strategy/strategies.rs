@@ -78,8 +78,12 @@ impl Strategies {
 
     /// The slack, where the order leaves it a say: a fixed order does not.
     pub(crate) fn slack(&self) -> Option<SlackSpec> {
-        self.slack
-            .filter(|_| matches!(self.order, Order::Adaptive | Order::Instant))
+        self.slack.filter(|_| !self.has_fixed_order())
+    }
+
+    /// Whether the order is the same under overload as below it.
+    pub(crate) fn has_fixed_order(&self) -> bool {
+        !matches!(self.order, Order::Adaptive | Order::Instant)
     }
 
     /// Deadlines within the SLO over this count as about equal. The margin of slack is spread at random, too.

@@ -92,6 +92,17 @@ impl SlackThreshold {
         self.earliest() + self.spread.scale(random_rank(request))
     }
 
+    /// The same with a margin of at most `max` beyond `at`. Where objectives differ, those with a long one always have the
+    /// margin; one that the others cannot have even as they arrive would shut them out.
+    pub(crate) fn with_max_margin(self, at: Timestamp, max: Span) -> Self {
+        let excess = self.from.since(at + max);
+        Self {
+            from: self.from.saturating_sub(excess),
+            relaxed_from: self.relaxed_from.saturating_sub(excess),
+            spread: self.spread.min(max),
+        }
+    }
+
     /// Earliest deadline from which any request may have enough slack.
     pub(crate) fn earliest(&self) -> Timestamp {
         self.from.saturating_sub(self.spread / 3)
@@ -178,6 +189,21 @@ mod tests {
         assert_eq!(margin(0.0), margin(SPEC.calm_load));
         let between = margin((SPEC.burst_load + SPEC.calm_load) / 2.0);
         assert!(margin(SPEC.calm_load) < between && between < margin(SPEC.burst_load));
+    }
+
+    #[test]
+    fn a_margin_is_limited_where_objectives_differ() {
+        let at = Timestamp::ZERO + Span::from_secs(1);
+        let margin = Span::from_millis(100);
+        let slack = SlackThreshold {
+            from: at + margin,
+            relaxed_from: at + margin * 2,
+            spread: margin,
+        };
+        assert_eq!(slack.with_max_margin(at, margin), slack);
+        let limited = slack.with_max_margin(at, margin / 4);
+        assert_eq!((limited.from, limited.spread), (at + margin / 4, margin / 4));
+        assert_eq!(limited.relaxed_from, limited.from + margin);
     }
 
     #[test]
