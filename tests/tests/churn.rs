@@ -42,6 +42,7 @@ fn change(handle: &Handle, streams: u32) {
             fps: None,
             sample: None,
             slo: None,
+            share: weir_policy::StreamShare::default(),
             repeat: false,
         };
         let stream = NewStream {

@@ -79,6 +79,7 @@ fn application(
         sample: None,
         repeat: false,
         slo: None,
+        share: weir_policy::StreamShare::default(),
     }]);
     weir::assemble(graph, &zoo, Some(out), None).unwrap()
 }

@@ -140,6 +140,7 @@ fn node(name: &str, uri: &str) -> SourceNode {
         fps: None,
         sample: None,
         slo: None,
+        share: weir_policy::StreamShare::default(),
         repeat: false,
     }
 }

@@ -263,6 +263,7 @@ fn decision() -> f64 {
             workers: 1,
         }],
         share: 1.0,
+        shares: Vec::new(),
         seed: 1,
     });
     let mut effects = Vec::new();

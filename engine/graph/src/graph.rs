@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use weir_config::Diagnostic;
 use weir_flow::Settings;
 use weir_planner::Plan;
-use weir_policy::Policy;
+use weir_policy::{Policy, StreamShare};
 use weir_types::Span;
 
 /// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
@@ -67,6 +67,8 @@ pub struct SourceNode {
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.
     pub slo: Option<Span>,
+    /// What it is to have under overload.
+    pub share: StreamShare,
 }
 
 /// The kind of a device.

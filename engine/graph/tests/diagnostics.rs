@@ -558,6 +558,28 @@ fn an_slo_of_a_source_leaves_time_for_what_its_frames_pass() {
 }
 
 #[test]
+fn weights_and_reserves_of_sources_are_above_zero() {
+    let with = |line: &str, expected: &[&str]| {
+        check_with("mode = \"live\"", &format!("mode = \"live\"\n{line}"), expected);
+    };
+    with("weight = 3\nreserve = 5", &[]);
+    with(
+        "weight = 0",
+        &["12: `weight` must lie between 0.001 and 1000, not 0 | weights are relative"],
+    );
+    with(
+        "weight = -1.5",
+        &["12: `weight` must lie between 0.001 and 1000, not -1.5 | weights are relative"],
+    );
+    with("weight = nan", &["12: `weight` must lie between"]);
+    with(
+        "reserve = 0",
+        &["12: `reserve` must lie between 0.001 and 10000, not 0 | frames a second"],
+    );
+    with("reserve = \"5\"", &["12: `reserve` must be a number, not a text"]);
+}
+
+#[test]
 fn invalid_profiles_are_reported() {
     let with = |line: &str, expected: &[&str]| check_with("workers = 2", line, expected);
     with("profile = \"profile.toml\"", &[]);

@@ -329,6 +329,30 @@ fn a_graph_is_drawn_as_dot() {
 }
 
 #[test]
+fn reserves_beyond_a_device_are_a_warning() {
+    let warnings = |reserve: &str| {
+        // 8 ms alone, 20 ms for four: 200 a second on the one slot that is declared.
+        let toml = VALID
+            .replace(
+                "mode = \"live\"",
+                &format!("mode = \"live\"\nreserve = {reserve}"),
+            )
+            .replace("workers = 2", "profile = { \"1\" = \"8ms\", \"4\" = \"20ms\" }")
+            .replace("slots = 2", "slots = 1");
+        let warnings = graph(&toml).warnings().to_vec();
+        let reserves = warnings
+            .iter()
+            .filter(|warning| warning.message.contains("reserve"));
+        reserves
+            .map(|warning| (warning.line, warning.message.clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("190"), []);
+    let expected = "the sources reserve 125 % of what device \"cpu\" can do by the declared profiles";
+    assert_eq!(warnings("250"), [(12, expected.to_owned())]);
+}
+
+#[test]
 fn drawings_are_escaped() {
     let stream = SourceNode {
         name: "<b>\"x\"#\n`".to_owned(),
@@ -339,6 +363,7 @@ fn drawings_are_escaped() {
         sample: None,
         repeat: false,
         slo: None,
+        share: weir_policy::StreamShare::default(),
     };
     let graph = graph(VALID).with_streams(vec![stream]);
     assert!(

@@ -36,6 +36,7 @@ pub use baselines::shares::{Budget, ShareWeight, Shares, Split, SplitScope};
 pub use flow::concurrency_limit::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec, Overflow};
 pub use flow::join::Join;
 pub use flow::reorder::ReorderBuffer;
+pub use flow::stream_shares::StreamShare;
 pub use measure::fan_out::FanOut;
 pub use measure::histogram::{Histogram, Quantiles};
 pub use measure::window::Window;

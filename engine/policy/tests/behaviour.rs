@@ -230,6 +230,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
                 workers: 1,
             }],
             share: 1.0,
+            shares: Vec::new(),
             seed: 1,
         });
         let mut effects = Vec::new();

@@ -60,6 +60,7 @@ fn module(policy: Policy) -> Module {
         ]),
         peers: vec![peer; 4],
         share: 1.0,
+        shares: Vec::new(),
         seed: 1,
     })
 }

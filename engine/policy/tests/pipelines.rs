@@ -83,6 +83,7 @@ fn module() -> Module {
         topology: Topology::new(vec![vec![]]),
         peers: vec![peer],
         share: 1.0,
+        shares: Vec::new(),
         seed: 1,
     })
 }

@@ -2,7 +2,9 @@
 
 use weir_graph::{Graph, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
-use weir_policy::{BatchBinding, BreakerSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec};
+use weir_policy::{
+    BatchBinding, BreakerSpec, Mailboxes, ModuleInfo, ModuleSpec, Placement, Pool, SlotsSpec, StreamShare,
+};
 use weir_types::{ModuleId, Profile, SlotId, Span, Topology};
 
 use crate::assembly::{RunError, RunOptions};
@@ -45,6 +47,7 @@ impl PolicySpecs {
             }
         };
         let peers: Vec<ModuleInfo> = graph.modules().iter().zip(&pipelines).map(peer).collect();
+        let shares = shares(graph);
         let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
             let (batch, profile) = profiles[module.model].clone();
             ModuleSpec {
@@ -71,6 +74,7 @@ impl PolicySpecs {
                 share: pipelines[id as usize]
                     .as_ref()
                     .map_or(1.0, |pipelines| pipelines.share),
+                shares: shares.clone(),
                 seed: options.seed,
             }
         };
@@ -111,6 +115,15 @@ impl PolicySpecs {
         let pipelines: u32 = pipelines.map(|spec| spec.slots.len() as u32).sum();
         4 * (self.slots.slots + pipelines).max(1) * batch + 4
     }
+}
+
+/// What the streams are to have under overload; empty where they are alike.
+fn shares(graph: &Graph) -> Vec<StreamShare> {
+    let shares: Vec<StreamShare> = graph.sources().iter().map(|source| source.share).collect();
+    if shares.iter().all(|share| *share == StreamShare::default()) {
+        return Vec::new();
+    }
+    shares
 }
 
 /// Where the arbiter grants slots. Those that are a module's own would always look free to it.

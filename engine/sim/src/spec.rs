@@ -2,7 +2,7 @@
 
 use weir_planner::PipelineSlots;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
-use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner};
+use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner, StreamShare};
 use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 
 use crate::demand::Demand;
@@ -49,6 +49,8 @@ pub struct WorldSpec {
 pub struct StreamSpec {
     /// Its latency objective; `None`: the world's.
     pub slo: Option<Span>,
+    /// What it is to have under overload.
+    pub share: StreamShare,
 }
 
 /// One module.
@@ -180,6 +182,15 @@ impl WorldSpec {
     /// The latency objective of the requests of a stream, where it is its own.
     pub(crate) fn own_slo(&self, stream: StreamId) -> Option<Span> {
         self.own.get(stream.index()).and_then(|own| own.slo)
+    }
+
+    /// What the streams are to have under overload; empty where they are alike.
+    pub(crate) fn shares(&self) -> Vec<StreamShare> {
+        let shares: Vec<StreamShare> = self.own.iter().map(|own| own.share).collect();
+        if shares.iter().all(|share| *share == StreamShare::default()) {
+            return Vec::new();
+        }
+        shares
     }
 
     /// The longest latency objective of any stream.

@@ -25,7 +25,10 @@ fn run(drawn: &Drawn) -> SimulationResult {
 }
 
 fn own(slo: Span) -> StreamSpec {
-    StreamSpec { slo: Some(slo) }
+    StreamSpec {
+        slo: Some(slo),
+        ..StreamSpec::default()
+    }
 }
 
 /// All but what the report says of the objectives themselves.

@@ -168,6 +168,7 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
         sample: like.and_then(|like| like.sample),
         repeat: false,
         slo: like.and_then(|like| like.slo),
+        share: like.map(|like| like.share).unwrap_or_default(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod placement;
 mod plan;
+mod reserves;
 mod types;
 mod wiring;
 
@@ -46,6 +47,7 @@ pub(crate) fn check(
     placement::check_plans(&raw, diagnostics);
     let plan = plan::read(&raw, diagnostics);
     warn_unused(&raw, &wiring, &models, &devices, diagnostics);
+    reserves::warn(&raw, &wiring, &models, &devices, diagnostics);
     if !diagnostics.is_clean() {
         return None;
     }
@@ -304,6 +306,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         fps: source.fps,
         sample: source.sample,
         slo: source.slo.map(|slo| slo.value),
+        share: source.share,
         repeat: source.repeat,
     })
 }

@@ -1,9 +1,11 @@
 //! The tables of sources, devices, modules and sinks.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
-use weir_config::{Entry, Field, Fields, Spanned, absolute, report_missing, spelling};
+use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, report_missing, spelling};
 use weir_flow::{KeySpec, Value, mask_credentials};
+use weir_policy::StreamShare;
 
 use super::context::Context;
 use super::emulated;
@@ -21,7 +23,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
     fields.expect(
-        &["uri", "mode", "fps", "sample", "loop", "slo"],
+        &["uri", "mode", "fps", "sample", "loop", "slo", "weight", "reserve"],
         false,
         context.diagnostics,
     );
@@ -52,8 +54,42 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         sample: sample.map(|sample| sample.value),
         repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
         slo: fields.span("slo", diagnostics).given().cloned(),
+        share: share(&fields, diagnostics),
+        reserve_at: fields.entry("reserve").map(|entry| entry.node.at),
         name,
     })
+}
+
+/// The smallest and largest weight of a stream.
+const WEIGHTS: RangeInclusive<f64> = 0.001..=1_000.0;
+
+/// The smallest and largest reserve of a stream, in frames a second.
+const RESERVES: RangeInclusive<f64> = 0.001..=10_000.0;
+
+/// What the stream is to have under overload: `weight` and `reserve`.
+fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
+    let mut number = |name: &str, within: RangeInclusive<f64>, hint: &str| {
+        let field = fields.read(name, diagnostics, |node| match node.content {
+            Content::Float(number) => Ok(number),
+            Content::Integer(whole) => Ok(whole as f64),
+            _ => Err("a number".to_owned()),
+        });
+        let spanned = field.given()?;
+        if within.contains(&spanned.value) {
+            return Some(spanned.value);
+        }
+        let (min, max) = within.into_inner();
+        let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
+        diagnostics.add(spanned.at, message, Some(hint.to_owned()));
+        None
+    };
+    let relative = "weights are relative: 1 and 3 share as 1 to 3; leave a source out that is to get nothing";
+    let weight = number("weight", WEIGHTS, relative).unwrap_or(1.0);
+    let rate = "frames a second that are kept for this source: reserve = 5; without the key nothing is";
+    StreamShare {
+        weight,
+        reserve: number("reserve", RESERVES, rate),
+    }
 }
 
 /// Resolves a URI: local paths become absolute, and must exist where they are going to be read.

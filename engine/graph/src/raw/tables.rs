@@ -1,6 +1,7 @@
 //! Single tables as they are in the text, each value with its position where a later check may complain of it.
 
 use weir_config::{Field, Spanned};
+use weir_policy::StreamShare;
 use weir_types::Span;
 
 use crate::graph::{SourceMode, WhenSlow};
@@ -14,6 +15,9 @@ pub(crate) struct RawSource {
     pub(crate) sample: Option<f64>,
     pub(crate) repeat: bool,
     pub(crate) slo: Option<Spanned<Span>>,
+    pub(crate) share: StreamShare,
+    /// Position of the key `reserve`.
+    pub(crate) reserve_at: Option<usize>,
 }
 
 pub(crate) struct RawDevice {

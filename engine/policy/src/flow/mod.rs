@@ -1,5 +1,6 @@
-//! Flow control of streams: concurrency limits, joins of branches, reordering of results.
+//! Flow control of streams: concurrency limits, shares under overload, joins of branches, reordering of results.
 
 pub(crate) mod concurrency_limit;
 pub(crate) mod join;
 pub(crate) mod reorder;
+pub(crate) mod stream_shares;

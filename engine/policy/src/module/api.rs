@@ -7,6 +7,7 @@ use weir_types::{
     BatchId, DropReason, ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp, Topology,
 };
 
+use crate::flow::stream_shares::StreamShare;
 use crate::measure::fan_out::FanOut;
 use crate::pard::state::ModuleState;
 use crate::reservations::{BookingId, PathRequest};
@@ -38,6 +39,9 @@ pub struct ModuleSpec {
     /// Share of its slots' time that it can have at first, from 0 to 1.
     #[serde(default = "whole")]
     pub share: f64,
+    /// What streams are to have under overload, by stream; of one that is not here, and where none is, the same as all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<StreamShare>,
     /// Where its random draws begin.
     pub seed: u64,
 }

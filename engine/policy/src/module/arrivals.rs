@@ -63,8 +63,15 @@ impl Module {
     }
 
     /// Whether a request asks for too much at present: here, by its items, or downstream, by what its stream brought
-    /// recently.
+    /// recently. One of a stream with a reserve never does.
     fn is_deprioritized(&mut self, stream: StreamId, items: u32) -> bool {
+        if self
+            .shares
+            .as_ref()
+            .is_some_and(|shares| shares.has_reserve(stream))
+        {
+            return false;
+        }
         if self.metrics.exceeds_cost_limit(items) {
             return true;
         }

@@ -14,8 +14,8 @@ use super::running::Running;
 use super::workers::WorkerView;
 use crate::admission::{BatchView, Candidate};
 use crate::pard::estimator::WaitMeasure;
-use crate::slots::Bid;
 use crate::queue::depq::End;
+use crate::slots::Bid;
 use crate::weir::slack::{Backlog, SlackSpec, SlackThreshold};
 use crate::weir::stagger::staggered_batch_limit;
 
@@ -228,10 +228,11 @@ impl Module {
         let mailbox = self.mailbox_of(place);
         self.drop_at_head(mailbox, start, now, effects);
         let slack = self.slack(start);
+        let by_share = self.shares_decide(mailbox, start);
         let room = u64::from(most.saturating_sub(items));
         slices.reserve(room.min(self.mailboxes.items_in(mailbox)) as usize);
         while items < most {
-            let Some(request) = self.next_request(mailbox, slack) else {
+            let Some(request) = self.next_request(mailbox, slack, by_share, now) else {
                 break;
             };
             let entry = self.mailboxes.get(request);
@@ -277,6 +278,9 @@ impl Module {
             if entry.bound == 0 && entry.droppable {
                 self.metrics.on_queued(entry.slo, queued, now);
             }
+            if let Some(shares) = self.shares.as_mut().filter(|_| entry.bound == 0) {
+                shares.on_chosen(entry.stream, now);
+            }
             let (first, bound) = self.mailboxes.bind(request, most - items);
             items += bound;
             slices.push(BatchSlice {
@@ -290,11 +294,46 @@ impl Module {
         slices
     }
 
-    fn next_request(&mut self, mailbox: usize, slack: Option<SlackThreshold>) -> Option<RequestId> {
-        match slack {
-            Some(slack) => self.mailboxes.next_with_slack(mailbox, slack),
-            None => self.mailboxes.next(mailbox, self.priority.end()),
+    fn next_request(
+        &mut self,
+        mailbox: usize,
+        slack: Option<SlackThreshold>,
+        by_share: bool,
+        now: Timestamp,
+    ) -> Option<RequestId> {
+        let end = self.priority.end();
+        match (slack, self.shares.as_ref().filter(|_| by_share)) {
+            (_, Some(shares)) => self.mailboxes.next_by_share(mailbox, slack, end, shares, now),
+            (Some(slack), None) => self.mailboxes.next_with_slack(mailbox, slack),
+            (None, None) => self.mailboxes.next(mailbox, end),
         }
+    }
+
+    /// Whether streams go by their shares in a batch that starts at `start`: where some request has used up half of the time
+    /// that the tightest objective leaves it here. Before that all can be in time, and the most urgent go first; under
+    /// overload it holds for as long as the stream that loses has requests waiting.
+    fn shares_decide(&self, mailbox: usize, start: Timestamp) -> bool {
+        if self.shares.is_none() {
+            return false;
+        }
+        let tightest = self.metrics.objectives.tightest(start);
+        let remaining = self.remaining(tightest);
+        let room = tightest.saturating_sub(remaining);
+        let first = self.mailboxes.first_key(mailbox);
+        // Keys of first come, first served are arrivals.
+        let deadline = first.map(|key| {
+            if self.priority.is_fcfs() {
+                key + tightest
+            } else {
+                key
+            }
+        });
+        deadline.is_some_and(|deadline| deadline < start + remaining + room / 2)
+    }
+
+    /// Expected time from the start of a batch here to the completion of a request with objective `slo`.
+    fn remaining(&self, slo: Span) -> Span {
+        self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream_at(slo)
     }
 
     /// Under overload, which requests have slack in a batch that starts at `start`; `None` where slack decides nothing.
@@ -309,8 +348,7 @@ impl Module {
         // The margin is one for all: by its own, a request with a longer objective would have to have more slack left than
         // the others ever have, and would never run beside them.
         let tightest = self.metrics.objectives.tightest(start);
-        let remaining =
-            self.workers.expected(self.peers.batch_size()) + self.peers.estimate().downstream_at(tightest);
+        let remaining = self.remaining(tightest);
         // The queue shows a burst at once; the load over a batch or two shows when it is over.
         let queue = Backlog {
             drain_time: self.drain_time_until(start, tightest),

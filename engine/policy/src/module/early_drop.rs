@@ -65,6 +65,7 @@ mod tests {
                 workers: 1,
             }],
             share: 1.0,
+            shares: Vec::new(),
             seed: 1,
         })
     }

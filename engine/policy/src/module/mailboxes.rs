@@ -2,12 +2,13 @@
 //! urgent in the order of their deadlines.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{RequestId, Span, StreamId, Timestamp};
 
+use crate::flow::stream_shares::StreamShares;
 use crate::queue::depq::{Depq, End};
 use crate::queue::request_map::RequestMap;
 use crate::weir::slack::SlackThreshold;
@@ -112,6 +113,8 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 struct Mailbox {
     waiting: Depq<()>,
+    /// The same by stream, where streams have shares; none of them is empty.
+    by_stream: BTreeMap<StreamId, Depq<()>>,
     /// Those that ask for too much at present.
     deprioritized: Depq<()>,
     /// Those with items that do not run yet and that may be dropped, by deadline, where early drop needs them. What has
@@ -122,6 +125,18 @@ struct Mailbox {
     items: u64,
 }
 
+impl Mailbox {
+    /// A request waits no more: takes it out of those of its stream, where it stands there.
+    fn forget(&mut self, entry: &Entry, request: RequestId) {
+        if let Some(line) = self.by_stream.get_mut(&entry.stream) {
+            line.remove(entry.key, request);
+            if line.is_empty() {
+                self.by_stream.remove(&entry.stream);
+            }
+        }
+    }
+}
+
 /// All requests in a module.
 #[derive(Debug, Clone)]
 pub(super) struct MailboxSet {
@@ -130,16 +145,19 @@ pub(super) struct MailboxSet {
     items: u64,
     /// Whether the most urgent are asked for.
     urgency: bool,
+    /// Whether streams have shares.
+    shared: bool,
 }
 
 impl MailboxSet {
-    /// So many empty mailboxes, at least one; `urgency`: the most urgent will be asked for.
-    pub(super) fn new(mailboxes: usize, urgency: bool) -> Self {
+    /// So many empty mailboxes, at least one; `urgency`: the most urgent will be asked for; `shared`: by stream, too.
+    pub(super) fn new(mailboxes: usize, urgency: bool, shared: bool) -> Self {
         Self {
             all: RequestMap::default(),
             mailboxes: vec![Mailbox::default(); mailboxes.max(1)],
             items: 0,
             urgency,
+            shared,
         }
     }
 
@@ -161,6 +179,10 @@ impl MailboxSet {
             &mut into.waiting
         };
         line.push(entry.key, request, ());
+        if self.shared && !entry.deprioritized {
+            let line = into.by_stream.entry(entry.stream).or_default();
+            line.push(entry.key, request, ());
+        }
         into.items += u64::from(entry.waiting());
         self.items += u64::from(entry.waiting());
         self.all.insert(request, entry);
@@ -187,6 +209,7 @@ impl MailboxSet {
                 &mut from.waiting
             };
             line.remove(entry.key, request);
+            from.forget(&entry, request);
         }
         from.items -= u64::from(waiting);
         self.items -= u64::from(waiting);
@@ -246,7 +269,54 @@ impl MailboxSet {
         } else {
             &mut from.waiting
         };
-        line.pop(end).map(|(_, request, ())| request)
+        let (_, request, ()) = line.pop(end)?;
+        if let Some(entry) = self.all.get(request) {
+            from.forget(entry, request);
+        }
+        Some(request)
+    }
+
+    /// Whose turn it is where streams have shares: of the stream whose turn it is among those with a request that has slack,
+    /// or, where slack decides nothing, with any. Those over the cost limit go when no other has slack. It waits no more.
+    pub(super) fn next_by_share(
+        &mut self,
+        mailbox: usize,
+        slack: Option<SlackThreshold>,
+        end: End,
+        shares: &StreamShares,
+        now: Timestamp,
+    ) -> Option<RequestId> {
+        let from = &mut self.mailboxes[mailbox];
+        if let Some((_, partially_run)) = from.partially_run.first() {
+            return Some(*partially_run);
+        }
+        let take = |line: &mut Depq<()>| match slack {
+            Some(slack) => take_next(line, slack),
+            None => line.pop(end).map(|(_, request, ())| request),
+        };
+        let has_slack =
+            |line: &Depq<()>| slack.is_none_or(|slack| line.range_from(slack.from).next().is_some());
+        let able = from.by_stream.iter().filter(|(_, line)| has_slack(line));
+        let next = shares.next(able.map(|(stream, _)| *stream), now);
+        if next.is_none() && !from.deprioritized.is_empty() {
+            return take(&mut from.deprioritized);
+        }
+        let stream = next.or_else(|| shares.next(from.by_stream.keys().copied(), now))?;
+        let request = take(from.by_stream.get_mut(&stream)?)?;
+        let entry = self.all.get(request)?;
+        from.waiting.remove(entry.key, request);
+        from.forget(entry, request);
+        Some(request)
+    }
+
+    /// The least key of those that wait in a mailbox.
+    pub(super) fn first_key(&self, mailbox: usize) -> Option<Timestamp> {
+        let of = &self.mailboxes[mailbox];
+        let lines = [&of.waiting, &of.deprioritized].into_iter();
+        lines
+            .filter_map(|line| line.peek(End::Low))
+            .map(|(key, ..)| key)
+            .min()
     }
 
     /// Whose turn it is where those with slack go first: the most urgent of them, and where there is none, the
@@ -271,7 +341,11 @@ impl MailboxSet {
         } else {
             &mut from.waiting
         };
-        take_next(line, slack)
+        let request = take_next(line, slack)?;
+        if let Some(entry) = self.all.get(request) {
+            from.forget(entry, request);
+        }
+        Some(request)
     }
 
     /// Those that wait in a mailbox, smallest key first.
@@ -410,7 +484,7 @@ mod tests {
 
     /// Deadlines in milliseconds of those that wait, and of those over the cost limit.
     fn mailboxes(waiting: &[u64], deprioritized: &[u64]) -> MailboxSet {
-        let mut queues = MailboxSet::new(1, true);
+        let mut queues = MailboxSet::new(1, true, false);
         let all = waiting.iter().map(|ms| (*ms, false));
         for (ms, deprioritized) in all.chain(deprioritized.iter().map(|ms| (*ms, true))) {
             let mut entry = Entry::new(StreamId(0), Timestamp::ZERO, Span::ZERO, Timestamp::ZERO, 1, true);
@@ -424,7 +498,7 @@ mod tests {
     fn items_that_run_unbound_or_come_back_without_having_run_are_a_violation() {
         let request = RequestId(10);
         let bound = || {
-            let mut queues = MailboxSet::new(1, true);
+            let mut queues = MailboxSet::new(1, true, false);
             let entry = Entry::new(StreamId(0), Timestamp::ZERO, Span::ZERO, Timestamp::ZERO, 4, true);
             queues.insert(request, entry, 0);
             assert_eq!(queues.bind(request, 2), (0, 2));

@@ -30,6 +30,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_types::{ModuleId, Timestamp};
 
+use crate::flow::stream_shares::StreamShares;
 use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
 use crate::strategy::{BatchBinding, Mailboxes, Strategies};
@@ -63,6 +64,8 @@ pub struct Module {
     running: RunningBatches,
     shared: SharedSupply,
     booked: BookedSupply,
+    /// What streams are to have under overload, where they are not alike.
+    shares: Option<StreamShares>,
     wakeups: Wakeups,
     starvation_reset: StarvationReset,
     random: Pcg64Mcg,
@@ -85,6 +88,7 @@ impl Module {
             running: RunningBatches::default(),
             shared: SharedSupply::default(),
             booked: BookedSupply::default(),
+            shares: StreamShares::new(&spec.shares),
             wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
@@ -200,7 +204,12 @@ impl Module {
             ModuleEvent::PeerFanOut { module, fan_out } => self.peers.on_fan_out(module, fan_out),
             ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true),
             ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false),
-            ModuleEvent::StreamRemoved { stream } => self.metrics.fan_out.remove(stream),
+            ModuleEvent::StreamRemoved { stream } => {
+                self.metrics.fan_out.remove(stream);
+                if let Some(shares) = &mut self.shares {
+                    shares.on_removed(stream);
+                }
+            }
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();
@@ -255,6 +264,7 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> Mail
     MailboxSet::new(
         mailboxes,
         strategies.drops_early() || spec.pool == Pool::Pipelines,
+        StreamShares::new(&spec.shares).is_some(),
     )
 }
 

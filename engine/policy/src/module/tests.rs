@@ -26,6 +26,7 @@ fn module(pool: Pool) -> Module {
             workers: 1,
         }],
         share: 1.0,
+        shares: Vec::new(),
         seed: 1,
     })
 }

@@ -89,6 +89,7 @@ mod tests {
                 workers,
             }],
             share: 1.0,
+            shares: Vec::new(),
             seed: 1,
         })
     }

@@ -95,6 +95,7 @@ impl World {
                 topology: topology.clone(),
                 peers: peers.clone(),
                 share: 1.0,
+                shares: Vec::new(),
                 seed: scenario.seed,
             };
             Module::new(json_round_trip(&spec))

@@ -100,7 +100,10 @@ impl<'a> Placed<'a> {
 
 /// What the streams have of their own; empty where none has anything.
 fn own(graph: &Graph) -> Vec<StreamSpec> {
-    let of = |source: &weir_graph::SourceNode| StreamSpec { slo: source.slo };
+    let of = |source: &weir_graph::SourceNode| StreamSpec {
+        slo: source.slo,
+        share: source.share,
+    };
     let own: Vec<StreamSpec> = graph.sources().iter().map(of).collect();
     if own.iter().all(|own| *own == StreamSpec::default()) {
         return Vec::new();

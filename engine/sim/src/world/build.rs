@@ -47,6 +47,7 @@ impl<'a> World<'a> {
                     WorldPool::Pipelines(slots) => slots.share,
                     _ => 1.0,
                 },
+                shares: spec.shares(),
                 seed: spec.seed,
             })
         };

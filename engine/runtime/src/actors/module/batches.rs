@@ -202,6 +202,7 @@ mod tests {
                 workers: 1,
             }],
             share: 1.0,
+            shares: Vec::new(),
             seed: 1,
         };
         // No actor is behind them.

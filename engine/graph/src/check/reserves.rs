@@ -1,0 +1,69 @@
+//! What sources reserve, held against what devices can do by the declared profiles.
+
+use weir_config::Diagnostics;
+use weir_types::Profile;
+
+use super::placement::Devices;
+use super::wiring::Wiring;
+use crate::graph::{DeviceClass, DeviceNode};
+use crate::raw::{RawGraph, RawModel};
+
+/// Warns where the reserves of sources are more than a device can do. Modules whose items are crops are left out, and so are
+/// models that declare no profile: what they need is not known before they run.
+pub(super) fn warn(
+    raw: &RawGraph,
+    wiring: &Wiring,
+    models: &[Option<usize>],
+    devices: &Devices,
+    diagnostics: &mut Diagnostics,
+) {
+    let reserved: Vec<(usize, f64)> = (0..)
+        .zip(&raw.sources)
+        .filter_map(|(index, source)| Some((index, source.share.reserve?)))
+        .collect();
+    let Some(at) = reserved
+        .first()
+        .and_then(|(source, _)| raw.sources[*source].reserve_at)
+    else {
+        return;
+    };
+    let mut needed = vec![0.0; devices.nodes.len()];
+    for (source, reserve) in reserved {
+        for module in wiring.passed_by(source) {
+            let regions = raw.modules[module].regions.given();
+            let model = models.get(module).copied().flatten();
+            let device = model.and_then(|model| devices.of_model.get(model).copied().flatten());
+            let (Some(model), Some(device), None) = (model, device, regions) else {
+                continue;
+            };
+            needed[device] += reserve * min_seconds(&raw.models[model]).unwrap_or(0.0);
+        }
+    }
+    for (node, needed) in devices.nodes.iter().zip(needed) {
+        if let Some(slots) = slots(node).filter(|slots| needed > f64::from(*slots)) {
+            let percent = 100.0 * needed / f64::from(slots);
+            let message = format!(
+                "the sources reserve {percent:.0} % of what device \"{}\" can do by the declared profiles",
+                node.name
+            );
+            let hint = "reserves are kept as far as the machine can: lower `reserve`, or add slots";
+            diagnostics.warn(at, message, Some(hint.to_owned()));
+        }
+    }
+}
+
+/// The least time of a slot that an item takes.
+fn min_seconds(model: &RawModel) -> Option<f64> {
+    let profile = Profile::new(model.profile.clone())?;
+    let of = |&size: &u32| profile.duration(size).as_secs_f64() / f64::from(size.max(1));
+    model.batch.iter().map(of).reduce(f64::min)
+}
+
+/// Slots where they are known without the machine.
+fn slots(node: &DeviceNode) -> Option<u32> {
+    match node.class {
+        DeviceClass::Cpu => node.slots,
+        DeviceClass::Cuda(_) | DeviceClass::Emulated(_) => Some(node.slots.unwrap_or(1)),
+        DeviceClass::Workers => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! Shares of streams: under overload a module runs requests of streams by their weights, and what is reserved goes first.
+//!
+//! Start-time fair queueing (Goyal, Vin, Cheng: SIGCOMM 1996, 2). Of the streams that have a request to run, the one with the
+//! least start tag `S` is next:
+//!
+//! ```text
+//! S = max(V, F)        F = S + 1 / weight        V = S of the one that runs
+//! ```
+//!
+//! So streams that always have one run `weight : weight`, and one that asks for less than its share gets all that it asks
+//! for; it saves up nothing while it has none. A stream with a reserve has tokens, `reserve` a second and at most those of
+//! [`MAX_SAVED`]: as long as it has a whole one it goes before all that have none, and each of its requests takes one. Its
+//! tag moves on all the same, so that it has the larger of its reserve and its share, not both. The rule needs no estimate of
+//! what the module can do.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_types::{Span, StreamId, Timestamp};
+
+/// A reserve that was not used is kept for so long.
+const MAX_SAVED: Span = Span::from_secs(1);
+
+/// What a stream is to have under overload.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StreamShare {
+    /// Its part of what can be done, in proportion to the weights of the others; above zero.
+    pub weight: f64,
+    /// Requests a second that it has before all others; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<f64>,
+}
+
+impl Default for StreamShare {
+    fn default() -> Self {
+        Self {
+            weight: 1.0,
+            reserve: None,
+        }
+    }
+}
+
+/// What a stream has had.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    /// `F`.
+    finish: f64,
+    /// Of its reserve, and when they were counted.
+    tokens: f64,
+    counted_at: Timestamp,
+}
+
+/// The shares of all streams in one module.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamShares {
+    /// By stream.
+    shares: Vec<StreamShare>,
+    accounts: BTreeMap<StreamId, Account>,
+    /// `V`.
+    virtual_time: f64,
+}
+
+impl StreamShares {
+    /// `None` where all streams are alike.
+    pub(crate) fn new(shares: &[StreamShare]) -> Option<Self> {
+        let differ = shares.iter().any(|share| *share != StreamShare::default());
+        differ.then(|| Self {
+            shares: shares.to_vec(),
+            accounts: BTreeMap::new(),
+            virtual_time: 0.0,
+        })
+    }
+
+    fn share(&self, stream: StreamId) -> StreamShare {
+        self.shares.get(stream.index()).copied().unwrap_or_default()
+    }
+
+    /// Whether something is reserved for a stream.
+    pub(crate) fn has_reserve(&self, stream: StreamId) -> bool {
+        self.share(stream).reserve.is_some()
+    }
+
+    /// Tokens of a stream's reserve; a stream begins with one.
+    fn tokens(&self, stream: StreamId, now: Timestamp) -> f64 {
+        let Some(reserve) = self.share(stream).reserve else {
+            return 0.0;
+        };
+        let most = (reserve * MAX_SAVED.as_secs_f64()).max(1.0);
+        self.accounts.get(&stream).map_or(1.0, |account| {
+            let since = now.since(account.counted_at).as_secs_f64();
+            (account.tokens + reserve * since).min(most)
+        })
+    }
+
+    /// `S`.
+    fn start_tag(&self, stream: StreamId) -> f64 {
+        let finish = self.accounts.get(&stream).map_or(0.0, |account| account.finish);
+        finish.max(self.virtual_time)
+    }
+
+    /// A stream is gone; its number is never used again.
+    pub(crate) fn on_removed(&mut self, stream: StreamId) {
+        self.accounts.remove(&stream);
+    }
+
+    /// The stream that is next of those that have a request to run; ties go to the lower number.
+    pub(crate) fn next(&self, streams: impl Iterator<Item = StreamId>, now: Timestamp) -> Option<StreamId> {
+        let rank = |stream: &StreamId| (self.tokens(*stream, now) < 1.0, self.start_tag(*stream));
+        streams.min_by(|a, b| {
+            let ((a_waits, a_tag), (b_waits, b_tag)) = (rank(a), rank(b));
+            a_waits.cmp(&b_waits).then(a_tag.total_cmp(&b_tag)).then(a.cmp(b))
+        })
+    }
+
+    /// A request of a stream is going to run.
+    pub(crate) fn on_chosen(&mut self, stream: StreamId, now: Timestamp) {
+        let start = self.start_tag(stream);
+        let tokens = self.tokens(stream, now);
+        // A request that ran before others with less is no sign that these have had theirs.
+        if tokens < 1.0 {
+            self.virtual_time = start;
+        }
+        let account = Account {
+            finish: start + 1.0 / self.share(stream).weight.max(f64::MIN_POSITIVE),
+            tokens: (tokens - 1.0).max(0.0),
+            counted_at: now,
+        };
+        self.accounts.insert(stream, account);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(weight: f64, reserve: Option<f64>) -> StreamShare {
+        StreamShare { weight, reserve }
+    }
+
+    /// How often each of the streams runs of `turns`, one every 10 ms, where those `able` always have a request.
+    fn turns(shares: &mut StreamShares, able: &[u32], turns: u64) -> Vec<u64> {
+        let mut ran = vec![0; shares.shares.len()];
+        let from = shares.accounts.values().map(|account| account.counted_at).max();
+        let from = from.unwrap_or_default();
+        for turn in 1..=turns {
+            let now = from + Span::from_millis(10) * turn;
+            let next = shares
+                .next(able.iter().copied().map(StreamId), now)
+                .expect("one is able");
+            shares.on_chosen(next, now);
+            ran[next.index()] += 1;
+        }
+        ran
+    }
+
+    #[test]
+    fn streams_run_by_weight_and_what_is_reserved_goes_first() {
+        // At 100 turns a second, over 10 s.
+        let check = |shares: &[StreamShare], expected: &[u64]| {
+            let mut shares = StreamShares::new(shares).expect("they differ");
+            let able: Vec<u32> = (0..expected.len() as u32).collect();
+            let ran = turns(&mut shares, &able, 1_000);
+            let near = ran
+                .iter()
+                .zip(expected)
+                .all(|(ran, expected)| ran.abs_diff(*expected) <= 2);
+            assert!(near, "{ran:?} of {shares:?}");
+        };
+        check(&[share(1.0, None), share(3.0, None)], &[250, 750]);
+        check(
+            &[share(0.5, None), share(0.5, None), share(4.0, None)],
+            &[100, 100, 800],
+        );
+        // More than its part of 333: the others share the rest.
+        check(
+            &[share(1.0, Some(50.0)), share(1.0, None), share(1.0, None)],
+            &[500, 250, 250],
+        );
+        // Less than its part: it has that.
+        check(&[share(1.0, Some(10.0)), share(1.0, None)], &[500, 500]);
+        // Reserves beyond what can be done share it.
+        check(&[share(1.0, Some(200.0)), share(1.0, Some(200.0))], &[500, 500]);
+    }
+
+    #[test]
+    fn a_stream_that_had_nothing_to_run_catches_nothing_up() {
+        let mut shares = StreamShares::new(&[share(1.0, None), share(2.0, None)]).expect("they differ");
+        assert_eq!(turns(&mut shares, &[1], 300), [0, 300]);
+        let ran = turns(&mut shares, &[0, 1], 300);
+        assert!(ran[0].abs_diff(100) <= 1, "{ran:?}");
+    }
+
+    #[test]
+    fn a_reserve_is_saved_for_a_second_and_no_longer() {
+        let mut shares =
+            StreamShares::new(&[share(1.0, Some(5.0)), share(1_000.0, None)]).expect("they differ");
+        turns(&mut shares, &[0, 1], 20);
+        turns(&mut shares, &[1], 1_000);
+        let ran = turns(&mut shares, &[0, 1], 20);
+        assert_eq!(ran[0], 5, "what it did not use for ten seconds: {ran:?}");
+    }
+
+    #[test]
+    fn streams_that_are_alike_have_no_shares() {
+        assert!(StreamShares::new(&[]).is_none());
+        assert!(StreamShares::new(&[StreamShare::default(); 3]).is_none());
+    }
+}
