@@ -195,7 +195,11 @@ fn lines_of_every_kind_are_as_the_schema_says() {
     .unwrap();
     let reason = "the camera closed the connection".to_owned();
     let error = Some("no more data".to_owned());
-    for state in [StreamState::Down { reason }, StreamState::Ended { error }] {
+    for state in [
+        StreamState::Waiting { reason },
+        StreamState::Gone { reason: error },
+        StreamState::Paused,
+    ] {
         let (stream, time_ms) = ("north".into(), u64::MAX);
         sink.on_notice(&Notice::State {
             stream,
@@ -208,7 +212,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
     let (schema, lines) = (schema(), lines(&path));
     lines.iter().for_each(|line| valid(&schema, line));
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["header", "frame", "state", "state"]);
+    assert_eq!(kinds, ["header", "frame", "state", "state", "state"]);
     assert_eq!(
         (&lines[1]["file"], &lines[1]["concealed"]),
         (&"a.png".into(), &true.into())
@@ -217,6 +221,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         (&lines[2]["state"], &lines[3]["reason"]),
         (&"down".into(), &"no more data".into())
     );
+    assert_eq!(lines[4]["state"], "paused");
 }
 
 #[test]

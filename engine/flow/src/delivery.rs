@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_types::StreamState;
+
 use crate::frame::Frame;
 use crate::results::{Attribute, Object};
 
@@ -35,23 +37,6 @@ pub struct Delivery {
     pub objects: Vec<DeliveredObject>,
 }
 
-/// State of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StreamState {
-    /// Frames arrive.
-    Running,
-    /// No frames arrive: the source is unreachable, broke off, or is silent. It is reconnected.
-    Down {
-        /// Cause, as shown to the user.
-        reason: String,
-    },
-    /// No more frames will arrive.
-    Ended {
-        /// Cause, unless the source ended regularly.
-        error: Option<String>,
-    },
-}
-
 /// An event of a stream other than a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
@@ -70,7 +55,8 @@ pub enum Notice {
         /// The drop reason as reports spell it.
         reason: &'static str,
     },
-    /// A stream changed its state.
+    /// A stream changed its state: it is live, down (stalled or waiting) for another reason, gone or paused. That it is
+    /// connecting is no news.
     State {
         /// Name of the stream.
         stream: Arc<str>,

@@ -25,7 +25,7 @@ pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
     SinkSpec, Value,
 };
-pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader, StreamState};
+pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
 pub use error::{SessionError, SinkError, SourceError};
 pub use frame::{ColorMatrix, Frame, Image, MemoryGuard, OwnedPlanes, PixelFormat, Planes};
 pub use geometry::{Affine, Point, Rect};
@@ -37,8 +37,8 @@ pub use results::{
     Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, RequestResults,
 };
 pub use sink::{Sink, SinkFactory};
-pub use source::{DecodeLimit, GroupCounts, Source, SourceCounts, SourceFactory, SourceInfo};
+pub use source::{DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo};
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};
 pub use uri::{is_image, mask_credentials};
-pub use weir_types::{DecodeLevel, FrameSkip};
+pub use weir_types::{DecodeLevel, FrameSkip, StreamState};

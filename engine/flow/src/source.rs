@@ -26,12 +26,26 @@ pub struct SourceInfo {
     pub stamped: bool,
 }
 
+/// What a packet of a source holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketKind {
+    /// A coded picture; `key`: it is decoded without earlier ones.
+    Picture {
+        /// Whether it begins a group of pictures.
+        key: bool,
+    },
+    /// Something else, such as sound.
+    Other,
+}
+
 /// Limits how many sources decode concurrently, so that decoding leaves cores to the rest of the engine.
 pub trait DecodeLimit: Send + Sync {
     /// Runs `work` once a permit is free. `work` must not block on data, since other sources wait for the permit.
     fn decode(&self, work: &mut dyn FnMut());
     /// A frame was read and is left out, not decoded: data arrives although no picture does.
     fn on_left_out(&self) {}
+    /// A packet was read: whether a source that sends data sends pictures is seen by this.
+    fn on_packet(&self, _packet: PacketKind) {}
 }
 
 /// A stream of decoded frames, read by one thread.

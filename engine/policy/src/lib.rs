@@ -59,10 +59,12 @@ pub use strategy::{
 pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation, MAX_GAP};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
-pub use streams::health::{HealthTracker, StreamHealth, StreamStanding};
+pub use streams::health::{HealthTracker, StateChange, StreamHealth, StreamStanding};
 pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaInfo};
 pub use streams::reconnect::{Backoff, ReconnectSpec};
-pub use streams::silence::{OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit};
+pub use streams::silence::{
+    CLOSE_TIMEOUT, OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit,
+};
 pub use supply::scaling::{AutoscaleRule, Autoscaler};
 pub use weir::branch_load::BranchLoadSpec;
 pub use weir::cost_limit::CostLimitSpec;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use weir_policy::StateChange;
 use weir_types::StreamId;
 
 /// Counters that another thread may read while the run goes on.
@@ -38,6 +39,7 @@ struct Stream {
     /// Frames that it has in all, where that is known.
     frames: Option<u64>,
     ended: bool,
+    state: StateChange,
 }
 
 /// [`Progress`] at one moment.
@@ -86,6 +88,13 @@ impl Progress {
         }
     }
 
+    /// The state of each stream, in the order of their numbers, with its reason and since when; empty until sources begin.
+    #[must_use]
+    pub fn stream_states(&self) -> Vec<StateChange> {
+        let streams = lock(&self.streams);
+        streams.values().map(|stream| stream.state.clone()).collect()
+    }
+
     /// Sets what is being prepared: number `number`, from 1, of `total`.
     pub fn set_preparing(&self, step: &'static str, number: usize, total: usize, name: &str) {
         *lock(&self.preparing) = Some(Preparation {
@@ -132,6 +141,12 @@ impl Progress {
         }
     }
 
+    pub(crate) fn on_stream_state(&self, stream: StreamId, state: StateChange) {
+        if let Some(stream) = lock(&self.streams).get_mut(&stream) {
+            stream.state = state;
+        }
+    }
+
     pub(crate) fn on_completed(&self, late: bool) {
         let counter = if late { &self.late } else { &self.delivered };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -170,6 +185,12 @@ mod tests {
         progress.set_expected_frames(other, Some(10));
         progress.on_arrived(other);
         assert_eq!(progress.snapshot().done, Some(0.1));
+        let gone = StateChange {
+            since_s: 2.0,
+            state: weir_types::StreamState::Gone { reason: None },
+        };
+        progress.on_stream_state(other, gone.clone());
+        assert_eq!(progress.stream_states(), [StateChange::default(), gone]);
         progress.on_stream_ended(other);
         let now = progress.snapshot();
         assert_eq!((now.running, now.done, now.arrived), (1, Some(0.5), 3));

@@ -39,11 +39,13 @@ pub struct StreamSnapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamPhase {
-    /// Its first frame has not arrived.
+    /// It is being opened, or its first frame is awaited.
     Connecting,
     /// Frames arrive.
     Live,
-    /// No frames arrive; it is tried again.
+    /// It is connected, and no picture arrives.
+    Stalled,
+    /// It was lost, or could not be opened, and is tried again after a wait.
     Waiting,
     /// No more frames will arrive.
     Gone,
@@ -57,10 +59,12 @@ impl StreamPhase {
     /// The phase of a source by what it reported last, and the reason for that.
     pub(crate) fn of_source(state: Option<&StreamState>) -> (Self, Option<String>) {
         match state {
-            None => (Self::Connecting, None),
-            Some(StreamState::Running) => (Self::Live, None),
-            Some(StreamState::Down { reason }) => (Self::Waiting, Some(reason.clone())),
-            Some(StreamState::Ended { error }) => (Self::Gone, error.clone()),
+            None | Some(StreamState::Connecting) => (Self::Connecting, None),
+            Some(StreamState::Live) => (Self::Live, None),
+            Some(StreamState::Stalled { reason }) => (Self::Stalled, Some(reason.clone())),
+            Some(StreamState::Waiting { reason }) => (Self::Waiting, Some(reason.clone())),
+            Some(StreamState::Gone { reason }) => (Self::Gone, reason.clone()),
+            Some(StreamState::Paused) => (Self::Paused, None),
         }
     }
 }

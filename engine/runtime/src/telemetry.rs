@@ -1,8 +1,8 @@
 //! Metrics: every name in one place.
 
 use weir_policy::ModuleState;
-use weir_types::Span;
 use weir_types::invariant::Kind;
+use weir_types::{Span, StreamState};
 
 use crate::worker::StepTimes;
 
@@ -20,6 +20,9 @@ const THROUGHPUT_ITEMS: &str = "weir_module_throughput_items_per_second";
 const REQUESTS: &str = "weir_requests_total";
 const LATENCY_SECONDS: &str = "weir_request_seconds";
 const BATCHES_LOST: &str = "weir_batches_lost_total";
+/// 1 for the state that a stream is in, 0 for all others.
+const STREAM_STATE: &str = "weir_stream_state";
+const STREAM_STATE_CHANGES: &str = "weir_stream_state_changes_total";
 const FRAME_BYTES: &str = "weir_frame_bytes";
 const INVARIANT_VIOLATIONS: &str = "weir_invariant_violations_total";
 
@@ -55,6 +58,15 @@ pub(crate) fn record_batch_lost(module: &str) {
 
 pub(crate) fn record_frame_bytes(stream: &str, bytes: u64) {
     metrics::gauge!(FRAME_BYTES, "stream" => stream.to_owned()).set(bytes as f64);
+}
+
+pub(crate) fn record_stream_state(stream: &str, state: &StreamState) {
+    for name in StreamState::NAMES {
+        let value = f64::from(u8::from(name == state.name()));
+        metrics::gauge!(STREAM_STATE, "stream" => stream.to_owned(), "state" => name).set(value);
+    }
+    metrics::counter!(STREAM_STATE_CHANGES, "stream" => stream.to_owned(), "state" => state.name())
+        .increment(1);
 }
 
 pub(crate) fn record_violations(kind: Kind, count: u64) {

@@ -1,5 +1,5 @@
 //! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons, levels of
-//! decoding. Plain data without decisions or I/O.
+//! decoding, states of streams. Plain data without decisions or I/O.
 
 mod cluster;
 mod decode_level;
@@ -8,6 +8,7 @@ mod id;
 pub mod invariant;
 mod profile;
 mod sleep_compensation;
+mod stream_state;
 mod time;
 mod topology;
 
@@ -20,5 +21,6 @@ pub use drop_reason::DropReason;
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use profile::Profile;
 pub use sleep_compensation::SleepCompensator;
+pub use stream_state::StreamState;
 pub use time::{ParseSpanError, Span, Timestamp};
 pub use topology::Topology;

@@ -6,8 +6,8 @@ use ffmpeg_next::codec::threading;
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Discard, Error, Packet, codec, decoder, format, frame, media, picture};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, Source, SourceCounts, SourceError, SourceInfo,
-    StopFlag,
+    DecodeLevel, DecodeLimit, Frame, FrameSkip, GroupCounts, PacketKind, Source, SourceCounts, SourceError,
+    SourceInfo, StopFlag,
 };
 
 use super::orientation::Orientation;
@@ -218,7 +218,16 @@ impl FfmpegSource {
         let mut packet = Packet::empty();
         self.state = match packet.read(&mut self.input) {
             Ok(()) => {
-                if packet.stream() == self.stream {
+                let is_picture = packet.stream() == self.stream;
+                if let Some(limit) = &self.limit {
+                    let key = packet.is_key();
+                    limit.on_packet(if is_picture {
+                        PacketKind::Picture { key }
+                    } else {
+                        PacketKind::Other
+                    });
+                }
+                if is_picture {
                     self.on_packet(&packet)
                 } else {
                     State::Reading { errors: 0 }

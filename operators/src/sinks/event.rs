@@ -172,17 +172,17 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             state,
             time_ms,
         } => {
-            let (state, reason) = match state {
-                StreamState::Running => ("running", None),
-                StreamState::Down { reason } => ("down", Some(reason.as_str())),
-                StreamState::Ended { error } => ("ended", error.as_deref()),
+            let name = match state {
+                StreamState::Live => "running",
+                StreamState::Connecting | StreamState::Stalled { .. } | StreamState::Waiting { .. } => "down",
+                StreamState::Gone { .. } => "ended",
+                StreamState::Paused => "paused",
             };
-            let time = utc(*time_ms);
             Line::State(StateLine {
                 stream,
-                time,
-                state,
-                reason,
+                time: utc(*time_ms),
+                state: name,
+                reason: state.reason(),
             })
         }
     };

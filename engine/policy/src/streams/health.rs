@@ -1,7 +1,10 @@
-//! Health of a stream: its state, outages and their durations, and irregularities of its frames.
+//! Health of a stream: its states, outages and their durations, and irregularities of its frames.
 
 use serde::{Deserialize, Serialize};
-use weir_types::{Span, Timestamp};
+use weir_types::{Span, StreamState, Timestamp};
+
+/// Changes of state that a report has: the newest. A camera that comes and goes for months must not fill the memory.
+const MAX_CHANGES: usize = 16;
 
 /// State of a stream at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,6 +19,16 @@ pub enum StreamStanding {
     /// It never delivered a frame.
     #[default]
     NeverReached,
+}
+
+/// A state of a stream, and when it began.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StateChange {
+    /// Seconds from the start of the stream to the beginning of the state.
+    pub since_s: f64,
+    /// The state, with its reason.
+    #[serde(flatten)]
+    pub state: StreamState,
 }
 
 /// Health of a stream, as in reports.
@@ -53,6 +66,10 @@ pub struct StreamHealth {
     pub unreadable: u64,
     /// Frames older than the SLO on arrival.
     pub stale: u64,
+    /// The state that the run ended in.
+    pub last: StateChange,
+    /// The newest changes of state, in their order; that it is opened again after an outage began is none.
+    pub changes: Vec<StateChange>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -91,8 +108,34 @@ impl HealthTracker {
         }
     }
 
-    /// A frame arrived.
-    pub fn on_running(&mut self, now: Timestamp) {
+    /// It is in another state since `now`; its last frame arrived at `last_frame`. An outage begins with the last frame
+    /// before it. Further reasons do not count as further outages; the last one is kept.
+    pub fn on_state(&mut self, state: &StreamState, last_frame: Timestamp, now: Timestamp) {
+        match state {
+            StreamState::Live => self.on_live(now),
+            StreamState::Stalled { reason } => self.on_down(reason, true, last_frame),
+            StreamState::Waiting { reason } => self.on_down(reason, false, last_frame),
+            // No more frames will arrive; a stream that is down stays down.
+            StreamState::Gone { .. } => self.ended = true,
+            StreamState::Connecting | StreamState::Paused => {}
+        }
+        self.health.last = StateChange {
+            since_s: now.since(self.began).as_secs_f64(),
+            state: state.clone(),
+        };
+        let changes = &mut self.health.changes;
+        // The tries of an outage are its count of seconds, not changes.
+        let is_retry = *state == StreamState::Connecting && !changes.is_empty();
+        if is_retry || changes.last().is_some_and(|last| last.state == *state) {
+            return;
+        }
+        if changes.len() == MAX_CHANGES {
+            changes.remove(0);
+        }
+        changes.push(self.health.last.clone());
+    }
+
+    fn on_live(&mut self, now: Timestamp) {
         if let Some(outage) = self.outage.take() {
             self.health.reconnects += u64::from(self.reached);
             close(&mut self.health, &outage, now);
@@ -100,8 +143,7 @@ impl HealthTracker {
         self.reached = true;
     }
 
-    /// No frame has arrived since `since`. Further reasons do not count as further outages; the last one is kept.
-    pub fn on_down(&mut self, reason: &str, silent: bool, since: Timestamp) {
+    fn on_down(&mut self, reason: &str, silent: bool, since: Timestamp) {
         if let Some(outage) = &mut self.outage {
             reason.clone_into(&mut outage.reason);
             return;
@@ -122,9 +164,10 @@ impl HealthTracker {
         }
     }
 
-    /// No more frames will arrive. A stream that is down stays down.
-    pub fn on_ended(&mut self) {
-        self.ended = true;
+    /// The state that it is in, and since when.
+    #[must_use]
+    pub fn last(&self) -> StateChange {
+        self.health.last.clone()
     }
 
     /// Whether it is down and reconnecting.
@@ -168,15 +211,43 @@ mod tests {
         Timestamp::from_micros(s * 1_000_000)
     }
 
+    fn stalled(reason: &str) -> StreamState {
+        StreamState::Stalled {
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn waiting(reason: &str) -> StreamState {
+        StreamState::Waiting {
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// A stream opened at `began` that went through states, each with its time, and with the time of the last frame before
+    /// it.
+    fn tracker(began: u64, states: &[(StreamState, u64, u64)]) -> HealthTracker {
+        let mut tracker = HealthTracker::new(at(began));
+        for (state, now, last_frame) in states {
+            tracker.on_state(state, at(*last_frame), at(*now));
+        }
+        tracker
+    }
+
+    const GONE: StreamState = StreamState::Gone { reason: None };
+
     #[test]
     fn outages_are_counted_and_timed_from_the_last_frame() {
-        let mut tracker = HealthTracker::new(at(0));
-        tracker.on_running(at(1));
-        tracker.on_down("silent", true, at(10));
-        tracker.on_down("refused", false, at(12));
-        tracker.on_running(at(16));
-        tracker.on_down("closed", false, at(20));
-        tracker.on_running(at(22));
+        let mut tracker = tracker(
+            0,
+            &[
+                (StreamState::Live, 1, 1),
+                (stalled("silent"), 12, 10),
+                (waiting("refused"), 14, 10),
+                (StreamState::Live, 16, 16),
+                (waiting("closed"), 20, 20),
+                (StreamState::Live, 22, 22),
+            ],
+        );
         let health = tracker.health(at(30));
         assert_eq!(health.state, StreamStanding::Running);
         assert_eq!((health.outages, health.reconnects), (2, 2));
@@ -186,17 +257,15 @@ mod tests {
         );
         assert_eq!(health.first_outage.as_deref(), Some("silent"));
         assert_eq!(health.down_because, None);
-        tracker.on_ended();
+        tracker.on_state(&GONE, at(29), at(30));
         assert_eq!(tracker.health(at(30)).state, StreamStanding::Ended);
     }
 
     #[test]
     fn a_pause_ends_an_outage() {
-        let mut tracker = HealthTracker::new(at(0));
-        tracker.on_running(at(1));
-        tracker.on_down("closed", false, at(2));
+        let mut tracker = tracker(0, &[(StreamState::Live, 1, 1), (waiting("closed"), 2, 2)]);
         tracker.on_paused(at(5));
-        tracker.on_running(at(60));
+        tracker.on_state(&StreamState::Live, at(60), at(60));
         let health = tracker.health(at(61));
         assert_eq!((health.outages, health.reconnects, health.down_s), (1, 0, 3.0));
     }
@@ -205,9 +274,9 @@ mod tests {
     fn a_stream_that_never_opened_was_down_all_the_time() {
         let mut tracker = HealthTracker::new(at(2));
         assert_eq!(tracker.health(at(5)).state, StreamStanding::NeverReached);
-        tracker.on_down("refused", false, at(3));
-        tracker.on_down("no route", false, at(4));
-        tracker.on_ended();
+        tracker.on_state(&waiting("refused"), at(2), at(3));
+        tracker.on_state(&waiting("no route"), at(2), at(4));
+        tracker.on_state(&GONE, at(2), at(5));
         let health = tracker.health(at(62));
         assert_eq!(health.state, StreamStanding::NeverReached);
         assert_eq!((health.outages, health.reconnects, health.down_s), (1, 0, 60.0));
@@ -217,20 +286,62 @@ mod tests {
 
     #[test]
     fn a_stream_down_at_the_end_is_reported_down() {
-        let mut tracker = HealthTracker::new(at(0));
-        tracker.on_running(at(1));
-        tracker.on_down("closed", false, at(5));
-        tracker.on_ended();
-        let health = tracker.health(at(9));
+        let states = [(StreamState::Live, 1, 1), (waiting("closed"), 5, 5), (GONE, 6, 5)];
+        let health = tracker(0, &states).health(at(9));
         assert_eq!((health.state, health.down_s), (StreamStanding::Down, 4.0));
     }
 
     #[test]
     fn a_late_first_open_is_an_outage_and_no_reconnect() {
-        let mut tracker = HealthTracker::new(at(0));
-        tracker.on_down("refused", false, at(1));
-        tracker.on_running(at(7));
-        let health = tracker.health(at(9));
+        let states = [(waiting("refused"), 1, 0), (StreamState::Live, 7, 7)];
+        let health = tracker(0, &states).health(at(9));
         assert_eq!((health.outages, health.reconnects, health.down_s), (1, 0, 7.0));
+    }
+
+    #[test]
+    fn changes_have_their_times_and_reasons_and_tries_are_none() {
+        let mut states = vec![
+            (StreamState::Connecting, 10, 10),
+            (StreamState::Live, 11, 11),
+            (stalled("no data"), 20, 18),
+            (waiting("no data"), 21, 18),
+        ];
+        for again in 0..50 {
+            states.push((StreamState::Connecting, 22 + 2 * again, 18));
+            states.push((waiting("refused"), 23 + 2 * again, 18));
+        }
+        states.push((StreamState::Connecting, 122, 18));
+        let mut tracker = tracker(10, &states);
+        let health = tracker.health(at(130));
+        let since: Vec<(f64, &str, Option<&str>)> = health
+            .changes
+            .iter()
+            .map(|change| (change.since_s, change.state.name(), change.state.reason()))
+            .collect();
+        assert_eq!(
+            since,
+            [
+                (0.0, "connecting", None),
+                (1.0, "live", None),
+                (10.0, "stalled", Some("no data")),
+                (11.0, "waiting", Some("no data")),
+                (13.0, "waiting", Some("refused")),
+            ]
+        );
+        assert_eq!(
+            (health.last.since_s, &health.last.state),
+            (112.0, &StreamState::Connecting)
+        );
+        for again in 0..50 {
+            let state = if again % 2 == 0 {
+                StreamState::Live
+            } else {
+                waiting("closed")
+            };
+            tracker.on_state(&state, at(200), at(200 + again));
+        }
+        let health = tracker.health(at(300));
+        assert_eq!(health.changes.len(), MAX_CHANGES);
+        assert_eq!(health.changes.last(), Some(&health.last));
     }
 }

@@ -1,15 +1,22 @@
-//! Silence detection of sources. Waiting time is measured by polls with a bounded gap, so that a stall of the process itself
-//! does not count as silence of the camera.
+//! When a camera counts as silent. What counts is pictures: a camera that sends sound, or data of which no picture can be
+//! decoded, sends none. Waiting time is measured by polls with a bounded gap, so that a stall of the process itself does not
+//! count as silence of the camera.
 
 use weir_types::{Span, Timestamp};
 
 /// Time between two polls that counts at most. Readers poll every 100 ms while they wait.
 const MAX_POLL_GAP: Span = Span::from_millis(500);
 
-/// Timeout of opening a source, and then of its first data.
+/// Timeout of opening a source, and then of its first picture.
 pub const OPEN_TIMEOUT: Span = Span::from_secs(10);
 
-/// Timeout of data without a decodable frame: three key frame intervals of cameras, which are rarely above ten seconds.
+/// Timeout of closing a source: the server of a camera that is frozen does not answer.
+pub const CLOSE_TIMEOUT: Span = Span::from_secs(2);
+
+/// Groups of pictures without one that was decoded whole, after which a source counts as silent: it is not a lost packet.
+const UNDECODED_GROUPS: u64 = 3;
+
+/// The timeout that this makes while the length of a group is not known: groups of cameras are rarely above ten seconds.
 pub const UNDECODED_TIMEOUT: Span = Span::from_secs(30);
 
 /// Timeout of silence for a stream with this frame interval: ten frames, at least two seconds.
@@ -27,6 +34,8 @@ pub enum WaitFor {
     FirstFrame,
     /// To deliver the next frame, at this frame interval.
     Frame(Span),
+    /// To close.
+    Closing,
 }
 
 /// Why a wait timed out, with the timeout.
@@ -36,27 +45,50 @@ pub enum Silence {
     NotOpened(Span),
     /// It sent no data.
     NoData(Span),
-    /// It sent data without a decodable frame.
+    /// It sent data, such as sound, but no pictures.
+    NoPictures(Span),
+    /// It sent pictures of which none could be decoded whole.
     Undecoded(Span),
+    /// It did not close.
+    NotClosed(Span),
 }
 
 /// A wait for a source, with timeouts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilenceWatch {
     waits_for: Option<WaitFor>,
-    /// Time since the wait began, and since the last data.
+    /// Time since the wait began, and, of data and of coded pictures, since the last.
     waited: Span,
     without_data: Span,
+    without_picture: Span,
+    /// Time of all waits since the last picture that was decoded whole.
+    undecoded: Span,
     polled_at: Option<Timestamp>,
     silence: Option<Silence>,
+    group: GroupLength,
+}
+
+/// Coded pictures from one key picture to the next.
+#[derive(Debug, Clone, Copy, Default)]
+struct GroupLength {
+    /// Pictures since the last key picture.
+    since_key: Option<u64>,
+    /// Pictures of the last whole group.
+    last: Option<u64>,
 }
 
 impl SilenceWatch {
-    /// Starts a wait.
+    /// Starts a wait. Opening forgets what was known of the stream.
     pub fn begin(&mut self, what: WaitFor, now: Timestamp) {
+        let kept = match what {
+            WaitFor::Opening => Self::default(),
+            WaitFor::FirstFrame | WaitFor::Frame(_) | WaitFor::Closing => *self,
+        };
         *self = Self {
             waits_for: Some(what),
             polled_at: Some(now),
+            undecoded: kept.undecoded,
+            group: kept.group,
             ..Self::default()
         };
     }
@@ -66,10 +98,28 @@ impl SilenceWatch {
         self.waits_for = None;
     }
 
-    /// Data arrived, with or without a frame.
+    /// Data without a picture arrived.
     pub fn on_data(&mut self, now: Timestamp) {
         self.on_poll(now);
         self.without_data = Span::ZERO;
+    }
+
+    /// A coded picture arrived; `key`: it begins a group of pictures.
+    pub fn on_picture(&mut self, key: bool, now: Timestamp) {
+        self.on_data(now);
+        self.without_picture = Span::ZERO;
+        let GroupLength { since_key, last } = &mut self.group;
+        if key {
+            *last = since_key.or(*last);
+            *since_key = Some(1);
+        } else if let Some(pictures) = since_key {
+            *pictures = pictures.saturating_add(1);
+        }
+    }
+
+    /// A picture was decoded whole.
+    pub fn on_decoded(&mut self) {
+        self.undecoded = Span::ZERO;
     }
 
     /// The wait is polled; returns whether the source is silent.
@@ -79,27 +129,45 @@ impl SilenceWatch {
             self.polled_at = Some(now);
             self.waited += passed;
             self.without_data += passed;
+            self.without_picture += passed;
+            self.undecoded += passed;
             self.silence = self.silence.or_else(|| self.exceeded(what));
         }
         self.silence.is_some()
     }
 
     fn exceeded(&self, what: WaitFor) -> Option<Silence> {
-        let (data, frame) = match what {
+        let (picture, decoded) = match what {
             WaitFor::Opening => {
                 return (self.waited > OPEN_TIMEOUT).then_some(Silence::NotOpened(OPEN_TIMEOUT));
+            }
+            WaitFor::Closing => {
+                return (self.waited > CLOSE_TIMEOUT).then_some(Silence::NotClosed(CLOSE_TIMEOUT));
             }
             WaitFor::FirstFrame => (OPEN_TIMEOUT, UNDECODED_TIMEOUT),
             WaitFor::Frame(interval) => {
                 let limit = silence_limit(interval);
-                (limit, limit.max(UNDECODED_TIMEOUT))
+                (limit, self.undecoded_limit(interval).max(limit))
             }
         };
-        if self.without_data > data {
-            Some(Silence::NoData(data))
+        if self.without_picture > picture {
+            // Whatever came since the last picture, came later than that.
+            let other_data = self.without_data < self.without_picture;
+            Some(if other_data {
+                Silence::NoPictures(picture)
+            } else {
+                Silence::NoData(picture)
+            })
         } else {
-            (self.waited > frame).then_some(Silence::Undecoded(frame))
+            (self.undecoded > decoded).then_some(Silence::Undecoded(decoded))
         }
+    }
+
+    /// Three groups of pictures at this frame interval.
+    fn undecoded_limit(&self, interval: Span) -> Span {
+        self.group.last.map_or(UNDECODED_TIMEOUT, |pictures| {
+            interval * (UNDECODED_GROUPS * pictures)
+        })
     }
 
     /// Why the last wait timed out, if it did.
@@ -114,18 +182,33 @@ mod tests {
     use super::*;
 
     const FAST: WaitFor = WaitFor::Frame(Span::from_millis(40));
+    const TWO: Span = Span::from_secs(2);
+    const TEN: Span = Span::from_secs(10);
+    const THIRTY: Span = Span::from_secs(30);
 
     fn at(ms: u64) -> Timestamp {
         Timestamp::from_micros(ms * 1_000)
     }
 
+    /// What arrives at a time.
+    #[derive(Clone, Copy)]
+    enum Sent {
+        Nothing,
+        Sound,
+        Picture,
+        Key,
+    }
+
     /// Polls every 100 ms for 90 s, with data at some times; when and why the wait ended.
-    fn check(what: WaitFor, data: impl Fn(u64) -> bool, ended: Option<(u64, Silence)>) {
+    fn check(what: WaitFor, sent: impl Fn(u64) -> Sent, ended: Option<(u64, Silence)>) {
         let mut watch = SilenceWatch::default();
         watch.begin(what, at(0));
         let found = (0..900).map(|look| look * 100).find(|ms| {
-            if data(*ms) {
-                watch.on_data(at(*ms));
+            match sent(*ms) {
+                Sent::Nothing => {}
+                Sent::Sound => watch.on_data(at(*ms)),
+                Sent::Picture => watch.on_picture(false, at(*ms)),
+                Sent::Key => watch.on_picture(true, at(*ms)),
             }
             watch.on_poll(at(*ms))
         });
@@ -133,32 +216,116 @@ mod tests {
         assert_eq!(watch.silence(), ended.map(|(_, silence)| silence), "{what:?}");
     }
 
+    /// `what` every second, else nothing.
+    fn each_second(what: Sent) -> impl Fn(u64) -> Sent {
+        move |ms| {
+            if ms.is_multiple_of(1_000) {
+                what
+            } else {
+                Sent::Nothing
+            }
+        }
+    }
+
     #[test]
     fn each_wait_has_its_limit() {
-        let (two, ten, thirty) = (Span::from_secs(2), Span::from_secs(10), Span::from_secs(30));
-        let never = |_| false;
-        check(WaitFor::Opening, never, Some((10_100, Silence::NotOpened(ten))));
-        check(WaitFor::FirstFrame, never, Some((10_100, Silence::NoData(ten))));
-        check(FAST, never, Some((2_100, Silence::NoData(two))));
+        let never = |_| Sent::Nothing;
+        check(WaitFor::Opening, never, Some((10_100, Silence::NotOpened(TEN))));
+        check(WaitFor::FirstFrame, never, Some((10_100, Silence::NoData(TEN))));
+        check(FAST, never, Some((2_100, Silence::NoData(TWO))));
+        check(WaitFor::Closing, never, Some((2_100, Silence::NotClosed(TWO))));
         let slow = WaitFor::Frame(Span::from_secs(4));
         check(slow, never, Some((40_100, Silence::NoData(Span::from_secs(40)))));
-        let always = |ms| ms % 1_000 == 0;
-        check(FAST, always, Some((30_100, Silence::Undecoded(thirty))));
-        check(
-            WaitFor::FirstFrame,
-            always,
-            Some((30_100, Silence::Undecoded(thirty))),
-        );
-        check(
-            slow,
-            always,
-            Some((40_100, Silence::Undecoded(Span::from_secs(40)))),
-        );
+        let until_four = |ms| if ms < 4_000 { Sent::Picture } else { Sent::Nothing };
+        check(FAST, until_four, Some((6_000, Silence::NoData(TWO))));
+    }
+
+    #[test]
+    fn sound_is_no_picture() {
         check(
             FAST,
-            |ms| ms % 1_000 == 0 && ms < 4_000,
-            Some((5_100, Silence::NoData(two))),
+            each_second(Sent::Sound),
+            Some((2_100, Silence::NoPictures(TWO))),
         );
+        let first = WaitFor::FirstFrame;
+        check(
+            first,
+            each_second(Sent::Sound),
+            Some((10_100, Silence::NoPictures(TEN))),
+        );
+    }
+
+    #[test]
+    fn pictures_that_cannot_be_decoded_count_for_three_groups() {
+        let pictures = || each_second(Sent::Picture);
+        check(FAST, pictures(), Some((30_100, Silence::Undecoded(THIRTY))));
+        check(
+            WaitFor::FirstFrame,
+            pictures(),
+            Some((30_100, Silence::Undecoded(THIRTY))),
+        );
+        let slow = WaitFor::Frame(Span::from_secs(4));
+        check(
+            slow,
+            pictures(),
+            Some((40_100, Silence::Undecoded(Span::from_secs(40)))),
+        );
+        // A key picture in every ten, that is once a second.
+        let fast = WaitFor::Frame(Span::from_millis(100));
+        let groups = |ms: u64| {
+            if ms.is_multiple_of(1_000) {
+                Sent::Key
+            } else {
+                Sent::Picture
+            }
+        };
+        check(
+            fast,
+            groups,
+            Some((3_100, Silence::Undecoded(Span::from_secs(3)))),
+        );
+        // Groups of two pictures: shorter than the timeout of silence.
+        let pairs = |ms: u64| {
+            if ms.is_multiple_of(200) {
+                Sent::Key
+            } else {
+                Sent::Picture
+            }
+        };
+        check(fast, pairs, Some((2_100, Silence::Undecoded(TWO))));
+    }
+
+    #[test]
+    fn pictures_that_are_decoded_in_part_count_as_none_until_one_is_whole() {
+        // A frame every 100 ms, each a wait of its own; a key picture once a second.
+        let run = |whole: fn(u64) -> bool| {
+            let mut watch = SilenceWatch::default();
+            watch.begin(WaitFor::Opening, at(0));
+            (0..200_u64).find(|frame| {
+                watch.begin(WaitFor::Frame(Span::from_millis(100)), at(frame * 100));
+                watch.on_picture(frame % 10 == 0, at(frame * 100 + 100));
+                watch.end();
+                if whole(*frame) {
+                    watch.on_decoded();
+                }
+                watch.silence().is_some()
+            })
+        };
+        assert_eq!(run(|_| true), None);
+        assert_eq!(run(|frame| frame % 25 == 0), None);
+        assert_eq!(run(|frame| frame < 20), Some(50));
+    }
+
+    #[test]
+    fn opening_again_begins_anew() {
+        let mut watch = SilenceWatch::default();
+        watch.begin(FAST, at(0));
+        watch.on_picture(true, at(100));
+        watch.on_picture(true, at(200));
+        assert_eq!(watch.undecoded_limit(TWO), Span::from_secs(6));
+        watch.begin(WaitFor::Opening, at(300));
+        assert_eq!(watch.undecoded_limit(TWO), THIRTY);
+        assert_eq!(watch.undecoded, Span::ZERO);
     }
 
     #[test]

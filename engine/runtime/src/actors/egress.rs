@@ -224,7 +224,14 @@ impl Egress {
         let Some(entry) = self.streams.get_mut(&stream) else {
             return;
         };
-        if !self.wants_notices || entry.notified.as_ref() == Some(&state) {
+        let is_news = match &entry.notified {
+            _ if state == StreamState::Connecting => false,
+            // Once for an outage and its reason: a stream that stalls is waiting next.
+            Some(last) if last.is_down() && state.is_down() => last.reason() != state.reason(),
+            Some(last) => *last != state,
+            None => true,
+        };
+        if !self.wants_notices || !is_news {
             return;
         }
         entry.notified = Some(state.clone());

@@ -176,16 +176,16 @@ pub(crate) struct Spent {
     pub(crate) span: Span,
 }
 
-/// A stream is in another state, or down for another reason.
+/// A stream is in another state, or in the same one for another reason.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct StreamStateChanged {
     pub(crate) stream: StreamId,
     pub(crate) state: StreamState,
-    /// When the state began; of a stream that is down, when its last frame arrived.
+    /// When the state began.
     pub(crate) since: Timestamp,
-    /// Whether it is down although it was connected: it sent nothing.
-    pub(crate) silent: bool,
+    /// When the last frame of the stream arrived.
+    pub(crate) last_frame: Timestamp,
 }
 
 /// A stream sends no more frames.

@@ -3,7 +3,7 @@
 //! recording that is missing is an error, one that ends has ended, and one that is looped begins again.
 
 use weir_flow::{SourceError, StreamState};
-use weir_policy::{Silence, WaitFor};
+use weir_policy::WaitFor;
 use weir_types::Span;
 
 use super::silence::silence_reason;
@@ -55,6 +55,10 @@ impl SourceThread {
     fn open_and_play(&self, playback: &mut Playback) -> Result<(), SourceError> {
         let stop_flag = playback.silence_watch.stop_flag(&self.stop);
         playback.silence = None;
+        // A recording that begins again was live all the time.
+        if !playback.live {
+            self.report(playback, StreamState::Connecting);
+        }
         let silence_watch = playback.silence_watch.clone();
         // A recording on a slow disk is waited for; only a camera can be silent.
         let limit = Some(WaitFor::Opening);
@@ -70,8 +74,12 @@ impl SourceThread {
         let mut source = opened?;
         let played = self.play(source.as_mut(), playback);
         playback.silence = silence_watch.silence();
-        // Closing the connection to a server that is gone may take as long as waiting for its frames.
-        let limit = self.is_camera(playback).then_some(WaitFor::Frame(Span::ZERO));
+        if let Some(silence) = playback.silence.filter(|_| !self.stop.is_raised()) {
+            let reason = silence_reason(silence);
+            self.report(playback, StreamState::Stalled { reason });
+        }
+        // A server that is gone does not answer.
+        let limit = self.is_camera(playback).then_some(WaitFor::Closing);
         silence_watch.run_within(limit, || drop(source));
         played
     }
@@ -102,11 +110,8 @@ impl SourceThread {
         } else {
             tracing::debug!(stream = %self.name, "{reason}; next try in {wait}");
         }
-        if playback.reason.as_ref() != Some(&reason) {
-            playback.reason = Some(reason.clone());
-            let silent = matches!(silence, Some(Silence::NoData(_) | Silence::Undecoded(_)));
-            self.report(playback, StreamState::Down { reason }, silent);
-        }
+        playback.reason = Some(reason.clone());
+        self.report(playback, StreamState::Waiting { reason });
         self.sleep_until(self.clock.now() + wait);
     }
 }

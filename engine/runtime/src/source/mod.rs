@@ -94,7 +94,7 @@ struct Playback {
     /// When the last frame arrived.
     last_frame: Timestamp,
     /// Whether the state that was reported last is that frames arrive.
-    running: bool,
+    live: bool,
     /// The silence that ended the last opening, where one did.
     silence: Option<Silence>,
     /// How often it was down.
@@ -127,7 +127,7 @@ impl SourceThread {
             stale: 0,
             endless: self.factory.is_endless(),
             last_frame: self.clock.now(),
-            running: false,
+            live: false,
             silence: None,
             outages: 0,
             reason: None,
@@ -161,7 +161,8 @@ impl SourceThread {
         self.decoding.on_ended(self.stream);
         let stopped = self.stop.is_raised();
         if !stopped {
-            self.report(&mut playback, StreamState::Ended { error: error.clone() }, false);
+            let reason = error.clone();
+            self.report(&mut playback, StreamState::Gone { reason });
         }
         let mut counts = playback.closed + playback.counts;
         counts.discontinuities += playback.rebased;
@@ -177,7 +178,7 @@ impl SourceThread {
     /// The stream is paused, and its source closed: waits until it is resumed. Says whether it goes on.
     fn pause(&self, playback: &mut Playback) -> bool {
         self.decoding.on_ended(self.stream);
-        playback.running = false;
+        playback.live = false;
         let report = |paused| {
             self.egress.do_send(StreamPaused {
                 stream: self.stream,
@@ -192,16 +193,13 @@ impl SourceThread {
     }
 
     /// Reports another state of the stream.
-    fn report(&self, playback: &mut Playback, state: StreamState, silent: bool) {
-        playback.running = state == StreamState::Running;
+    fn report(&self, playback: &mut Playback, state: StreamState) {
+        playback.live = state == StreamState::Live;
         self.egress.do_send(StreamStateChanged {
             stream: self.stream,
-            since: match state {
-                StreamState::Down { .. } => playback.last_frame,
-                StreamState::Running | StreamState::Ended { .. } => self.clock.now(),
-            },
             state,
-            silent,
+            since: self.clock.now(),
+            last_frame: playback.last_frame,
         });
     }
 

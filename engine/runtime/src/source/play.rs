@@ -48,6 +48,9 @@ impl SourceThread {
             let took = thread_time().saturating_sub(started);
             playback.counts = source.counts();
             let Some(mut frame) = next? else { break };
+            if !frame.concealed {
+                silence_watch.on_decoded();
+            }
             if first {
                 // The rate of some streams is known with their first picture.
                 on_source_info(source, playback);
@@ -105,14 +108,16 @@ impl SourceThread {
                 );
             }
         }
-        playback.backoff.on_frame();
+        if !frame.concealed {
+            playback.backoff.on_frame();
+        }
         playback.last_frame = now;
-        if !playback.running {
+        if !playback.live {
             if playback.outages > 0 {
                 tracing::info!(stream = %self.name, "frames arrive again");
             }
             playback.reason = None;
-            self.report(playback, StreamState::Running, false);
+            self.report(playback, StreamState::Live);
         }
         time
     }

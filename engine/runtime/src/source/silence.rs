@@ -1,9 +1,9 @@
 //! What ends the blocking calls of a source: the stop of the run, and the limit of its own silence. And its turns at
-//! decoding, which also show that data arrives.
+//! decoding, with which also the packets come that show whether pictures arrive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_flow::{DecodeLimit, StopFlag};
+use weir_flow::{DecodeLimit, PacketKind, StopFlag};
 use weir_policy::{Silence, SilenceWatch, WaitFor};
 
 use crate::clock::Clock;
@@ -45,6 +45,11 @@ impl SharedSilenceWatch {
         result
     }
 
+    /// A picture was decoded whole.
+    pub(super) fn on_decoded(&self) {
+        self.lock().on_decoded();
+    }
+
     /// The silence that ended the last call, where one did.
     pub(super) fn silence(&self) -> Option<Silence> {
         self.lock().silence()
@@ -56,7 +61,11 @@ pub(super) fn silence_reason(silence: Silence) -> String {
     match silence {
         Silence::NotOpened(limit) => format!("it did not open within {limit}"),
         Silence::NoData(limit) => format!("silent: no data for {limit}"),
-        Silence::Undecoded(limit) => format!("no picture could be decoded for {limit}"),
+        Silence::NoPictures(limit) => {
+            format!("it sends other data, such as sound, but no pictures for {limit}")
+        }
+        Silence::Undecoded(limit) => format!("no picture could be decoded whole for {limit}"),
+        Silence::NotClosed(limit) => format!("it did not close within {limit}"),
     }
 }
 
@@ -69,9 +78,17 @@ pub(super) struct DecodeTurns {
 
 impl DecodeLimit for DecodeTurns {
     fn decode(&self, work: &mut dyn FnMut()) {
-        self.silence_watch.lock().on_data(self.silence_watch.clock.now());
         // A source that stops decodes this last frame without a turn: it must return what it holds.
         let _permit = self.decoding.permits.acquire(&self.stop);
         work();
+    }
+
+    fn on_packet(&self, packet: PacketKind) {
+        let now = self.silence_watch.clock.now();
+        let mut watch = self.silence_watch.lock();
+        match packet {
+            PacketKind::Picture { key } => watch.on_picture(key, now),
+            PacketKind::Other => watch.on_data(now),
+        }
     }
 }

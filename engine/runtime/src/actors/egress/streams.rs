@@ -10,6 +10,7 @@ use crate::actors::messages::{
     AbandonStream, AddStream, EndWhenIdle, RemoveStream, StreamEnded, StreamPaused, StreamStateChanged,
 };
 use crate::actors::stream_table::{StreamEntry, StreamSummary};
+use crate::telemetry;
 
 impl Egress {
     /// Drops what is in flight of the streams that are `abandoned`, and waits for their sources no longer.
@@ -91,12 +92,12 @@ impl Handler<StreamStateChanged> for Egress {
         let Some(entry) = self.streams.get_mut(&changed.stream) else {
             return;
         };
-        let health = &mut entry.health;
-        match &changed.state {
-            StreamState::Running => health.on_running(changed.since),
-            StreamState::Down { reason } => health.on_down(reason, changed.silent, changed.since),
-            StreamState::Ended { .. } => health.on_ended(),
-        }
+        entry
+            .health
+            .on_state(&changed.state, changed.last_frame, changed.since);
+        let change = entry.health.last();
+        telemetry::record_stream_state(&entry.name, &change.state);
+        self.progress.on_stream_state(changed.stream, change);
         entry.state = Some((changed.state.clone(), changed.since));
         let mut health = self.streams.values().map(|stream| &stream.health);
         if !self.all_down_logged && health.all(HealthTracker::is_down) {
@@ -128,8 +129,8 @@ impl Handler<StreamEnded> for Egress {
             stale,
             error: error.clone(),
         });
-        if !matches!(entry.notified, Some(StreamState::Ended { .. })) {
-            self.publish_stream_state(stream, StreamState::Ended { error });
+        if !matches!(entry.notified, Some(StreamState::Gone { .. })) {
+            self.publish_stream_state(stream, StreamState::Gone { reason: error });
         }
         self.remove_if_idle(stream);
         self.signal_if_idle();
