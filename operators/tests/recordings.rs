@@ -407,7 +407,7 @@ fn a_pipe_is_read_like_a_file_until_a_stop() {
         timeout_s: 0.1,
         ..SourceOptions::default()
     };
-    let silent = open_with(&pipe, options).err().unwrap().to_string();
+    let silent = open_with(&pipe, options.clone()).err().unwrap().to_string();
     assert!(
         silent.contains("nothing was written into this named pipe within 0.1 s"),
         "{silent}"

@@ -80,6 +80,7 @@ fn application(
         repeat: false,
         slo: None,
         share: weir_policy::StreamShare::default(),
+        connection: weir_flow::Connection::default(),
     }]);
     weir::assemble(graph, &zoo, Some(out), None).unwrap()
 }

@@ -133,11 +133,16 @@ fn partition_model(model: &OnnxModel, name: &str, plan: &Plan) -> anyhow::Result
 /// What opens a source; none for one that is emulated.
 pub(crate) fn source(node: &SourceNode) -> Option<Box<dyn SourceFactory>> {
     let emulated = node.uri.starts_with(weir_graph::EmulatedStream::SCHEME);
-    let options = SourceOptions {
+    (!emulated).then(|| weir_operators::media::source(&node.uri, source_options(node)))
+}
+
+/// What is to be known of a source to open it.
+pub(crate) fn source_options(node: &SourceNode) -> SourceOptions {
+    SourceOptions {
         fps: node.fps,
+        connection: node.connection.clone(),
         ..SourceOptions::default()
-    };
-    (!emulated).then(|| weir_operators::media::source(&node.uri, options))
+    }
 }
 
 /// Loads a model; none for one that is emulated.

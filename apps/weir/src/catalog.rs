@@ -15,6 +15,7 @@ pub fn catalog(zoo: &Zoo) -> Catalog {
         operators: weir_operators::operators(),
         heads: weir_operators::heads(),
         sinks: weir_operators::sinks::catalog(),
+        connection_options: weir_operators::media::CONNECTION_OPTIONS,
         zoo: zoo.hints(),
         embedded: shipped(),
     }

@@ -35,9 +35,9 @@ pub use catalog::{catalog, load};
 pub use zoo::Zoo;
 
 /// What is logged where `RUST_LOG` asks for nothing: errors, what looks wrong with what models give, and where files are
-/// that were not put where the graph says.
+/// that were not put where the graph says. Not what FFmpeg says of damaged data: that is counted.
 const DEFAULT_LOG: &str =
-    "error,weir::outputs=warn,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
+    "error,ffmpeg=off,weir::outputs=warn,weir_operators::media::video_place=warn,weir_operators::sinks=warn";
 
 /// Carries out the command line of this process.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The names that a graph may use: operators, heads, sinks and their keys. `weir-operators` fills the catalog,
+//! The names that a graph may use: operators, heads, sinks and their keys, options of sources. `weir-operators` fills the catalog,
 //! `weir-graph` validates against it, and the reference of keys is printed from it.
 
 use std::borrow::Cow;
@@ -128,6 +128,8 @@ pub struct Catalog {
     pub heads: Vec<HeadSpec>,
     /// Sinks.
     pub sinks: Vec<SinkSpec>,
+    /// Keys of `options` of a source.
+    pub connection_options: &'static [KeySpec],
     /// Defaults of the zoo's models by name; if empty, names are not checked.
     pub zoo: BTreeMap<String, ModelDefaults>,
     /// Defaults of the models that ship with the program, by name.

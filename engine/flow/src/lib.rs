@@ -37,7 +37,9 @@ pub use results::{
     Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, RequestResults,
 };
 pub use sink::{Sink, SinkFactory};
-pub use source::{DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo};
+pub use source::{
+    Connection, DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo, Transport,
+};
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};
 pub use uri::{is_image, mask_credentials};

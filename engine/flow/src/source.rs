@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_types::DecodeLevel;
 
+use crate::catalog::Settings;
 use crate::error::SourceError;
 use crate::frame::Frame;
 use crate::stop::StopFlag;
@@ -36,6 +37,25 @@ pub enum PacketKind {
     },
     /// Something else, such as sound.
     Other,
+}
+
+/// How an RTSP source sends its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Over its connection: nothing is lost, and a slow link delays.
+    #[default]
+    Tcp,
+    /// As datagrams: a slow link loses some, and pictures with them.
+    Udp,
+}
+
+/// How a source is connected to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Connection {
+    /// Of RTSP.
+    pub transport: Transport,
+    /// Options of FFmpeg; the catalog lists those that there are.
+    pub options: Settings,
 }
 
 /// Limits how many sources decode concurrently, so that decoding leaves cores to the rest of the engine.

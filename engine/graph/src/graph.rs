@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weir_config::Diagnostic;
-use weir_flow::Settings;
+use weir_flow::{Connection, Settings};
 use weir_planner::Plan;
 use weir_policy::{Policy, StreamShare};
 use weir_types::Span;
@@ -69,6 +69,8 @@ pub struct SourceNode {
     pub slo: Option<Span>,
     /// What it is to have under overload.
     pub share: StreamShare,
+    /// How it is connected to.
+    pub connection: Connection,
 }
 
 /// The kind of a device.

@@ -364,6 +364,7 @@ fn drawings_are_escaped() {
         repeat: false,
         slo: None,
         share: weir_policy::StreamShare::default(),
+        connection: weir_flow::Connection::default(),
     };
     let graph = graph(VALID).with_streams(vec![stream]);
     assert!(

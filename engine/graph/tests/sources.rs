@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{VALID, check_with, read};
+use common::{VALID, check, check_with, read};
+use weir_flow::{Connection, Settings, Transport, Value};
 use weir_graph::{Graph, SourceMode};
 
 fn graph(text: &str) -> Graph {
@@ -112,4 +113,57 @@ fn problems_and_drawings_show_no_credentials() {
         );
         assert_eq!(drawings.matches("rtsp://camera/").count(), 2, "{drawings}");
     }
+}
+
+#[test]
+fn a_camera_has_its_transport_and_options_of_the_list() {
+    let camera = VALID.replace("\"crossing.mp4\"", "\"rtsp://camera/1\"");
+    let connection = |text: &str| {
+        graph(&camera.replace("mode = \"live\"", text)).sources()[0]
+            .connection
+            .clone()
+    };
+    assert_eq!(connection(""), Connection::default());
+    let keys = "transport = \"udp\"\noptions = { probesize = 5000, user_agent = \"weir\" }";
+    let options = [
+        ("probesize".to_owned(), Value::Number(5000.0)),
+        ("user_agent".to_owned(), Value::Text("weir".to_owned())),
+    ];
+    let expected = Connection {
+        transport: Transport::Udp,
+        options: Settings(options.into()),
+    };
+    assert_eq!(connection(keys), expected);
+
+    let wrong = |text: &str, said: &str| check(&camera.replace("mode = \"live\"", text), &[said]);
+    wrong(
+        "transport = \"upd\"",
+        "11: `transport` cannot be \"upd\" | did you mean \"udp\"?",
+    );
+    wrong(
+        "options = 3",
+        "11: `options` of source \"north\" must be a table, not a whole number",
+    );
+    wrong(
+        "options = { probsize = 5000 }",
+        "11: has no key \"probsize\" | did you mean \"probesize\"?",
+    );
+    wrong(
+        "options = { protocol_whitelist = \"file\" }",
+        "11: `options` of source \"north\" has no key \"protocol_whitelist\" | keys: probesize, user_agent",
+    );
+    wrong(
+        "options = { probesize = 1 }",
+        "11: `probesize` must lie between 32 and 1000000, not 1",
+    );
+    check_with(
+        "mode = \"live\"",
+        "transport = \"udp\"",
+        &["11: `transport` is for cameras at rtsp:// addresses | leave it out"],
+    );
+    let emulated = VALID.replace("\"crossing.mp4\"", "\"emulated:uniform?rate=1\"");
+    check(
+        &emulated.replace("mode = \"live\"", "options = { probesize = 5000 }"),
+        &["11: `options` are for streams that FFmpeg reads"],
+    );
 }

@@ -1,7 +1,8 @@
 //! The only unsafe code of media: gaps in FFmpeg's safe wrapper.
 #![expect(
     unsafe_code,
-    reason = "a converter may move between threads, and streams have side data: its wrapper has neither"
+    reason = "a converter may move between threads, streams have side data, and the log a receiver: its wrapper has none of \
+              them"
 )]
 
 use ffmpeg_next::software::scaling;
@@ -65,5 +66,53 @@ pub(crate) fn display_matrix(stream: &format::stream::Stream<'_>) -> Option<[u8;
         }
         // SAFETY: the data belong to the stream, and are at least as long as what is copied here.
         Some(unsafe { data.cast::<[u8; 36]>().read_unaligned() })
+    }
+}
+
+/// Passes FFmpeg's log on to [`super::log`]; `false` where that cannot be: how arguments of a C function without a fixed
+/// number of them are passed differs by machine.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn forward_log() -> bool {
+    // SAFETY: the function has the type that FFmpeg calls, may be called by any thread, and stays for ever.
+    unsafe { ffmpeg_next::ffi::av_log_set_callback(Some(on_message)) };
+    true
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn forward_log() -> bool {
+    false
+}
+
+/// Characters of a message that are read.
+#[cfg(target_arch = "x86_64")]
+const MAX_MESSAGE: usize = 1_024;
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn on_message(
+    object: *mut std::ffi::c_void,
+    level: std::ffi::c_int,
+    format: *const std::ffi::c_char,
+    arguments: *mut ffmpeg_next::ffi::__va_list_tag,
+) {
+    use super::log;
+    if !log::is_wanted(level) {
+        return;
+    }
+    let (mut line, mut prefix) = ([0_u8; MAX_MESSAGE], 1);
+    // SAFETY: FFmpeg's own arguments are passed on as they are; the line is as long as is said, and is ended within it.
+    unsafe {
+        ffmpeg_next::ffi::av_log_format_line2(
+            object,
+            level,
+            format,
+            arguments,
+            line.as_mut_ptr().cast(),
+            MAX_MESSAGE as std::ffi::c_int,
+            &raw mut prefix,
+        );
+    }
+    if let Ok(line) = std::ffi::CStr::from_bytes_until_nul(&line) {
+        // Nothing may unwind into C.
+        let _ = std::panic::catch_unwind(|| log::on_message(level, &line.to_string_lossy()));
     }
 }

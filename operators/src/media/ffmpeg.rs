@@ -64,7 +64,7 @@ impl FfmpegSource {
     ///
     /// # Errors
     /// [`SourceError::Open`] with the reason.
-    pub fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
+    pub fn open(uri: &str, options: &SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         let input = open::open(uri, options, stop)?;
         let stream = input
             .streams()
@@ -74,7 +74,7 @@ impl FfmpegSource {
                     .disposition()
                     .contains(format::stream::Disposition::ATTACHED_PIC)
             })
-            .ok_or_else(|| cannot_open(uri, "it holds no video stream: name a file that does"))?;
+            .ok_or_else(|| cannot_open(uri, open::no_video_reason(uri, &input)))?;
         let fail = |error: Error| cannot_open(uri, format!("its video cannot be decoded: {error}"));
         let mut context = codec::Context::from_parameters(stream.parameters()).map_err(fail)?;
         // One thread means no thread besides the caller's, and no delay of frames.
@@ -120,7 +120,7 @@ impl FfmpegSource {
             input,
             decoder,
             info,
-            options,
+            options: options.clone(),
             stop: stop.clone(),
             limit: None,
             pictures: Pictures::default(),
@@ -251,7 +251,7 @@ impl FfmpegSource {
             Err(error) => {
                 let reason = self
                     .truncation_reason()
-                    .unwrap_or_else(|| open::broken_reason(error, self.options));
+                    .unwrap_or_else(|| open::broken_reason(error, &self.options));
                 self.drain(Some(reason))
             }
         }

@@ -35,7 +35,7 @@ impl ImageSource {
     ///
     /// # Errors
     /// [`SourceError::Open`] if the folder cannot be read or contains no image.
-    pub fn folder(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
+    pub fn folder(path: &Path, options: &SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         let uri = path.display().to_string();
         let files = images_of(path).map_err(|error| cannot_open(&uri, weir_files::io_reason(&error)))?;
         if files.is_empty() {
@@ -51,7 +51,7 @@ impl ImageSource {
     ///
     /// # Errors
     /// [`SourceError::Open`] if it is no image.
-    pub fn single(path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
+    pub fn single(path: &Path, options: &SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
         if let Err(error) = size(path) {
             let reason = format!("not a JPEG or PNG image that can be read: {error}");
             return Err(cannot_open(&path.display().to_string(), reason));
@@ -59,7 +59,7 @@ impl ImageSource {
         Ok(Self::new(path, vec![path.to_owned()], options, stop))
     }
 
-    fn new(path: &Path, files: Vec<PathBuf>, options: SourceOptions, stop: &StopFlag) -> Self {
+    fn new(path: &Path, files: Vec<PathBuf>, options: &SourceOptions, stop: &StopFlag) -> Self {
         let fps = options.fps.unwrap_or(DEFAULT_FPS);
         let (width, height) = files.iter().find_map(|file| size(file).ok()).unwrap_or((0, 0));
         let info = SourceInfo {

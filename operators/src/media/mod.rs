@@ -11,7 +11,9 @@ mod ffi;
 mod ffmpeg;
 mod fifo;
 mod images;
+mod log;
 mod open;
+mod options;
 mod orientation;
 mod packet_selection;
 mod picture;
@@ -21,13 +23,14 @@ mod video_place;
 
 use std::path::{Path, PathBuf};
 
-use weir_flow::{Source, SourceError, SourceFactory, StopFlag, is_image};
+use weir_flow::{Connection, Source, SourceError, SourceFactory, StopFlag, is_image};
 
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;
 pub use ffmpeg::FfmpegSource;
 pub use images::ImageSource;
 pub(crate) use open::init_ffmpeg;
+pub use options::CONNECTION_OPTIONS;
 pub use video_file::{Rgb, VideoFile};
 pub(crate) use video_place::part_path;
 pub use video_place::{Naming, VideoPlace};
@@ -36,7 +39,7 @@ pub use video_place::{Naming, VideoPlace};
 pub const DEFAULT_FPS: f64 = 25.0;
 
 /// Options of a source besides its URI.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SourceOptions {
     /// Frames per second where there are no timestamps: raw elementary streams and images.
     pub fps: Option<f64>,
@@ -44,6 +47,8 @@ pub struct SourceOptions {
     pub timeout_s: f64,
     /// Decoder threads. One by default: cores belong to the workers, and streams decode concurrently.
     pub threads: usize,
+    /// How it is connected to.
+    pub connection: Connection,
 }
 
 impl Default for SourceOptions {
@@ -52,6 +57,7 @@ impl Default for SourceOptions {
             fps: None,
             timeout_s: 10.0,
             threads: 1,
+            connection: Connection::default(),
         }
     }
 }
@@ -74,12 +80,12 @@ impl SourceFactory for Factory {
     fn open(&self, stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
         let path = Path::new(self.uri.strip_prefix("file:").unwrap_or(&self.uri));
         if path.is_dir() {
-            return Ok(Box::new(ImageSource::folder(path, self.options, stop)?));
+            return Ok(Box::new(ImageSource::folder(path, &self.options, stop)?));
         }
         if is_image(path) && path.is_file() {
-            return Ok(Box::new(ImageSource::single(path, self.options, stop)?));
+            return Ok(Box::new(ImageSource::single(path, &self.options, stop)?));
         }
-        Ok(Box::new(FfmpegSource::open(&self.uri, self.options, stop)?))
+        Ok(Box::new(FfmpegSource::open(&self.uri, &self.options, stop)?))
     }
 
     fn is_endless(&self) -> Option<bool> {

@@ -7,13 +7,14 @@ use std::sync::Once;
 use std::time::Duration;
 
 use ffmpeg_next::format::context::{Input, StreamIo};
-use ffmpeg_next::util::log;
-use ffmpeg_next::{Dictionary, Error, device, format};
+use ffmpeg_next::util::log as ffmpeg_log;
+use ffmpeg_next::{Dictionary, Error, device, format, media};
 use weir_files::io_reason;
-use weir_flow::{SourceError, StopFlag};
+use weir_flow::{SourceError, StopFlag, Transport};
 
 use super::fifo::{Fifo, is_fifo};
-use super::{SourceOptions, cannot_open, container};
+use super::options::add_options;
+use super::{SourceOptions, cannot_open, container, ffi, log};
 
 /// FFmpeg's names of raw elementary streams. They carry no timestamps; those that FFmpeg reports assume a rate.
 const ELEMENTARY: [&str; 15] = [
@@ -44,11 +45,15 @@ pub(super) fn has_own_clock(input: &Input) -> bool {
     !lacks_timestamps(input) && input.format().name() != "mpjpeg"
 }
 
-/// Initialises FFmpeg once and silences its log: what matters is reported as errors and counts.
+/// Initialises FFmpeg once, with its log: what matters of it is also reported as errors and counts.
 pub(crate) fn init_ffmpeg() -> Result<(), Error> {
-    static QUIET: Once = Once::new();
+    static LOG: Once = Once::new();
     ffmpeg_next::init()?;
-    QUIET.call_once(|| log::set_level(log::Level::Quiet));
+    LOG.call_once(|| {
+        if !ffi::forward_log() {
+            ffmpeg_log::set_level(ffmpeg_log::Level::Quiet);
+        }
+    });
     Ok(())
 }
 
@@ -85,12 +90,12 @@ fn scheme(uri: &str) -> Option<&str> {
 }
 
 /// Opens `uri`; raising `stop` interrupts this call and all later reads.
-pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
+pub(super) fn open(uri: &str, options: &SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     if uri.contains('\0') {
         return Err(cannot_open(uri, "the name holds a NUL character"));
     }
     if is_capture(uri) {
-        return capture(uri);
+        return capture(uri, options);
     }
     let local = local_path(uri).is_some();
     let name = uri.strip_prefix("file:").unwrap_or(uri);
@@ -108,8 +113,11 @@ pub(super) fn open(uri: &str, options: SourceOptions, stop: &StopFlag) -> Result
         uri.to_owned()
     };
     let flag = stop.clone();
-    format::input_with_interrupt_and_dictionary(&address, move || flag.is_raised(), dictionary(uri, options))
-        .map_err(|error| cannot_open(uri, reason(error, uri, Path::new(name), stop)))
+    let dictionary = dictionary(uri, options);
+    let (opened, said) = log::with_last_error(|| {
+        format::input_with_interrupt_and_dictionary(&address, move || flag.is_raised(), dictionary)
+    });
+    opened.map_err(|error| cannot_open(uri, reason(error, said, uri, Path::new(name), stop)))
 }
 
 /// The path of a local file.
@@ -123,8 +131,25 @@ pub(super) fn is_pipe(uri: &str) -> bool {
     local_path(uri).is_some_and(is_fifo)
 }
 
+/// Why a source without a video stream is none.
+pub(super) fn no_video_reason(uri: &str, input: &Input) -> String {
+    if !is_remote(uri) {
+        return "it holds no video stream: name a file that does".to_owned();
+    }
+    let kinds = [
+        (media::Type::Audio, "sound"),
+        (media::Type::Subtitle, "subtitles"),
+    ];
+    let has = |kind| input.streams().any(|stream| stream.parameters().medium() == kind);
+    let sent = kinds.into_iter().find(|(kind, _)| has(*kind));
+    match sent {
+        Some((_, what)) => format!("it sends {what} but no pictures: check the path of the address"),
+        None => "it sends no pictures: check the path of the address".to_owned(),
+    }
+}
+
 /// Why reading broke off, in words.
-pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
+pub(super) fn broken_reason(error: Error, options: &SourceOptions) -> String {
     match error {
         Error::Other {
             errno: ffmpeg_next::error::ETIMEDOUT,
@@ -134,7 +159,7 @@ pub(super) fn broken_reason(error: Error, options: SourceOptions) -> String {
 }
 
 /// Opens a named pipe and waits for its writer.
-fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
+fn pipe(uri: &str, path: &Path, options: &SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
     let timeout_s = options.timeout_s.clamp(0.01, 1e6);
     let fifo = Fifo::open(path, Duration::from_secs_f64(timeout_s), stop).map_err(|error| {
         let reason = match error.kind() {
@@ -152,17 +177,19 @@ fn pipe(uri: &str, path: &Path, options: SourceOptions, stop: &StopFlag) -> Resu
     let flag = stop.clone();
     StreamIo::from_read(fifo)
         .and_then(|io| format::input_from_stream_with_interrupt(io, None, None, move || flag.is_raised()))
-        .map_err(|error| cannot_open(uri, reason(error, uri, path, stop)))
+        .map_err(|error| cannot_open(uri, reason(error, None, uri, path, stop)))
 }
 
 /// Opens a capture device of the kernel (Video4Linux).
-fn capture(uri: &str) -> Result<Input, SourceError> {
+fn capture(uri: &str, options: &SourceOptions) -> Result<Input, SourceError> {
     check_file(uri, Path::new(uri))?;
     init_ffmpeg().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
     device::register_all();
     let format = device::input::video().find(|format| format.name().contains("v4l2"));
     let format = format.ok_or_else(|| cannot_open(uri, "this FFmpeg reads no capture devices (v4l2)"))?;
-    match format::open_with(uri, &format, Dictionary::new()) {
+    let mut dictionary = Dictionary::new();
+    add_options(&options.connection.options, &mut dictionary);
+    match format::open_with(uri, &format, dictionary) {
         Ok(format::Context::Input(input)) => Ok(input),
         Ok(format::Context::Output(_)) => Err(cannot_open(uri, "it is an output device")),
         Err(error) => Err(cannot_open(
@@ -172,19 +199,24 @@ fn capture(uri: &str) -> Result<Input, SourceError> {
     }
 }
 
-/// Timeouts in microseconds, and RTSP over TCP: lost datagrams would damage pictures.
-fn dictionary(uri: &str, options: SourceOptions) -> Dictionary<'static> {
+/// Timeouts in microseconds, and how RTSP is sent.
+fn dictionary(uri: &str, options: &SourceOptions) -> Dictionary<'static> {
     let mut dictionary = Dictionary::new();
     let timeout = format!("{:.0}", (options.timeout_s * 1e6).clamp(1e4, 1e12));
     dictionary.set("rw_timeout", &timeout);
     match scheme(uri) {
         Some("rtsp" | "rtsps") => {
-            dictionary.set("rtsp_transport", "tcp");
+            let transport = match options.connection.transport {
+                Transport::Tcp => "tcp",
+                Transport::Udp => "udp",
+            };
+            dictionary.set("rtsp_transport", transport);
             dictionary.set("timeout", &timeout);
         }
         Some("http" | "https" | "tcp" | "udp") => dictionary.set("timeout", &timeout),
         _ => {}
     }
+    add_options(&options.connection.options, &mut dictionary);
     dictionary
 }
 
@@ -206,12 +238,20 @@ fn check_file(uri: &str, path: &Path) -> Result<(), SourceError> {
     }
 }
 
-fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
+/// Why it does not open, in one sentence; `said` is FFmpeg's own last word.
+fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &StopFlag) -> String {
     if let Some(truncation) = container::truncation_by_signature(path) {
         return format!("the file was cut off ({truncation}): record or download it again");
     }
+    let said = said.map_or_else(String::new, |said| format!(" ({said})"));
     match error {
         _ if stop.is_raised() => "stopped while opening".to_owned(),
+        Error::Eof if is_remote(uri) => {
+            format!("the connection ended before a picture came{said}: check the address")
+        }
+        Error::InvalidData if is_remote(uri) => {
+            format!("FFmpeg finds no video in what it sends{said}: check the address")
+        }
         Error::InvalidData | Error::Eof if has_mp4_head(path) => {
             "the MP4 is cut off before its index: record or download it again".to_owned()
         }
@@ -223,7 +263,9 @@ fn reason(error: Error, uri: &str, path: &Path, stop: &StopFlag) -> String {
         }
         // The system's error as FFmpeg passes it on.
         Error::Other { errno } if !is_remote(uri) => io_reason(&std::io::Error::from_raw_os_error(errno)),
-        other if is_remote(uri) => format!("{other}: check the address, the network and the credentials"),
+        other if is_remote(uri) => {
+            format!("{other}{said}: check the address, the network and the credentials")
+        }
         other => other.to_string(),
     }
 }

@@ -71,11 +71,7 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     for node in graph.sources() {
         // Many streams may be of one file.
         if seen.insert(&node.uri) {
-            let options = SourceOptions {
-                fps: node.fps,
-                ..SourceOptions::default()
-            };
-            let opened = open_source(&node.uri, options);
+            let opened = open_source(&node.uri, assemble::source_options(node));
             let named =
                 opened.map_err(|error| UserError::new(format!("source {}: {error}", node.name)).into());
             let remark = errors.take(named).flatten();

@@ -48,7 +48,7 @@ const MODULE_KEYS: &[[&str; 3]] = &[
 
 fn page(catalog: &Catalog) -> String {
     let mut page =
-        "# Operators, heads and sinks\n\nPrinted by `weir operators` from the catalog that graphs are \
+        "# Operators, heads, sinks, options of sources\n\nPrinted by `weir operators` from the catalog that graphs are \
                     checked against.\n"
             .to_owned();
     operators_chapter(&mut page, &catalog.operators);
@@ -58,6 +58,9 @@ fn page(catalog: &Catalog) -> String {
         let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
         push_own_keys(&mut page, sink.keys, &[]);
     }
+    page += "\n## Options of sources\n\n`options = { ... }` of a source: options of FFmpeg, by its names and in its units. What \
+             a stream does not know it passes over.\n";
+    push_own_keys(&mut page, catalog.connection_options, &[]);
     page
 }
 
@@ -213,6 +216,7 @@ mod tests {
             operators: weir_operators::operators(),
             heads: weir_operators::heads(),
             sinks: weir_operators::sinks::catalog(),
+            connection_options: weir_operators::media::CONNECTION_OPTIONS,
             ..Catalog::default()
         }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weir_files::io_reason;
+use weir_flow::Connection;
 use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
@@ -169,6 +170,7 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
         repeat: false,
         slo: like.and_then(|like| like.slo),
         share: like.map(|like| like.share).unwrap_or_default(),
+        connection: Connection::default(),
     })
 }
 

@@ -307,6 +307,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         sample: source.sample,
         slo: source.slo.map(|slo| slo.value),
         share: source.share,
+        connection: source.connection,
         repeat: source.repeat,
     })
 }

@@ -7,6 +7,7 @@ use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute,
 use weir_flow::{KeySpec, Value, mask_credentials};
 use weir_policy::StreamShare;
 
+use super::connection;
 use super::context::Context;
 use super::emulated;
 use super::tables::{RawDevice, RawModule, RawSink, RawSource};
@@ -22,11 +23,9 @@ const MAX_SLOTS: u32 = 1_024;
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
-    fields.expect(
-        &["uri", "mode", "fps", "sample", "loop", "slo", "weight", "reserve"],
-        false,
-        context.diagnostics,
-    );
+    let known = ["uri", "mode", "fps", "sample", "loop", "slo", "weight", "reserve"];
+    let known: Vec<&str> = known.into_iter().chain(connection::KEYS).collect();
+    fields.expect(&known, false, context.diagnostics);
     let uri = required(
         &fields,
         "uri",
@@ -34,6 +33,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         context,
     );
     let uri = uri.given().and_then(|uri| resolve_uri(uri, context));
+    let connection = connection::read(&name.value, uri.as_deref(), &fields, context);
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
     let diagnostics = &mut *context.diagnostics;
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
@@ -56,6 +56,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         slo: fields.span("slo", diagnostics).given().cloned(),
         share: share(&fields, diagnostics),
         reserve_at: fields.entry("reserve").map(|entry| entry.node.at),
+        connection,
         name,
     })
 }

@@ -18,6 +18,7 @@ pub(crate) struct RawSource {
     pub(crate) share: StreamShare,
     /// Position of the key `reserve`.
     pub(crate) reserve_at: Option<usize>,
+    pub(crate) connection: weir_flow::Connection,
 }
 
 pub(crate) struct RawDevice {

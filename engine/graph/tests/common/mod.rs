@@ -209,6 +209,21 @@ pub(crate) fn catalog() -> Catalog {
                 keys: &[],
             },
         ],
+        connection_options: &[
+            KeySpec {
+                name: "probesize",
+                kind: KeyKind::Integer {
+                    min: 32,
+                    max: 1_000_000,
+                },
+                about: "",
+            },
+            KeySpec {
+                name: "user_agent",
+                kind: KeyKind::Text,
+                about: "",
+            },
+        ],
         zoo: BTreeMap::from([("yolox-nano".to_owned(), yolox)]),
         embedded: BTreeMap::from([("street-detector".to_owned(), street)]),
     }

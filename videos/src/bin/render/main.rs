@@ -22,7 +22,7 @@ use weir_videos::{Light, WorldKind};
 use args::{Args, Command};
 
 /// What is logged where `RUST_LOG` asks for nothing: errors, and under which other name a file was put.
-const DEFAULT_LOG: &str = "error,weir_operators::media::video_place=warn";
+const DEFAULT_LOG: &str = "error,ffmpeg=off,weir_operators::media::video_place=warn";
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {

@@ -1,0 +1,97 @@
+//! FFmpeg's log: events of `tracing` with the target `ffmpeg`, by level, with addresses masked. And what it says of an
+//! address that does not open, which its error codes do not tell apart.
+
+use std::cell::RefCell;
+
+use weir_flow::mask_credentials;
+
+const TARGET: &str = "ffmpeg";
+
+/// FFmpeg's levels. Those beyond [`VERBOSE`] show requests with what authorises them, and are never passed on.
+const ERROR: i32 = 16;
+const WARNING: i32 = 24;
+const INFO: i32 = 32;
+const VERBOSE: i32 = 40;
+
+thread_local! {
+    /// The last error of this thread, where it is being waited for.
+    static LAST_ERROR: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`; also gives the last error that FFmpeg logged meanwhile on this thread, without the address of its object.
+pub(super) fn with_last_error<T>(work: impl FnOnce() -> T) -> (T, Option<String>) {
+    LAST_ERROR.set(Some(String::new()));
+    let result = work();
+    (result, LAST_ERROR.take().filter(|line| !line.is_empty()))
+}
+
+/// Whether a message of `level` goes anywhere: most do not, and are not even formatted.
+pub(super) fn is_wanted(level: i32) -> bool {
+    let is_shown = if level <= ERROR {
+        tracing::enabled!(target: TARGET, tracing::Level::ERROR)
+    } else if level <= WARNING {
+        tracing::enabled!(target: TARGET, tracing::Level::WARN)
+    } else if level <= INFO {
+        tracing::enabled!(target: TARGET, tracing::Level::INFO)
+    } else {
+        level <= VERBOSE && tracing::enabled!(target: TARGET, tracing::Level::DEBUG)
+    };
+    is_shown || level <= ERROR && LAST_ERROR.with_borrow(Option::is_some)
+}
+
+/// FFmpeg says `line`.
+pub(super) fn on_message(level: i32, line: &str) {
+    let line = mask_credentials(line.trim());
+    if line.is_empty() {
+        return;
+    }
+    if level <= ERROR {
+        tracing::error!(target: TARGET, "{line}");
+    } else if level <= WARNING {
+        tracing::warn!(target: TARGET, "{line}");
+    } else if level <= INFO {
+        tracing::info!(target: TARGET, "{line}");
+    } else if level <= VERBOSE {
+        tracing::debug!(target: TARGET, "{line}");
+    }
+    if level <= ERROR {
+        LAST_ERROR.with_borrow_mut(|last| {
+            if let Some(last) = last {
+                without_object(&line).clone_into(last);
+            }
+        });
+    }
+}
+
+/// `[tcp @ 0x5587] Connection refused` without what is in brackets.
+fn without_object(line: &str) -> &str {
+    let rest = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    rest.map_or(line, |(_, said)| without_object(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_is_that_of_the_work_and_masked() {
+        on_message(ERROR, "[tcp @ 0x1] before");
+        let ((), last) = with_last_error(|| {
+            on_message(ERROR, "[rtsp @ 0x1] [tcp @ 0x2] first\n");
+            assert!(is_wanted(ERROR));
+            on_message(
+                ERROR,
+                "[rtsp @ 0x55] cannot reach rtsp://admin:secret@camera/1?token=abc\n",
+            );
+            on_message(WARNING, "a warning");
+            on_message(ERROR, " \n");
+        });
+        assert_eq!(
+            last.as_deref(),
+            Some("cannot reach rtsp://***@camera/1?token=***")
+        );
+        assert_eq!(with_last_error(|| on_message(INFO, "said")).1, None);
+        // Requests with their headers.
+        assert!(!is_wanted(48));
+    }
+}
