@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs by apt what is missing of: a C toolchain, libclang (for bindgen), the FFmpeg development files, the ffmpeg
-# program (for the demo) and Python (for pip). Asks no package manager anything while nothing is missing.
+# program (for the demo and tests), Python (for pip), and an RTSP server with what serves H.264 and AAC (for tests). Asks no
+# package manager anything while nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
@@ -29,6 +30,22 @@ have_library() {
     pkg-config --exists "$1"
 }
 
+# Debian's own Python has what its packages bring, not one that stands before it in PATH.
+have_rtsp_server() {
+    /usr/bin/python3 -c 'import gi
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GstRtspServer'
+}
+
+# An element of GStreamer.
+have_element() {
+    /usr/bin/python3 -c 'import sys, gi
+gi.require_version("Gst", "1.0")
+from gi.repository import Gst
+Gst.init(None)
+sys.exit(Gst.ElementFactory.find(sys.argv[1]) is None)' "$1"
+}
+
 need build-essential command -v cc
 need build-essential command -v make
 need pkg-config command -v pkg-config
@@ -40,6 +57,11 @@ done
 need ffmpeg command -v ffmpeg
 need python3 command -v python3
 need python3-pip python3 -m pip --version
+need python3-gi /usr/bin/python3 -c 'import gi'
+need gir1.2-gst-rtsp-server-1.0 have_rtsp_server
+need gstreamer1.0-plugins-base have_element appsink
+need gstreamer1.0-plugins-good have_element rtph264pay
+need gstreamer1.0-plugins-bad have_element h264parse
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 

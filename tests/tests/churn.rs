@@ -44,6 +44,7 @@ fn change(handle: &Handle, streams: u32) {
             slo: None,
             share: weir_policy::StreamShare::default(),
             repeat: false,
+            connection: weir_flow::Connection::default(),
         };
         let stream = NewStream {
             node,

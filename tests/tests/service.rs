@@ -142,6 +142,7 @@ fn node(name: &str, uri: &str) -> SourceNode {
         slo: None,
         share: weir_policy::StreamShare::default(),
         repeat: false,
+        connection: weir_flow::Connection::default(),
     }
 }
 

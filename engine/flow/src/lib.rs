@@ -38,7 +38,8 @@ pub use results::{
 };
 pub use sink::{Sink, SinkFactory};
 pub use source::{
-    Connection, DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo, Transport,
+    Connection, DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo,
+    Transport,
 };
 pub use stop::StopFlag;
 pub use tensor::{Element, Tensor};

@@ -143,6 +143,9 @@ impl Handler<StreamPaused> for Egress {
     fn handle(&mut self, paused: StreamPaused, _context: &mut Self::Context) {
         if let Some(entry) = self.streams.get_mut(&paused.stream) {
             entry.paused = paused.paused.then_some(paused.since);
+            if paused.paused {
+                telemetry::record_stream_state(&entry.name, &StreamState::Paused);
+            }
             entry.health.on_paused(paused.since);
         }
     }

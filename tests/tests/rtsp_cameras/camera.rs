@@ -1,0 +1,143 @@
+//! Cameras as processes: each serves a clip over RTSP, and can be killed and frozen.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Debian's own Python: what its packages bring is not found by one that stands before it in `PATH`.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// What a clip shows.
+#[derive(Clone, Copy)]
+pub(crate) struct ClipSpec {
+    pub(crate) name: &'static str,
+    pub(crate) fps: u32,
+    pub(crate) size: (u32, u32),
+    pub(crate) sound: bool,
+}
+
+/// Writes two minutes of H.264 with a key picture each second, which take next to no time to make and to decode.
+pub(crate) fn write_clip(folder: &Path, spec: ClipSpec) -> PathBuf {
+    let ClipSpec {
+        name,
+        fps,
+        size: (width, height),
+        sound,
+    } = spec;
+    let [short, long] = ["short", "long"].map(|kind| folder.join(format!("{name}-{kind}.mp4")));
+    let pictures = format!("testsrc2=size={width}x{height}:rate={fps}");
+    ffmpeg(
+        &["-f", "lavfi", "-i", &pictures, "-t", "4", "-c:v", "libx264"],
+        |command| {
+            command.args([
+                "-preset",
+                "ultrafast",
+                "-pix_fmt",
+                "yuv420p",
+                "-g",
+                &fps.to_string(),
+            ]);
+            command.arg(&short)
+        },
+    );
+    ffmpeg(&["-stream_loop", "29", "-i"], |command| {
+        command.arg(&short);
+        if sound {
+            command.args([
+                "-f",
+                "lavfi",
+                "-i",
+                "sine=sample_rate=16000",
+                "-t",
+                "120",
+                "-c:a",
+                "aac",
+            ]);
+        }
+        command.args(["-c:v", "copy"]).arg(&long)
+    });
+    long
+}
+
+fn ffmpeg(arguments: &[&str], finish: impl FnOnce(&mut Command) -> &mut Command) {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin", "-y"]).args(arguments);
+    let made = finish(&mut command).status();
+    assert!(made.is_ok_and(|status| status.success()), "no clip by ffmpeg");
+}
+
+/// Whether cameras can be started here; says so where they cannot.
+pub(crate) fn are_available() -> bool {
+    let import =
+        "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer";
+    let found = Command::new(PYTHON)
+        .args(["-c", import])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !found {
+        println!("skipped: {PYTHON} has no GstRtspServer; `make setup` installs it");
+    }
+    found
+}
+
+/// A running camera; it is killed when this is dropped.
+pub(crate) struct Camera {
+    process: Child,
+    pub(crate) port: u16,
+}
+
+impl Camera {
+    /// Starts a camera that shows `clip`, and waits until it listens.
+    pub(crate) fn start(clip: &Path, sound: bool) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rtsp_cameras/camera.py");
+        let mut process = Command::new(PYTHON)
+            .arg(script)
+            .arg(clip)
+            .args(sound.then_some("sound"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let read = process
+            .stdout
+            .as_mut()
+            .map(|out| BufReader::new(out).read_line(&mut line));
+        let port = line.trim().parse();
+        assert!(port.is_ok(), "the camera said {line:?}: {read:?}");
+        Self {
+            process,
+            port: port.unwrap(),
+        }
+    }
+
+    /// Kills the process, as a power cut does.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Freezes the process: its connections stay.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Ends [`Camera::freeze`].
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &self.process.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for Camera {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

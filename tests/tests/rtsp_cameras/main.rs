@@ -1,0 +1,370 @@
+//! Real cameras: processes that serve RTSP, behind a network that fails. Each comes back by itself, the others lose nothing
+//! by it, and what was wrong with which is seen in the states that the engine publishes and reports.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
+
+mod camera;
+#[path = "../common/mod.rs"]
+mod common;
+mod proxy;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use camera::{Camera, ClipSpec, write_clip};
+use common::{Parts, assemble, check_books, graph};
+use proxy::{Fault, Proxy};
+use weir_flow::{
+    Catalog, Connection, Delivery, Notice, Sink, SinkError, SinkFactory, SinkSpec, SourceFactory, StopFlag,
+    StreamState, Transport,
+};
+use weir_operators::media::{SourceOptions, source};
+use weir_policy::{ReconnectSpec, Report, StateChange, StreamHealth, StreamStanding};
+use weir_runtime::{Clock, Pace, Progress, RunOptions};
+use weir_types::Span;
+
+/// How long an event is waited for, on a machine however slow. All of them together take a quarter of it.
+const PATIENCE: Span = Span::from_secs(90);
+
+/// What happened to a stream.
+enum Event {
+    State(StreamState),
+    /// Index and width of a frame that came out.
+    Frame(u64, u32),
+    /// Index of a frame that was dropped, and why.
+    Dropped(u64, &'static str),
+}
+
+/// Passes on what it takes.
+#[derive(Clone)]
+struct EventSink(Sender<(String, Event)>);
+
+impl SinkFactory for EventSink {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for EventSink {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let event = Event::Frame(delivery.frame.index, delivery.frame.image.width);
+        let _ = self.0.send((delivery.stream.to_string(), event));
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        let (stream, event) = match notice.clone() {
+            Notice::State { stream, state, .. } => (stream, Event::State(state)),
+            Notice::Dropped {
+                stream,
+                frame,
+                reason,
+                ..
+            } => (stream, Event::Dropped(frame, reason)),
+        };
+        let _ = self.0.send((stream.to_string(), event));
+        Ok(())
+    }
+
+    fn wants_notices(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// What is known of a stream so far.
+#[derive(Debug, Default)]
+struct Seen {
+    states: Vec<StreamState>,
+    frames: BTreeSet<u64>,
+    dropped: BTreeMap<&'static str, u64>,
+    /// Width of the last frame.
+    width: u32,
+}
+
+impl Seen {
+    fn is_live(&self) -> bool {
+        self.states.last() == Some(&StreamState::Live)
+    }
+}
+
+/// A run on cameras, watched while it goes on.
+struct Run {
+    events: Receiver<(String, Event)>,
+    seen: BTreeMap<String, Seen>,
+    stop: StopFlag,
+    progress: std::sync::Arc<Progress>,
+    thread: JoinHandle<Report>,
+}
+
+impl Run {
+    /// Runs these streams through a model that costs nothing.
+    fn start(cameras: Vec<(&'static str, Box<dyn SourceFactory>)>) -> Self {
+        let mut text = "[app]\nname = \"cameras\"\nslo = \"1s\"\n".to_owned();
+        let names: Vec<&str> = cameras.iter().map(|(name, _)| *name).collect();
+        for name in &names {
+            // What is given takes its place.
+            text += &format!("[sources.{name}]\nuri = \"rtsp://127.0.0.1/live\"\n");
+        }
+        text += &format!(
+            "[models.quick]\ndevice = \"emulated:a\"\nprofile = {{ \"1\" = \"1ms\" }}\n\
+             [modules.look]\noperator = \"emulate\"\nmodel = \"quick\"\ninputs = {names:?}\n\
+             [sinks.events]\ntype = \"kept\"\ninputs = [\"look\"]\n"
+        );
+        let kept = SinkSpec {
+            name: "kept",
+            about: "",
+            keys: &[],
+        };
+        let catalog = Catalog {
+            sinks: vec![kept],
+            ..Catalog::default()
+        };
+        let (sender, events) = mpsc::channel();
+        let parts = Parts {
+            sources: cameras,
+            sinks: vec![("events", Box::new(EventSink(sender)))],
+            ..Parts::default()
+        };
+        let graph = graph(&text, &catalog);
+        let (stop, options) = (
+            StopFlag::default(),
+            RunOptions {
+                pace: Pace::Times(1.0),
+                reconnect: ReconnectSpec {
+                    first: Span::from_millis(200),
+                    max: Span::from_secs(1),
+                },
+                ..RunOptions::default()
+            },
+        );
+        let (stopping, progress) = (stop.clone(), std::sync::Arc::clone(&options.progress));
+        let thread = std::thread::spawn(move || {
+            weir_runtime::run(assemble(graph, parts), &options, &stopping).unwrap()
+        });
+        Self {
+            events,
+            seen: BTreeMap::new(),
+            stop,
+            progress,
+            thread,
+        }
+    }
+
+    /// Waits until this holds of a stream.
+    fn wait_for(&mut self, stream: &str, what: &str, holds: impl Fn(&Seen) -> bool) {
+        let clock = Clock::start();
+        while !self.seen.get(stream).is_some_and(&holds) {
+            let event = self.events.recv_timeout(Duration::from_secs(1));
+            assert!(
+                clock.now().micros() < PATIENCE.micros() && !self.thread.is_finished(),
+                "{stream} did not become {what}: {:?}, {:?}",
+                self.seen.get(stream).map(|seen| &seen.states),
+                self.progress.stream_states(),
+            );
+            if let Ok((name, event)) = event {
+                self.take(name, event);
+            }
+        }
+    }
+
+    fn take(&mut self, stream: String, event: Event) {
+        let seen = self.seen.entry(stream).or_default();
+        match event {
+            Event::State(state) => seen.states.push(state),
+            Event::Frame(index, width) => {
+                seen.frames.insert(index);
+                seen.width = width;
+            }
+            Event::Dropped(index, reason) => {
+                seen.frames.insert(index);
+                *seen.dropped.entry(reason).or_default() += 1;
+            }
+        }
+    }
+
+    fn finish(mut self) -> (Report, BTreeMap<String, Seen>) {
+        self.stop.raise();
+        while let Ok((name, event)) = self.events.recv() {
+            self.take(name, event);
+        }
+        let report = self.thread.join().unwrap();
+        check_books(&report);
+        (report, self.seen)
+    }
+}
+
+/// Each stream that something happens to.
+const FAULTY: [&str; 6] = ["killed", "frozen", "resized", "garbled", "soundonly", "scrambled"];
+
+/// Each stream that gives all its frames: one over a slow link gives old ones.
+const UNHARMED: [&str; 3] = ["steady", "datagrams", "delayed"];
+
+fn camera_source(port: u16, transport: Transport) -> Box<dyn SourceFactory> {
+    let options = SourceOptions {
+        connection: Connection {
+            transport,
+            ..Connection::default()
+        },
+        ..SourceOptions::default()
+    };
+    source(&format!("rtsp://127.0.0.1:{port}/live"), options)
+}
+
+/// The first state after the stream was live for the first time.
+fn first_outage(health: &StreamHealth) -> &StreamState {
+    let mut states = health.changes.iter().map(|StateChange { state, .. }| state);
+    states.find(|state| **state == StreamState::Live);
+    states.next().unwrap()
+}
+
+#[test]
+fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
+    if !camera::are_available() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let clip = |name, fps, size, sound| {
+        let spec = ClipSpec {
+            name,
+            fps,
+            size,
+            sound,
+        };
+        write_clip(folder.path(), spec)
+    };
+    let slow = clip("slow", 15, (320, 180), false);
+    let fast = clip("fast", 30, (320, 180), false);
+    let small = clip("small", 20, (160, 90), false);
+    let sound = clip("sound", 25, (320, 180), true);
+    let mut killed = Camera::start(&slow, false);
+    let frozen = Camera::start(&fast, false);
+    let resized = Camera::start(&slow, false);
+    let resized_later = Camera::start(&small, false);
+    let garbled = Camera::start(&fast, false);
+    let soundonly = Camera::start(&sound, true);
+    let scrambled = Camera::start(&slow, false);
+    let steady = Camera::start(&fast, false);
+    let datagrams = Camera::start(&slow, false);
+    let delayed = Camera::start(&small, false);
+    let proxies: BTreeMap<&str, Proxy> = FAULTY
+        .into_iter()
+        .zip([&killed, &frozen, &resized, &garbled, &soundonly, &scrambled])
+        .chain([("steady", &steady), ("delayed", &delayed)])
+        .map(|(name, camera)| (name, Proxy::start(camera.port)))
+        .collect();
+    let mut sources: Vec<(&str, Box<dyn SourceFactory>)> = proxies
+        .iter()
+        .map(|(name, proxy)| (*name, camera_source(proxy.port, Transport::Tcp)))
+        .collect();
+    sources.push(("datagrams", camera_source(datagrams.port, Transport::Udp)));
+    let mut run = Run::start(sources);
+
+    for stream in FAULTY.into_iter().chain(UNHARMED) {
+        run.wait_for(stream, "live", Seen::is_live);
+    }
+    // Until a group of pictures is known, those that cannot be decoded have half a minute.
+    run.wait_for("scrambled", "far enough", |seen| seen.frames.len() > 40);
+
+    killed.kill();
+    frozen.freeze();
+    proxies["resized"].switch(resized_later.port);
+    proxies["garbled"].set(Fault::Garbage);
+    proxies["soundonly"].set(Fault::NoPictures);
+    proxies["scrambled"].set(Fault::Scrambled);
+    proxies["delayed"].set(Fault::Slow);
+
+    for stream in FAULTY {
+        run.wait_for(stream, "down", |seen| {
+            seen.states.iter().any(StreamState::is_down)
+        });
+        match stream {
+            "killed" => {
+                killed = Camera::start(&slow, false);
+                proxies[stream].switch(killed.port);
+            }
+            "frozen" => frozen.thaw(),
+            "resized" => {}
+            _ => proxies[stream].set(Fault::None),
+        }
+    }
+    for stream in FAULTY {
+        run.wait_for(stream, "live again", |seen| {
+            seen.is_live() && seen.states.len() > 2
+        });
+    }
+    run.wait_for("resized", "smaller", |seen| seen.width == 160);
+    run.wait_for("delayed", "late", |seen| seen.dropped.values().sum::<u64>() > 5);
+    proxies["delayed"].set(Fault::None);
+    // What is not disturbed goes on all the while.
+    let so_far = run.seen["steady"].frames.len();
+    run.wait_for("steady", "older", |seen| seen.frames.len() > so_far);
+    let (report, seen) = run.finish();
+    drop((killed, frozen));
+    assert!(report.streams["delayed"].health.as_ref().unwrap().stale > 0);
+
+    for stream in FAULTY {
+        let health = report.streams[stream].health.as_ref().unwrap();
+        assert_eq!(health.state, StreamStanding::Running, "{stream}: {health:?}");
+        assert_eq!(health.last.state, StreamState::Live, "{stream}: {health:?}");
+        assert!(
+            health.outages >= 1 && health.reconnects >= 1,
+            "{stream}: {health:?}"
+        );
+        let stalled = |word: &str| {
+            let state = first_outage(health);
+            let found = state.name() == "stalled" && state.reason().unwrap().contains(word);
+            assert!(found, "{stream}: {health:?}");
+        };
+        match stream {
+            "killed" | "resized" => assert_eq!(first_outage(health).name(), "waiting", "{health:?}"),
+            "frozen" => stalled("no data for 2s"),
+            "soundonly" => stalled("no pictures for 2s"),
+            "scrambled" => stalled("decoded whole"),
+            // What becomes of bytes without sense is a matter of chance.
+            _ => assert!(first_outage(health).is_down(), "{health:?}"),
+        }
+    }
+    for stream in UNHARMED {
+        let (report, seen) = (&report.streams[stream], &seen[stream]);
+        assert_eq!(
+            report.health.as_ref().unwrap().outages,
+            0,
+            "{stream}: {:?}",
+            report.health
+        );
+        assert!(
+            !seen.states.iter().any(StreamState::is_down),
+            "{stream}: {:?}",
+            seen.states
+        );
+        // Its frames are numbered without a gap; what did not come out was dropped because
+        // the machine had no time, or the run ended.
+        let first = seen.frames.first().unwrap();
+        assert_eq!(
+            seen.frames.last().unwrap() - first + 1,
+            seen.frames.len() as u64,
+            "{stream}"
+        );
+        let known = [
+            "infeasible",
+            "over-budget",
+            "shed",
+            "stream-full",
+            "memory-full",
+            "late",
+            "stopped",
+        ];
+        assert!(
+            seen.dropped.keys().all(|reason| known.contains(reason)),
+            "{:?}",
+            seen.dropped
+        );
+    }
+}
