@@ -8,7 +8,7 @@ mod common;
 
 use common::{Parts, assemble, graph};
 use weir_flow::{Catalog, StopFlag};
-use weir_graph::{SourceMode, SourceNode};
+use weir_graph::{Decoding, SourceMode, SourceNode};
 use weir_runtime::{Engine, Handle, NewStream, RunOptions};
 
 const GRAPH: &str = r#"
@@ -41,6 +41,7 @@ fn change(handle: &Handle, streams: u32) {
             mode_given: true,
             fps: None,
             sample: None,
+            decoding: Decoding::AsNeeded,
             slo: None,
             share: weir_policy::StreamShare::default(),
             repeat: false,

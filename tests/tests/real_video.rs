@@ -10,7 +10,7 @@ use common::{assets, run};
 use serde_json::Value;
 use weir::Zoo;
 use weir_flow::{Frame, Settings, Source, SourceError, SourceFactory, SourceInfo, StopFlag};
-use weir_graph::{SourceMode, SourceNode};
+use weir_graph::{Decoding, SourceMode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Pace, RunOptions};
@@ -77,6 +77,7 @@ fn application(
         mode_given: true,
         fps: None,
         sample: None,
+        decoding: Decoding::AsNeeded,
         repeat: false,
         slo: None,
         share: weir_policy::StreamShare::default(),

@@ -14,7 +14,7 @@ use weir_flow::{
     Catalog, Delivery, Frame, Sink, SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory,
     SourceInfo, StopFlag,
 };
-use weir_graph::{SourceMode, SourceNode};
+use weir_graph::{Decoding, SourceMode, SourceNode};
 use weir_policy::{Counts, Report};
 use weir_runtime::{
     Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, StreamSnapshot,
@@ -139,6 +139,7 @@ fn node(name: &str, uri: &str) -> SourceNode {
         mode_given: true,
         fps: None,
         sample: None,
+        decoding: Decoding::AsNeeded,
         slo: None,
         share: weir_policy::StreamShare::default(),
         repeat: false,

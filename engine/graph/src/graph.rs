@@ -48,6 +48,16 @@ impl SourceMode {
     }
 }
 
+/// How much of a live source is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Decoding {
+    /// Under overload as much as can be used; the rest is dropped before it is decoded.
+    #[default]
+    AsNeeded,
+    /// Every frame.
+    All,
+}
+
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNode {
@@ -63,6 +73,8 @@ pub struct SourceNode {
     pub fps: Option<f64>,
     /// Frames a second of media time that are sampled, evenly; `None`: all.
     pub sample: Option<f64>,
+    /// How much of it is decoded under overload, where it is live.
+    pub decoding: Decoding,
     /// Whether it restarts at its end.
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.

@@ -26,8 +26,8 @@ use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_
 pub use critical_path::bare_execution;
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use graph::{
-    DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode, SourceMode,
-    SourceNode, Vertex, WhenSlow, WorkerNode,
+    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode,
+    SourceMode, SourceNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use policy::read as read_policy;
 pub use raw::MODULE_KEYS;

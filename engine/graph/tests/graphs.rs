@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use common::{VALID, catalog, environment, read};
 use weir_flow::Value;
 use weir_graph::{
-    DeviceClass, Graph, ModelOrigin, SourceMode, SourceNode, Successor, Vertex, WhenSlow, bare_execution,
-    load,
+    Decoding, DeviceClass, Graph, ModelOrigin, SourceMode, SourceNode, Successor, Vertex, WhenSlow,
+    bare_execution, load,
 };
 use weir_policy::{Order, Policy};
 use weir_types::Span;
@@ -361,6 +361,7 @@ fn drawings_are_escaped() {
         mode_given: true,
         fps: None,
         sample: None,
+        decoding: Decoding::AsNeeded,
         repeat: false,
         slo: None,
         share: weir_policy::StreamShare::default(),

@@ -30,7 +30,7 @@ use crate::policy_specs::PolicySpecs;
 use crate::record::Recorder;
 use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
-use crate::source::RejectionLimit;
+use crate::source::{RejectionLimit, SharedDecodeLevels};
 use crate::stream_setup::{InFlightLimits, StreamSetup};
 use crate::timer::RunTimer;
 use crate::violations::RunViolations;
@@ -74,6 +74,7 @@ struct StreamContext {
     /// The id of the next request of any stream.
     next_request: Arc<AtomicU64>,
     rejections: RejectionLimit,
+    decode_levels: SharedDecodeLevels,
     /// What sinks show, by their indices.
     views: Vec<SinkView>,
 }

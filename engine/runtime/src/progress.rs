@@ -135,6 +135,15 @@ impl Progress {
         }
     }
 
+    /// Frames of a stream arrived that are dropped without becoming requests.
+    pub(crate) fn on_left_out(&self, stream: StreamId, count: u64) {
+        self.arrived.fetch_add(count, Ordering::Relaxed);
+        self.dropped.fetch_add(count, Ordering::Relaxed);
+        if let Some(stream) = lock(&self.streams).get_mut(&stream) {
+            stream.arrived += count;
+        }
+    }
+
     pub(crate) fn on_stream_ended(&self, stream: StreamId) {
         if let Some(stream) = lock(&self.streams).get_mut(&stream) {
             stream.ended = true;

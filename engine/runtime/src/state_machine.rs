@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize};
 use weir_policy::reservations::{PlannedEffect, PlannedEvent, PlannedReservations, ReserveSpec};
 use weir_policy::{
-    BreakerEffect, BreakerEvent, Module, ModuleEffect, ModuleEvent, SlotBreaker, SlotEffect, SlotEvent, Slots,
+    BreakerEffect, BreakerEvent, DecodeEffect, DecodeEvent, DecodeLevels, Module, ModuleEffect, ModuleEvent,
+    SlotBreaker, SlotEffect, SlotEvent, Slots,
 };
 use weir_types::{ModuleId, Timestamp, WorkerId};
 
@@ -49,6 +50,11 @@ pub(crate) enum Line {
         at: Timestamp,
         events: Vec<PlannedEvent>,
         effects: Vec<PlannedEffect>,
+    },
+    DecodeLevels {
+        at: Timestamp,
+        events: Vec<DecodeEvent>,
+        effects: Vec<DecodeEffect>,
     },
     /// A plan is in force from here on, with nothing booked and all workers up.
     Plan {
@@ -117,6 +123,24 @@ impl StateMachine for SlotBreaker {
 
     fn line(&self, at: Timestamp, events: Vec<BreakerEvent>, effects: Vec<BreakerEffect>) -> Line {
         Line::Breaker { at, events, effects }
+    }
+}
+
+impl StateMachine for DecodeLevels {
+    type Event = DecodeEvent;
+    type Effect = DecodeEffect;
+
+    fn step(
+        &mut self,
+        events: impl IntoIterator<Item = DecodeEvent>,
+        now: Timestamp,
+        effects: &mut Vec<DecodeEffect>,
+    ) {
+        Self::step(self, events, now, effects);
+    }
+
+    fn line(&self, at: Timestamp, events: Vec<DecodeEvent>, effects: Vec<DecodeEffect>) -> Line {
+        Line::DecodeLevels { at, events, effects }
     }
 }
 

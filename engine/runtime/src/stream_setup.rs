@@ -1,7 +1,7 @@
 //! A stream before its thread starts: what opens it, and how many of its requests may be in flight.
 
 use weir_flow::{SourceError, SourceFactory, StopFlag};
-use weir_graph::{SourceMode, SourceNode};
+use weir_graph::{Decoding, SourceMode, SourceNode};
 use weir_policy::{ConcurrencyLimitSpec, Overflow};
 use weir_types::Span;
 
@@ -20,6 +20,8 @@ pub(crate) struct StreamSetup {
     pub(crate) factory: Box<dyn SourceFactory>,
     pub(crate) mode: SourceMode,
     pub(crate) limit: ConcurrencyLimitSpec,
+    /// Whether frames may be dropped before they are decoded.
+    pub(crate) decoded_as_needed: bool,
 }
 
 /// What bounds the requests of each stream in flight.
@@ -66,6 +68,10 @@ impl StreamSetup {
                 max,
                 slo: node.slo.unwrap_or(limits.slo),
             },
+            // Sampling wants all frames to choose from.
+            decoded_as_needed: node.mode == SourceMode::Live
+                && node.decoding == Decoding::AsNeeded
+                && node.sample.is_none(),
         })
     }
 }

@@ -52,6 +52,10 @@ pub(crate) fn record_request_ended(stream: &str, outcome: &'static str, latency:
     }
 }
 
+pub(crate) fn record_left_out(stream: &str, outcome: &'static str, count: u64) {
+    metrics::counter!(REQUESTS, "stream" => stream.to_owned(), "outcome" => outcome).increment(count);
+}
+
 pub(crate) fn record_batch_lost(module: &str) {
     metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(1);
 }

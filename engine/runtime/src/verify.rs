@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use weir_policy::reservations::{PlanSpec, PlannedReservations};
-use weir_policy::{Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots};
+use weir_policy::{DecodeLevels, Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots};
 use weir_types::Timestamp;
 use weir_types::invariant::counted;
 
@@ -100,6 +100,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
         modules: header.modules.into_iter().map(Module::new).collect(),
         slots: Slots::new(header.slots),
         breaker: SlotBreaker::new(header.breaker),
+        decode_levels: DecodeLevels::default(),
         reservations: None,
     };
     let mut verified = VerifyReport::default();
@@ -143,6 +144,7 @@ struct Replay {
     published: Vec<Arc<ModuleState>>,
     slots: Slots,
     breaker: SlotBreaker,
+    decode_levels: DecodeLevels,
     reservations: Option<PlannedReservations>,
 }
 
@@ -167,6 +169,9 @@ impl Replay {
             }
             Line::Breaker { at, events, effects } => {
                 Some(replay(&mut self.breaker, at, events, &effects, |_| {}))
+            }
+            Line::DecodeLevels { at, events, effects } => {
+                Some(replay(&mut self.decode_levels, at, events, &effects, |_| {}))
             }
             Line::Reservations { at, events, effects } => {
                 Some(replay(self.reservations.as_mut()?, at, events, &effects, |_| {}))
@@ -235,7 +240,8 @@ fn replay<M: StateMachine>(
 mod tests {
     use weir_policy::reservations::{BookingTable, PathRequest, Reservations, ReserveEvent, ReserveSpec};
     use weir_policy::{
-        Arbitration, BreakerSpec, ModuleEvent, ModuleInfo, Placement, Pool, SlotEvent, SlotsSpec,
+        Arbitration, BreakerSpec, DecodeEvent, DecodeObservation, ModuleEvent, ModuleInfo, Placement, Pool,
+        SlotEvent, SlotsSpec,
     };
     use weir_types::invariant::Violations;
     use weir_types::{
@@ -347,6 +353,43 @@ mod tests {
         }
         assert_eq!(fan_outs, 3, "at each arrival");
         assert_eq!(recorder.finish(), None);
+    }
+
+    #[test]
+    fn levels_of_decoding_are_decided_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        let recorder = Recorder::create(&path, &[], &spec(), BreakerSpec::default()).unwrap();
+        let mut levels = DecodeLevels::default();
+        let mut changes = 0;
+        for tick in 1..=20 {
+            // A quarter of what is decoded can be used.
+            let observed = DecodeEvent::Observed(DecodeObservation {
+                stream: StreamId(0),
+                interval: Span::from_millis(33),
+                pictures: 8,
+                processor: Span::from_millis(100),
+                used: 2,
+                unused: 6,
+                full: 8,
+                bidirectional: 4,
+                offered: 0,
+                left_out: 0,
+                group: 30,
+                longest_group: 30,
+            });
+            let now = Timestamp::ZERO + Span::from_millis(250) * tick;
+            let mut effects = Vec::new();
+            levels.step([observed.clone()], now, &mut effects);
+            recorder.record_step(&levels, now, &[observed], &effects);
+            changes += effects.len();
+        }
+        assert_eq!(recorder.finish(), None);
+        assert!(changes > 0);
+        assert_eq!(verify(&path).unwrap().steps, 20);
+        let log = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, log.replacen("non-reference", "nothing", 1)).unwrap();
+        assert!(matches!(verify(&path), Err(VerifyError::Differs { .. })));
     }
 
     #[test]

@@ -167,6 +167,7 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
         uri,
         fps: like.and_then(|like| like.fps),
         sample: like.and_then(|like| like.sample),
+        decoding: like.map(|like| like.decoding).unwrap_or_default(),
         repeat: false,
         slo: like.and_then(|like| like.slo),
         share: like.map(|like| like.share).unwrap_or_default(),

@@ -305,6 +305,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         uri,
         fps: source.fps,
         sample: source.sample,
+        decoding: source.decoding,
         slo: source.slo.map(|slo| slo.value),
         share: source.share,
         connection: source.connection,

@@ -13,7 +13,7 @@ use super::emulated;
 use super::tables::{RawDevice, RawModule, RawSink, RawSource};
 use crate::emulated::EmulatedStream;
 use crate::graph::EMULATE;
-use crate::graph::{SourceMode, WhenSlow};
+use crate::graph::{Decoding, SourceMode, WhenSlow};
 use crate::settings;
 use crate::sources::Sources;
 
@@ -23,7 +23,7 @@ const MAX_SLOTS: u32 = 1_024;
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
-    let known = ["uri", "mode", "fps", "sample", "loop", "slo", "weight", "reserve"];
+    let known = ["uri", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve"];
     let known: Vec<&str> = known.into_iter().chain(connection::KEYS).collect();
     fields.expect(&known, false, context.diagnostics);
     let uri = required(
@@ -36,6 +36,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let connection = connection::read(&name.value, uri.as_deref(), &fields, context);
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
     let diagnostics = &mut *context.diagnostics;
+    let decoding = [("as-needed", Decoding::AsNeeded), ("all", Decoding::All)];
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
     if let (Some(sample), Some(uri)) = (&sample, &uri)
         && uri.starts_with(EmulatedStream::SCHEME)
@@ -52,6 +53,10 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         mode: fields.word("mode", &modes, diagnostics).into_value(),
         fps: fields.positive("fps", diagnostics).into_value(),
         sample: sample.map(|sample| sample.value),
+        decoding: fields
+            .word("decode", &decoding, diagnostics)
+            .into_value()
+            .unwrap_or_default(),
         repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
         slo: fields.span("slo", diagnostics).given().cloned(),
         share: share(&fields, diagnostics),

@@ -4,7 +4,7 @@ use weir_config::{Field, Spanned};
 use weir_policy::StreamShare;
 use weir_types::Span;
 
-use crate::graph::{SourceMode, WhenSlow};
+use crate::graph::{Decoding, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -13,6 +13,7 @@ pub(crate) struct RawSource {
     pub(crate) mode: Option<SourceMode>,
     pub(crate) fps: Option<f64>,
     pub(crate) sample: Option<f64>,
+    pub(crate) decoding: Decoding,
     pub(crate) repeat: bool,
     pub(crate) slo: Option<Spanned<Span>>,
     pub(crate) share: StreamShare,

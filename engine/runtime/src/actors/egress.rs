@@ -12,7 +12,9 @@ use weir_flow::{Delivery, Notice, StreamState};
 use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats};
 use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
-use super::messages::{Abandon, Arrived, Completed, Dropped, FrameInfo, Spent, StatsReported, TakeCounts};
+use super::messages::{
+    Abandon, Arrived, Completed, Dropped, FrameInfo, LeftOut, Spent, StatsReported, TakeCounts,
+};
 use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
 use crate::clock::Clock;
@@ -21,6 +23,7 @@ use crate::progress::Progress;
 use crate::request::RequestBranch;
 use crate::routes::SinkView;
 use crate::sink::SinkHandle;
+use crate::source::SharedDecodeLevels;
 use crate::telemetry;
 
 /// Why a frame of a live stream is not delivered that was complete after its deadline; other reasons are those of drops.
@@ -51,6 +54,7 @@ pub(crate) struct EgressSetup {
     pub(crate) until_stopped: bool,
     pub(crate) modules: usize,
     pub(crate) sinks: Vec<SinkRoute>,
+    pub(crate) decode_levels: SharedDecodeLevels,
     pub(crate) progress: Arc<Progress>,
     /// Signalled once, when all streams have ended and nothing is in flight.
     pub(crate) idle: oneshot::Sender<()>,
@@ -66,6 +70,7 @@ pub(crate) struct Egress {
     until_stopped: bool,
     modules: usize,
     sinks: Vec<SinkRoute>,
+    decode_levels: SharedDecodeLevels,
     progress: Arc<Progress>,
     idle: Option<oneshot::Sender<()>>,
     ended: Option<oneshot::Sender<RunEnded>>,
@@ -97,6 +102,7 @@ impl Egress {
             modules: setup.modules,
             wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
+            decode_levels: setup.decode_levels,
             progress: setup.progress,
             idle: Some(setup.idle),
             ended: Some(setup.ended),
@@ -122,6 +128,7 @@ impl Egress {
         if !self.ledger.on_ended(id, outcome) {
             return;
         }
+        self.observe_end(stream, false);
         self.stats.on_completed(stream, latency);
         self.progress.on_completed(late);
         telemetry::record_request_ended(
@@ -188,15 +195,24 @@ impl Egress {
         permit: Option<&Arc<StreamPermit>>,
     ) {
         self.join.cancel(request);
+        let unused = self.ledger.is_unused(request, reason);
         if !self.ledger.on_ended(request, Outcome::Dropped(module, reason)) {
             return;
         }
+        self.observe_end(stream, unused);
         if let Some(frame) = self.frames.remove(&request) {
             self.send_frame_notice(stream, frame, module, reason.name(), permit);
         }
         self.progress.on_dropped();
         telemetry::record_request_ended(self.name(stream), reason.name(), None);
         self.release(request, stream, None);
+    }
+
+    /// Counts the end of a request for the levels of decoding.
+    fn observe_end(&self, stream: StreamId, unused: bool) {
+        if let Some(level) = self.decode_levels.get(stream) {
+            level.on_request_ended(unused);
+        }
     }
 
     /// Notifies sinks of a frame that is not delivered.
@@ -307,6 +323,36 @@ impl Handler<Arrived> for Egress {
         self.progress.on_arrived(stream);
         if let Some((reason, _)) = rejected {
             self.on_dropped(request, stream, None, reason, None);
+        }
+    }
+}
+
+impl Handler<LeftOut> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, left_out: LeftOut, _context: &mut Self::Context) {
+        const REASON: DropReason = DropReason::NotDecoded;
+        let LeftOut {
+            stream,
+            count,
+            next,
+            interval,
+            permit: _permit,
+        } = left_out;
+        self.ledger.on_left_out(stream, REASON, count);
+        self.progress.on_left_out(stream, count);
+        telemetry::record_left_out(self.name(stream), REASON.name(), count);
+        if !self.wants_notices {
+            return;
+        }
+        for before in (1..=count).rev() {
+            let earlier = interval * before;
+            let frame = FrameInfo {
+                index: next.index.saturating_sub(before),
+                pts_ms: next.pts_ms - earlier.as_millis_f64(),
+                sent_at: next.sent_at.saturating_sub(earlier),
+            };
+            self.send_frame_notice(stream, frame, None, REASON.name(), None);
         }
     }
 }

@@ -143,6 +143,18 @@ pub(crate) struct Arrived {
     pub(crate) rejected: Option<(DropReason, RejectionPermit)>,
 }
 
+/// Frames of a stream were not decoded: the `count` before `next`, which are `interval` apart.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct LeftOut {
+    pub(crate) stream: StreamId,
+    pub(crate) count: u64,
+    pub(crate) next: FrameInfo,
+    pub(crate) interval: Span,
+    /// Free again once they are in the ledger.
+    pub(crate) permit: RejectionPermit,
+}
+
 /// What a notice says of a frame that is not delivered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameInfo {

@@ -5,6 +5,7 @@
 //! (see `admission`), since every message is about one of them, about a batch on a slot, or a tick.
 
 mod burst;
+mod decode_levels;
 mod egress;
 mod messages;
 mod module;
@@ -13,11 +14,12 @@ mod slots;
 mod stream_table;
 mod supervisor;
 
+pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStream, Arrived, BatchDone, Completed, Deliver, EndWhenIdle, FrameInfo,
-    ModuleRef, PolicyEvent, RemoveStream, ReportReservations, ReportStats, StreamEnded, StreamPaused,
-    StreamStateChanged, SwitchPlan, TakeCounts, TakeStats,
+    LeftOut, ModuleRef, PolicyEvent, RemoveStream, ReportReservations, ReportStats, StreamEnded,
+    StreamPaused, StreamStateChanged, SwitchPlan, TakeCounts, TakeStats,
 };
 pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};

@@ -59,6 +59,7 @@ impl StreamEntry {
         health.discontinuities = summary.counts.discontinuities;
         health.not_sampled = summary.counts.not_sampled;
         health.unreadable = summary.counts.unreadable;
+        health.not_decoded = summary.counts.not_decoded;
         health.stale = summary.stale;
         StreamCounts {
             name: Arc::clone(&self.name),

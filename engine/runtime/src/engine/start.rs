@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actix::{Addr, AsyncContext, Context};
+use actix::{Actor, Addr, AsyncContext, Context};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, mask_credentials};
 use weir_graph::{SourceMode, SourceNode};
@@ -14,16 +14,16 @@ use weir_types::{ModuleId, SlotId, StreamId};
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, RunParts, StartedRun, StreamContext};
 use crate::actors::{
-    ActorRefs, BatchDone, Egress, EgressSetup, ModuleActor, ModuleRef, ModuleSetup, ReservationActor,
-    ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor, SupervisorSetup,
+    ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, ModuleActor, ModuleRef, ModuleSetup,
+    ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor, SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
-use crate::assembly::RunError;
+use crate::assembly::{Pace, RunError};
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
 use crate::routes::{Entrance, Route};
-use crate::source::{RejectionLimit, SourceControl, SourceThread};
+use crate::source::{RejectionLimit, SharedDecodeLevels, SourceControl, SourceThread};
 use crate::stream_setup::StreamSetup;
 use crate::worker::{BatchDoneSender, BatchResult, Job, Worker, WorkerHandle};
 
@@ -116,8 +116,19 @@ impl RunContext<'_> {
         let (idle_sender, idle) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
         let views = sinks.iter().map(|sink| sink.view.clone()).collect();
-        let egress = self.egress_setup(sinks, idle_sender, ended_sender);
+        let decode_levels = SharedDecodeLevels::default();
+        let egress = EgressSetup {
+            decode_levels: decode_levels.clone(),
+            ..self.egress_setup(sinks, idle_sender, ended_sender)
+        };
         mailboxes.egress.run(Egress::new(egress));
+        DecodeLevelActor::new(
+            decode_levels.clone(),
+            self.graph.slo(),
+            self.clock,
+            self.recorder.clone(),
+        )
+        .start();
         mailboxes.supervisor.run(Supervisor::new(SupervisorSetup {
             clock: self.clock,
             recorder: self.recorder.clone(),
@@ -144,6 +155,7 @@ impl RunContext<'_> {
             decoding: Decoding::for_machine(),
             next_request: Arc::default(),
             rejections: RejectionLimit::default(),
+            decode_levels,
             views,
         };
         let memory = live.memory_share(streams.len());
@@ -217,6 +229,7 @@ impl RunContext<'_> {
             until_stopped: self.options.until_stopped,
             modules: self.graph.modules().len(),
             sinks,
+            decode_levels: SharedDecodeLevels::default(),
             progress: Arc::clone(&self.options.progress),
             idle,
             ended,
@@ -302,6 +315,8 @@ impl RunContext<'_> {
             run_stop: self.stop.clone(),
             control: Arc::clone(&control),
             decoding: Arc::clone(&context.decoding),
+            decode_level: (setup.decoded_as_needed && matches!(self.options.pace, Pace::Times(_)))
+                .then(|| context.decode_levels.add(id)),
             rejections: context.rejections.clone(),
             // Cameras that are lost together are tried again one after another.
             backoff: Backoff::new(

@@ -6,6 +6,7 @@
 
 mod connect;
 mod control;
+mod decode_level;
 mod play;
 mod rejections;
 mod silence;
@@ -29,6 +30,7 @@ use crate::panic_message::panic_message;
 use crate::progress::Progress;
 use crate::routes::Route;
 pub(crate) use control::SourceControl;
+pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
 
@@ -56,6 +58,8 @@ pub(crate) struct SourceThread {
     pub(crate) run_stop: StopFlag,
     pub(crate) control: Arc<SourceControl>,
     pub(crate) decoding: Arc<Decoding>,
+    /// How much of it is decoded; `None`: all.
+    pub(crate) decode_level: Option<SharedDecodeLevel>,
     pub(crate) rejections: RejectionLimit,
     pub(crate) backoff: Backoff,
     /// The id of the next request of any stream.
@@ -85,6 +89,10 @@ struct Playback {
     counts: SourceCounts,
     sampler: FrameSampler,
     not_sampled: u64,
+    /// Media time of the last frame.
+    last_pts_ms: f64,
+    /// Frames that were not decoded and have not arrived yet: they arrive with the next that is.
+    left_out: u64,
     /// Discontinuities that the media clock found.
     rebased: u64,
     /// Frames that were older than the SLO when they arrived.
@@ -123,6 +131,8 @@ impl SourceThread {
             counts: SourceCounts::default(),
             sampler: FrameSampler::new(self.sample),
             not_sampled: 0,
+            last_pts_ms: 0.0,
+            left_out: 0,
             rebased: 0,
             stale: 0,
             endless: self.factory.is_endless(),
@@ -159,8 +169,12 @@ impl SourceThread {
             tracing::debug!(stream = %self.name, "{error}");
         }
         self.decoding.on_ended(self.stream);
+        if let Some(level) = &self.decode_level {
+            level.on_ended();
+        }
         let stopped = self.stop.is_raised();
         if !stopped {
+            self.send_last_left_out(&mut playback);
             let reason = error.clone();
             self.report(&mut playback, StreamState::Gone { reason });
         }

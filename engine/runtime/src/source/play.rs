@@ -9,7 +9,7 @@ use weir_types::{RequestId, Span, Timestamp};
 
 use super::silence::DecodeTurns;
 use super::{Playback, SourceThread};
-use crate::actors::{Arrived, Completed, Deliver, FrameInfo};
+use crate::actors::{Arrived, Completed, Deliver, FrameInfo, LeftOut};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
 use crate::clock::thread_time;
@@ -25,7 +25,11 @@ impl SourceThread {
             stop: self.stop.clone(),
         }));
         playback.closed = playback.closed + std::mem::take(&mut playback.counts);
-        playback.first_index = playback.next_index;
+        // What the end of the last opening left out has its places, too.
+        playback.first_index = playback.next_index + playback.left_out;
+        if let Some(level) = &self.decode_level {
+            level.on_open();
+        }
         let info = source.info();
         let finite = !self.repeat && !info.live;
         let frames = info.frames.filter(|_| finite);
@@ -42,11 +46,16 @@ impl SourceThread {
             } else {
                 WaitFor::Frame(playback.media.interval() * playback.steps)
             };
+            if let Some(level) = &self.decode_level {
+                source.set_decode_level(level.level());
+            }
             let started = thread_time();
             let next =
                 silence_watch.run_within((playback.endless == Some(true)).then_some(wait), || source.next());
             let took = thread_time().saturating_sub(started);
-            playback.counts = source.counts();
+            let counts = source.counts();
+            playback.left_out += counts.not_decoded.saturating_sub(playback.counts.not_decoded);
+            playback.counts = counts;
             let Some(mut frame) = next? else { break };
             if !frame.concealed {
                 silence_watch.on_decoded();
@@ -58,6 +67,7 @@ impl SourceThread {
             }
             let time = self.on_frame(&mut frame, playback);
             self.observe_decode_load(&time, took, playback);
+            self.observe_groups(&*source, took, playback);
             // After the clock and the load, which count every frame that is decoded.
             if !playback.sampler.sample(time.pts_ms) {
                 playback.not_sampled += 1;
@@ -70,7 +80,7 @@ impl SourceThread {
                     break;
                 }
             }
-            if !self.send(frame, &time) {
+            if !self.send_left_out(&frame, &time, playback) || !self.send(frame, &time) {
                 break;
             }
         }
@@ -97,6 +107,7 @@ impl SourceThread {
         frame.index = index + time.missing;
         frame.pts_ms = time.pts_ms;
         playback.next_index = frame.index + 1;
+        playback.last_pts_ms = frame.pts_ms;
         playback.frames += 1;
         playback.stale += u64::from(time.age > self.slo);
         if time.discontinuity {
@@ -137,6 +148,58 @@ impl SourceThread {
         if self.droppable {
             self.decoding.on_frame(self.stream, took, interval, lag, now);
         }
+    }
+
+    /// Observes a picture for the level of decoding.
+    fn observe_groups(&self, source: &dyn Source, took: Span, playback: &Playback) {
+        let (Some(level), Some(groups)) = (&self.decode_level, source.group_counts()) else {
+            return;
+        };
+        let interval = playback.media.interval();
+        let interval = match self.pace {
+            Pace::Times(speed) if playback.endless != Some(true) => interval.scale(1.0 / speed),
+            _ => interval,
+        };
+        level.on_picture(interval, took, groups);
+    }
+
+    /// Sends that frames before this one were not decoded; `false` where the run stops.
+    fn send_left_out(&self, frame: &Frame, time: &FrameTime, playback: &mut Playback) -> bool {
+        let next = FrameInfo {
+            index: frame.index,
+            pts_ms: frame.pts_ms,
+            sent_at: self.sent_at(time),
+        };
+        self.send_left_out_before(next, playback)
+    }
+
+    fn send_left_out_before(&self, next: FrameInfo, playback: &mut Playback) -> bool {
+        let count = std::mem::take(&mut playback.left_out);
+        if count == 0 {
+            return true;
+        }
+        let Some(permit) = self.rejections.acquire(&self.stop) else {
+            return false;
+        };
+        self.egress.do_send(LeftOut {
+            stream: self.stream,
+            count,
+            next,
+            interval: playback.media.interval(),
+            permit,
+        });
+        true
+    }
+
+    /// Sends that the last frames of the stream were not decoded.
+    pub(super) fn send_last_left_out(&self, playback: &mut Playback) {
+        let next = FrameInfo {
+            index: playback.next_index + playback.left_out,
+            pts_ms: playback.last_pts_ms
+                + playback.media.interval().as_millis_f64() * (playback.left_out + 1) as f64,
+            sent_at: self.clock.now(),
+        };
+        self.send_left_out_before(next, playback);
     }
 
     /// Admits the frame as a request, or rejects it; `false` where the run stops.

@@ -91,4 +91,8 @@ impl DecodeLimit for DecodeTurns {
             PacketKind::Other => watch.on_data(now),
         }
     }
+
+    fn on_left_out(&self) {
+        self.silence_watch.lock().on_data(self.silence_watch.clock.now());
+    }
 }

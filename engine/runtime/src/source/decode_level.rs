@@ -1,0 +1,201 @@
+//! What the thread of a source and the egress count for the levels of decoding, and the level of the source. The actor of
+//! the levels takes the counts, and sets the level.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_flow::GroupCounts;
+use weir_policy::{DecodeEvent, DecodeObservation};
+use weir_types::{DecodeLevel, Span, StreamId};
+
+/// The levels of all streams that are decoded as needed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedDecodeLevels(Arc<Mutex<BTreeMap<StreamId, SharedDecodeLevel>>>);
+
+impl SharedDecodeLevels {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamId, SharedDecodeLevel>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a stream.
+    pub(crate) fn add(&self, stream: StreamId) -> SharedDecodeLevel {
+        let level = SharedDecodeLevel::new(stream);
+        self.lock().insert(stream, level.clone());
+        level
+    }
+
+    pub(crate) fn get(&self, stream: StreamId) -> Option<SharedDecodeLevel> {
+        self.lock().get(&stream).cloned()
+    }
+
+    /// What there is to observe of all streams. Those that ended are not there afterwards.
+    pub(crate) fn take(&self) -> Vec<DecodeEvent> {
+        let mut levels = self.lock();
+        let events = levels.values().filter_map(SharedDecodeLevel::take).collect();
+        levels.retain(|_, level| !level.lock().ended);
+        events
+    }
+}
+
+/// The level of one stream, and what became of its frames since that was taken last.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedDecodeLevel(Arc<Mutex<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    level: DecodeLevel,
+    observed: DecodeObservation,
+    /// Whether anything was observed of its pictures, so that a level has an effect.
+    has_groups: bool,
+    /// Counts of the open source when they were observed last.
+    groups: GroupCounts,
+    ended: bool,
+}
+
+impl SharedDecodeLevel {
+    pub(crate) fn new(stream: StreamId) -> Self {
+        Self(Arc::new(Mutex::new(Shared {
+            level: DecodeLevel::ALL,
+            observed: nothing(stream),
+            has_groups: false,
+            groups: GroupCounts::default(),
+            ended: false,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // Counts are valid at any moment, so also after a panic of their writer.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn level(&self) -> DecodeLevel {
+        self.lock().level
+    }
+
+    pub(crate) fn set_level(&self, level: DecodeLevel) {
+        self.lock().level = level;
+    }
+
+    /// The source was opened, again or for the first time: its counts begin.
+    pub(crate) fn on_open(&self) {
+        self.lock().groups = GroupCounts::default();
+    }
+
+    /// A picture was decoded, which took `processor` time; frames are `interval` apart.
+    pub(crate) fn on_picture(&self, interval: Span, processor: Span, groups: GroupCounts) {
+        let mut shared = self.lock();
+        let before = std::mem::replace(&mut shared.groups, groups);
+        shared.has_groups = true;
+        let observed = &mut shared.observed;
+        observed.interval = interval;
+        observed.processor += processor;
+        observed.pictures += 1;
+        observed.full += grown(before.full_pictures, groups.full_pictures);
+        observed.bidirectional += grown(before.bidirectional, groups.bidirectional);
+        observed.offered += grown(before.offered, groups.offered);
+        observed.left_out += grown(before.left_out, groups.left_out);
+        (observed.group, observed.longest_group) = (groups.group, groups.longest_group);
+    }
+
+    /// A request of the stream ended, after device time was spent on it or `unused`.
+    pub(crate) fn on_request_ended(&self, unused: bool) {
+        let observed = &mut self.lock().observed;
+        let count = if unused {
+            &mut observed.unused
+        } else {
+            &mut observed.used
+        };
+        *count = count.saturating_add(1);
+    }
+
+    /// The stream sends no more frames.
+    pub(crate) fn on_ended(&self) {
+        self.lock().ended = true;
+    }
+
+    /// What there is to observe, where there is anything.
+    pub(crate) fn take(&self) -> Option<DecodeEvent> {
+        let mut shared = self.lock();
+        let stream = shared.observed.stream;
+        if !shared.has_groups {
+            return None;
+        }
+        if shared.ended {
+            shared.has_groups = false;
+            return Some(DecodeEvent::Ended { stream });
+        }
+        let observed = shared.observed;
+        let is_empty = observed.pictures == 0 && observed.used == 0 && observed.unused == 0;
+        // What does not change between two pictures is kept.
+        shared.observed = DecodeObservation {
+            interval: observed.interval,
+            group: observed.group,
+            longest_group: observed.longest_group,
+            ..nothing(stream)
+        };
+        (!is_empty).then_some(DecodeEvent::Observed(observed))
+    }
+}
+
+fn nothing(stream: StreamId) -> DecodeObservation {
+    DecodeObservation {
+        stream,
+        interval: Span::ZERO,
+        pictures: 0,
+        processor: Span::ZERO,
+        used: 0,
+        unused: 0,
+        full: 0,
+        bidirectional: 0,
+        offered: 0,
+        left_out: 0,
+        group: 0,
+        longest_group: 0,
+    }
+}
+
+fn grown(before: u64, after: u64) -> u32 {
+    u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_taken_once_and_end_with_the_stream() {
+        let shared = SharedDecodeLevel::new(StreamId(2));
+        shared.on_request_ended(false);
+        assert_eq!(shared.take(), None, "of a source that ignores levels");
+        let groups = |offered| GroupCounts {
+            offered,
+            group: 30,
+            ..GroupCounts::default()
+        };
+        let (interval, took) = (Span::from_millis(40), Span::from_millis(2));
+        shared.on_picture(interval, took, groups(3));
+        shared.on_picture(interval, took, groups(5));
+        shared.on_request_ended(true);
+        let Some(DecodeEvent::Observed(observed)) = shared.take() else {
+            panic!("there is something to observe")
+        };
+        assert_eq!((observed.stream, observed.interval), (StreamId(2), interval));
+        assert_eq!((observed.pictures, observed.processor), (2, took * 2));
+        assert_eq!((observed.used, observed.unused, observed.offered), (1, 1, 5));
+        assert_eq!(shared.take(), None);
+        // Opened again: its counts begin at zero.
+        shared.on_open();
+        shared.on_picture(interval, took, groups(1));
+        assert!(matches!(
+            shared.take(),
+            Some(DecodeEvent::Observed(DecodeObservation {
+                offered: 1,
+                group: 30,
+                ..
+            }))
+        ));
+        shared.on_ended();
+        assert_eq!(shared.take(), Some(DecodeEvent::Ended { stream: StreamId(2) }));
+        assert_eq!(shared.take(), None);
+    }
+}
