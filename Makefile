@@ -1,7 +1,7 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy compare-live \
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras compare-live \
 	reproduce-pard reproduce-ppipe docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -68,6 +68,11 @@ bench-partitioned: setup
 # What is said under twice the load that this machine sustains, against what is said without; APP as for the demo.
 bench-accuracy: build
 	@scripts/bench-accuracy.sh $(APP)
+
+# Detection on 4, 16, 32 and 64 cameras, decoded as needed and whole, in turn: ten minutes. WEIR_PYTHON, a Python with
+# benches/reference/requirements.txt, adds a plain loop that keeps the latest frame.
+bench-cameras: build
+	@scripts/bench-cameras.sh
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
