@@ -23,7 +23,9 @@ const MAX_SLOTS: u32 = 1_024;
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
-    let known = ["uri", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve"];
+    let known = [
+        "uri", "mode", "fps", "sample", "decode", "loop", "slo", "weight", "reserve",
+    ];
     let known: Vec<&str> = known.into_iter().chain(connection::KEYS).collect();
     fields.expect(&known, false, context.diagnostics);
     let uri = required(

@@ -12,7 +12,8 @@
 //! What exceeds `used` is dropped by the policy, which therefore still chooses; and as long as some is, `used` is what can
 //! be used. A level that leaves too little is raised at once, since nothing is dropped and `share` grows with what is used;
 //! where no stream has had a request dropped unused for a whole group of pictures, all frames are decoded again. A level is
-//! lowered only by a good step, and after a raise that proved wrong only later and later.
+//! lowered only by a good step, to one that leaves enough for a request more than was counted, and after a raise that proved
+//! wrong only later and later.
 //!
 //! Where decoding takes little of the machine, nothing is left out. Groups of pictures are never cut so that a stream has
 //! no picture for more than [`MAX_GAP`].
@@ -113,6 +114,12 @@ impl Stream {
         self.interval * u64::from(self.groups.longest)
     }
 
+    /// Time over which its rates are averaged.
+    fn window(&self) -> Span {
+        let (shortest, longest, groups) = AVERAGED;
+        (self.group_time() * groups).max(shortest).min(longest)
+    }
+
     fn observe(&mut self, seen: &DecodeObservation, now: Timestamp) {
         self.interval = seen.interval.max(Span::from_micros(1));
         let groups = &mut self.groups;
@@ -135,9 +142,7 @@ impl Stream {
             return;
         }
         self.seconds += seconds;
-        let (shortest, longest, groups) = AVERAGED;
-        let window = (self.group_time() * groups).max(shortest).min(longest);
-        let weight = (seconds / window.as_secs_f64().min(self.seconds)).min(1.0);
+        let weight = (seconds / self.window().as_secs_f64().min(self.seconds)).min(1.0);
         self.used += weight * (f64::from(seen.used) / seconds - self.used);
         self.unused += weight * (f64::from(seen.unused) / seconds - self.unused);
     }
@@ -305,14 +310,21 @@ impl DecodeLevels {
 impl Stream {
     /// The level for what can be used, at least `mean_used` requests a second; its own where that is about as good.
     fn next_level(&self, mean_used: f64) -> DecodeLevel {
-        let frames = self.used.max(mean_used) * self.interval.as_secs_f64();
-        let share = (MARGIN * frames + MIN_SHARE).min(1.0);
+        let used = self.used.max(mean_used);
+        let share = |used: f64| {
+            let frames = used * self.interval.as_secs_f64();
+            (MARGIN * frames + MIN_SHARE).min(1.0)
+        };
         let max_gap = MAX_GAP.micros() / self.interval.micros().max(1);
         let max_gap = u32::try_from(max_gap).unwrap_or(u32::MAX);
-        let level = self.groups.level_for(share * HEADROOM, max_gap);
+        let level = self.groups.level_for(share(used) * HEADROOM, max_gap);
         let (share_now, share_then) = (self.groups.share(self.level), self.groups.share(level));
-        let falls_short = share_now < share || !self.groups.is_within(self.level, max_gap);
-        let is_lower = self.is_overloaded() && share_then * MIN_STEP <= share_now;
+        let falls_short = share_now < share(used) || !self.groups.is_within(self.level, max_gap);
+        // A rate is known to one request in the time that it is averaged over: what is a request more must not be too
+        // much for the lower level.
+        let at_most = used + 1.0 / self.window().as_secs_f64();
+        let is_lower =
+            self.is_overloaded() && share_then * MIN_STEP <= share_now && share_then >= share(at_most);
         if falls_short || is_lower {
             level
         } else {

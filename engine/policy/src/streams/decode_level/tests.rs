@@ -250,7 +250,7 @@ fn a_stream_that_returns_after_an_outage_is_decoded_as_a_new_one() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Whatever can be used, at least as much is decoded once levels have settled, and levels stay as they are.
     #[test]
