@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Parts, assemble, check_books, graph, run};
+use common::{Parts, assemble, catalog_with_sink, check_books, graph, run};
 use weir_flow::{
     Catalog, Delivery, Frame, Image, Inference, Item, ModuleOutput, Operator, Region, RequestResults, Sink,
-    SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
+    SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
 };
 use weir_policy::Report;
 use weir_runtime::{Pace, RunOptions};
@@ -40,15 +40,7 @@ const GRAPH: &str = r#"
 "#;
 
 fn catalog() -> Catalog {
-    let kept = SinkSpec {
-        name: "kept",
-        about: "",
-        keys: &[],
-    };
-    Catalog {
-        sinks: vec![kept],
-        ..Catalog::default()
-    }
+    catalog_with_sink("kept")
 }
 
 fn at_once() -> RunOptions {

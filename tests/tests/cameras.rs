@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Parts, assemble, check_books, graph};
+use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Frame, Image, Inference, Item, Model, Session, SessionError,
-    Sink, SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory, SourceInfo, Step, StopFlag,
+    Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo, Step, StopFlag,
 };
 use weir_policy::{ReconnectSpec, Report, StreamStanding};
 use weir_runtime::{Clock, Pace, RunError, RunOptions};
@@ -38,15 +38,7 @@ const GRAPH: &str = r#"
 "#;
 
 fn catalog() -> Catalog {
-    let kept = SinkSpec {
-        name: "kept",
-        about: "",
-        keys: &[],
-    };
-    Catalog {
-        sinks: vec![kept],
-        ..Catalog::default()
-    }
+    catalog_with_sink("kept")
 }
 
 /// What a camera does once it is opened, or instead.

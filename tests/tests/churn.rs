@@ -8,7 +8,7 @@ mod common;
 
 use common::{Parts, assemble, graph};
 use weir_flow::{Catalog, StopFlag};
-use weir_graph::{Decoding, SourceMode, SourceNode};
+use weir_graph::SourceNode;
 use weir_runtime::{Engine, Handle, NewStream, RunOptions};
 
 const GRAPH: &str = r#"
@@ -34,19 +34,8 @@ const MAX_GROWTH_BYTES: u64 = 8 << 20;
 /// Adds and removes that many streams, one after the other; each sends what it can meanwhile.
 fn change(handle: &Handle, streams: u32) {
     for number in 0..streams {
-        let node = SourceNode {
-            name: format!("guest-{number}"),
-            uri: "emulated:uniform?rate=1000&size=320x240".to_owned(),
-            mode: SourceMode::Live,
-            mode_given: true,
-            fps: None,
-            sample: None,
-            decoding: Decoding::AsNeeded,
-            slo: None,
-            share: weir_policy::StreamShare::default(),
-            repeat: false,
-            connection: weir_flow::Connection::default(),
-        };
+        let uri = "emulated:uniform?rate=1000&size=320x240";
+        let node = SourceNode::new(format!("guest-{number}"), uri);
         let stream = NewStream {
             node,
             factory: None,

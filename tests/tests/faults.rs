@@ -7,10 +7,10 @@ mod common;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, graph, run};
+use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Inference, Item, Model, Session, SessionError, Sink, SinkError,
-    SinkFactory, SinkSpec, Step,
+    SinkFactory, Step,
 };
 use weir_runtime::{Pace, RunOptions};
 
@@ -234,14 +234,7 @@ impl Sink for Disk {
 
 #[test]
 fn a_full_disk_loses_lines_and_not_the_run() {
-    let catalog = Catalog {
-        sinks: vec![SinkSpec {
-            name: "disk",
-            about: "",
-            keys: &[],
-        }],
-        ..Catalog::default()
-    };
+    let catalog = catalog_with_sink("disk");
     let text = format!("{GRAPH}\n[sinks.events]\ntype = \"disk\"\ninputs = [\"two\"]\n");
     let (frames, finished): (Arc<Mutex<Vec<u64>>>, Arc<AtomicU64>) = Default::default();
     let disk = Disk {

@@ -8,10 +8,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Parts, assemble, check_books, graph};
+use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use weir_flow::{
-    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Operator, Region, RequestResults, Sink,
-    SinkError, SinkFactory, SinkSpec, StopFlag,
+    Delivery, Frame, Inference, Item, ModuleOutput, Operator, Region, RequestResults, Sink, SinkError,
+    SinkFactory, StopFlag,
 };
 use weir_policy::Report;
 use weir_runtime::{Pace, RunOptions};
@@ -90,14 +90,7 @@ impl Sink for CountingSink {
 /// Runs so many frames; the sink must be completed with all that is reported as delivered.
 fn run(frames: u64, strict: bool, stop: &StopFlag) -> Report {
     let sink = CountingSink::default();
-    let catalog = Catalog {
-        sinks: vec![SinkSpec {
-            name: "counted",
-            about: "",
-            keys: &[],
-        }],
-        ..Catalog::default()
-    };
+    let catalog = catalog_with_sink("counted");
     let text = GRAPH.replace("FRAMES", &frames.to_string());
     let parts = Parts {
         operators: vec![("look", Arc::new(BreakingOperator))],

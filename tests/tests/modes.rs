@@ -6,8 +6,8 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, graph, run};
-use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, SinkSpec};
+use common::{Parts, assemble, catalog_with_sink, graph, run};
+use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory};
 use weir_runtime::{Pace, RunOptions};
 
 /// Streams and frames of what was taken, and whether each was late.
@@ -44,14 +44,7 @@ impl RecordingSink {
 }
 
 fn catalog() -> Catalog {
-    Catalog {
-        sinks: vec![SinkSpec {
-            name: "kept",
-            about: "",
-            keys: &[],
-        }],
-        ..Catalog::default()
-    }
+    catalog_with_sink("kept")
 }
 
 /// A camera and an archive on one slot that nothing is quick enough for: one batch takes as long as the SLO declares.

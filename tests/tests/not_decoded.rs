@@ -6,10 +6,10 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{Parts, assemble, graph, run};
+use common::{Parts, assemble, catalog_with_sink, graph, run};
 use weir_flow::{
-    Catalog, Delivery, Frame, Image, Notice, Sink, SinkError, SinkFactory, SinkSpec, Source, SourceCounts,
-    SourceError, SourceFactory, SourceInfo, StopFlag,
+    Delivery, Frame, Image, Notice, Sink, SinkError, SinkFactory, Source, SourceCounts, SourceError,
+    SourceFactory, SourceInfo, StopFlag,
 };
 use weir_runtime::{Pace, RunOptions};
 use weir_types::DropReason;
@@ -123,15 +123,7 @@ impl Sink for Fates {
 
 #[test]
 fn frames_that_are_not_decoded_arrived_and_were_dropped_in_their_places() {
-    let kept = SinkSpec {
-        name: "kept",
-        about: "",
-        keys: &[],
-    };
-    let catalog = Catalog {
-        sinks: vec![kept],
-        ..Catalog::default()
-    };
+    let catalog = catalog_with_sink("kept");
     let fates = Fates::default();
     let parts = Parts {
         sources: vec![("camera", Box::new(Thinned::default()))],

@@ -11,12 +11,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use common::check_books;
+use common::{catalog_with_sink, check_books};
 use weir_flow::{
     Batching, Catalog, Delivery, DeviceKind, Element, Frame, HeadSpec, Inference, Item, Model, ModuleOutput,
     Object, Operator, OperatorSpec, PartitionLoader, PartitionSession, PartitionedModel, Points, PrePost,
-    Rect, Region, RequestResults, Session, SessionError, Sink, SinkError, SinkFactory, SinkSpec, StopFlag,
-    Tensor,
+    Rect, Region, RequestResults, Session, SessionError, Sink, SinkError, SinkFactory, StopFlag, Tensor,
 };
 use weir_partition::wire::Address;
 use weir_partition::{Worker, WorkerOptions};
@@ -192,12 +191,7 @@ fn catalog() -> Catalog {
     Catalog {
         operators: vec![detect],
         heads: vec![head],
-        sinks: vec![SinkSpec {
-            name: "watch",
-            about: "",
-            keys: &[],
-        }],
-        ..Catalog::default()
+        ..catalog_with_sink("watch")
     }
 }
 

@@ -10,7 +10,7 @@ use common::{assets, run};
 use serde_json::Value;
 use weir::Zoo;
 use weir_flow::{Frame, Settings, Source, SourceError, SourceFactory, SourceInfo, StopFlag};
-use weir_graph::{Decoding, SourceMode, SourceNode};
+use weir_graph::{SourceMode, SourceNode};
 use weir_operators::media::SourceOptions;
 use weir_policy::Report;
 use weir_runtime::{Assembly, Pace, RunOptions};
@@ -71,17 +71,9 @@ fn application(
         Err(problems) => panic!("{problems}"),
     };
     let graph = graph.with_streams(vec![SourceNode {
-        name: "camera".to_owned(),
-        uri: recording.display().to_string(),
         mode: SourceMode::Lossless,
         mode_given: true,
-        fps: None,
-        sample: None,
-        decoding: Decoding::AsNeeded,
-        repeat: false,
-        slo: None,
-        share: weir_policy::StreamShare::default(),
-        connection: weir_flow::Connection::default(),
+        ..SourceNode::new("camera", recording.display().to_string())
     }]);
     weir::assemble(graph, &zoo, Some(out), None).unwrap()
 }

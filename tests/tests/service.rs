@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Parts, assemble, graph};
+use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use weir_flow::{
-    Catalog, Delivery, Frame, Sink, SinkError, SinkFactory, SinkSpec, Source, SourceError, SourceFactory,
-    SourceInfo, StopFlag,
+    Delivery, Frame, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
 };
-use weir_graph::{Decoding, SourceMode, SourceNode};
-use weir_policy::{Counts, Report};
+use weir_graph::SourceNode;
 use weir_runtime::{
     Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, StreamSnapshot,
     verify,
@@ -104,15 +102,7 @@ const GRAPH: &str = r#"
 "#;
 
 fn start(options: RunOptions) -> (Handle, Delivered) {
-    let collect = SinkSpec {
-        name: "collect",
-        about: "",
-        keys: &[],
-    };
-    let catalog = Catalog {
-        sinks: vec![collect],
-        ..Catalog::default()
-    };
+    let catalog = catalog_with_sink("collect");
     let delivered = Delivered::default();
     let sink: Box<dyn SinkFactory> = Box::new(delivered.clone());
     let parts = Parts {
@@ -131,25 +121,9 @@ fn start(options: RunOptions) -> (Handle, Delivered) {
     (handle.unwrap(), delivered)
 }
 
-fn node(name: &str, uri: &str) -> SourceNode {
-    SourceNode {
-        name: name.to_owned(),
-        uri: uri.to_owned(),
-        mode: SourceMode::Live,
-        mode_given: true,
-        fps: None,
-        sample: None,
-        decoding: Decoding::AsNeeded,
-        slo: None,
-        share: weir_policy::StreamShare::default(),
-        repeat: false,
-        connection: weir_flow::Connection::default(),
-    }
-}
-
 fn add(control: &Control, name: &str, uri: &str) -> Result<(), StreamError> {
     control.add_stream(NewStream {
-        node: node(name, uri),
+        node: SourceNode::new(name, uri),
         factory: None,
         like: None,
     })
@@ -171,22 +145,6 @@ fn wait_until(control: &Control, holds: impl Fn(&Snapshot) -> bool) -> Snapshot 
         std::thread::sleep(Duration::from_millis(5));
     }
     panic!("it never came: {:?}", control.snapshot());
-}
-
-/// As in any run, with the streams that were removed.
-fn check_books(report: &Report) {
-    let removed = report.removed_streams.unwrap_or_default().requests;
-    let streams = report.streams.values().map(|stream| &stream.requests);
-    let all: Vec<&Counts> = streams.chain([&removed]).collect();
-    assert!(all.iter().all(|counts| counts.is_balanced()), "{report:?}");
-    let sum = |count: fn(&Counts) -> u64| all.iter().map(|counts| count(counts)).sum::<u64>();
-    let total = &report.requests;
-    assert!(total.is_balanced());
-    assert_eq!(sum(|counts| counts.arrived), total.arrived);
-    assert_eq!(sum(|counts| counts.delivered), total.delivered);
-    assert_eq!(sum(|counts| counts.dropped), total.dropped);
-    let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
-    assert_eq!(dropped, total.dropped);
 }
 
 #[test]
@@ -285,7 +243,7 @@ fn a_name_is_used_once_at_a_time_and_a_number_never_again() {
     let bad = add(&handle, "bad", "emulated:nothing").unwrap_err().to_string();
     assert!(bad.contains("emulated:nothing"), "{bad}");
     let like = handle.add_stream(NewStream {
-        node: node("like", "emulated:uniform?rate=10"),
+        node: SourceNode::new("like", "emulated:uniform?rate=10"),
         factory: None,
         like: Some("south".to_owned()),
     });
@@ -380,7 +338,7 @@ fn a_stream_whose_source_hangs_is_removed_all_the_same() {
     });
     let gates: [hang::Gate; 2] = Default::default();
     let hanging = NewStream {
-        node: node("hanging", "camera"),
+        node: SourceNode::new("hanging", "camera"),
         factory: Some(Box::new(Hanging(gates.clone()))),
         like: Some("other".to_owned()),
     };

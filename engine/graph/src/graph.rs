@@ -85,6 +85,27 @@ pub struct SourceNode {
     pub connection: Connection,
 }
 
+impl SourceNode {
+    /// A stream of which no more is given.
+    #[must_use]
+    pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
+        let uri = uri.into();
+        Self {
+            name: name.into(),
+            mode: SourceMode::default_for(&uri),
+            mode_given: false,
+            uri,
+            fps: None,
+            sample: None,
+            decoding: Decoding::default(),
+            repeat: false,
+            slo: None,
+            share: StreamShare::default(),
+            connection: Connection::default(),
+        }
+    }
+}
+
 /// The kind of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceClass {

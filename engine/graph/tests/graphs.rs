@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use common::{VALID, catalog, environment, read};
 use weir_flow::Value;
 use weir_graph::{
-    Decoding, DeviceClass, Graph, ModelOrigin, SourceMode, SourceNode, Successor, Vertex, WhenSlow,
-    bare_execution, load,
+    DeviceClass, Graph, ModelOrigin, SourceMode, SourceNode, Successor, Vertex, WhenSlow, bare_execution,
+    load,
 };
 use weir_policy::{Order, Policy};
 use weir_types::Span;
@@ -354,19 +354,7 @@ fn reserves_beyond_a_device_are_a_warning() {
 
 #[test]
 fn drawings_are_escaped() {
-    let stream = SourceNode {
-        name: "<b>\"x\"#\n`".to_owned(),
-        uri: "a\\b".to_owned(),
-        mode: SourceMode::Live,
-        mode_given: true,
-        fps: None,
-        sample: None,
-        decoding: Decoding::AsNeeded,
-        repeat: false,
-        slo: None,
-        share: weir_policy::StreamShare::default(),
-        connection: weir_flow::Connection::default(),
-    };
+    let stream = SourceNode::new("<b>\"x\"#\n`", "a\\b");
     let graph = graph(VALID).with_streams(vec![stream]);
     assert!(
         graph

@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Catalog, Model, Operator, SinkFactory, SourceFactory, StopFlag};
+use weir_flow::{Catalog, Model, Operator, SinkFactory, SinkSpec, SourceFactory, StopFlag};
 use weir_graph::Graph;
-use weir_policy::Report;
+use weir_policy::{Counts, Report};
 use weir_runtime::{Assembly, RunOptions};
 
 /// The asset pack, where it is there; says so where it is not.
@@ -28,6 +28,18 @@ pub(crate) fn graph(text: &str, catalog: &Catalog) -> Graph {
     match weir_graph::parse(text, &path, catalog, &|_| None) {
         Ok(graph) => graph,
         Err(problems) => panic!("{problems}"),
+    }
+}
+
+/// A catalog of one type of sinks, without keys.
+pub(crate) fn catalog_with_sink(name: &'static str) -> Catalog {
+    Catalog {
+        sinks: vec![SinkSpec {
+            name,
+            about: "",
+            keys: &[],
+        }],
+        ..Catalog::default()
     }
 }
 
@@ -79,18 +91,21 @@ pub(crate) fn run(assembly: Assembly, options: &RunOptions) -> Report {
     report
 }
 
-/// `arrived = delivered + late + dropped + in flight`, everywhere.
+/// `arrived = delivered + late + dropped + in flight`, everywhere, with the streams that were removed.
 pub(crate) fn check_books(report: &Report) {
     assert!(report.requests.is_balanced(), "{:?}", report.requests);
     for (name, stream) in &report.streams {
         assert!(stream.requests.is_balanced(), "{name}: {:?}", stream.requests);
     }
-    let arrived: u64 = report
-        .streams
-        .values()
-        .map(|stream| stream.requests.arrived)
-        .sum();
-    assert_eq!(arrived, report.requests.arrived);
+    let removed = report.removed_streams.unwrap_or_default().requests;
+    assert!(removed.is_balanced(), "{removed:?}");
+    let streams = report.streams.values().map(|stream| &stream.requests);
+    let all: Vec<&Counts> = streams.chain([&removed]).collect();
+    let sum = |count: fn(&Counts) -> u64| all.iter().map(|counts| count(counts)).sum::<u64>();
+    let total = &report.requests;
+    assert_eq!(sum(|counts| counts.arrived), total.arrived);
+    assert_eq!(sum(|counts| counts.delivered), total.delivered);
+    assert_eq!(sum(|counts| counts.dropped), total.dropped);
     let dropped: u64 = report.drops.iter().map(|drop| drop.count).sum();
-    assert_eq!(dropped, report.requests.dropped);
+    assert_eq!(dropped, total.dropped);
 }

@@ -15,11 +15,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use camera::{Camera, ClipSpec, write_clip};
-use common::{Parts, assemble, check_books, graph};
+use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use proxy::{Fault, Proxy};
 use weir_flow::{
-    Catalog, Connection, Delivery, Notice, Sink, SinkError, SinkFactory, SinkSpec, SourceFactory, StopFlag,
-    StreamState, Transport,
+    Connection, Delivery, Notice, Sink, SinkError, SinkFactory, SourceFactory, StopFlag, StreamState,
+    Transport,
 };
 use weir_operators::media::{SourceOptions, source};
 use weir_policy::{ReconnectSpec, Report, StateChange, StreamHealth, StreamStanding};
@@ -117,15 +117,7 @@ impl Run {
              [modules.look]\noperator = \"emulate\"\nmodel = \"quick\"\ninputs = {names:?}\n\
              [sinks.events]\ntype = \"kept\"\ninputs = [\"look\"]\n"
         );
-        let kept = SinkSpec {
-            name: "kept",
-            about: "",
-            keys: &[],
-        };
-        let catalog = Catalog {
-            sinks: vec![kept],
-            ..Catalog::default()
-        };
+        let catalog = catalog_with_sink("kept");
         let (sender, events) = mpsc::channel();
         let parts = Parts {
             sources: cameras,

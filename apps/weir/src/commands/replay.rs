@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weir_files::io_reason;
-use weir_flow::Connection;
 use weir_graph::{Graph, SourceMode, SourceNode, Sources};
 use weir_policy::Policy;
 
@@ -159,19 +158,19 @@ fn source(video: &Path, like: Option<&SourceNode>) -> anyhow::Result<SourceNode>
         let absolute: PathBuf = std::path::absolute(video).context("the current folder is gone")?;
         absolute.to_string_lossy().into_owned()
     };
-    let mode = like.filter(|like| like.mode_given).map(|like| like.mode);
-    Ok(SourceNode {
-        name: stream_name(&uri),
-        mode: mode.unwrap_or_else(|| SourceMode::default_for(&uri)),
-        mode_given: mode.is_some(),
-        uri,
-        fps: like.and_then(|like| like.fps),
-        sample: like.and_then(|like| like.sample),
-        decoding: like.map(|like| like.decoding).unwrap_or_default(),
-        repeat: false,
-        slo: like.and_then(|like| like.slo),
-        share: like.map(|like| like.share).unwrap_or_default(),
-        connection: Connection::default(),
+    let node = SourceNode::new(stream_name(&uri), uri);
+    Ok(match like {
+        None => node,
+        Some(like) => SourceNode {
+            mode: if like.mode_given { like.mode } else { node.mode },
+            mode_given: like.mode_given,
+            fps: like.fps,
+            sample: like.sample,
+            decoding: like.decoding,
+            slo: like.slo,
+            share: like.share,
+            ..node
+        },
     })
 }
 

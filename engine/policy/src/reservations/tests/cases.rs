@@ -101,6 +101,13 @@ fn booked(effects: &[ReserveEffect]) -> Vec<(u32, Vec<u32>, u64, u64)> {
         .collect()
 }
 
+/// The run of each stage.
+fn runs(all: &Reservations, id: u64) -> Vec<(u64, u64)> {
+    let path = all.booked(BookingId(id)).unwrap();
+    let run = |stage: &PathStage| (stage.run.from.micros(), stage.run.to.micros());
+    path.iter().map(run).collect()
+}
+
 #[test]
 fn batches_use_the_shares_of_a_pool_in_parallel() {
     let mut all = pipeline(1, BookingTable::Intervals, 0.95);
@@ -192,19 +199,13 @@ fn reported_uses_reschedule_later_ones() {
         from: at(from),
         to: at(to),
     };
-    let spans = |all: &Reservations, id| {
-        let path = all.booked(BookingId(id)).unwrap();
-        path.iter()
-            .map(|stage| (stage.run.from.micros(), stage.run.to.micros()))
-            .collect::<Vec<_>>()
-    };
     // The first run takes 14 instead of 10: its successors are 4 later.
     step(&mut all, [used(0, 0, ResourceUse::Run, 0, 14)], 14);
-    assert_eq!(spans(&all, 0), [(0, 14), (16, 36)]);
-    assert_eq!(spans(&all, 1), [(14, 24), (26, 46)]);
+    assert_eq!(runs(&all, 0), [(0, 14), (16, 36)]);
+    assert_eq!(runs(&all, 1), [(14, 24), (26, 46)]);
     // The second takes 6: its successors are earlier.
     step(&mut all, [used(1, 0, ResourceUse::Run, 14, 20)], 20);
-    assert_eq!(spans(&all, 1), [(14, 20), (22, 42)]);
+    assert_eq!(runs(&all, 1), [(14, 20), (22, 42)]);
     step(
         &mut all,
         [
@@ -218,13 +219,6 @@ fn reported_uses_reschedule_later_ones() {
     assert_eq!(all.probe(PipelineId(0), 1, at(45)).unwrap().finish, at(77));
     step(&mut all, [used(0, 1, ResourceUse::Run, 16, 45)], 45);
     assert_eq!(all.booked(BookingId(0)), None, "finished");
-}
-
-/// The run of each stage.
-fn runs(all: &Reservations, id: u64) -> Vec<(u64, u64)> {
-    let path = all.booked(BookingId(id)).unwrap();
-    let run = |stage: &PathStage| (stage.run.from.micros(), stage.run.to.micros());
-    path.iter().map(run).collect()
 }
 
 #[test]
