@@ -106,6 +106,10 @@ impl Service {
         let mut keys = Table::try_from(request).map_err(|error| invalid(error.to_string()))?;
         keys.remove("name");
         keys.remove("like");
+        if let Some(sample) = request.sample {
+            // A graph file has a rate with its unit.
+            keys.insert("sample".to_owned(), format!("{sample}fps").into());
+        }
         let sources = Table::from_iter([(request.name.clone(), keys.into())]);
         let text = Table::from_iter([("sources".to_owned(), sources.into())]).to_string();
         let nodes = weir_graph::parse_streams(&text, &self.graph).map_err(|problems| {
@@ -251,9 +255,22 @@ fn is_allowed(uri: &str, graph: &Path) -> bool {
         };
     }
     match uri.split_once("://") {
-        Some((scheme, _)) => SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)),
+        Some((scheme, rest)) => {
+            SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) && !listens(rest)
+        }
         None => is_in_folder(Path::new(uri), graph),
     }
+}
+
+/// Whether the query of an address asks FFmpeg to wait for connections rather than to connect.
+fn listens(address: &str) -> bool {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    query.split(['&', '?', '#']).any(|option| {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        key.eq_ignore_ascii_case("listen")
+            || key.eq_ignore_ascii_case("mode")
+                && ["listener", "rendezvous"].iter().any(|mode| value.eq_ignore_ascii_case(mode))
+    })
 }
 
 /// Whether a file, with all links followed, is in the folder of the graph or below it.
@@ -268,6 +285,16 @@ fn is_in_folder(file: &Path, graph: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rates_of_a_request_are_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = Service::new(&folder.path().join("graph.toml"), false).unwrap();
+        let request = r#"{"name": "gate", "uri": "rtsp://camera/stream", "fps": 25, "sample": 5}"#;
+        let node = service.source_node(&serde_json::from_str(request).unwrap());
+        let Ok(node) = node else { panic!("it is refused") };
+        assert_eq!((node.fps, node.sample), (Some(25.0), Some(5.0)));
+    }
 
     #[test]
     fn clients_name_cameras_and_files_of_the_graph_s_folder() {
@@ -286,7 +313,8 @@ mod tests {
         let text = |path: &Path| path.display().to_string();
         for allowed in [
             "rtsp://camera/stream".to_owned(),
-            "HTTPS://server/live.m3u8".to_owned(),
+            "HTTPS://server/live.m3u8?mode=hd".to_owned(),
+            "srt://server:9000?mode=caller".to_owned(),
             "emulated:uniform?rate=10".to_owned(),
             text(&inside),
             trace(&inside),
@@ -301,6 +329,9 @@ mod tests {
             format!("file://{}", text(&inside)),
             "subfile,,start,0,end,0,,://x".to_owned(),
             "concat://a|b".to_owned(),
+            "tcp://0.0.0.0:9000?listen=1".to_owned(),
+            "rtsp://0.0.0.0:9000/x?tcp&listen".to_owned(),
+            "srt://:9000?mode=listener".to_owned(),
             "/dev/video0".to_owned(),
             text(folder.path()),
         ] {

@@ -21,7 +21,7 @@ pub(crate) type Answer<T> = Sender<Result<T, StreamError>>;
 
 /// A stream that is to be added.
 pub struct NewStream {
-    /// Its name, address and mode.
+    /// Its name, address and mode. Its share is not looked at: shares are those of the graph.
     pub node: SourceNode,
     /// What opens it; `None` for an `emulated:` one, which the runtime has itself.
     pub factory: Option<Box<dyn SourceFactory>>,

@@ -145,10 +145,11 @@ fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)], options: &RunOptio
         .iter()
         .map(|module| profiles[module.model].1.duration(1))
         .collect();
+    let bare = weir_graph::bare_execution(graph, &durations);
     let sources = graph.sources().iter().enumerate();
     for (index, source) in sources.filter(|(_, source)| source.mode == SourceMode::Live) {
         let (execution, slo) = match source.slo {
-            None => (weir_graph::bare_execution(graph, &durations), graph.slo()),
+            None => (bare, graph.slo()),
             // The modules that its frames do not pass may take as long as they like.
             Some(slo) => {
                 let passed = graph.reachable_from(index);
@@ -166,7 +167,6 @@ fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)], options: &RunOptio
         }
     }
     // Live streams may be added to a run that goes on without any.
-    let bare = weir_graph::bare_execution(graph, &durations);
     if options.until_stopped && bare > graph.slo() {
         return Err(RunError::SloTooShort {
             execution: bare,

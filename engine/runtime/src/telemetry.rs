@@ -46,13 +46,14 @@ pub(crate) fn record_module_state(module: &str, state: &ModuleState) {
 }
 
 pub(crate) fn record_request_ended(stream: &str, outcome: &'static str, latency: Option<Span>) {
-    metrics::counter!(REQUESTS, "stream" => stream.to_owned(), "outcome" => outcome).increment(1);
+    record_outcomes(stream, outcome, 1);
     if let Some(latency) = latency {
         metrics::histogram!(LATENCY_SECONDS, "stream" => stream.to_owned()).record(latency.as_secs_f64());
     }
 }
 
-pub(crate) fn record_left_out(stream: &str, outcome: &'static str, count: u64) {
+/// So many requests, or frames that none is made of, ended.
+pub(crate) fn record_outcomes(stream: &str, outcome: &'static str, count: u64) {
     metrics::counter!(REQUESTS, "stream" => stream.to_owned(), "outcome" => outcome).increment(count);
 }
 
@@ -71,6 +72,14 @@ pub(crate) fn record_stream_state(stream: &str, state: &StreamState) {
     }
     metrics::counter!(STREAM_STATE_CHANGES, "stream" => stream.to_owned(), "state" => state.name())
         .increment(1);
+}
+
+/// A removed stream is in no state, and holds no frames.
+pub(crate) fn record_stream_removed(stream: &str) {
+    for name in StreamState::NAMES {
+        metrics::gauge!(STREAM_STATE, "stream" => stream.to_owned(), "state" => name).set(0.0);
+    }
+    record_frame_bytes(stream, 0);
 }
 
 pub(crate) fn record_violations(kind: Kind, count: u64) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// A stream as a client describes it: the keys of `[sources.NAME]`.
+/// A stream as a client describes it, by some of the keys of `[sources.NAME]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamRequest {

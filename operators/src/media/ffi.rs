@@ -95,7 +95,10 @@ unsafe extern "C" fn on_message(
     arguments: *mut ffmpeg_next::ffi::__va_list_tag,
 ) {
     use super::log;
-    if !log::is_wanted(level) {
+    // A level may carry a colour in its second byte.
+    let level = if level >= 0 { level & 0xff } else { level };
+    // Nothing may unwind into C.
+    if !std::panic::catch_unwind(|| log::is_wanted(level)).unwrap_or(false) {
         return;
     }
     let (mut line, mut prefix) = ([0_u8; MAX_MESSAGE], 1);
@@ -112,7 +115,6 @@ unsafe extern "C" fn on_message(
         );
     }
     if let Ok(line) = std::ffi::CStr::from_bytes_until_nul(&line) {
-        // Nothing may unwind into C.
         let _ = std::panic::catch_unwind(|| log::on_message(level, &line.to_string_lossy()));
     }
 }

@@ -270,7 +270,9 @@ impl MailboxSet {
             &mut from.waiting
         };
         let (_, request, ()) = line.pop(end)?;
-        if let Some(entry) = self.all.get(request) {
+        if self.shared
+            && let Some(entry) = self.all.get(request)
+        {
             from.forget(entry, request);
         }
         Some(request)
@@ -342,7 +344,9 @@ impl MailboxSet {
             &mut from.waiting
         };
         let request = take_next(line, slack)?;
-        if let Some(entry) = self.all.get(request) {
+        if self.shared
+            && let Some(entry) = self.all.get(request)
+        {
             from.forget(entry, request);
         }
         Some(request)

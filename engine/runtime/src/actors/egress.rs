@@ -341,7 +341,7 @@ impl Handler<LeftOut> for Egress {
         } = left_out;
         self.ledger.on_left_out(stream, REASON, count);
         self.progress.on_left_out(stream, count);
-        telemetry::record_left_out(self.name(stream), REASON.name(), count);
+        telemetry::record_outcomes(self.name(stream), REASON.name(), count);
         if !self.wants_notices {
             return;
         }

@@ -11,7 +11,6 @@ use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{
     AbandonStream, AddStream, PolicyEvent, RemoveStream, StreamCounts, TakeCounts, TakeStats,
 };
-use crate::clock::duration;
 use crate::command::{Command, NewStream, StreamError};
 use crate::routes::{Entrance, Route};
 use crate::snapshot::{Snapshot, StreamPhase, StreamSnapshot};
@@ -140,7 +139,7 @@ impl RunContext<'_> {
                 id: id.0,
                 source: live.source(&stream.name).to_owned(),
                 state,
-                for_s: duration(now.since(since)).as_secs_f64(),
+                for_s: now.since(since).as_secs_f64(),
                 reason,
                 requests: counts.ledger.stream(*id),
             }

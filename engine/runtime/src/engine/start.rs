@@ -117,10 +117,7 @@ impl RunContext<'_> {
         let (ended_sender, ended) = oneshot::channel();
         let views = sinks.iter().map(|sink| sink.view.clone()).collect();
         let decode_levels = SharedDecodeLevels::default();
-        let egress = EgressSetup {
-            decode_levels: decode_levels.clone(),
-            ..self.egress_setup(sinks, idle_sender, ended_sender)
-        };
+        let egress = self.egress_setup(sinks, decode_levels.clone(), idle_sender, ended_sender);
         mailboxes.egress.run(Egress::new(egress));
         DecodeLevelActor::new(
             decode_levels.clone(),
@@ -208,6 +205,7 @@ impl RunContext<'_> {
     fn egress_setup(
         &self,
         sinks: Vec<SinkRoute>,
+        decode_levels: SharedDecodeLevels,
         idle: oneshot::Sender<()>,
         ended: oneshot::Sender<RunEnded>,
     ) -> EgressSetup {
@@ -229,7 +227,7 @@ impl RunContext<'_> {
             until_stopped: self.options.until_stopped,
             modules: self.graph.modules().len(),
             sinks,
-            decode_levels: SharedDecodeLevels::default(),
+            decode_levels,
             progress: Arc::clone(&self.options.progress),
             idle,
             ended,

@@ -57,6 +57,7 @@ impl Egress {
         entry.counts(now).complete(&mut report);
         self.reorder.remove_stream(stream);
         self.progress.on_stream_removed(stream);
+        telemetry::record_stream_removed(&entry.name);
         for sink in &mut self.sinks {
             if sink.view.streams.remove(&stream.0) {
                 sink.handle.send_stream_removed(&entry.name);
