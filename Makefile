@@ -1,7 +1,7 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, soak, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras compare-live \
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras soak compare-live \
 	reproduce-pard reproduce-ppipe docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -73,6 +73,11 @@ bench-accuracy: build
 # benches/reference/requirements.txt, adds a plain loop that keeps the latest frame.
 bench-cameras: build
 	@scripts/bench-cameras.sh
+
+# The service at twice what the machine sustains, while streams come and go, cameras fail, a reader stalls and a model loses
+# batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.
+soak: build
+	@scripts/soak.sh
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

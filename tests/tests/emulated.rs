@@ -75,6 +75,30 @@ fn a_lossless_source_loses_nothing_and_keeps_every_slot_busy() {
 }
 
 #[test]
+fn one_batch_in_ten_fails_where_the_model_says_so() {
+    let text = chain(1_000.0, 200, "lossless", "");
+    let middle = r#"profile = { "1" = "20ms" }"#;
+    let failing = text.replacen(middle, &format!("{middle}\nfail_every = 10"), 1);
+    assert_ne!(text, failing);
+    let options = RunOptions {
+        pace: Pace::Max,
+        ..RunOptions::default()
+    };
+    let report = run(
+        assemble(graph(&failing, &Catalog::default()), Parts::default()),
+        &options,
+    );
+    assert_eq!((report.requests.arrived, report.requests.dropped), (200, 20));
+    assert_eq!(report.modules["two"].failed, 20);
+    let drops: Vec<(&str, &str, u64)> = report
+        .drops
+        .iter()
+        .map(|drop| (&*drop.module, drop.reason.name(), drop.count))
+        .collect();
+    assert_eq!(drops, [("two", "failed", 20)]);
+}
+
+#[test]
 fn overload_is_dropped_early_and_the_rest_is_on_time() {
     let graph = graph(&chain(200.0, 600, "live", ""), &Catalog::default());
     let report = run(assemble(graph, Parts::default()), &own_pace());

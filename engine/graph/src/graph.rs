@@ -193,6 +193,8 @@ pub struct ModelNode {
     pub workers: Option<u32>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
+    /// On an emulated device, each such batch fails in a live run: 100 for one in a hundred. `None`: none does.
+    pub fail_every: Option<u32>,
     /// File of the plan by which it is partitioned over workers.
     pub plan: Option<PathBuf>,
     /// Settings of the head.

@@ -602,6 +602,10 @@ fn invalid_profiles_are_reported() {
         &["23: batch size 4 is given twice"],
     );
     with("profile = 3", &["23: `profile` cannot be a whole number"]);
+    with(
+        "fail_every = 100",
+        &["23: `fail_every` is for emulated devices, and model \"detector\" computes | leave it out"],
+    );
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //! chosen times. Whole clusters can be tested with them, without a device.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_flow::{
     Batching, DeviceKind, Frame, Image, Inference, Item, Model, ModuleOutput, Operator, OwnedPlanes,
     PixelFormat, Region, RequestResults, Session, SessionError, Source, SourceError, SourceFactory,
     SourceInfo, Step, StopFlag,
 };
-use weir_graph::{EmulatedLoad, EmulatedStream};
+use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
 use weir_types::{Profile, SleepCompensator, Span};
 
 use crate::clock::{Clock, duration};
@@ -16,7 +17,24 @@ use crate::clock::{Clock, duration};
 /// A model that takes the time of its profile.
 #[derive(Debug)]
 pub(crate) struct EmulatedModel {
-    pub(crate) profile: Profile,
+    name: String,
+    profile: Profile,
+    /// Each such batch fails.
+    fail_every: Option<u32>,
+    /// Batches of all its sessions, those that failed included.
+    batches: Arc<AtomicU64>,
+}
+
+impl EmulatedModel {
+    /// The model of `node`, with the profile that it runs by.
+    pub(crate) fn new(node: &ModelNode, profile: Profile) -> Self {
+        Self {
+            name: node.name.clone(),
+            profile,
+            fail_every: node.fail_every,
+            batches: Arc::default(),
+        }
+    }
 }
 
 impl Model for EmulatedModel {
@@ -29,7 +47,10 @@ impl Model for EmulatedModel {
 
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         Ok(Box::new(EmulatedSession {
+            name: self.name.clone(),
             profile: self.profile.clone(),
+            fail_every: self.fail_every,
+            batches: Arc::clone(&self.batches),
             clock: Clock::start(),
             compensator: SleepCompensator::default(),
         }))
@@ -37,7 +58,10 @@ impl Model for EmulatedModel {
 }
 
 struct EmulatedSession {
+    name: String,
     profile: Profile,
+    fail_every: Option<u32>,
+    batches: Arc<AtomicU64>,
     clock: Clock,
     compensator: SleepCompensator,
 }
@@ -49,6 +73,16 @@ impl Session for EmulatedSession {
         std::thread::sleep(duration(self.compensator.sleep_duration(declared)));
         self.compensator.on_slept(declared, self.clock.now().since(began));
         on_step(Step::Inferred);
+        let number = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(every) = self.fail_every
+            && number.is_multiple_of(u64::from(every))
+        {
+            return Err(SessionError::Run {
+                model: self.name.clone(),
+                batch: items.len(),
+                reason: format!("it is number {number}, and fail_every is {every}"),
+            });
+        }
         Ok(vec![Inference::default(); items.len()])
     }
 

@@ -53,9 +53,7 @@ pub fn measure_profile(
 pub(crate) fn models(graph: &Graph, given: &[Option<Arc<dyn Model>>]) -> Vec<Arc<dyn Model>> {
     let model = |(node, given): (&ModelNode, &Option<Arc<dyn Model>>)| match given {
         Some(model) => Arc::clone(model),
-        None => Arc::new(EmulatedModel {
-            profile: declared(node).unwrap_or_else(fallback),
-        }) as Arc<dyn Model>,
+        None => Arc::new(EmulatedModel::new(node, declared(node).unwrap_or_else(fallback))) as Arc<dyn Model>,
     };
     graph.models().iter().zip(given).map(model).collect()
 }

@@ -324,6 +324,7 @@ fn model_node(model: RawModel, device: usize) -> Option<ModelNode> {
         device,
         batch: model.batch,
         workers: model.workers.map(|workers| workers.value),
+        fail_every: model.fail_every,
         profile: model.profile,
         plan: model.plan.map(|plan| plan.value),
         settings: model.settings,

@@ -33,12 +33,22 @@ pub(crate) struct RawModel {
     pub(crate) batch: Vec<u32>,
     pub(crate) workers: Option<Spanned<u32>>,
     pub(crate) profile: Vec<(u32, Span)>,
+    pub(crate) fail_every: Option<u32>,
     /// The plan by which it is partitioned over workers.
     pub(crate) plan: Option<Spanned<PathBuf>>,
     pub(crate) settings: Settings,
 }
 
-const MODEL_KEYS: &[&str] = &["model", "head", "device", "batch", "workers", "profile", "plan"];
+const MODEL_KEYS: &[&str] = &[
+    "model",
+    "head",
+    "device",
+    "batch",
+    "workers",
+    "profile",
+    "fail_every",
+    "plan",
+];
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
     let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.diagnostics)?;
@@ -91,6 +101,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     settings.0.extend(read.settings.0);
     let batch = batch(&fields, context);
     let profile = profile(&fields, on_emulated_device, &batch, context);
+    let fail_every = fail_every(&fields, on_emulated_device, context);
     let plan = plan(&fields, context);
     let classes = spec
         .filter(|_| read.whole && !emulated)
@@ -109,6 +120,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
             .cloned(),
         batch: batch.into_value().unwrap_or_else(|| vec![1]),
         profile: profile.unwrap_or_default(),
+        fail_every,
         plan,
         settings,
         name,
@@ -284,6 +296,22 @@ fn profile(
         context.diagnostics.add(entry.at, message, hint);
     }
     Some(profile)
+}
+
+/// Batches of which one fails. Only an emulated device fails on request.
+fn fail_every(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<u32> {
+    let batches = fields.count("fail_every", u32::MAX, context.diagnostics);
+    let batches = batches.given()?;
+    if !emulated {
+        let message = format!(
+            "`fail_every` is for emulated devices, and {} computes",
+            fields.owner
+        );
+        context
+            .diagnostics
+            .add(batches.at, message, Some("leave it out".to_owned()));
+    }
+    Some(batches.value)
 }
 
 /// Classes of a model's objects: its labels, or else those of its head.

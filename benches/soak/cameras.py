@@ -1,0 +1,71 @@
+"""Cameras as processes that serve a clip over RTSP, each behind a network of its own, and what can happen to them."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+from proxy import Proxy
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPT = ROOT / "tests" / "tests" / "rtsp_cameras" / "camera.py"
+# Debian's own Python: what its packages bring is not found by one that stands before it in PATH.
+PYTHON = "/usr/bin/python3"
+FAULTS = ("kill", "freeze", "garbage", "cut", "stall", "slow")
+
+
+def available() -> bool:
+    """Whether cameras can be started here."""
+    found = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer"
+    return subprocess.run([PYTHON, "-c", found], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def write_clip(folder: Path, seconds: float) -> tuple[Path, Path]:
+    """The street at 640x360 with a key picture each second: twenty seconds of it, and a repetition for `seconds`."""
+    short, clip = folder / "street.mp4", folder / "camera.mp4"
+    ffmpeg = ["ffmpeg", "-v", "error", "-nostdin", "-y"]
+    encode = ["-vf", "scale=640:360", "-an", "-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-pix_fmt", "yuv420p"]
+    subprocess.run([*ffmpeg, "-i", str(ROOT / "videos" / "street-day.mp4"), *encode, str(short)], check=True)
+    repeat = [*ffmpeg, "-stream_loop", "-1", "-i", str(short), "-t", f"{seconds:.0f}", "-c", "copy", str(clip)]
+    subprocess.run(repeat, check=True)
+    return short, clip
+
+
+class Camera:
+    """A camera behind its network."""
+
+    def __init__(self, name: str, clip: Path) -> None:
+        self.name, self.clip, self.fault = name, clip, None
+        self.proxy = Proxy(self._start())
+
+    def _start(self) -> int:
+        command = [PYTHON, str(SCRIPT), str(self.clip)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return int(self.process.stdout.readline())
+
+    @property
+    def uri(self) -> str:
+        return f"rtsp://127.0.0.1:{self.proxy.port}/live"
+
+    def break_by(self, fault: str) -> None:
+        """Makes it fail, until it is mended; a connection that is cut can be opened again at once."""
+        self.fault = fault
+        if fault == "kill":
+            self.kill()
+        elif fault == "freeze":
+            self.process.send_signal(signal.SIGSTOP)
+        elif fault == "cut":
+            self.proxy.cut()
+        else:
+            self.proxy.fault = fault
+
+    def mend(self) -> None:
+        if self.fault == "kill":
+            self.proxy.cut(self._start())
+        elif self.fault == "freeze":
+            self.process.send_signal(signal.SIGCONT)
+        self.proxy.fault = "none"
+        self.fault = None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
