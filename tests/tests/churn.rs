@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Parts, assemble, graph};
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::SourceNode;
@@ -66,7 +68,7 @@ fn resident_bytes() -> u64 {
 }
 
 #[test]
-fn five_hundred_changes_leave_threads_handles_and_memory_where_they_were() {
+fn five_hundred_streams_that_come_and_go_leave_threads_handles_and_memory_where_they_were() {
     let options = RunOptions {
         until_stopped: true,
         ..RunOptions::default()
@@ -77,13 +79,19 @@ fn five_hundred_changes_leave_threads_handles_and_memory_where_they_were() {
     change(&handle, 50);
     let before = (threads(), handles());
     let bytes = resident_bytes();
-    change(&handle, 250);
-    assert_eq!((threads(), handles()), before);
+    change(&handle, 450);
+    // A thread that has been joined may be listed for a moment yet.
+    let is_as_before = || (threads(), handles()) == before;
+    let returned = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_as_before()
+    });
+    assert!(returned, "{:?}, and {before:?} before", (threads(), handles()));
     let grown = resident_bytes().saturating_sub(bytes);
     assert!(grown < MAX_GROWTH_BYTES, "{grown} bytes more");
     let report = handle.stop().unwrap();
     let removed = report.removed_streams.unwrap();
-    assert_eq!(removed.streams, 300);
+    assert_eq!(removed.streams, 500);
     assert!(report.requests.is_balanced() && removed.requests.is_balanced());
     let steady = report.streams["steady"].requests;
     assert_eq!(steady.arrived + removed.requests.arrived, report.requests.arrived);

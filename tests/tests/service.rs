@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use common::{Parts, assemble, catalog_with_sink, check_books, graph};
 use weir_flow::{
-    Delivery, Frame, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo, StopFlag,
+    Delivery, Frame, Notice, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo,
+    StopFlag,
 };
 use weir_graph::SourceNode;
 use weir_runtime::{
@@ -28,6 +29,8 @@ struct Seen {
     /// Indices of delivered frames by stream, in the order of their delivery.
     frames: BTreeMap<String, Vec<u64>>,
     removed: Vec<String>,
+    /// Names of the states that sinks are notified of, by stream.
+    states: BTreeMap<String, Vec<&'static str>>,
 }
 
 impl SinkFactory for Delivered {
@@ -42,6 +45,19 @@ impl Sink for Delivered {
         let stream = seen.frames.entry(delivery.stream.to_string()).or_default();
         stream.push(delivery.frame.index);
         Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        if let Notice::State { stream, state, .. } = notice {
+            let seen = &mut *self.0.lock().unwrap();
+            let states = seen.states.entry(stream.to_string()).or_default();
+            states.push(state.name());
+        }
+        Ok(())
+    }
+
+    fn wants_notices(&self) -> bool {
+        true
     }
 
     fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
@@ -67,6 +83,11 @@ impl Delivered {
 
     fn removed(&self) -> Vec<String> {
         self.0.lock().unwrap().removed.clone()
+    }
+
+    fn states(&self, stream: &str) -> Vec<&'static str> {
+        let states = &self.0.lock().unwrap().states;
+        states.get(stream).cloned().unwrap_or_default()
     }
 }
 
@@ -219,6 +240,8 @@ fn a_paused_stream_sends_nothing_and_goes_on_with_its_number_and_its_counts() {
     );
     let frames = delivered.frames("other");
     assert!(frames.is_sorted_by(|one, next| one < next), "{frames:?}");
+    assert_eq!(delivered.states("other"), ["live", "paused", "live", "gone"]);
+    assert_eq!(delivered.states("steady"), ["live", "gone"]);
 }
 
 #[test]

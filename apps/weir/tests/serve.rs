@@ -4,130 +4,11 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{refuses, report, signal, stderr, stdout};
-
-const GRAPH: &str = r#"
-[app]
-name = "service"
-slo = "20s"
-
-[sources.steady]
-uri = "emulated:uniform?rate=50"
-
-[devices."emulated:a"]
-slots = 1
-
-[models.any]
-device = "emulated:a"
-profile = { "1" = "1ms", "8" = "4ms" }
-
-[modules.find]
-operator = "emulate"
-model = "any"
-inputs = ["steady"]
-
-[sinks.events]
-type = "jsonl"
-path = "{stream}.jsonl"
-inputs = ["find"]
-"#;
-
-/// An engine that serves in a folder of its own.
-struct Service {
-    folder: tempfile::TempDir,
-    /// Until it is stopped.
-    process: Option<Child>,
-    at: String,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-}
-
-fn weir(folder: &Path) -> Command {
-    let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-    weir.current_dir(folder)
-        .env_remove("RUST_LOG")
-        .env_remove("WEIR_API_TOKEN");
-    weir
-}
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("graph.toml"), GRAPH).unwrap();
-    folder
-}
-
-impl Service {
-    fn start(args: &[&str]) -> Self {
-        let folder = folder();
-        let mut process = weir(folder.path())
-            .args([
-                "serve",
-                "graph.toml",
-                "--listen",
-                "127.0.0.1:0",
-                "--report",
-                "report.json",
-            ])
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        lines.read_line(&mut said).unwrap();
-        let at = said.trim().rsplit('/').next().unwrap().to_owned();
-        assert!(said.starts_with("listening on http://127.0.0.1:"), "{said}");
-        let process = Some(process);
-        let service = Self { folder, process, at };
-        // It answers before the engine is ready.
-        service.wait_until(|list| list.contains("live"));
-        service
-    }
-
-    fn streams(&self, args: &[&str]) -> Output {
-        let mut weir = weir(self.folder.path());
-        weir.arg("streams")
-            .args(args)
-            .args(["--at", &self.at])
-            .output()
-            .unwrap()
-    }
-
-    /// Asks it to end, which it does without an error.
-    fn drain(&mut self) {
-        let process = self.process.take().unwrap();
-        signal(&process, "-TERM");
-        let output = process.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-    }
-
-    fn wait_until(&self, holds: impl Fn(&str) -> bool) {
-        let mut list = Vec::new();
-        for _ in 0..600 {
-            let listed = self.streams(&["list"]);
-            if holds(&stdout(&listed)) {
-                return;
-            }
-            list.push(stdout(&listed) + &stderr(&listed));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it never came: {:?}", list.last());
-    }
-}
+use common::service::{Service, folder, weir};
+use common::{refuses, report, stderr, stdout};
 
 #[test]
 fn streams_come_and_go_and_sigterm_drains() {
@@ -218,44 +99,15 @@ fn a_token_is_needed_where_others_reach_the_address_and_no_one_else_may_read_it(
     std::fs::write(&own, "0123456789abcdef\n").unwrap();
     std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600)).unwrap();
     let own = own.display().to_string();
-    let mut weir = weir(folder.path());
-    let mut process = weir
-        .args([
-            "serve",
-            "graph.toml",
-            "--listen",
-            "0.0.0.0:0",
-            "--token-file",
-            &own,
-            "--report",
-            "report.json",
-        ])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = String::new();
-    BufReader::new(process.stdout.take().unwrap())
-        .read_line(&mut said)
-        .unwrap();
-    let port = said.trim().rsplit(':').next().unwrap().to_owned();
-    let list = |args: &[&str]| {
-        let mut weir = self::weir(folder.path());
-        weir.args(["streams", "list", "--at", &format!("127.0.0.1:{port}")])
-            .args(args)
-            .output()
-            .unwrap()
-    };
-    refuses(&list(&[]), &["needs a token", "Authorization"]);
-    let with_token = || list(&["--token-file", &own]);
-    for _ in 0..600 {
-        if stdout(&with_token()).contains("steady") {
-            break;
-        }
+    let mut service = Service::start_in(folder, "0.0.0.0:0", &["--token-file", &own]);
+    refuses(&service.streams(&["list"]), &["needs a token", "Authorization"]);
+    let is_answered = || stdout(&service.streams(&["list", "--token-file", &own])).contains("steady");
+    let answered = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(stdout(&with_token()).contains("steady"));
-    signal(&process, "-TERM");
-    assert!(process.wait().unwrap().success());
+        is_answered()
+    });
+    assert!(answered);
+    service.drain();
 }
 
 #[test]

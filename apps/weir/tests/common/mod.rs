@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod place;
+pub(crate) mod service;
 
 use std::path::Path;
 use std::process::{Child, Command, Output};

@@ -142,12 +142,14 @@ impl Handler<StreamPaused> for Egress {
     type Result = ();
 
     fn handle(&mut self, paused: StreamPaused, _context: &mut Self::Context) {
-        if let Some(entry) = self.streams.get_mut(&paused.stream) {
-            entry.paused = paused.paused.then_some(paused.since);
-            if paused.paused {
-                telemetry::record_stream_state(&entry.name, &StreamState::Paused);
-            }
-            entry.health.on_paused(paused.since);
+        let Some(entry) = self.streams.get_mut(&paused.stream) else {
+            return;
+        };
+        entry.paused = paused.paused.then_some(paused.since);
+        entry.health.on_paused(paused.since);
+        if paused.paused {
+            telemetry::record_stream_state(&entry.name, &StreamState::Paused);
+            self.publish_stream_state(paused.stream, StreamState::Paused);
         }
     }
 }
