@@ -11,6 +11,7 @@ use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
 
 use crate::error::{ErrorList, UserError};
+use crate::extensions::Extensions;
 use crate::plans;
 use crate::zoo::Zoo;
 
@@ -47,6 +48,20 @@ pub(crate) fn assemble_showing(
     dump: Option<&DumpInputs>,
     progress: &Progress,
 ) -> anyhow::Result<Assembly> {
+    assemble_extended(graph, zoo, (out, dump), progress, &Extensions::default())
+}
+
+/// As [`assemble_showing`], with operators and sinks beside those that ship.
+///
+/// # Errors
+/// As [`assemble`].
+pub(crate) fn assemble_extended(
+    graph: Graph,
+    zoo: &Zoo,
+    (out, dump): (Option<&Path>, Option<&DumpInputs>),
+    progress: &Progress,
+    extensions: &Extensions,
+) -> anyhow::Result<Assembly> {
     if let Some(name) = dump.and_then(|dump| dump.model.as_ref())
         && !graph.models().iter().any(|model| model.name == *name)
     {
@@ -55,7 +70,7 @@ pub(crate) fn assemble_showing(
         return Err(UserError::new(message).into());
     }
     let mut errors = ErrorList::default();
-    let sinks = errors.take(sinks(&graph, out));
+    let sinks = errors.take(sinks(&graph, out, extensions));
     let runs_models = graph.models().iter().any(|node| !is_emulated(node, &graph));
     // Said once, and not of each model.
     let runtime = match weir_operators::find_runtime() {
@@ -81,7 +96,12 @@ pub(crate) fn assemble_showing(
     let operators = graph
         .modules()
         .iter()
-        .filter_map(|node| errors.take(operator(node, models[node.model].as_deref(), zoo)))
+        .filter_map(|node| {
+            errors.take(match extensions.operator_of(node) {
+                Some(operator) => Ok(Some(operator)),
+                None => operator(node, models[node.model].as_deref(), zoo),
+            })
+        })
         .collect();
     errors.finish()?;
     Ok(Assembly {
@@ -216,13 +236,20 @@ fn operator(
 ///
 /// # Errors
 /// A sink with keys that do not make one.
-pub(crate) fn sinks(graph: &Graph, out: Option<&Path>) -> anyhow::Result<Vec<Box<dyn SinkFactory>>> {
+pub(crate) fn sinks(
+    graph: &Graph,
+    out: Option<&Path>,
+    extensions: &Extensions,
+) -> anyhow::Result<Vec<Box<dyn SinkFactory>>> {
     let paths = out.map(|out| sink_paths(graph.sinks(), out));
     let make = |(index, node): (usize, &SinkNode)| {
         let mut settings = node.settings.clone();
         if let Some(path) = paths.as_ref().and_then(|paths| paths[index].clone()) {
             let path = path.to_string_lossy().into_owned();
             settings.0.insert("path".to_owned(), Value::Text(path));
+        }
+        if let Some(sink) = extensions.sink_of(node, &settings) {
+            return sink;
         }
         let streams = streams_of_sink(graph, index);
         let sink = weir_operators::sinks::sink_for(&node.kind, &settings, &streams);

@@ -13,6 +13,7 @@ use weir_runtime::{Engine, Pace, Progress, RunError, RunOptions};
 use crate::args::{RunArgs, Speed};
 use crate::assemble::{DumpInputs, assemble_showing, sinks};
 use crate::error::UserError;
+use crate::extensions::Extensions;
 use crate::outputs::Files;
 use crate::printable::line;
 use crate::progress::RunLine;
@@ -87,17 +88,23 @@ pub(crate) fn execute(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<RunResult> {
-    handles::require(&graph)?;
-    files(&graph, options, settings, zoo)?.check()?;
-    let report_file = options
-        .run_args
-        .report
-        .as_deref()
-        .map(report::reserve)
-        .transpose()?;
+    let report_file = prepare(&graph, options, settings, zoo)?;
     let mut ran = run(graph, options, tap, settings, zoo)?;
     ran.report_file = report_file;
     Ok(ran)
+}
+
+/// What is checked before a run destroys anything; gives the file of the report, where one is asked for.
+fn prepare(
+    graph: &Graph,
+    options: &LaunchOptions,
+    settings: &Settings,
+    zoo: &Zoo,
+) -> anyhow::Result<Option<ReservedFile>> {
+    handles::require(graph)?;
+    files(graph, options, settings, zoo)?.check()?;
+    let report = options.run_args.report.as_deref();
+    report.map(report::reserve).transpose()
 }
 
 /// All files that a run reads and writes.
@@ -139,7 +146,12 @@ pub(crate) fn files(
     for path in &options.reads {
         files.read("the score", path);
     }
-    for (node, sink) in graph.sinks().iter().zip(sinks(graph, options.out.as_deref())?) {
+    for (node, sink) in
+        graph
+            .sinks()
+            .iter()
+            .zip(sinks(graph, options.out.as_deref(), &Extensions::default())?)
+    {
         for path in sink.targets() {
             files.write(format!("sink {}", node.name), path);
         }
@@ -261,10 +273,7 @@ pub(crate) fn serve(
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
-    handles::require(&graph)?;
-    files(&graph, options, settings, zoo)?.check()?;
-    let report_file = options.run_args.report.as_deref();
-    let report_file = report_file.map(report::reserve).transpose()?;
+    let report_file = prepare(&graph, options, settings, zoo)?;
     let lines_on_output = writes_lines(&graph);
     let progress = service.progress();
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;

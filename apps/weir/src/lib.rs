@@ -1,6 +1,7 @@
 //! The command line, as a library: the program is [`main`]; to run a graph from Rust, take the steps between it and the
-//! engine: [`catalog`] and [`load`] check a graph, [`assemble`] makes its parts, and
-//! `weir_runtime::run` runs them.
+//! engine: [`load`] checks a graph, [`assemble`] makes its parts, [`runtime::run`](weir_runtime::run()) runs them to their end,
+//! and [`runtime::Engine`] until it is stopped. [`Extensions`] bring operators and sinks of one's own. `examples/embed.rs`
+//! and `examples/custom.rs` show it.
 //!
 //! It composes the graph, the operators and the engine, and speaks to its user. Results go to standard
 //! output, everything else to standard error. Exit code 0: done; 2: something the user can mend; 1: the rest.
@@ -10,6 +11,7 @@ mod assemble;
 mod catalog;
 mod commands;
 mod error;
+mod extensions;
 mod handles;
 mod health;
 mod launch;
@@ -32,7 +34,9 @@ use weir_terminal::{interrupt, output, outputs, printable};
 
 pub use assemble::{DumpInputs, assemble};
 pub use catalog::{catalog, load};
+pub use extensions::Extensions;
 pub use zoo::Zoo;
+pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 
 /// What is logged where `RUST_LOG` asks for nothing: errors, what looks wrong with what models give, and where files are
 /// that were not put where the graph says. Not what FFmpeg says of damaged data: that is counted.
