@@ -1,7 +1,7 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, soak, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, soak, fuzz-api, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras soak compare-live \
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras soak fuzz-api compare-live \
 	reproduce-pard reproduce-ppipe docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -78,6 +78,10 @@ bench-cameras: build
 # batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.
 soak: build
 	@scripts/soak.sh
+
+# Five minutes of requests of all kinds to a service, drawn from docs/openapi.json; FUZZ_SEED says which.
+fuzz-api: setup
+	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) $(CARGO) test --locked -p weir --test api_fuzz -- --nocapture
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
