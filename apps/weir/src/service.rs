@@ -269,7 +269,9 @@ fn listens(address: &str) -> bool {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
         key.eq_ignore_ascii_case("listen")
             || key.eq_ignore_ascii_case("mode")
-                && ["listener", "rendezvous"].iter().any(|mode| value.eq_ignore_ascii_case(mode))
+                && ["listener", "rendezvous"]
+                    .iter()
+                    .any(|mode| value.eq_ignore_ascii_case(mode))
     })
 }
 
