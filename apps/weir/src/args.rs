@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Run a graph until it is asked to end, with an API over HTTP: streams come and go meanwhile
     #[command(after_long_help = glossary::TABLE)]
     Serve(Serve),
-    /// List, add, remove, pause and resume the streams of an engine that serves
+    /// List, add, change, remove, pause and resume the streams of an engine that serves
     Streams(Streams),
     /// Replay recorded videos through a graph, each as a camera
     #[command(after_long_help = glossary::TABLE)]
@@ -155,6 +155,32 @@ pub(crate) enum StreamAction {
         /// Its name
         name: String,
     },
+    /// Change what a stream is to have: its weight, its reserve, its latency objective
+    Set(SetStream),
+}
+
+/// What is changed about a stream.
+#[derive(Debug, Group)]
+#[group(required = true, multiple = true)]
+pub(crate) struct StreamShareArgs {
+    /// Its weight under overload
+    #[arg(long)]
+    pub(crate) weight: Option<f64>,
+    /// Frames a second that are reserved for it under overload, or none
+    #[arg(long)]
+    pub(crate) reserve: Option<String>,
+    /// Its latency objective, such as 150ms, or none for that of the graph
+    #[arg(long)]
+    pub(crate) slo: Option<String>,
+}
+
+/// A stream, and what is changed about it.
+#[derive(Debug, Group)]
+pub(crate) struct SetStream {
+    /// Its name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) share: StreamShareArgs,
 }
 
 /// A stream to add.
@@ -176,6 +202,18 @@ pub(crate) struct AddStream {
     /// Begin a recording again at its end
     #[arg(long = "loop")]
     pub(crate) repeat: bool,
+    /// How much of it is decoded under overload: all, or as-needed
+    #[arg(long)]
+    pub(crate) decode: Option<String>,
+    /// Its own latency objective, such as 150ms
+    #[arg(long)]
+    pub(crate) slo: Option<String>,
+    /// Its weight under overload
+    #[arg(long)]
+    pub(crate) weight: Option<f64>,
+    /// Frames a second that are reserved for it under overload
+    #[arg(long)]
+    pub(crate) reserve: Option<f64>,
     /// The source of the graph whose inputs it shares; all that take any source by default
     #[arg(long, value_name = "SOURCE")]
     pub(crate) like: Option<String>,

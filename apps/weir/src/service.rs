@@ -8,9 +8,10 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde::Serialize;
 use serde_json::Value;
 use toml::Table;
+use weir_config::ConfigError;
 use weir_graph::{EmulatedLoad, EmulatedStream, SourceNode};
-use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamError, StreamPhase};
-use weir_serve::{ApiError, Backend, NotReady, Refusal, StreamRequest, Token};
+use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
+use weir_serve::{ApiError, Backend, NotReady, Refusal, StreamPatch, StreamRequest, Token};
 
 use crate::assemble::source;
 use crate::error::UserError;
@@ -101,6 +102,16 @@ impl Service {
         self.control()?.snapshot().map_err(|error| refused(&error))
     }
 
+    /// A stream by the keys of `[sources.NAME]`.
+    fn parse_source(&self, name: &str, keys: Table) -> Result<SourceNode, ApiError> {
+        let sources = Table::from_iter([(name.to_owned(), keys.into())]);
+        let text = Table::from_iter([("sources".to_owned(), sources.into())]).to_string();
+        let nodes =
+            weir_graph::parse_streams(&text, &self.graph).map_err(|problems| refused_text(&problems))?;
+        let node = nodes.into_iter().next();
+        node.ok_or_else(|| invalid("the body describes no stream"))
+    }
+
     /// The stream of a request, by the rules of a graph file.
     fn source_node(&self, request: &StreamRequest) -> Result<SourceNode, ApiError> {
         let mut keys = Table::try_from(request).map_err(|error| invalid(error.to_string()))?;
@@ -110,23 +121,7 @@ impl Service {
             // A graph file has a rate with its unit.
             keys.insert("sample".to_owned(), format!("{sample}fps").into());
         }
-        let sources = Table::from_iter([(request.name.clone(), keys.into())]);
-        let text = Table::from_iter([("sources".to_owned(), sources.into())]).to_string();
-        let nodes = weir_graph::parse_streams(&text, &self.graph).map_err(|problems| {
-            let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
-            let hints: Vec<&str> = problems
-                .iter()
-                .filter_map(|problem| problem.hint.as_deref())
-                .collect();
-            let error = invalid(messages.join("; "));
-            if hints.is_empty() {
-                error
-            } else {
-                error.hint(hints.join("; "))
-            }
-        })?;
-        let node = nodes.into_iter().next();
-        let node = node.ok_or_else(|| invalid("the body describes no stream"))?;
+        let node = self.parse_source(&request.name, keys)?;
         if self.allow_any_source || is_allowed(&node.uri, &self.graph) {
             return Ok(node);
         }
@@ -211,6 +206,38 @@ impl Backend for Service {
         resumed.map_err(|error| refused(&error))
     }
 
+    fn change_stream(&self, name: &str, patch: StreamPatch) -> Result<(), ApiError> {
+        let control = self.control()?;
+        // Read as in a graph file, in which a source has an address.
+        let mut keys = Table::from_iter([("uri".to_owned(), "emulated:uniform?rate=1".into())]);
+        let (slo, reserve) = (patch.slo.clone().flatten(), patch.reserve.flatten());
+        keys.extend(slo.map(|slo| ("slo".to_owned(), slo.into())));
+        keys.extend(patch.weight.map(|weight| ("weight".to_owned(), weight.into())));
+        keys.extend(reserve.map(|reserve| ("reserve".to_owned(), reserve.into())));
+        let node = self.parse_source(name, keys)?;
+        let change = StreamChange {
+            slo: patch.slo.map(|_| node.slo),
+            weight: patch.weight.map(|_| node.share.weight),
+            reserve: patch.reserve.map(|_| node.share.reserve),
+        };
+        control
+            .change_stream(name, change)
+            .map_err(|error| refused(&error))
+    }
+
+    fn policy(&self) -> Result<Value, ApiError> {
+        json(&self.snapshot()?.policy)
+    }
+
+    fn apply_policy(&self, keys: Value) -> Result<(), ApiError> {
+        let control = self.control()?;
+        let table = toml::Value::try_from(keys).map_err(|error| invalid(error.to_string()))?;
+        let text = Table::from_iter([("policy".to_owned(), table)]).to_string();
+        let policy = weir_graph::parse_policy(&text, &self.graph);
+        let policy = policy.map_err(|problems| refused_text(&problems))?;
+        control.apply_policy(policy).map_err(|error| refused(&error))
+    }
+
     fn metrics(&self) -> String {
         self.metrics.run_upkeep();
         self.metrics.render()
@@ -231,14 +258,33 @@ fn invalid(what: impl Into<String>) -> ApiError {
     ApiError::new(Refusal::Invalid, what)
 }
 
+/// What is wrong with a text, all of it.
+fn refused_text(problems: &ConfigError) -> ApiError {
+    let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
+    let hints: Vec<&str> = problems
+        .iter()
+        .filter_map(|problem| problem.hint.as_deref())
+        .collect();
+    let error = invalid(messages.join("; "));
+    if hints.is_empty() {
+        error
+    } else {
+        error.hint(hints.join("; "))
+    }
+}
+
 fn refused(error: &StreamError) -> ApiError {
     let refusal = match error {
         StreamError::Unknown { .. } => Refusal::NotFound,
         StreamError::NameTaken { .. }
         | StreamError::Removing { .. }
         | StreamError::Ended { .. }
+        | StreamError::FixedPolicy { .. }
         | StreamError::TooMany => Refusal::Conflict,
-        StreamError::UnknownSource { .. } | StreamError::Source(_) => Refusal::Invalid,
+        StreamError::UnknownSource { .. }
+        | StreamError::Share { .. }
+        | StreamError::SloTooShort { .. }
+        | StreamError::Source(_) => Refusal::Invalid,
         StreamError::Thread(_) | StreamError::Stopping => Refusal::Unavailable,
     };
     ApiError::new(refusal, error.to_string())

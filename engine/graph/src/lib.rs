@@ -38,6 +38,7 @@ pub use weir_flow::Catalog;
 pub use worker_cluster::WorkerCluster;
 
 use raw::Context;
+use weir_policy::Policy;
 
 /// Reads and checks the graph at `path`; `environment` looks up the variables in its texts.
 ///
@@ -107,6 +108,20 @@ pub fn parse_streams(text: &str, path: &Path) -> Result<Vec<SourceNode>, ConfigE
     );
     diagnostics.finish()?;
     Ok(raw.into_iter().filter_map(check::source_node).collect())
+}
+
+/// Reads and checks a policy: a text with the table `[policy]` alone, as in a graph at `path`.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse_policy(text: &str, path: &Path) -> Result<Policy, ConfigError> {
+    let mut diagnostics = Diagnostics::new(path, text);
+    let nothing = |_: &str| None;
+    let document = parse_by_key(text, &|_| &nothing, &mut diagnostics);
+    let entry = document.iter().find(|entry| entry.name == "policy");
+    let policy = entry.map(|entry| policy::read(entry, &mut diagnostics));
+    diagnostics.finish()?;
+    Ok(policy.unwrap_or_default())
 }
 
 /// The absolute form of a path.

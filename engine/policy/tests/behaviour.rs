@@ -51,6 +51,7 @@ fn chain(policy: Policy, durations_ms: &[u64], period_ms: u64, secs: u64) -> Sce
         json: false,
         failure_rate: 0.0,
         flaky_slot: None,
+        changes: Vec::new(),
     }
 }
 

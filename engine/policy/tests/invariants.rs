@@ -108,6 +108,7 @@ fn scenario(policy: Policy, seed: u64) -> Scenario {
         json: false,
         failure_rate: 0.0,
         flaky_slot: None,
+        changes: Vec::new(),
     }
 }
 
@@ -192,4 +193,25 @@ fn failed_batches_and_lost_slots_leak_no_requests() {
         scenario.flaky_slot = Some(scenario.slots - 1);
     };
     check_every_world(20..21, flap_slot, |_, world| assert!(world.runs > 0));
+}
+
+/// Whatever is applied over whatever, and however often, no request is lost, and it is decided the same once more.
+#[test]
+fn policies_and_shares_that_change_while_requests_wait_lose_none() {
+    let change = |scenario: &mut Scenario| {
+        let all = policies();
+        let from = scenario.seed as usize;
+        // Steps that are coprime to the number of policies meet all pairs of rules, orders and bindings.
+        scenario.changes = (0..5)
+            .map(|step| all[(from + step * 37) % all.len()].clone())
+            .collect();
+        scenario.json = scenario.seed.is_multiple_of(4);
+    };
+    check_every_world(60..61, change, |scenario, world| {
+        let total = world.ledger.total();
+        let sent: u32 = scenario.streams.iter().map(|stream| stream.frames).sum();
+        assert_eq!(total.arrived, u64::from(sent));
+        let again = World::new(scenario.clone()).run();
+        assert!(world.log == again.log, "two runs of one seed differ");
+    });
 }

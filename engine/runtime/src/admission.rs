@@ -8,7 +8,7 @@ use weir_flow::StopFlag;
 use weir_policy::{Admission, ConcurrencyLimit, ConcurrencyLimitSpec};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{DropReason, Timestamp};
+use weir_types::{DropReason, Span, Timestamp};
 
 use crate::clock::Clock;
 
@@ -127,6 +127,16 @@ impl StreamAdmission {
         self.memory.used_bytes()
     }
 
+    /// The stream has another latency objective.
+    pub(crate) fn set_slo(&self, slo: Span) {
+        self.lock().set_slo(slo);
+    }
+
+    /// Changes the share of the stream of the frame memory.
+    pub(crate) fn set_max_bytes(&self, max_bytes: u64) {
+        self.memory.set_max_bytes(max_bytes);
+    }
+
     fn lock(&self) -> MutexGuard<'_, ConcurrencyLimit> {
         self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,7 +174,6 @@ impl StreamAdmission {
 #[cfg(test)]
 mod tests {
     use weir_policy::Overflow;
-    use weir_types::Span;
     use weir_types::invariant::counted;
 
     use super::*;

@@ -6,7 +6,8 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use weir_flow::{SourceError, SourceFactory};
 use weir_graph::SourceNode;
-use weir_policy::StreamReport;
+use weir_policy::{Policy, StreamReport, StreamShare};
+use weir_types::Span;
 
 use crate::snapshot::Snapshot;
 
@@ -21,13 +22,24 @@ pub(crate) type Answer<T> = Sender<Result<T, StreamError>>;
 
 /// A stream that is to be added.
 pub struct NewStream {
-    /// Its name, address and mode. Its share is not looked at: shares are those of the graph.
+    /// Its name, address, mode, objective and share.
     pub node: SourceNode,
     /// What opens it; `None` for an `emulated:` one, which the runtime has itself.
     pub factory: Option<Box<dyn SourceFactory>>,
     /// The source of the graph whose inputs it shares: its frames enter what takes the frames of that one. `None`: they
     /// enter whatever takes frames of any source.
     pub like: Option<String>,
+}
+
+/// What is to change about a stream that runs; `None` leaves it as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StreamChange {
+    /// Its own latency objective, or that of the graph. Requests in flight keep the one that they have.
+    pub slo: Option<Option<Span>>,
+    /// Its weight.
+    pub weight: Option<f64>,
+    /// Its reserve in frames a second, or none.
+    pub reserve: Option<Option<f64>>,
 }
 
 /// A command, with where its answer goes.
@@ -37,6 +49,8 @@ pub(crate) enum Command {
     Remove(String, Answer<StreamReport>),
     Pause(String, Answer<()>),
     Resume(String, Answer<()>),
+    Change(String, StreamChange, Answer<()>),
+    ApplyPolicy(Box<Policy>, Answer<()>),
     Snapshot(Answer<Box<Snapshot>>),
 }
 
@@ -47,7 +61,7 @@ pub(crate) struct Service {
     pub(crate) started: Sender<()>,
 }
 
-/// Why a stream cannot be added, paused, resumed or removed.
+/// Why a stream cannot be added, changed, paused, resumed or removed, or a policy not applied.
 #[derive(Debug, Error)]
 pub enum StreamError {
     /// Another one has the name, or a module or a sink of the graph.
@@ -85,6 +99,35 @@ pub enum StreamError {
     Ended {
         /// The name.
         name: String,
+    },
+    /// Its weight or its reserve is out of bounds.
+    #[error(
+        "the stream {name}: its weight must lie between {} and {}, its reserve between {} and {} frames a second",
+        StreamShare::WEIGHTS.start(), StreamShare::WEIGHTS.end(),
+        StreamShare::RESERVES.start(), StreamShare::RESERVES.end()
+    )]
+    Share {
+        /// The name.
+        name: String,
+    },
+    /// No frame of it could ever be on time.
+    #[error(
+        "the stream {name}: the modules that its frames pass take {execution} alone on this machine, and its slo is {slo}: \
+         every frame would be late; raise its slo"
+    )]
+    SloTooShort {
+        /// The name.
+        name: String,
+        /// Execution of one item in each module, along the longest path.
+        execution: Span,
+        /// The latency objective.
+        slo: Span,
+    },
+    /// The policy departs from the one in force in what is fixed while a graph runs.
+    #[error("{} of the policy cannot be changed while the graph runs: start it again", .keys.join(", "))]
+    FixedPolicy {
+        /// Keys of `[policy]`.
+        keys: Vec<&'static str>,
     },
     /// There are as many as may be.
     #[error("there are {MAX_STREAMS} streams, and no more may be added: remove one")]

@@ -1,9 +1,11 @@
 //! The run itself: waits for the end of what [`start`] starts, shuts down cleanly, reports.
 
+mod changes;
 mod commands;
 mod live_streams;
 mod start;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
@@ -14,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use weir_flow::{Operator, StopFlag};
 use weir_graph::Graph;
 use weir_policy::reservations::ReserveReport;
-use weir_policy::{DecodingReport, Report, RunInfo};
+use weir_policy::{DecodingReport, Policy, Report, RunInfo};
 use weir_types::{Span, StreamId, Timestamp};
 
 use crate::actors::{
@@ -49,6 +51,8 @@ const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// What does not change during a run.
 pub(crate) struct RunContext<'a> {
     pub(crate) graph: &'a Graph,
+    /// In force, which is the graph's in the beginning.
+    pub(crate) policy: RefCell<Policy>,
     pub(crate) specs: PolicySpecs,
     pub(crate) limits: InFlightLimits,
     pub(crate) clock: Clock,
@@ -276,7 +280,7 @@ impl RunContext<'_> {
             .collect();
         let run = RunInfo {
             duration_s: self.clock.now().since(began).as_secs_f64(),
-            ..RunInfo::new(self.graph.name(), self.graph.policy(), self.options.seed)
+            ..RunInfo::new(self.graph.name(), &self.policy.borrow(), self.options.seed)
         };
         let streams = counts.streams.iter().map(|(id, stream)| (*id, &*stream.name));
         let streams: Vec<(StreamId, &str)> = streams.collect();

@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 use crossbeam_channel::bounded;
 use tokio::sync::mpsc;
 use weir_flow::StopFlag;
-use weir_policy::{Report, StreamReport};
+use weir_policy::{Policy, Report, StreamReport};
 
 use crate::assembly::{Assembly, RunError, RunOptions};
-use crate::command::{Answer, Command, MAX_COMMANDS, NewStream, Service, StreamError};
+use crate::command::{Answer, Command, MAX_COMMANDS, NewStream, Service, StreamChange, StreamError};
 use crate::run::run_and_serve;
 use crate::snapshot::Snapshot;
 
@@ -145,6 +145,23 @@ impl Control {
     /// [`StreamError`]: nothing was changed.
     pub fn resume_stream(&self, name: &str) -> Result<(), StreamError> {
         self.ask(|answer| Command::Resume(name.to_owned(), answer))
+    }
+
+    /// Changes the objective, the weight or the reserve of a stream from now on. Requests in flight keep their deadlines.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed.
+    pub fn change_stream(&self, name: &str, change: StreamChange) -> Result<(), StreamError> {
+        self.ask(|answer| Command::Change(name.to_owned(), change, answer))
+    }
+
+    /// Puts another policy into force. What runs goes on, what waits is ordered by it, and nothing is lost.
+    ///
+    /// # Errors
+    /// [`StreamError::FixedPolicy`] where it departs from the one in force in what is
+    /// [fixed](Policy::fixed_differences) while a graph runs; nothing was changed then.
+    pub fn apply_policy(&self, policy: Policy) -> Result<(), StreamError> {
+        self.ask(|answer| Command::ApplyPolicy(Box::new(policy), answer))
     }
 
     /// The state now: streams, and the report until now.

@@ -40,7 +40,7 @@ mod worker;
 
 pub use assembly::{Assembly, Pace, Partitioning, RunError, RunOptions};
 pub use clock::Clock;
-pub use command::{MAX_STREAMS, NewStream, StreamError};
+pub use command::{MAX_STREAMS, NewStream, StreamChange, StreamError};
 pub use handle::{Control, Engine, Handle};
 pub use message_latency::measure_message_latency;
 pub use profiles::{MeasuredProfile, measure_profile};

@@ -1,6 +1,7 @@
 //! A run from beginning to end: opens workers, measures models, places them, looks for sources, and only then opens sinks;
 //! then the engine drives the run.
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,6 +132,7 @@ pub(crate) fn run_and_serve(
 
     let context = RunContext {
         graph: &graph,
+        policy: RefCell::new(graph.policy().clone()),
         specs,
         limits,
         clock,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weir_flow::StreamState;
-use weir_policy::{Counts, Report};
+use weir_policy::{Counts, Policy, Report, StreamShare};
 
 /// The state of an engine at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -11,6 +11,11 @@ pub struct Snapshot {
     pub stopping: bool,
     /// In the order in which they were added.
     pub streams: Vec<StreamSnapshot>,
+    /// The policy in force.
+    pub policy: Policy,
+    /// What is likely not meant so: reserves beyond what the machine can do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The report as of now.
     pub report: Report,
 }
@@ -31,6 +36,12 @@ pub struct StreamSnapshot {
     /// Why, where no frames arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Its own latency objective in milliseconds; `None`: the graph's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slo_ms: Option<f64>,
+    /// What it is to have under overload.
+    #[serde(flatten)]
+    pub share: StreamShare,
     /// Its requests by outcome.
     pub requests: Counts,
 }

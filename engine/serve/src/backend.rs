@@ -1,6 +1,6 @@
 //! What the API controls.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -25,9 +25,44 @@ pub struct StreamRequest {
     /// Whether a recording begins again at its end.
     #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
+    /// How much of it is decoded under overload: `all` or `as-needed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode: Option<String>,
+    /// Its own latency objective, with its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<String>,
+    /// Its weight under overload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// Frames a second that are reserved for it under overload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<f64>,
     /// The source of the graph whose inputs it shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
+}
+
+/// What a client changes about a stream; what is not given stays, and `null` takes away.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamPatch {
+    /// Its own latency objective, with its unit; `null`: the graph's.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub slo: Option<Option<String>>,
+    /// Its weight under overload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// Frames a second that are reserved for it under overload; `null`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub reserve: Option<Option<f64>>,
+}
+
+/// A key that is there, even if it is `null`.
+#[expect(clippy::option_option, reason = "not given, taken away, and set are three")]
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// What keeps an engine from being ready.
@@ -78,6 +113,21 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Why it was not resumed.
     fn resume_stream(&self, name: &str) -> Result<(), ApiError>;
+    /// Changes the objective or the share of a stream.
+    ///
+    /// # Errors
+    /// Why it was not changed.
+    fn change_stream(&self, name: &str, change: StreamPatch) -> Result<(), ApiError>;
+    /// The policy in force, an object.
+    ///
+    /// # Errors
+    /// As [`Backend::state`].
+    fn policy(&self) -> Result<Value, ApiError>;
+    /// Puts another policy into force, by the keys of `[policy]`.
+    ///
+    /// # Errors
+    /// Why it was not.
+    fn apply_policy(&self, keys: Value) -> Result<(), ApiError>;
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
 }

@@ -14,7 +14,7 @@ mod routes;
 mod server;
 mod token;
 
-pub use backend::{Backend, NotReady, StreamRequest};
+pub use backend::{Backend, NotReady, StreamPatch, StreamRequest};
 pub use error::{ApiError, Refusal};
 pub use routes::{OPENAPI, ROUTES, RouteSpec};
 pub use server::{ServeError, ServeOptions, Server};

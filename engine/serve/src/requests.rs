@@ -8,6 +8,7 @@ use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::access;
@@ -98,7 +99,8 @@ impl Api {
             Operation::Drops => backend.drops().map(answer),
             Operation::ListStreams => backend.streams().map(answer),
             Operation::AddStream => {
-                let stream = stream_request(body)?;
+                let hint = "such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}";
+                let stream: StreamRequest = read(body, "no stream", hint)?;
                 let name = stream.name.clone();
                 backend.add_stream(stream)?;
                 Ok((StatusCode::CREATED, Json(json!({ "name": name }))).into_response())
@@ -106,6 +108,15 @@ impl Api {
             Operation::RemoveStream => backend.remove_stream(name).map(answer),
             Operation::PauseStream => backend.pause_stream(name).and_then(|()| done()),
             Operation::ResumeStream => backend.resume_stream(name).and_then(|()| done()),
+            Operation::ChangeStream => {
+                let change = read(body, "no change of a stream", "such as {\"weight\": 3}")?;
+                backend.change_stream(name, change).and_then(|()| done())
+            }
+            Operation::Policy => backend.policy().map(answer),
+            Operation::ApplyPolicy => {
+                backend.apply_policy(read(body, "no policy", "such as {\"preset\": \"weir\"}")?)?;
+                backend.policy().map(answer)
+            }
         }
     }
 }
@@ -114,9 +125,9 @@ fn answer(value: Value) -> Response {
     Json(value).into_response()
 }
 
-fn stream_request(body: &Bytes) -> Result<StreamRequest, ApiError> {
+fn read<T: DeserializeOwned>(body: &Bytes, wrong: &str, hint: &str) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| {
-        let error = ApiError::new(Refusal::Invalid, format!("the body describes no stream: {error}"));
-        error.hint("such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}")
+        let error = ApiError::new(Refusal::Invalid, format!("the body describes {wrong}: {error}"));
+        error.hint(hint)
     })
 }

@@ -18,6 +18,9 @@ pub(crate) enum Operation {
     RemoveStream,
     PauseStream,
     ResumeStream,
+    ChangeStream,
+    Policy,
+    ApplyPolicy,
 }
 
 /// One route.
@@ -48,7 +51,10 @@ pub const ROUTES: &[RouteSpec] = &[
     route("GET", "/api/drops", Operation::Drops),
     route("GET", "/api/streams", Operation::ListStreams),
     route("POST", "/api/streams", Operation::AddStream),
+    route("PATCH", "/api/streams/{name}", Operation::ChangeStream),
     route("DELETE", "/api/streams/{name}", Operation::RemoveStream),
     route("POST", "/api/streams/{name}/pause", Operation::PauseStream),
     route("POST", "/api/streams/{name}/resume", Operation::ResumeStream),
+    route("GET", "/api/policy", Operation::Policy),
+    route("PUT", "/api/policy", Operation::ApplyPolicy),
 ];

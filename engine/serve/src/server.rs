@@ -137,6 +137,8 @@ fn router(api: &Arc<Api>) -> Router {
     for route in ROUTES {
         let filter = match route.method {
             "POST" => MethodFilter::POST,
+            "PUT" => MethodFilter::PUT,
+            "PATCH" => MethodFilter::PATCH,
             "DELETE" => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_serve::{
-    ApiError, Backend, NotReady, OPENAPI, ROUTES, Refusal, ServeError, ServeOptions, Server, StreamRequest,
-    Token,
+    ApiError, Backend, NotReady, OPENAPI, ROUTES, Refusal, ServeError, ServeOptions, Server, StreamPatch,
+    StreamRequest, Token,
 };
 
 const TOKEN: &str = "0123456789abcdef-0123";
@@ -70,6 +70,22 @@ impl Backend for Memory {
 
     fn resume_stream(&self, name: &str) -> Result<(), ApiError> {
         self.ask("resume", name)
+    }
+
+    fn change_stream(&self, name: &str, change: StreamPatch) -> Result<(), ApiError> {
+        self.ask(
+            &format!("change {}", serde_json::to_string(&change).unwrap()),
+            name,
+        )
+    }
+
+    fn policy(&self) -> Result<Value, ApiError> {
+        Ok(json!({ "drop": { "rule": "weir" } }))
+    }
+
+    fn apply_policy(&self, keys: Value) -> Result<(), ApiError> {
+        self.asked.lock().unwrap().push(format!("apply {keys}"));
+        Ok(())
     }
 
     fn metrics(&self) -> String {
@@ -166,6 +182,9 @@ fn what_is_asked_reaches_the_backend() {
     );
     assert_eq!(ask(at, "POST", "/api/streams/north/pause", "", "").0, 200);
     assert_eq!(ask(at, "POST", "/api/streams/n%6Frth/resume", "", "").0, 200);
+    let patch = r#"{"weight": 3, "reserve": null}"#;
+    assert_eq!(ask(at, "PATCH", "/api/streams/north", "", patch).0, 200);
+    assert_eq!(ask(at, "PUT", "/api/policy", "", r#"{"preset": "pard"}"#).0, 200);
     assert_eq!(ask(at, "DELETE", "/api/streams/north", "", "").0, 200);
     let asked = memory.asked.lock().unwrap().clone();
     assert_eq!(
@@ -174,6 +193,8 @@ fn what_is_asked_reaches_the_backend() {
             "add south rtsp://camera/1",
             "pause north",
             "resume north",
+            "change {\"weight\":3.0,\"reserve\":null} north",
+            "apply {\"preset\":\"pard\"}",
             "remove north"
         ]
     );

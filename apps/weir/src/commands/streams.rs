@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 use comfy_table::{Table, presets};
 use serde_json::Value;
-use weir_serve::{StreamRequest, Token};
+use weir_serve::{StreamPatch, StreamRequest, Token};
 
-use crate::args::{StreamAction, Streams};
+use crate::args::{SetStream, StreamAction, Streams};
 use crate::error::UserError;
 use crate::output;
 use crate::printable::line;
@@ -35,6 +35,10 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 fps: stream.fps,
                 sample: stream.sample,
                 repeat: stream.repeat.then_some(true),
+                decode: stream.decode.clone(),
+                slo: stream.slo.clone(),
+                weight: stream.weight,
+                reserve: stream.reserve,
                 like: stream.like.clone(),
             };
             client.ask("POST", "/api/streams", Some(&serde_json::to_string(&request)?))?;
@@ -56,7 +60,30 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
             client.ask("POST", &one(name, "/resume"), Some(""))?;
             output::say(&format!("resumed {name}"))
         }
+        StreamAction::Set(SetStream { name, share }) => {
+            let reserve = share.reserve.as_deref().map(reserve).transpose()?;
+            let slo = share.slo.clone().map(|slo| (slo != NONE).then_some(slo));
+            let patch = StreamPatch {
+                slo,
+                weight: share.weight,
+                reserve,
+            };
+            client.ask("PATCH", &one(name, ""), Some(&serde_json::to_string(&patch)?))?;
+            output::say(&format!("changed {name}"))
+        }
     }
+}
+
+/// Takes an objective or a reserve away.
+const NONE: &str = "none";
+
+/// A reserve, or that there is none.
+fn reserve(text: &str) -> anyhow::Result<Option<f64>> {
+    if text == NONE {
+        return Ok(None);
+    }
+    let wrong = |_| UserError::new(format!("--reserve {text}: give frames a second, or none"));
+    Ok(Some(text.parse().map_err(wrong)?))
 }
 
 /// The streams of an answer, a line each.

@@ -68,12 +68,6 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     })
 }
 
-/// The smallest and largest weight of a stream.
-const WEIGHTS: RangeInclusive<f64> = 0.001..=1_000.0;
-
-/// The smallest and largest reserve of a stream, in frames a second.
-const RESERVES: RangeInclusive<f64> = 0.001..=10_000.0;
-
 /// What the stream is to have under overload: `weight` and `reserve`.
 fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
     let mut number = |name: &str, within: RangeInclusive<f64>, hint: &str| {
@@ -92,11 +86,11 @@ fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
         None
     };
     let relative = "weights are relative: 1 and 3 share as 1 to 3; leave a source out that is to get nothing";
-    let weight = number("weight", WEIGHTS, relative).unwrap_or(1.0);
+    let weight = number("weight", StreamShare::WEIGHTS, relative).unwrap_or(1.0);
     let rate = "frames a second that are kept for this source: reserve = 5; without the key nothing is";
     StreamShare {
         weight,
-        reserve: number("reserve", RESERVES, rate),
+        reserve: number("reserve", StreamShare::RESERVES, rate),
     }
 }
 

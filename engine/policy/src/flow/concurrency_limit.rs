@@ -98,6 +98,11 @@ impl ConcurrencyLimit {
         }
     }
 
+    /// The stream has another latency objective.
+    pub fn set_slo(&mut self, slo: Span) {
+        self.spec.slo = slo;
+    }
+
     /// Requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> u32 {

@@ -14,6 +14,7 @@
 //! what the module can do.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StreamId, Timestamp};
@@ -29,6 +30,23 @@ pub struct StreamShare {
     /// Requests a second that it has before all others; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<f64>,
+}
+
+impl StreamShare {
+    /// The smallest and largest weight.
+    pub const WEIGHTS: RangeInclusive<f64> = 0.001..=1_000.0;
+
+    /// The smallest and largest reserve, in requests a second.
+    pub const RESERVES: RangeInclusive<f64> = 0.001..=10_000.0;
+
+    /// Whether weight and reserve lie within their bounds.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let reserve = self
+            .reserve
+            .is_none_or(|reserve| Self::RESERVES.contains(&reserve));
+        Self::WEIGHTS.contains(&self.weight) && reserve
+    }
 }
 
 impl Default for StreamShare {
@@ -53,8 +71,8 @@ struct Account {
 /// The shares of all streams in one module.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamShares {
-    /// By stream.
-    shares: Vec<StreamShare>,
+    /// By stream; of one that is not here, the default.
+    shares: BTreeMap<StreamId, StreamShare>,
     accounts: BTreeMap<StreamId, Account>,
     /// `V`.
     virtual_time: f64,
@@ -65,14 +83,27 @@ impl StreamShares {
     pub(crate) fn new(shares: &[StreamShare]) -> Option<Self> {
         let differ = shares.iter().any(|share| *share != StreamShare::default());
         differ.then(|| Self {
-            shares: shares.to_vec(),
+            shares: (0..).map(StreamId).zip(shares.iter().copied()).collect(),
             accounts: BTreeMap::new(),
             virtual_time: 0.0,
         })
     }
 
+    /// `shares` with that of one stream changed; what streams have had counts as it did.
+    pub(crate) fn with(shares: Option<Self>, stream: StreamId, share: StreamShare) -> Option<Self> {
+        let mut shares = shares.unwrap_or_else(|| Self {
+            shares: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            virtual_time: 0.0,
+        });
+        shares.shares.insert(stream, share);
+        let default = StreamShare::default();
+        let differ = shares.shares.values().any(|share| *share != default);
+        differ.then_some(shares)
+    }
+
     fn share(&self, stream: StreamId) -> StreamShare {
-        self.shares.get(stream.index()).copied().unwrap_or_default()
+        self.shares.get(&stream).copied().unwrap_or_default()
     }
 
     /// Whether something is reserved for a stream.
@@ -101,6 +132,7 @@ impl StreamShares {
     /// A stream is gone; its number is never used again.
     pub(crate) fn on_removed(&mut self, stream: StreamId) {
         self.accounts.remove(&stream);
+        self.shares.remove(&stream);
     }
 
     /// The stream that is next of those that have a request to run; ties go to the lower number.
@@ -198,6 +230,18 @@ mod tests {
         turns(&mut shares, &[1], 1_000);
         let ran = turns(&mut shares, &[0, 1], 20);
         assert_eq!(ran[0], 5, "what it did not use for ten seconds: {ran:?}");
+    }
+
+    #[test]
+    fn a_share_that_is_changed_counts_from_then_on() {
+        let mut shares = StreamShares::new(&[share(1.0, None), share(3.0, None)]);
+        turns(shares.as_mut().expect("they differ"), &[0, 1], 400);
+        let mut shares = StreamShares::with(shares, StreamId(0), share(9.0, None));
+        let ran = turns(shares.as_mut().expect("they differ"), &[0, 1], 400);
+        assert!(ran[0].abs_diff(300) <= 2, "{ran:?}");
+        let shares = StreamShares::with(shares, StreamId(0), StreamShare::default());
+        assert!(StreamShares::with(shares, StreamId(1), StreamShare::default()).is_none());
+        assert!(StreamShares::with(None, StreamId(7), StreamShare::default()).is_none());
     }
 
     #[test]

@@ -163,6 +163,19 @@ pub enum ModuleEvent {
         /// The stream.
         stream: StreamId,
     },
+    /// Another policy is in force. What runs, and what is bound already, goes on; what waits is ordered by it. Where requests
+    /// wait (`mailbox`) stays as it was.
+    PolicyApplied {
+        /// The policy.
+        policy: Box<Policy>,
+    },
+    /// A stream is to have another share under overload.
+    StreamShareChanged {
+        /// The stream.
+        stream: StreamId,
+        /// Its share.
+        share: StreamShare,
+    },
     /// Share of its slots' time that this module can have, beside the others on them.
     Share {
         /// From 0 to 1.

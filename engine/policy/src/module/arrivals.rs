@@ -82,7 +82,7 @@ impl Module {
     /// What a request is ordered by: its deadline, moved at random so that those about equally urgent share the losses; or
     /// its arrival. Which deadlines are about equal follows the tightest objective: moved by a part of a long one, a request
     /// would go after others beyond its own deadline.
-    fn key(&self, request: RequestId, entry: &Entry, now: Timestamp) -> Timestamp {
+    pub(super) fn key(&self, request: RequestId, entry: &Entry, now: Timestamp) -> Timestamp {
         if self.priority.is_fcfs() {
             return entry.arrived_at;
         }

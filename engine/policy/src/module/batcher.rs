@@ -133,7 +133,8 @@ impl Module {
 
     /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
     fn take_formed(&mut self, place: usize) -> Vec<BatchSlice> {
-        if !self.is_eager() {
+        // Without early binding there is one only where it was in force until now.
+        if self.workers.iter().all(|worker| worker.forming.is_empty()) {
             return Vec::new();
         }
         let own = self

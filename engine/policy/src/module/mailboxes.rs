@@ -126,6 +126,19 @@ struct Mailbox {
 }
 
 impl Mailbox {
+    /// A request waits, by its key and, where streams have shares, among those of its stream.
+    fn push(&mut self, entry: &Entry, request: RequestId, shared: bool) {
+        if entry.deprioritized {
+            self.deprioritized.push(entry.key, request, ());
+            return;
+        }
+        self.waiting.push(entry.key, request, ());
+        if shared {
+            let line = self.by_stream.entry(entry.stream).or_default();
+            line.push(entry.key, request, ());
+        }
+    }
+
     /// A request waits no more: takes it out of those of its stream, where it stands there.
     fn forget(&mut self, entry: &Entry, request: RequestId) {
         if let Some(line) = self.by_stream.get_mut(&entry.stream) {
@@ -173,16 +186,7 @@ impl MailboxSet {
         if entry.droppable && self.urgency {
             into.urgent.push(Reverse((entry.deadline(), request)));
         }
-        let line = if entry.deprioritized {
-            &mut into.deprioritized
-        } else {
-            &mut into.waiting
-        };
-        line.push(entry.key, request, ());
-        if self.shared && !entry.deprioritized {
-            let line = into.by_stream.entry(entry.stream).or_default();
-            line.push(entry.key, request, ());
-        }
+        into.push(&entry, request, self.shared);
         into.items += u64::from(entry.waiting());
         self.items += u64::from(entry.waiting());
         self.all.insert(request, entry);
@@ -192,6 +196,42 @@ impl MailboxSet {
     pub(super) fn put_back(&mut self, request: RequestId, entry: Entry, mailbox: usize) {
         self.remove(request);
         self.insert(request, entry, mailbox);
+    }
+
+    /// Those that wait by their keys, in the order of their numbers.
+    pub(super) fn in_line(&self) -> impl Iterator<Item = (RequestId, &Entry)> {
+        self.all.iter().filter(|(request, entry)| {
+            let partially_run = &self.mailboxes[entry.mailbox].partially_run;
+            entry.waiting() > 0 && !partially_run.contains(&(entry.deadline(), *request))
+        })
+    }
+
+    /// Orders what waits anew: by these keys, and with these over the cost limit. `urgency` and `shared` as in [`Self::new`].
+    pub(super) fn reorder(
+        &mut self,
+        waiting: Vec<(RequestId, Timestamp, bool)>,
+        urgency: bool,
+        shared: bool,
+    ) {
+        (self.urgency, self.shared) = (urgency, shared);
+        for mailbox in &mut self.mailboxes {
+            *mailbox = Mailbox {
+                partially_run: std::mem::take(&mut mailbox.partially_run),
+                items: mailbox.items,
+                ..Mailbox::default()
+            };
+        }
+        let droppable = |(_, entry): &(RequestId, &Entry)| entry.droppable && entry.started < entry.items;
+        for (request, entry) in self.all.iter().filter(droppable).filter(|_| urgency) {
+            let urgent = &mut self.mailboxes[entry.mailbox].urgent;
+            urgent.push(Reverse((entry.deadline(), request)));
+        }
+        for (request, key, deprioritized) in waiting {
+            if let Some(entry) = self.all.get_mut(request) {
+                (entry.key, entry.deprioritized) = (key, deprioritized);
+                self.mailboxes[entry.mailbox].push(entry, request, shared);
+            }
+        }
     }
 
     /// Takes a request out, wherever it stands.

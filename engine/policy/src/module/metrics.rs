@@ -84,6 +84,32 @@ impl ModuleMetrics {
         metrics
     }
 
+    /// Other strategies are in force: what they measure otherwise begins anew, and the state is published soon.
+    pub(super) fn on_strategies(&mut self, before: &Strategies, strategies: &Strategies) {
+        let (old, estimator) = (before.estimator, strategies.estimator);
+        let same_window = old.window == estimator.window;
+        let fresh = Self::new(strategies, self.objectives.graph(), self.share);
+        if !same_window {
+            self.smoothed = fresh.smoothed;
+            self.queueing = fresh.queueing;
+        }
+        if !same_window || self.latency.is_some() != fresh.latency.is_some() {
+            self.latency = fresh.latency;
+        }
+        if self.recent.is_some() != fresh.recent.is_some() {
+            self.recent = fresh.recent;
+        }
+        if old.samples != estimator.samples || self.waits.is_some() != fresh.waits.is_some() {
+            self.waits = fresh.waits;
+        }
+        if strategies.cost_limit.is_none() {
+            self.cost_limit = fresh.cost_limit;
+        }
+        self.objectives.measure_by(&fresh.objectives);
+        self.queueing_rule = fresh.queueing_rule;
+        (self.published, self.fan_out_published) = (None, None);
+    }
+
     pub(super) fn on_arrived(&mut self, items: u32, now: Timestamp) {
         self.first_arrival_at.get_or_insert(now);
         self.cost_limit.on_arrived(items);

@@ -20,6 +20,7 @@ mod objectives;
 mod opening;
 mod owned;
 mod peers;
+mod policy_change;
 mod publish;
 mod running;
 mod supply;
@@ -210,6 +211,8 @@ impl Module {
                     shares.on_removed(stream);
                 }
             }
+            ModuleEvent::PolicyApplied { policy } => self.on_policy_applied(*policy, now),
+            ModuleEvent::StreamShareChanged { stream, share } => self.on_share_changed(stream, share, now),
             ModuleEvent::Share { share } => self.metrics.set_share(share),
             ModuleEvent::Tick => {
                 self.reset_request();
@@ -263,9 +266,14 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> Mail
     };
     MailboxSet::new(
         mailboxes,
-        strategies.drops_early() || spec.pool == Pool::Pipelines,
+        asks_urgency(spec, strategies),
         StreamShares::new(&spec.shares).is_some(),
     )
+}
+
+/// Whether the most urgent requests are asked for.
+fn asks_urgency(spec: &ModuleSpec, strategies: &Strategies) -> bool {
+    strategies.drops_early() || spec.pool == Pool::Pipelines
 }
 
 #[cfg(test)]

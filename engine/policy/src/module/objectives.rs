@@ -44,6 +44,24 @@ impl Objectives {
         }
     }
 
+    /// The objective of the graph.
+    pub(super) fn graph(&self) -> Span {
+        self.graph
+    }
+
+    /// Measures as `other` does from now on; what is measured otherwise than before begins anew.
+    pub(super) fn measure_by(&mut self, other: &Self) {
+        for objective in &mut self.all {
+            if self.window != other.window {
+                objective.queueing = Window::new(other.window);
+            }
+            if self.samples != other.samples {
+                objective.waits = other.samples.map(BatchWaitSamples::new);
+            }
+        }
+        (self.window, self.samples) = (other.window, other.samples);
+    }
+
     /// A request has arrived.
     pub(super) fn on_arrived(&mut self, slo: Span, now: Timestamp) {
         if self.all.is_empty() && slo == self.graph {

@@ -29,7 +29,7 @@ impl Module {
 
     /// An idle slot, where there is something to run on it.
     fn next_idle(&self) -> Option<usize> {
-        let formed = || self.is_eager() && self.workers.iter().any(|worker| !worker.forming.is_empty());
+        let formed = || self.workers.iter().any(|worker| !worker.forming.is_empty());
         if self.mailboxes.items_in(0) == 0 && !formed() {
             return None;
         }

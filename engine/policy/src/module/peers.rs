@@ -46,6 +46,22 @@ impl Peers {
         peers
     }
 
+    /// Other strategies are in force: what was published stays, and conclusions follow from it at once.
+    pub(super) fn on_strategies(
+        &mut self,
+        spec: &ModuleSpec,
+        strategies: &Strategies,
+        ratio: f64,
+        slo: Span,
+    ) {
+        let before = std::mem::replace(self, Self::new(spec, strategies));
+        for (state, fan_out) in before.planner.states().iter().zip(before.planner.fan_outs()) {
+            self.on_state(Arc::clone(state));
+            self.on_fan_out(state.module, Arc::clone(fan_out));
+        }
+        self.update(spec, strategies, ratio, slo);
+    }
+
     /// What is estimated downstream, as of the last update.
     pub(super) fn estimate(&self) -> &DownstreamEstimate {
         &self.estimate

@@ -274,3 +274,66 @@ fn an_arrival_without_an_objective_is_written_and_read_as_before() {
     let again: ModuleEvent = serde_json::from_str(&serde_json::to_string(&own).unwrap()).unwrap();
     assert_eq!(again, own);
 }
+
+/// Requests of 10 ms that waited behind one that runs, by the policy that was in force from their arrival, and by another.
+#[test]
+fn what_waits_goes_by_the_policy_that_is_applied_and_by_the_shares_that_are_changed() {
+    let request = |number: u64, stream: u32, sent_ms: u64| ModuleEvent::Arrived {
+        request: RequestId(number),
+        stream: StreamId(stream),
+        sent_at: Timestamp::ZERO + Span::from_millis(sent_ms),
+        items: 1,
+        droppable: true,
+        slo: None,
+    };
+    let policy = |order| Policy {
+        order,
+        fair: false,
+        ..Policy::default()
+    };
+    // The earliest deadline first by default; the latest by `hbf`; that of the stream with the weight by its share.
+    let hbf = ModuleEvent::PolicyApplied {
+        policy: Box::new(policy(crate::Order::Hbf)),
+    };
+    let lbf = ModuleEvent::PolicyApplied {
+        policy: Box::new(policy(crate::Order::Lbf)),
+    };
+    let share = crate::StreamShare {
+        weight: 1.0,
+        reserve: Some(1.0),
+    };
+    let reserved = ModuleEvent::StreamShareChanged {
+        stream: StreamId(2),
+        share,
+    };
+    for (changes, now_ms, first) in [
+        (vec![lbf.clone()], 100, 1),
+        (vec![hbf.clone()], 100, 3),
+        (vec![hbf, lbf.clone()], 100, 1),
+        // Half of the time is used up: shares decide.
+        (vec![lbf, reserved], 900, 2),
+    ] {
+        let mut module = module(Pool::Own);
+        let running = step(&mut module, [request(0, 0, 0)]);
+        let waiting = [request(1, 1, 1), request(2, 2, 2), request(3, 3, 3)];
+        assert_eq!(step(&mut module, waiting), []);
+        let [batch] = batches(&running)[..] else {
+            panic!("one runs: {running:?}");
+        };
+        let now = Timestamp::ZERO + Span::from_millis(now_ms);
+        let mut effects = Vec::new();
+        module.step(changes.clone(), now, &mut effects);
+        assert_eq!(
+            effects,
+            [],
+            "nothing is lost, and nothing else is done: {changes:?}"
+        );
+        let took = Span::from_millis(10);
+        module.step([ModuleEvent::Finished { batch, took }], now, &mut effects);
+        let ran = effects.iter().find_map(|effect| match effect {
+            ModuleEffect::Run { slices, .. } => Some(slices[0].request),
+            _ => None,
+        });
+        assert_eq!(ran, Some(RequestId(first)), "{changes:?}");
+    }
+}

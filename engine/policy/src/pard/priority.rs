@@ -40,6 +40,13 @@ impl AdaptivePriority {
         }
     }
 
+    /// Another order is in force; readings and switches so far stay.
+    pub(crate) fn set_order(&mut self, order: Order) {
+        if order != self.order {
+            (self.order, self.end) = (order, Self::new(order).end);
+        }
+    }
+
     /// Adds a reading, in items a second: the recent input rate (`T_in`), the input rate smoothed over a longer window
     /// (`T_s`), and the throughput of the module (`T_m`).
     pub fn update(&mut self, input: f64, smoothed: f64, throughput: f64) {

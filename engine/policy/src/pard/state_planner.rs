@@ -168,6 +168,11 @@ impl StatePlanner {
         &self.states
     }
 
+    /// The fan-out that every module published last, by id.
+    pub(crate) fn fan_outs(&self) -> &[Arc<FanOut>] {
+        &self.fan_outs
+    }
+
     /// The last state of a module.
     pub(crate) fn state(&self, module: ModuleId) -> &ModuleState {
         &self.states[module.index()]

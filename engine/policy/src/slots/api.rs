@@ -93,6 +93,13 @@ pub enum SlotEvent {
         /// Which.
         slot: SlotId,
     },
+    /// Another policy is in force.
+    PolicyApplied {
+        /// Which bid goes first.
+        arbitration: Arbitration,
+        /// Whether modules want to know when slots will be free.
+        forecasts: bool,
+    },
     /// Time passed.
     Tick,
 }

@@ -161,6 +161,14 @@ impl Slots {
             SlotEvent::Up { slot } => {
                 self.down.remove(&slot);
             }
+            SlotEvent::PolicyApplied {
+                arbitration,
+                forecasts,
+            } => {
+                (self.spec.arbitration, self.spec.forecasts) = (arbitration, forecasts);
+                // What was published before they were wanted may be forgotten by now.
+                self.published.clear();
+            }
             SlotEvent::Tick => self.tell_shares(now, effects),
         }
     }

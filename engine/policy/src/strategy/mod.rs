@@ -91,6 +91,24 @@ pub struct Policy {
     pub booking_margin: f64,
 }
 
+impl Policy {
+    /// Keys by which `other` departs from this policy and which are fixed for as long as a graph runs: where requests wait
+    /// decides who grants slots, and what reservations remember is kept from the beginning.
+    #[must_use]
+    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
+        let keys = [
+            ("mailbox", self.mailbox == other.mailbox),
+            ("tables", self.tables == other.tables),
+            (
+                "head_min_fraction",
+                self.head_min_fraction == other.head_min_fraction,
+            ),
+        ];
+        let differ = keys.into_iter().filter(|(_, same)| !same);
+        differ.map(|(key, _)| key).collect()
+    }
+}
+
 /// As PPipe's published results have it.
 const HEAD_MIN_FRACTION: f64 = 0.95;
 

@@ -130,7 +130,8 @@ impl World {
             ModuleEffect::Drop { request, reason } => {
                 let stream = self.requests[request.index()].stream;
                 let lossless = self.scenario.streams[stream as usize].lossless;
-                let kept = lossless || self.scenario.policy.drop == DropRule::None;
+                let never = self.scenario.policy.drop == DropRule::None && self.scenario.changes.is_empty();
+                let kept = lossless || never;
                 assert!(
                     !kept || reason == DropReason::Failed,
                     "{request:?} must not be dropped"

@@ -52,4 +52,6 @@ pub struct Scenario {
     pub failure_rate: f64,
     /// A slot that goes down and up repeatedly.
     pub flaky_slot: Option<u32>,
+    /// Policies that come into force one after the other, one a tick and round again, with other shares of streams.
+    pub changes: Vec<Policy>,
 }

@@ -245,10 +245,47 @@ impl World {
                     self.send(Span::ZERO, Message::Module(ModuleId(module), ModuleEvent::Tick));
                 }
                 self.send(Span::ZERO, Message::Slots(SlotEvent::Tick));
+                self.change_policy();
                 if !self.is_done() {
                     self.send(Span::from_millis(200), Message::Tick);
                 }
             }
+        }
+    }
+
+    /// The next policy comes into force, and a stream has another share.
+    fn change_policy(&mut self) {
+        let changes = &self.scenario.changes;
+        if changes.is_empty() {
+            return;
+        }
+        let number = self.now.micros() / 200_000;
+        let policy = changes[number as usize % changes.len()].clone();
+        let stream = StreamId(number as u32 % self.scenario.streams.len() as u32);
+        let share = [
+            StreamShare::default(),
+            StreamShare {
+                weight: 3.0,
+                reserve: None,
+            },
+            StreamShare {
+                weight: 1.0,
+                reserve: Some(5.0),
+            },
+        ][number as usize % 3];
+        self.send(
+            Span::ZERO,
+            Message::Slots(SlotEvent::PolicyApplied {
+                arbitration: policy.arbitration,
+                forecasts: policy.forming == BatchBinding::Early,
+            }),
+        );
+        for module in (0..self.modules.len() as u32).map(ModuleId) {
+            let policy = Box::new(policy.clone());
+            let applied = ModuleEvent::PolicyApplied { policy };
+            self.send(Span::ZERO, Message::Module(module, applied));
+            let changed = ModuleEvent::StreamShareChanged { stream, share };
+            self.send(Span::ZERO, Message::Module(module, changed));
         }
     }
 

@@ -223,6 +223,14 @@ pub(crate) struct AddStream {
     pub(crate) sinks: Vec<usize>,
 }
 
+/// A stream has another latency objective; `None`: the graph's.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct SetStreamSlo {
+    pub(crate) stream: StreamId,
+    pub(crate) own_slo: Option<Span>,
+}
+
 /// The source of a stream is paused, or goes on.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use weir_policy::ModuleEvent;
-use weir_types::Timestamp;
+use weir_policy::{ModuleEvent, StreamShare};
+use weir_types::{Span, Timestamp};
 
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
@@ -32,6 +32,12 @@ impl RunContext<'_> {
             Command::Resume(name, answer) => {
                 let _ = answer.send(running(live, &name).map(|stream| stream.control.resume()));
             }
+            Command::Change(name, change, answer) => {
+                let _ = answer.send(self.change_stream(&name, change, &started.streams, live));
+            }
+            Command::ApplyPolicy(policy, answer) => {
+                let _ = answer.send(self.apply_policy(&policy, &started.streams));
+            }
             Command::Snapshot(answer) => {
                 let snapshot = self.snapshot(started, live).await;
                 let _ = answer.send(snapshot.map(Box::new).ok_or(StreamError::Stopping));
@@ -53,6 +59,8 @@ impl RunContext<'_> {
         self.check_name(&node.name)?;
         let entrance = self.entrance(like)?;
         let route = Arc::new(Route::new(self.graph, &entrance, &self.specs.topology));
+        self.check_share(&node.name, node.share)?;
+        self.check_slo(&node.name, node.mode, node.slo, &route)?;
         let id = live.next_id();
         let streams = live.len() + 1;
         let setup = StreamSetup::new(&node, factory, (u64::from(id.0), streams), self.limits)?;
@@ -68,6 +76,10 @@ impl RunContext<'_> {
                 .map(|(sink, _)| sink)
                 .collect(),
         });
+        if node.share != StreamShare::default() {
+            let share = node.share;
+            self.publish_share(id, share, context);
+        }
         let stream = self.start_source((id, &node, setup, memory), &route, context);
         let stream = stream.inspect_err(|_| {
             let (removed, _) = oneshot::channel();
@@ -134,13 +146,16 @@ impl RunContext<'_> {
         let now = self.clock.now();
         let streams = counts.streams.iter().map(|(id, stream)| {
             let (state, since, reason) = phase(stream, started.began);
+            let shown = live.any(&stream.name);
             StreamSnapshot {
                 name: stream.name.to_string(),
                 id: id.0,
-                source: live.source(&stream.name).to_owned(),
+                source: shown.map(|shown| shown.source.clone()).unwrap_or_default(),
                 state,
                 for_s: now.since(since).as_secs_f64(),
                 reason,
+                slo_ms: stream.own_slo.map(Span::as_millis_f64),
+                share: shown.map(|shown| shown.share).unwrap_or_default(),
                 requests: counts.ledger.stream(*id),
             }
         });
@@ -154,6 +169,8 @@ impl RunContext<'_> {
         Some(Snapshot {
             stopping: self.stop.is_raised(),
             streams,
+            policy: self.policy.borrow().clone(),
+            warnings: self.reserve_warning(live).into_iter().collect(),
             report,
         })
     }

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use actix::Addr;
 use tokio::sync::oneshot;
-use weir_policy::StreamReport;
-use weir_types::{StreamId, Timestamp};
+use weir_graph::SourceMode;
+use weir_policy::{StreamReport, StreamShare};
+use weir_types::{Span, StreamId, Timestamp};
 
 use crate::actors::{AbandonStream, Egress, RemoveStream};
-use crate::admission::MemoryBudget;
+use crate::admission::StreamAdmission;
 use crate::clock::duration;
 use crate::command::{Answer, MAX_STREAMS, StreamError};
+use crate::routes::Route;
 use crate::source::SourceControl;
 
 /// How long the thread of a source that was given up may still take before it is left behind.
@@ -25,8 +27,13 @@ pub(super) struct LiveStream {
     pub(super) id: StreamId,
     /// Address of its source, without credentials.
     pub(super) source: String,
+    /// Its own latency objective; `None`: the graph's.
+    pub(super) slo: Option<Span>,
+    pub(super) share: StreamShare,
+    pub(super) mode: SourceMode,
+    pub(super) route: Arc<Route>,
     pub(super) control: Arc<SourceControl>,
-    pub(super) memory: Arc<MemoryBudget>,
+    pub(super) admission: Arc<StreamAdmission>,
     pub(super) thread: JoinHandle<()>,
 }
 
@@ -83,6 +90,23 @@ impl LiveStreams {
         self.streams.insert(name, (stream, None));
     }
 
+    /// All of them, with those that are being removed.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LiveStream> {
+        self.streams.values().map(|(stream, _)| stream)
+    }
+
+    /// A stream, whether or not it is being removed.
+    pub(super) fn any(&self, name: &str) -> Option<&LiveStream> {
+        self.streams.get(name).map(|(stream, _)| stream)
+    }
+
+    /// A stream that is not being removed, to be changed.
+    pub(super) fn get_mut(&mut self, name: &str) -> Result<&mut LiveStream, StreamError> {
+        self.get(name)?;
+        let known = self.streams.get_mut(name).map(|(stream, _)| stream);
+        known.ok_or(StreamError::Stopping)
+    }
+
     /// A stream that is not being removed.
     pub(super) fn get(&self, name: &str) -> Result<&LiveStream, StreamError> {
         match self.streams.get(name) {
@@ -95,11 +119,6 @@ impl LiveStreams {
                 known: self.streams.keys().cloned().collect(),
             }),
         }
-    }
-
-    /// Address of the source of a stream.
-    pub(super) fn source(&self, name: &str) -> &str {
-        self.streams.get(name).map_or("", |(stream, _)| &stream.source)
     }
 
     /// How many there are, with those that are being removed.
@@ -199,7 +218,7 @@ impl LiveStreams {
     pub(super) fn share_memory(&self) {
         let share = self.memory_share(self.streams.len());
         for (stream, _) in self.streams.values() {
-            stream.memory.set_max_bytes(share);
+            stream.admission.set_max_bytes(share);
         }
     }
 

@@ -296,7 +296,9 @@ impl RunContext<'_> {
     ) -> std::io::Result<LiveStream> {
         let actors = &context.actors;
         let control: Arc<SourceControl> = Arc::default();
+        control.set_own_slo(node.slo);
         let memory = MemoryBudget::new(memory_bytes);
+        let admission = StreamAdmission::new(setup.limit, memory, self.clock);
         let source = SourceThread {
             stream: id,
             name: node.name.clone(),
@@ -305,9 +307,8 @@ impl RunContext<'_> {
             sample: node.sample,
             droppable: setup.mode == SourceMode::Live,
             pace: self.options.pace,
-            slo: node.slo.unwrap_or(self.graph.slo()),
-            own_slo: node.slo,
-            admission: StreamAdmission::new(setup.limit, Arc::clone(&memory), self.clock),
+            slo: self.graph.slo(),
+            admission: Arc::clone(&admission),
             clock: self.clock,
             stop: control.stop_flag(self.stop),
             run_stop: self.stop.clone(),
@@ -335,8 +336,12 @@ impl RunContext<'_> {
         Ok(LiveStream {
             id,
             source: mask_credentials(&node.uri).into_owned(),
+            slo: node.slo,
+            share: node.share,
+            mode: node.mode,
+            route: Arc::clone(route),
             control,
-            memory,
+            admission,
             thread: thread.spawn(move || source.run())?,
         })
     }

@@ -1,9 +1,11 @@
 //! What is asked of the source of a stream while the engine runs: to pause, to go on, to end.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_flow::StopFlag;
+use weir_types::Span;
 
 /// Time between two looks of a paused source whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -13,6 +15,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct SourceControl {
     wanted: Mutex<Wanted>,
     changed: Condvar,
+    /// The latency objective of its own in microseconds; 0: none.
+    own_slo_us: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +31,17 @@ struct Wanted {
 impl SourceControl {
     fn lock(&self) -> MutexGuard<'_, Wanted> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the latency objective of the frames that come from now on; `None`: that of the graph.
+    pub(crate) fn set_own_slo(&self, slo: Option<Span>) {
+        let us = slo.map_or(0, |slo| slo.micros().max(1));
+        self.own_slo_us.store(us, Ordering::Relaxed);
+    }
+
+    pub(super) fn own_slo(&self) -> Option<Span> {
+        let us = self.own_slo_us.load(Ordering::Relaxed);
+        (us > 0).then(|| Span::from_micros(us))
     }
 
     pub(crate) fn pause(&self) {

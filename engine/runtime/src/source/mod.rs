@@ -47,9 +47,8 @@ pub(crate) struct SourceThread {
     pub(crate) sample: Option<f64>,
     pub(crate) droppable: bool,
     pub(crate) pace: Pace,
-    /// The latency objective of its frames, and whether it is the source's own.
+    /// The latency objective of its frames while `control` has none of its own.
     pub(crate) slo: Span,
-    pub(crate) own_slo: Option<Span>,
     pub(crate) admission: Arc<StreamAdmission>,
     pub(crate) clock: Clock,
     /// Raised where this source is to end: with the run, when it is removed, or while it is paused.

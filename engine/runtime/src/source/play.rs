@@ -109,7 +109,7 @@ impl SourceThread {
         playback.next_index = frame.index + 1;
         playback.last_pts_ms = frame.pts_ms;
         playback.frames += 1;
-        playback.stale += u64::from(time.age > self.slo);
+        playback.stale += u64::from(time.age > self.control.own_slo().unwrap_or(self.slo));
         if time.discontinuity {
             playback.rebased += 1;
             if playback.rebased == 1 {
@@ -232,7 +232,7 @@ impl SourceThread {
         telemetry::record_frame_bytes(&self.name, self.admission.used_bytes());
         frame.memory_guard = Some(Box::new(memory));
         let permit: Arc<StreamPermit> = Arc::new(permit);
-        let (frame, slo) = (Arc::new(frame), self.own_slo);
+        let (frame, slo) = (Arc::new(frame), self.control.own_slo());
         let stream = (self.stream, Arc::clone(&self.route));
         let request = Request::new(id, stream, frame, sent_at, slo, self.droppable, permit);
         let branch = RequestBranch {

@@ -7,7 +7,8 @@ use weir_types::{DropReason, StreamId};
 
 use super::Egress;
 use crate::actors::messages::{
-    AbandonStream, AddStream, EndWhenIdle, RemoveStream, StreamEnded, StreamPaused, StreamStateChanged,
+    AbandonStream, AddStream, EndWhenIdle, RemoveStream, SetStreamSlo, StreamEnded, StreamPaused,
+    StreamStateChanged,
 };
 use crate::actors::stream_table::{StreamEntry, StreamSummary};
 use crate::telemetry;
@@ -83,6 +84,16 @@ impl Handler<AddStream> for Egress {
         self.progress.on_stream_added(added.stream);
         let entry = StreamEntry::new(added.name, added.own_slo, self.clock.now());
         self.streams.insert(added.stream, entry);
+    }
+}
+
+impl Handler<SetStreamSlo> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, SetStreamSlo { stream, own_slo }: SetStreamSlo, _context: &mut Self::Context) {
+        if let Some(entry) = self.streams.get_mut(&stream) {
+            entry.own_slo = own_slo;
+        }
     }
 }
 

@@ -1,0 +1,49 @@
+//! Another policy, or another share of a stream, comes into force while requests wait and run. What runs goes on, a batch that
+//! was formed ahead runs as it is, and what waits is ordered by what holds now: nothing is lost, and deadlines stay.
+
+use weir_types::{StreamId, Timestamp};
+
+use super::{Module, asks_urgency};
+use crate::flow::stream_shares::{StreamShare, StreamShares};
+use crate::strategy::{Policy, Strategies};
+
+impl Module {
+    pub(super) fn on_policy_applied(&mut self, policy: Policy, now: Timestamp) {
+        let before = self.strategies;
+        // Where requests wait decides who grants slots, which is so for as long as the module lives.
+        self.strategies = Strategies {
+            mailbox: before.mailbox,
+            ..policy.resolve()
+        };
+        self.spec.policy = policy;
+        self.metrics.on_strategies(&before, &self.strategies);
+        self.priority.set_order(self.strategies.order);
+        let tightest = self.metrics.objectives.tightest(now);
+        let ratio = self.workers.ratio();
+        self.peers
+            .on_strategies(&self.spec, &self.strategies, ratio, tightest);
+        self.order_waiting(now);
+    }
+
+    pub(super) fn on_share_changed(&mut self, stream: StreamId, share: StreamShare, now: Timestamp) {
+        self.shares = StreamShares::with(self.shares.take(), stream, share);
+        self.order_waiting(now);
+    }
+
+    /// Orders all that waits by what holds now.
+    fn order_waiting(&mut self, now: Timestamp) {
+        let deprioritizes = self.strategies.cost_limit.is_some() || self.strategies.branch_shedding.is_some();
+        let has_reserve = |stream| {
+            let shares = self.shares.as_ref();
+            shares.is_some_and(|shares| shares.has_reserve(stream))
+        };
+        let waiting = self.mailboxes.in_line().map(|(request, entry)| {
+            let deprioritized = entry.deprioritized && deprioritizes && !has_reserve(entry.stream);
+            (request, self.key(request, entry, now), deprioritized)
+        });
+        let waiting: Vec<_> = waiting.collect();
+        let urgency = asks_urgency(&self.spec, &self.strategies);
+        self.mailboxes.reorder(waiting, urgency, self.shares.is_some());
+        self.wakeups.mark_all(self.mailboxes.count());
+    }
+}

@@ -1,0 +1,199 @@
+//! An engine whose policy and whose streams' shares change while it runs: no stream loses a frame by it, and what was decided
+//! is decided again.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Parts, assemble, check_books, graph};
+use weir_flow::{Catalog, StopFlag};
+use weir_graph::SourceNode;
+use weir_policy::{Policy, StreamShare};
+use weir_runtime::{
+    Engine, Handle, NewStream, RunOptions, Snapshot, StreamChange, StreamError, StreamSnapshot, verify,
+};
+use weir_types::Span;
+
+/// Two modules in a row; a batch takes long enough that requests wait and run at any moment. The objective leaves room for a
+/// machine that stalls.
+const GRAPH: &str = r#"
+    [app]
+    name = "changes"
+    slo = "5s"
+    [sources.steady]
+    uri = "emulated:uniform?rate=100"
+    [sources.other]
+    uri = "emulated:uniform?rate=20"
+    [devices."emulated:a"]
+    slots = 2
+    [models.first]
+    device = "emulated:a"
+    profile = { "1" = "2ms", "16" = "10ms" }
+    [models.second]
+    device = "emulated:a"
+    profile = { "1" = "2ms", "16" = "10ms" }
+    [modules.find]
+    operator = "emulate"
+    model = "first"
+    inputs = ["steady", "other"]
+    [modules.name]
+    operator = "emulate"
+    model = "second"
+    inputs = ["find"]
+"#;
+
+fn start(options: RunOptions) -> Handle {
+    let options = RunOptions {
+        until_stopped: true,
+        ..options
+    };
+    let assembly = assemble(graph(GRAPH, &Catalog::default()), Parts::default());
+    Engine::start(assembly, options, &StopFlag::default()).unwrap()
+}
+
+fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
+    let found = snapshot.streams.iter().find(|stream| stream.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))
+}
+
+/// Waits until so many more frames of a stream are delivered.
+fn wait_for_frames(handle: &Handle, name: &str, frames: u64) {
+    let delivered = || stream(&handle.snapshot().unwrap(), name).requests.delivered;
+    let until = delivered() + frames;
+    for _ in 0..6_000 {
+        if delivered() >= until {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never came: {:?}", handle.snapshot());
+}
+
+#[test]
+fn policies_and_shares_change_under_load_and_no_stream_loses_a_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let handle = start(RunOptions {
+        record: Some(record.clone()),
+        ..RunOptions::default()
+    });
+    let presets = ["none", "weir", "upper", "back", "lower", "sf", "pard", "weir"];
+    for (round, preset) in (1..).zip(presets) {
+        handle.apply_policy(Policy::preset(preset).unwrap()).unwrap();
+        let change = StreamChange {
+            slo: Some((round % 2 == 0).then_some(Span::from_secs(4))),
+            weight: Some(f64::from(round + 1)),
+            reserve: Some((round % 3 == 0).then_some(5.0)),
+        };
+        handle.change_stream("other", change).unwrap();
+        wait_for_frames(&handle, "steady", 10);
+        let now = handle.snapshot().unwrap();
+        assert_eq!(now.policy, Policy::preset(preset).unwrap());
+        let other = stream(&now, "other");
+        assert_eq!(Some(other.share.weight), change.weight);
+        assert_eq!(Some(other.share.reserve), change.reserve);
+        let slo = other.slo_ms.map(|ms| Span::from_millis(ms as u64));
+        assert_eq!(Some(slo), change.slo);
+    }
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    assert_eq!(report.run.policy, "weir");
+    assert_eq!(report.streams["other"].slo_ms, Some(4_000.0));
+    let lost = (
+        report.requests.dropped,
+        report.requests.late,
+        report.requests.in_flight,
+    );
+    assert_eq!(lost, (0, 0, 0), "{:?}", report.drops);
+    verify(&record).unwrap_or_else(|error| panic!("{error}"));
+    let log = std::fs::read_to_string(&record).unwrap();
+    let facts = |event: &str| log.matches(&format!("\"event\":\"{event}\"")).count();
+    assert_eq!(
+        facts("policy-applied"),
+        3 * presets.len(),
+        "of two modules and the arbiter"
+    );
+    assert_eq!(facts("stream-share-changed"), 2 * presets.len(), "of each module");
+    // A log whose policy was changed is not decided the same.
+    let changed = log.replacen("\"event\":\"policy-applied\"", "\"event\":\"tick\"", 1);
+    std::fs::write(&record, changed.replace("\"rule\":\"weir\"", "\"rule\":\"none\"")).unwrap();
+    assert!(verify(&record).is_err());
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_changes_nothing() {
+    let handle = start(RunOptions::default());
+    let before = handle.snapshot().unwrap();
+    let paper = handle.apply_policy(Policy::preset("pard-paper").unwrap());
+    assert!(matches!(paper, Err(StreamError::FixedPolicy { .. })), "{paper:?}");
+    let change = |change: StreamChange| handle.change_stream("other", change).unwrap_err().to_string();
+    let weight = StreamChange {
+        weight: Some(0.0),
+        ..StreamChange::default()
+    };
+    let message = change(weight);
+    assert!(
+        message.contains("weight must lie between 0.001 and 1000"),
+        "{message}"
+    );
+    let slo = StreamChange {
+        slo: Some(Some(Span::from_millis(3))),
+        ..StreamChange::default()
+    };
+    let message = change(slo);
+    assert!(message.contains("take 4ms alone"), "{message}");
+    let nobody = handle.change_stream("nobody", StreamChange::default());
+    assert!(matches!(nobody, Err(StreamError::Unknown { .. })), "{nobody:?}");
+    let mut node = SourceNode::new("late", "emulated:uniform?rate=1");
+    node.slo = Some(Span::from_millis(3));
+    let added = handle.add_stream(NewStream {
+        node,
+        factory: None,
+        like: None,
+    });
+    assert!(matches!(added, Err(StreamError::SloTooShort { .. })), "{added:?}");
+    let after = handle.snapshot().unwrap();
+    assert_eq!(
+        (after.policy, after.streams.len()),
+        (before.policy.clone(), before.streams.len())
+    );
+    assert_eq!(stream(&before, "other").share, StreamShare::default());
+    handle.stop().unwrap();
+}
+
+#[test]
+fn streams_are_added_with_an_objective_and_a_share_and_a_reserve_beyond_the_machine_is_said() {
+    let handle = start(RunOptions::default());
+    let share = StreamShare {
+        weight: 2.0,
+        reserve: Some(9_000.0),
+    };
+    let mut node = SourceNode::new("guest", "emulated:uniform?rate=50");
+    (node.slo, node.share) = (Some(Span::from_secs(3)), share);
+    let stream_to_add = NewStream {
+        node,
+        factory: None,
+        like: None,
+    };
+    handle.add_stream(stream_to_add).unwrap();
+    wait_for_frames(&handle, "guest", 5);
+    let now = handle.snapshot().unwrap();
+    let guest = stream(&now, "guest");
+    assert_eq!((guest.share, guest.slo_ms), (share, Some(3_000.0)));
+    assert!(
+        now.warnings[0].contains("of what the machine can do"),
+        "{:?}",
+        now.warnings
+    );
+    let less = StreamChange {
+        reserve: Some(None),
+        ..StreamChange::default()
+    };
+    handle.change_stream("guest", less).unwrap();
+    assert!(handle.snapshot().unwrap().warnings.is_empty());
+    let gone = handle.remove_stream("guest").unwrap();
+    assert_eq!(gone.slo_ms, Some(3_000.0));
+    check_books(&handle.stop().unwrap());
+}
