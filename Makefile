@@ -69,10 +69,11 @@ bench-partitioned: setup
 bench-accuracy: build
 	@scripts/bench-accuracy.sh $(APP)
 
-# Detection on 4, 16, 32 and 64 cameras, decoded as needed and whole, in turn: ten minutes. WEIR_PYTHON, a Python with
-# benches/reference/requirements.txt, adds a plain loop that keeps the latest frame.
+# Detection on 4, 16, 32 and 64 cameras, decoded as needed and whole, in turn, then the graph of traffic monitoring on 16:
+# ten minutes. WEIR_PYTHON, a Python with benches/reference/requirements.txt, adds a plain loop that keeps the latest frame.
 bench-cameras: build
 	@scripts/bench-cameras.sh
+	@scripts/bench-cameras.sh --graph traffic --clips original --cameras 16
 
 # The service at twice what the machine sustains, while streams come and go, cameras fail, a reader stalls and a model loses
 # batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.

@@ -30,6 +30,10 @@ pub trait Sink: Send {
     fn wants_notices(&self) -> bool {
         false
     }
+    /// Whether it encodes video: its processor time is counted apart from that of other sinks.
+    fn encodes_video(&self) -> bool {
+        false
+    }
     /// A stream was removed while the run goes on: completes what is its alone, such as its file. Nothing of it follows, but
     /// another stream may have its name later.
     ///

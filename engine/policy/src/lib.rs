@@ -27,7 +27,8 @@ mod weir;
 
 pub use accounting::ledger::{Counts, Ledger, Outcome, RemovedStreams};
 pub use accounting::report::{
-    DropCount, ModuleReport, ModuleStats, Report, RunInfo, RunStats, SinkReport, StreamReport,
+    DropCount, ModuleReport, ModuleStats, ProcessorReport, Report, RunInfo, RunStats, SinkReport,
+    StreamReport,
 };
 pub use admission::{AdmissionRule, BatchView, Candidate};
 pub use baselines::nexus::{NexusScan, ScanBy};

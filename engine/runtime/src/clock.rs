@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::ClockId;
 use weir_types::{Span, Timestamp};
 
 /// Monotonic time since the run began.
@@ -45,7 +46,12 @@ impl Clock {
 
 /// Processor time of the calling thread.
 pub(crate) fn thread_time() -> Span {
-    let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    processor_time(ClockId::ThreadCPUTime)
+}
+
+/// Processor time by one of the clocks for that.
+pub(crate) fn processor_time(clock: ClockId) -> Span {
+    let taken = rustix::time::clock_gettime(clock);
     let seconds = Span::from_secs(u64::try_from(taken.tv_sec).unwrap_or(0));
     seconds + Span::from_micros(u64::try_from(taken.tv_nsec).unwrap_or(0) / 1_000)
 }

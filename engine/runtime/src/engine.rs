@@ -29,6 +29,7 @@ use crate::command::{Command, Service};
 use crate::decoding::Decoding;
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
+use crate::processor_time::ProcessorTimes;
 use crate::record::Recorder;
 use crate::routes::SinkView;
 use crate::sink::CloseTimeout;
@@ -60,6 +61,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) options: &'a RunOptions,
     pub(crate) stop: &'a StopFlag,
     pub(crate) violations: RunViolations,
+    pub(crate) processor: Arc<ProcessorTimes>,
 }
 
 /// What a run is started with.
@@ -285,6 +287,7 @@ impl RunContext<'_> {
         let streams = counts.streams.iter().map(|(id, stream)| (*id, &*stream.name));
         let streams: Vec<(StreamId, &str)> = streams.collect();
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
+        report.processor = Some(self.processor.report());
         for stream in counts.streams.into_values() {
             if let Some(report) = report.streams.get_mut(&*stream.name) {
                 stream.complete(report);
@@ -311,6 +314,7 @@ impl RunContext<'_> {
         for (node, sink) in self.graph.sinks().iter().zip(sinks) {
             report.sinks.insert(node.name.clone(), sink.finish(&timeout));
         }
+        report.processor = Some(self.processor.report());
         report.reservations = reservations;
         report.decoding = decoding;
         report.recording_error = self.recorder.as_ref().and_then(Recorder::finish);

@@ -9,6 +9,7 @@ use weir_flow::{Batching, DeviceKind, Inference, Item, Model, Session, SessionEr
 use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
+use crate::processor_time::ProcessorTimes;
 use crate::worker::{BatchResult, Job, PlacedModel, Worker, WorkerHandle};
 
 /// A model that takes no time.
@@ -103,8 +104,8 @@ pub fn measure_message_latency(rounds: u64) -> std::io::Result<Span> {
     let worker = Worker::open(SlotId(0), clock, vec![placed]).map_err(std::io::Error::other)?;
     let mailbox = Context::<PingActor>::new();
     let address = mailbox.address();
-    let WorkerHandle { jobs, thread } =
-        worker.start(Box::new(move |_: BatchResult| address.do_send(Returned)))?;
+    let on_done = Box::new(move |_: BatchResult| address.do_send(Returned));
+    let WorkerHandle { jobs, thread } = worker.start(on_done, &ProcessorTimes::start())?;
     let system = System::new();
     let round_trips = system.block_on(async {
         let (done, round_trips) = oneshot::channel();

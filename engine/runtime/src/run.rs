@@ -18,6 +18,7 @@ use crate::command::Service;
 use crate::engine::{RunContext, RunParts};
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
+use crate::processor_time::ProcessorTimes;
 use crate::profiles::{models, profiles};
 use crate::record::Recorder;
 use crate::routes::SinkView;
@@ -110,6 +111,7 @@ pub(crate) fn run_and_serve(
             })?)
         }
     };
+    let processor = ProcessorTimes::start();
     let header = run_header(&graph, clock);
     let mut routes = Vec::new();
     for (index, (node, sink)) in graph.sinks().iter().zip(opened).enumerate() {
@@ -126,7 +128,14 @@ pub(crate) fn run_and_serve(
             max_in_flight: service.is_none().then_some(max_in_flight),
             max_waiting: options.max_sink_waiting,
         };
-        let handle = SinkHandle::start(&node.name, sink, node.when_slow, limits, sink_header, stop)?;
+        let handle = SinkHandle::start(
+            &node.name,
+            sink,
+            node.when_slow,
+            limits,
+            sink_header,
+            (stop, &processor),
+        )?;
         routes.push(SinkRoute { handle, view });
     }
 
@@ -140,6 +149,7 @@ pub(crate) fn run_and_serve(
         options,
         stop,
         violations,
+        processor,
     };
     let parts = RunParts {
         workers,

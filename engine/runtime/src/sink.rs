@@ -15,6 +15,7 @@ use weir_types::Timestamp;
 use crate::admission::StreamPermit;
 use crate::clock::{Clock, duration};
 use crate::panic_message::panic_message;
+use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
 /// What is sent to a sink, with what is free again once the sink has taken it.
 struct SinkItem {
@@ -87,7 +88,7 @@ impl SinkHandle {
         when_slow: WhenSlow,
         limits: QueueLimits,
         header: RunHeader,
-        stop: &StopFlag,
+        (stop, processor): (&StopFlag, &Arc<ProcessorTimes>),
     ) -> std::io::Result<Self> {
         let max_waiting = limits.max_waiting.max(1);
         let capacity = match when_slow {
@@ -95,6 +96,11 @@ impl SinkHandle {
             WhenSlow::Skip => Some(max_waiting),
         };
         let wants_notices = sink.wants_notices();
+        let kind = if sink.encodes_video() {
+            ThreadKind::Encoding
+        } else {
+            ThreadKind::Sinks
+        };
         let (sender, deliveries) = match capacity {
             Some(capacity) if wants_notices => bounded(capacity + max_waiting),
             Some(capacity) => bounded(capacity),
@@ -110,7 +116,8 @@ impl SinkHandle {
             closed: false,
         };
         let builder = std::thread::Builder::new().name(format!("weir-sink-{name}"));
-        let thread = builder.spawn(move || writer.write(&header, &deliveries))?;
+        let processor = Arc::clone(processor);
+        let thread = builder.spawn(move || writer.write(&header, &deliveries, processor.timer(kind)))?;
         Ok(Self {
             sender: Some(sender),
             when_slow,
@@ -242,7 +249,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(mut self, header: &RunHeader, items: &Receiver<SinkItem>) {
+    fn write(mut self, header: &RunHeader, items: &Receiver<SinkItem>, mut timer: ThreadTimer) {
         self.attempt(|sink| sink.begin(header));
         for item in items {
             let written = !self.panicked
@@ -263,6 +270,7 @@ impl Writer {
             }
             drop(progress);
             drop(item);
+            timer.update();
         }
         // What a sink that panicked has written so far is worth completing.
         self.attempt(|sink| sink.finish());

@@ -13,6 +13,7 @@ use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
 use crate::panic_message::panic_message;
+use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 
 /// A batch to run.
 #[derive(Debug)]
@@ -102,16 +103,21 @@ impl Worker {
     }
 
     /// Runs jobs on a thread of its own until the channel closes.
-    pub(crate) fn start(mut self, on_done: BatchDoneSender) -> std::io::Result<WorkerHandle> {
+    pub(crate) fn start(
+        mut self,
+        on_done: BatchDoneSender,
+        processor: &Arc<ProcessorTimes>,
+    ) -> std::io::Result<WorkerHandle> {
         let (jobs, queue) = bounded(1);
         let name = format!("weir-slot-{}", self.slot.0);
+        let processor = Arc::clone(processor);
         let thread = std::thread::Builder::new()
             .name(name)
-            .spawn(move || self.serve(&queue, &on_done))?;
+            .spawn(move || self.serve(&queue, &on_done, processor.timer(ThreadKind::Workers)))?;
         Ok(WorkerHandle { jobs, thread })
     }
 
-    fn serve(&mut self, queue: &Receiver<Job>, on_done: &BatchDoneSender) {
+    fn serve(&mut self, queue: &Receiver<Job>, on_done: &BatchDoneSender, mut timer: ThreadTimer) {
         for job in queue {
             let began = self.clock.now();
             let mut steps = StepTimes::default();
@@ -139,6 +145,7 @@ impl Worker {
                 lost: false,
                 result,
             });
+            timer.update();
         }
     }
 

@@ -159,12 +159,40 @@ pub struct Report {
     /// Processor cores that decoding needs, if it saturates the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoding: Option<DecodingReport>,
+    /// Processor time of its threads; live runs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<ProcessorReport>,
     /// Why the event log of the run is incomplete, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
     /// How often each [invariant](weir_types::invariant) was broken, by name of its kind; any is a defect of the engine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub invariants: BTreeMap<String, u64>,
+}
+
+/// Processor seconds of the threads of a live run, by what they do; also of those that have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessorReport {
+    /// Reading and decoding sources.
+    pub decoding_s: f64,
+    /// Running batches, and preparing their inputs.
+    pub workers_s: f64,
+    /// The thread that carries control, with all decisions.
+    pub control_s: f64,
+    /// Writing sinks that encode no video.
+    pub sinks_s: f64,
+    /// Drawing and encoding video, and writing it.
+    pub encoding_s: f64,
+    /// All other threads of the process, such as those of libraries.
+    pub other_s: f64,
+}
+
+impl ProcessorReport {
+    /// Their sum.
+    #[must_use]
+    pub fn total_s(&self) -> f64 {
+        self.decoding_s + self.workers_s + self.control_s + self.sinks_s + self.encoding_s + self.other_s
+    }
 }
 
 /// One sink.
@@ -346,6 +374,7 @@ impl RunStats {
         Report {
             reservations: None,
             decoding: None,
+            processor: None,
             requests: total,
             goodput_rps: total.delivered as f64 / seconds.max(1e-9),
             drop_rate: total.drop_rate(),

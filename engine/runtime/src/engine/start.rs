@@ -180,7 +180,8 @@ impl RunContext<'_> {
     ) -> Result<BatchThreads, RunError> {
         let mut jobs = BTreeMap::new();
         for (slot, worker) in (0..).map(SlotId).zip(workers) {
-            let WorkerHandle { jobs: sender, thread } = worker.start(batch_done_sender(actors))?;
+            let WorkerHandle { jobs: sender, thread } =
+                worker.start(batch_done_sender(actors), &self.processor)?;
             jobs.insert(slot, sender);
             threads.push(thread);
         }
@@ -191,11 +192,17 @@ impl RunContext<'_> {
         for (module, model) in &partitions.active.models {
             let name = &self.graph.modules()[module.index()].name;
             let client = Arc::clone(&partitions.fleet.client);
-            let (pre, thread) =
-                Preprocessor::start(name, model.pre_post()?, client, partitions.relay.clone())?;
+            let (pre, thread) = Preprocessor::start(
+                name,
+                model.pre_post()?,
+                client,
+                partitions.relay.clone(),
+                &self.processor,
+            )?;
             threads.push(thread);
             let on_done = batch_done_sender(actors);
-            let (post, thread) = Postprocessor::start(name, model.pre_post()?, self.clock, on_done)?;
+            let (post, thread) =
+                Postprocessor::start(name, model.pre_post()?, self.clock, on_done, &self.processor)?;
             threads.push(thread);
             prepost.insert(*module, (pre, post));
         }
@@ -314,6 +321,7 @@ impl RunContext<'_> {
             run_stop: self.stop.clone(),
             control: Arc::clone(&control),
             decoding: Arc::clone(&context.decoding),
+            processor: Arc::clone(&self.processor),
             decode_level: (setup.decoded_as_needed && matches!(self.options.pace, Pace::Times(_)))
                 .then(|| context.decode_levels.add(id)),
             rejections: context.rejections.clone(),

@@ -1,6 +1,7 @@
 //! After the last partition of a model: a thread that decodes its outputs into inferences.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -9,6 +10,7 @@ use weir_types::{BatchId, ModuleId, SlotId, Span};
 
 use crate::clock::Clock;
 use crate::panic_message::panic_message;
+use crate::processor_time::{ProcessorTimes, ThreadKind};
 use crate::worker::{BatchDoneSender, BatchResult, StepTimes};
 
 /// Batches that may wait to be decoded.
@@ -35,11 +37,14 @@ impl Postprocessor {
         mut prepost: Box<dyn PrePost>,
         clock: Clock,
         on_done: BatchDoneSender,
+        processor: &Arc<ProcessorTimes>,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (queue, batches): (_, Receiver<FinishedBatch>) = bounded(MAX_WAITING);
+        let processor = Arc::clone(processor);
         let thread = std::thread::Builder::new()
             .name(format!("weir-postprocess-{name}"))
             .spawn(move || {
+                let mut timer = processor.timer(ThreadKind::Workers);
                 for finished in batches {
                     let began = clock.now();
                     let result = decode(prepost.as_mut(), &finished);
@@ -65,6 +70,7 @@ impl Postprocessor {
                         lost: false,
                         result,
                     });
+                    timer.update();
                 }
             })?;
         Ok((Self { queue }, thread))

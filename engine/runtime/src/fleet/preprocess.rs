@@ -12,6 +12,7 @@ use weir_partition::{Client, Event, Stage};
 
 use super::event_relay::EventRelay;
 use crate::panic_message::panic_message;
+use crate::processor_time::{ProcessorTimes, ThreadKind};
 
 /// Batches that may wait to be prepared; booked batches arrive at the pace of the workers.
 const MAX_WAITING: usize = 256;
@@ -34,11 +35,14 @@ impl Preprocessor {
         mut prepost: Box<dyn PrePost>,
         client: Arc<Client>,
         relay: EventRelay,
+        processor: &Arc<ProcessorTimes>,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (queue, batches): (_, Receiver<OutboundBatch>) = bounded(MAX_WAITING);
+        let processor = Arc::clone(processor);
         let thread = std::thread::Builder::new()
             .name(format!("weir-preprocess-{name}"))
             .spawn(move || {
+                let mut timer = processor.timer(ThreadKind::Workers);
                 for OutboundBatch { key, items, path } in batches {
                     if let Err(failure) = send(prepost.as_mut(), &client, key, &items, &path) {
                         drop(items);
@@ -48,6 +52,7 @@ impl Preprocessor {
                             failure,
                         });
                     }
+                    timer.update();
                 }
             })?;
         Ok((Self { queue }, thread))

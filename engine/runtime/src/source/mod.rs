@@ -27,6 +27,7 @@ use crate::assembly::Pace;
 use crate::clock::Clock;
 use crate::decoding::{Decoding, lower_priority};
 use crate::panic_message::panic_message;
+use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 use crate::progress::Progress;
 use crate::routes::Route;
 pub(crate) use control::SourceControl;
@@ -57,6 +58,7 @@ pub(crate) struct SourceThread {
     pub(crate) run_stop: StopFlag,
     pub(crate) control: Arc<SourceControl>,
     pub(crate) decoding: Arc<Decoding>,
+    pub(crate) processor: Arc<ProcessorTimes>,
     /// How much of it is decoded; `None`: all.
     pub(crate) decode_level: Option<SharedDecodeLevel>,
     pub(crate) rejections: RejectionLimit,
@@ -108,6 +110,8 @@ struct Playback {
     outages: u64,
     /// Why it is down, as reported last.
     reason: Option<String>,
+    /// Processor time of its thread.
+    timer: ThreadTimer,
 }
 
 impl SourceThread {
@@ -140,6 +144,7 @@ impl SourceThread {
             silence: None,
             outages: 0,
             reason: None,
+            timer: self.processor.timer(ThreadKind::Decoding),
         };
         // The end of a stream must be reported whatever happens, or the run would wait for it.
         let ended = loop {

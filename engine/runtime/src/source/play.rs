@@ -67,6 +67,7 @@ impl SourceThread {
             }
             let time = self.on_frame(&mut frame, playback);
             self.observe_decode_load(&time, took, playback);
+            playback.timer.update();
             self.observe_groups(&*source, took, playback);
             // After the clock and the load, which count every frame that is decoded.
             if !playback.sampler.sample(time.pts_ms) {

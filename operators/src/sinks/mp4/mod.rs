@@ -172,6 +172,10 @@ impl Mp4 {
 }
 
 impl Sink for Mp4 {
+    fn encodes_video(&self) -> bool {
+        true
+    }
+
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
         self.begin_video(delivery)?;
         if let Some(Video::Broken { reason, .. }) = self.videos.get(&delivery.stream) {
