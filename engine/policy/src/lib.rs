@@ -57,7 +57,7 @@ pub use strategy::{
     Arbitration, BatchAdmission, BatchBinding, DropRule, Estimate, Lookahead, Mailboxes, Order, Policy,
     Sizing, Switch,
 };
-pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation, MAX_GAP};
+pub use streams::decode_level::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
 pub use streams::decode_load::{DecodeLoad, DecodingReport};
 pub use streams::frame_sampler::FrameSampler;
 pub use streams::health::{HealthTracker, StateChange, StreamHealth, StreamStanding};

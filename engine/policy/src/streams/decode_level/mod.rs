@@ -15,8 +15,9 @@
 //! lowered only by a good step, to one that leaves enough for a request more than was counted, and after a raise that proved
 //! wrong only later and later.
 //!
-//! Where decoding takes little of the machine, nothing is left out. Groups of pictures are never cut so that a stream has
-//! no picture for more than [`MAX_GAP`].
+//! Where decoding takes little of the machine, nothing is left out. Groups of pictures are cut so that a stream has no
+//! picture for at most the first of [`MAX_GAPS`]: longer only where decoding would otherwise take more than
+//! [`MAX_LOAD`], and then for the shortest time at which it does not.
 
 mod api;
 mod groups;
@@ -43,8 +44,17 @@ const MIN_STEP: f64 = 1.15;
 /// Share of requests dropped unused up to which a stream keeps its level.
 const MAX_UNUSED: f64 = 0.1;
 
-/// Longest time without a picture that a level may cause.
-pub const MAX_GAP: Span = Span::from_secs(2);
+/// Longest times without a picture that levels may cause, ascending: with key frames eight seconds apart, pictures every
+/// two seconds would mean to decode three quarters of all frames.
+const MAX_GAPS: [Span; 4] = [
+    Span::from_secs(2),
+    Span::from_secs(4),
+    Span::from_secs(8),
+    Span::from_secs(16),
+];
+
+/// Share of the machine that decoding may take before longer gaps are allowed, and for shorter ones to return.
+const MAX_LOAD: (f64, f64) = (0.2, 0.15);
 
 /// Share of the machine that a full decode of all streams must need for anything to be left out; and, once something is,
 /// for that to go on.
@@ -57,7 +67,7 @@ const AVERAGED: (Span, Span, u64) = (Span::from_secs(4), Span::from_secs(20), 2)
 const MIN_OBSERVED: Span = Span::from_secs(1);
 
 /// Time without an observation after which a stream is taken for a new one.
-const MAX_SILENCE: Span = Span::from_secs(12);
+const MAX_SILENCE: Span = Span::from_secs(24);
 
 /// What shows that there is room: no request dropped unused for this time and for so many that were used.
 const ROOM: (Span, u64) = (Span::from_millis(500), 16);
@@ -180,6 +190,8 @@ pub struct DecodeLevels {
     backoff: u64,
     /// When a raise proved wrong last.
     wrong_at: Timestamp,
+    /// Index of the longest time without a picture among [`MAX_GAPS`].
+    gap: usize,
 }
 
 impl Default for DecodeLevels {
@@ -192,6 +204,7 @@ impl Default for DecodeLevels {
             clear_used: 0,
             backoff: 1,
             wrong_at: Timestamp::ZERO,
+            gap: 0,
         }
     }
 }
@@ -259,6 +272,23 @@ impl DecodeLevels {
         self.clear_used >= ROOM.1 && now.since(self.clear_since) >= time
     }
 
+    /// The shortest of [`MAX_GAPS`] with which decoding what can be used takes no more than it may.
+    fn next_gap(&self, mean_used: f64) -> usize {
+        let load = |gap: Span| -> f64 {
+            let streams = self.streams.values().filter(|stream| stream.is_limited());
+            streams
+                .map(|stream| stream.load(stream.wanted_level(mean_used, gap)))
+                .sum()
+        };
+        let cores = f64::from(self.cores);
+        let is_light = |index: usize| {
+            let max_load = if index < self.gap { MAX_LOAD.1 } else { MAX_LOAD.0 };
+            load(MAX_GAPS[index]) <= max_load * cores
+        };
+        let last = MAX_GAPS.len() - 1;
+        (0..last).find(|index| is_light(*index)).unwrap_or(last)
+    }
+
     fn decide(&mut self, now: Timestamp, effects: &mut Vec<DecodeEffect>) {
         let costly = self.is_costly();
         if now.since(self.wrong_at) > MAX_BACKOFF.1 {
@@ -270,12 +300,14 @@ impl DecodeLevels {
             (count + 1, sum + stream.used)
         });
         let mean_used = sum / f64::from(count.max(1));
+        self.gap = self.next_gap(mean_used);
+        let max_gap = MAX_GAPS[self.gap];
         let (mut raised, mut wrong) = (false, false);
         for (id, stream) in &mut self.streams {
             let level = if !costly || room {
                 DecodeLevel::ALL
             } else if stream.is_limited() {
-                stream.next_level(mean_used)
+                stream.next_level(mean_used, max_gap)
             } else {
                 continue;
             };
@@ -308,23 +340,42 @@ impl DecodeLevels {
 }
 
 impl Stream {
-    /// The level for what can be used, at least `mean_used` requests a second; its own where that is about as good.
-    fn next_level(&self, mean_used: f64) -> DecodeLevel {
+    /// Processor cores that decoding it at `level` takes.
+    fn load(&self, level: DecodeLevel) -> f64 {
+        self.full_load() * self.groups.share(level)
+    }
+
+    /// Share of its frames to decode where `used` requests a second can be used.
+    fn wanted_share(&self, used: f64) -> f64 {
+        let frames = used * self.interval.as_secs_f64();
+        (MARGIN * frames + MIN_SHARE).min(1.0)
+    }
+
+    /// Frames of `gap`.
+    fn gap_frames(&self, gap: Span) -> u32 {
+        let frames = gap.micros() / self.interval.micros().max(1);
+        u32::try_from(frames).unwrap_or(u32::MAX)
+    }
+
+    /// The level for what can be used, at least `mean_used` requests a second.
+    fn wanted_level(&self, mean_used: f64, max_gap: Span) -> DecodeLevel {
+        let share = self.wanted_share(self.used.max(mean_used)) * HEADROOM;
+        self.groups.level_for(share, self.gap_frames(max_gap))
+    }
+
+    /// The wanted level; its own where that is about as good.
+    fn next_level(&self, mean_used: f64, max_gap: Span) -> DecodeLevel {
+        let level = self.wanted_level(mean_used, max_gap);
         let used = self.used.max(mean_used);
-        let share = |used: f64| {
-            let frames = used * self.interval.as_secs_f64();
-            (MARGIN * frames + MIN_SHARE).min(1.0)
-        };
-        let max_gap = MAX_GAP.micros() / self.interval.micros().max(1);
-        let max_gap = u32::try_from(max_gap).unwrap_or(u32::MAX);
-        let level = self.groups.level_for(share(used) * HEADROOM, max_gap);
         let (share_now, share_then) = (self.groups.share(self.level), self.groups.share(level));
-        let falls_short = share_now < share(used) || !self.groups.is_within(self.level, max_gap);
+        let falls_short = share_now < self.wanted_share(used)
+            || !self.groups.is_within(self.level, self.gap_frames(max_gap));
         // A rate is known to one request in the time that it is averaged over: what is a request more must not be too
         // much for the lower level.
         let at_most = used + 1.0 / self.window().as_secs_f64();
-        let is_lower =
-            self.is_overloaded() && share_then * MIN_STEP <= share_now && share_then >= share(at_most);
+        let is_lower = self.is_overloaded()
+            && share_then * MIN_STEP <= share_now
+            && share_then >= self.wanted_share(at_most);
         if falls_short || is_lower {
             level
         } else {
