@@ -359,7 +359,11 @@ impl Stream {
 
     /// The level for what can be used, at least `mean_used` requests a second.
     fn wanted_level(&self, mean_used: f64, max_gap: Span) -> DecodeLevel {
-        let share = self.wanted_share(self.used.max(mean_used)) * HEADROOM;
+        let used = self.used.max(mean_used);
+        // A rate is known to one request in the time that it is averaged over: what is a request more must not be too
+        // much for the level.
+        let at_most = used + 1.0 / self.window().as_secs_f64();
+        let share = (self.wanted_share(used) * HEADROOM).max(self.wanted_share(at_most));
         self.groups.level_for(share, self.gap_frames(max_gap))
     }
 
@@ -370,12 +374,7 @@ impl Stream {
         let (share_now, share_then) = (self.groups.share(self.level), self.groups.share(level));
         let falls_short = share_now < self.wanted_share(used)
             || !self.groups.is_within(self.level, self.gap_frames(max_gap));
-        // A rate is known to one request in the time that it is averaged over: what is a request more must not be too
-        // much for the lower level.
-        let at_most = used + 1.0 / self.window().as_secs_f64();
-        let is_lower = self.is_overloaded()
-            && share_then * MIN_STEP <= share_now
-            && share_then >= self.wanted_share(at_most);
+        let is_lower = self.is_overloaded() && share_then * MIN_STEP <= share_now;
         if falls_short || is_lower {
             level
         } else {
