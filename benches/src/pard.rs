@@ -131,6 +131,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
+        decoding: None,
         noise: 0.0,
         failures: Vec::new(),
         faults: Vec::new(),

@@ -19,8 +19,8 @@ pub use cluster_usage::{ClusterUsage, ResourceUsage};
 pub use demand::{Branches, Crops, Demand};
 pub use event_queue::EventQueue;
 pub use spec::{
-    Edge, LaterPlan, Link, Scaling, SlotFault, StreamSpec, WorkerFailure, WorldCluster, WorldModule,
-    WorldPool, WorldSpec,
+    DecodingSpec, Edge, LaterPlan, Link, Scaling, SlotFault, StreamSpec, WorkerFailure, WorldCluster,
+    WorldModule, WorldPool, WorldSpec,
 };
 pub use timeline::{ModuleTimeline, Timeline};
 pub use world::{SimulationResult, simulate, simulate_streams};

@@ -32,6 +32,8 @@ pub struct WorldSpec {
     pub max_in_flight: Option<u32>,
     /// What each request brings to each module.
     pub demand: Demand,
+    /// What decoding of the streams' frames costs; `None`: nothing.
+    pub decoding: Option<DecodingSpec>,
     /// Standard deviation of the logarithm of durations around their profile; 0: as the profile says.
     pub noise: f64,
     /// Workers that fail and return.
@@ -42,6 +44,21 @@ pub struct WorldSpec {
     pub max_workers: Option<u32>,
     /// Where random draws begin.
     pub seed: u64,
+}
+
+/// Decoding on the cores that run batches. Streams are alike, and send each frame of their groups of pictures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DecodingSpec {
+    /// Cores of the machine.
+    pub cores: u32,
+    /// Processor time of one picture.
+    pub picture: Span,
+    /// Frames of a group: a key frame and those up to the next.
+    pub group: u32,
+    /// Share of frames that no other refers to.
+    pub non_reference: f64,
+    /// Whether frames that cannot be used are left out; else all are decoded.
+    pub as_needed: bool,
 }
 
 /// What a stream has of its own.

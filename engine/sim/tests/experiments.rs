@@ -9,7 +9,7 @@ use weir_config::ConfigError;
 use weir_graph::Catalog;
 use weir_policy::Policy;
 use weir_sim::experiment::{Experiment, ExperimentReport, RunReport, capacity, load, rows, run_all};
-use weir_sim::{BoundCache, Demand, Edge, WorldModule, WorldPool, WorldSpec};
+use weir_sim::{BoundCache, DecodingSpec, Demand, Edge, WorldModule, WorldPool, WorldSpec};
 use weir_types::{Profile, Span};
 
 const WORLD: &str = r#"
@@ -301,6 +301,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         own: Vec::new(),
         max_in_flight: Some(256),
         demand: Demand::default(),
+        decoding: None,
         noise: 0.0,
         failures: Vec::new(),
         faults: Vec::new(),
@@ -343,5 +344,37 @@ fn worlds_and_experiments_that_ship_are_sound() {
     assert!(worlds >= 12);
     for entry in std::fs::read_dir(config.join("experiments")).unwrap() {
         read(&entry.unwrap().path()).unwrap_or_else(|problems| panic!("{problems}"));
+    }
+}
+
+#[test]
+fn a_world_says_what_decoding_costs() {
+    let (folder, path) = folder("[experiment]\nworld = \"world.toml\"\n[arrivals]\nlength = \"10s\"\n");
+    let world = |decoding: &str| {
+        let text = format!(
+            "[world]\nslo = \"400ms\"\nstreams = 4\n[modules.a]\nprofile = {{ \"1\" = \"10ms\" }}\nworkers = 2\n\
+             [decoding]\n{decoding}\n"
+        );
+        std::fs::write(folder.path().join("world.toml"), text).unwrap();
+        read(&path)
+    };
+    let experiment = world("cores = 2\npicture = \"2ms\"\nnon_reference = 0.5\ndecode = \"all\"").unwrap();
+    let expected = DecodingSpec {
+        cores: 2,
+        picture: Span::from_millis(2),
+        group: 30,
+        non_reference: 0.5,
+        as_needed: false,
+    };
+    assert_eq!(experiment.runs()[0].world.decoding, Some(expected));
+    for (wrong, expected) in [
+        ("cores = 2", "has no `picture`"),
+        (
+            "picture = \"2ms\"\ndecode = \"some\"",
+            "\"as-needed\" or \"all\", not \"some\"",
+        ),
+    ] {
+        let error = world(wrong).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

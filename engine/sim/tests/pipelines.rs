@@ -90,6 +90,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
         own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
+        decoding: None,
         noise,
         failures: Vec::new(),
         faults: Vec::new(),

@@ -33,6 +33,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         own: own.to_vec(),
         max_in_flight: Some(256),
         demand: Demand::default(),
+        decoding: None,
         noise: 0.1,
         failures: Vec::new(),
         faults: Vec::new(),

@@ -53,6 +53,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         own: Vec::new(),
         max_in_flight: None,
         demand: Demand::default(),
+        decoding: None,
         noise: 0.0,
         failures: Vec::new(),
         faults: Vec::new(),

@@ -146,6 +146,7 @@ impl Served<'_> {
             own: Vec::new(),
             max_in_flight: None,
             demand: Demand::default(),
+            decoding: None,
             noise: 0.0,
             failures: Vec::new(),
             faults: Vec::new(),

@@ -65,6 +65,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         own: own(graph),
         max_in_flight: Some(MAX_IN_FLIGHT),
         demand: Demand::default(),
+        decoding: None,
         noise: 0.0,
         failures: Vec::new(),
         faults: Vec::new(),

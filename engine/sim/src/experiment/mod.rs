@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod capacity;
+mod decoding;
 mod file;
 mod graph;
 mod run;

@@ -9,16 +9,17 @@ use weir_config::{Content, Diagnostics, Entry, Environment, Fields, Spanned, dur
 use weir_policy::Policy;
 use weir_types::{Profile, Span};
 
+use super::decoding;
 use super::values::{number, span};
 use crate::demand::{Branches, Crops, Demand};
-use crate::spec::{Edge, Link, WorldModule, WorldPool, WorldSpec};
+use crate::spec::{DecodingSpec, Edge, Link, WorldModule, WorldPool, WorldSpec};
 
 /// The most workers of a module and slots of a device.
 pub(super) const MAX_WORKERS: u32 = 1_024;
 /// A batch holds no more than so many items.
 const MAX_ITEMS: u32 = 255;
 
-const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches"];
+const SECTIONS: &[&str] = &["world", "devices", "links", "modules", "branches", "decoding"];
 const MODULE: &[&str] = &[
     "profile", "batch", "inputs", "workers", "device", "weight", "items", "link",
 ];
@@ -39,6 +40,7 @@ pub(super) fn read(
         };
         match entry.name.as_str() {
             "world" => raw.head = head(entry, diagnostics),
+            "decoding" => raw.decoding = decoding::read(entry, diagnostics),
             "devices" => raw
                 .devices
                 .extend(tables.iter().filter_map(|entry| device(entry, diagnostics))),
@@ -77,6 +79,7 @@ pub(super) fn read(
 #[derive(Default)]
 struct Raw {
     head: Option<Head>,
+    decoding: Option<DecodingSpec>,
     devices: Vec<(String, u32)>,
     links: Vec<(String, Link)>,
     modules: Vec<RawModule>,
@@ -309,6 +312,7 @@ impl Raw {
             own: Vec::new(),
             max_in_flight: head.max_in_flight,
             demand,
+            decoding: self.decoding,
             noise: 0.0,
             failures: Vec::new(),
             faults: Vec::new(),

@@ -11,6 +11,7 @@ use weir_policy::{
 use weir_types::{ModuleId, SlotId, Timestamp, Topology};
 
 use super::booked_cluster::BookedCluster;
+use super::decoders::{Decoders, OBSERVE_INTERVAL};
 use super::pool::WorkerPool;
 use super::{Event, World};
 use crate::demand::DemandSampler;
@@ -83,6 +84,10 @@ impl<'a> World<'a> {
             join_counts: (0..count).map(into).chain([ends as u32]).collect(),
             joins: (0..=count).map(|_| Join::default()).collect(),
             limits: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
+            decoders: spec
+                .decoding
+                .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
+            frames: 0,
             sampler: DemandSampler::new(spec.demand.clone(), streams, spec.seed),
             requests: Vec::new(),
             items: Vec::new(),
@@ -128,6 +133,10 @@ impl<'a> World<'a> {
                 .push(Timestamp::ZERO + later.at, Event::PlanOffered(index));
         }
         self.event_queue.push(Timestamp::ZERO, Event::Tick);
+        if self.decoders.is_some() {
+            self.event_queue
+                .push(Timestamp::ZERO + OBSERVE_INTERVAL, Event::DecodingTick);
+        }
         self.decide();
     }
 }

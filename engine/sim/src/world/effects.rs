@@ -93,6 +93,7 @@ impl World<'_> {
         let items = slices.iter().map(|slice| slice.count).sum();
         let profiled = self.spec.modules[module.index()].profile.duration(items);
         let took = actual_span(profiled, self.spec.noise, &mut self.random);
+        let took = self.slowed(took);
         self.stats.modules.entry(module).or_default().on_run(slices);
         self.timeline.on_run(module, self.now, slices);
         self.pools[module.index()].on_run(slot, batch, self.now);

@@ -8,6 +8,8 @@ mod booked_cluster;
 mod breaker;
 mod build;
 mod cluster_run;
+mod decoders;
+mod decoding;
 mod effects;
 mod pipelines;
 mod pool;
@@ -31,6 +33,7 @@ use crate::spec::WorldSpec;
 use crate::timeline::Timeline;
 
 use booked_cluster::BookedCluster;
+use decoders::Decoders;
 use pool::WorkerPool;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
 
@@ -66,6 +69,10 @@ enum Event {
     WorkerStarted(ModuleId, SlotId),
     /// The failure by its index begins, or ends.
     Failure(usize, bool),
+    /// A frame of a stream, sent at that time, is decoded.
+    Decoded(StreamId, Timestamp),
+    /// What became of the frames of streams is observed.
+    DecodingTick,
     /// Time passes.
     Tick,
 }
@@ -96,6 +103,9 @@ struct World<'a> {
     /// How many parts make a request whole, by module; the last is the end.
     join_counts: Vec<u32>,
     joins: Vec<Join<()>>,
+    decoders: Option<Decoders>,
+    /// Frames that were sent so far, decoded or not.
+    frames: u64,
     limits: Vec<ConcurrencyLimit>,
     sampler: DemandSampler,
     requests: Vec<RequestState>,
@@ -172,6 +182,8 @@ impl World<'_> {
             Event::TimerFired(module) => self.mark_ready(module),
             Event::WorkerStarted(module, slot) => self.on_worker_started(module, slot),
             Event::Failure(index, begins) => self.on_failure(index, begins),
+            Event::Decoded(stream, sent_at) => self.on_decoded(stream, sent_at),
+            Event::DecodingTick => self.observe_decoding(),
             Event::Tick => self.tick(),
         }
     }
@@ -252,6 +264,12 @@ impl World<'_> {
         }
     }
 
+    /// Whether anything is to come, or in flight.
+    fn goes_on(&self) -> bool {
+        let decoding = self.decoders.as_ref().is_some_and(Decoders::is_busy);
+        self.more_arrivals || decoding || self.ledger.total().in_flight > 0
+    }
+
     fn tick(&mut self) {
         for module in (0..self.modules.len() as u32).map(ModuleId) {
             self.deliver(module, ModuleEvent::Tick);
@@ -262,7 +280,7 @@ impl World<'_> {
         self.on_planned_event(ReserveEvent::Tick.into());
         self.scale();
         self.timeline.on_tick(self.now, &self.modules);
-        if self.more_arrivals || self.ledger.total().in_flight > 0 {
+        if self.goes_on() {
             self.event_queue.push(self.now + TICK, Event::Tick);
         }
     }

@@ -1,34 +1,44 @@
 //! A request's way through a world: it comes, is handed on from module to module, and ends once.
 
 use weir_policy::{Admission, ModuleEvent, Outcome};
-use weir_types::{ModuleId, RequestId, Span, StreamId};
+use weir_types::{ModuleId, RequestId, Span, StreamId, Timestamp};
 
 use super::{Event, RequestState, World};
 
 impl World<'_> {
-    /// The next request comes, of `stream` or of the next in turn.
+    /// The next frame comes, of `stream` or of the next in turn: a request, once it is decoded where it has to be.
     pub(super) fn on_arrival(&mut self, stream: Option<StreamId>) {
         self.events += 1;
-        let request = RequestId(self.requests.len() as u64);
         let streams = self.spec.streams.max(1);
-        let in_turn = (request.0 % u64::from(streams)) as u32;
-        let stream = stream.map_or(in_turn, |stream| stream.0.min(streams - 1));
+        let in_turn = (self.frames % u64::from(streams)) as u32;
+        self.frames += 1;
+        let stream = StreamId(stream.map_or(in_turn, |stream| stream.0.min(streams - 1)));
+        if self.decoders.is_some() {
+            self.on_frame(stream);
+        } else {
+            self.admit(stream, self.now);
+        }
+    }
+
+    /// A request comes that was sent at `sent_at`.
+    pub(super) fn admit(&mut self, stream: StreamId, sent_at: Timestamp) {
+        let request = RequestId(self.requests.len() as u64);
         let row = self.items.len();
         self.items.resize(row + self.modules.len(), 1);
-        self.sampler.draw(stream, &mut self.items[row..]);
+        self.sampler.draw(stream.0, &mut self.items[row..]);
         self.requests.push(RequestState {
-            sent_at: self.now,
-            stream: StreamId(stream),
+            sent_at,
+            stream,
             ended: false,
         });
         // The ledger and the gate take this in.
         self.policy_events += 2;
-        self.ledger.on_arrived(request, StreamId(stream));
-        self.timeline.on_sent(self.now);
+        self.ledger.on_arrived(request, stream);
+        self.timeline.on_sent(sent_at);
         for (pool, items) in self.pools.iter_mut().zip(&self.items[row..]) {
             pool.on_request(u32::from(*items), self.now);
         }
-        if let Admission::Drop(reason) = self.limits[stream as usize].admit(true) {
+        if let Admission::Drop(reason) = self.limits[stream.index()].admit(true) {
             self.end(request, Outcome::Dropped(None, reason), false);
             return;
         }
@@ -91,6 +101,7 @@ impl World<'_> {
 
     /// Ends a request; the modules that may have it are notified. Says false where it had ended already.
     pub(super) fn end(&mut self, request: RequestId, outcome: Outcome, entered: bool) -> bool {
+        let unused = self.is_unused(request, outcome);
         if !self.ledger.on_ended(request, outcome) {
             return false;
         }
@@ -98,6 +109,7 @@ impl World<'_> {
         let state = &mut self.requests[request.index()];
         state.ended = true;
         let (stream, sent_at) = (state.stream, state.sent_at);
+        self.observe_end(stream, unused);
         if outcome != Outcome::Delivered {
             self.timeline.on_lost(sent_at);
         }

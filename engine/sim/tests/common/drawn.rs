@@ -45,6 +45,7 @@ impl Drawn {
             own: Vec::new(),
             max_in_flight: [None, Some(20)][random.random_range(0..2)],
             demand,
+            decoding: None,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
             failures: Vec::new(),
             faults: Vec::new(),

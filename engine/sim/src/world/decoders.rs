@@ -1,0 +1,223 @@
+//! Decoding as a cost: frames of cameras are decoded on the cores that run batches, or left out by the same rule as live.
+//!
+//! A batch takes as much longer as decoding takes of the cores beside it. Decoders have a part of a core that runs a batch,
+//! and all of one that does not; where that is too little, pictures come late.
+
+use std::collections::VecDeque;
+
+use weir_policy::{DecodeEffect, DecodeEvent, DecodeLevels, DecodeObservation};
+use weir_types::{DecodeLevel, FrameSkip, Span, StreamId, Timestamp};
+
+use crate::spec::DecodingSpec;
+
+/// Time between two observations, as live.
+pub(super) const OBSERVE_INTERVAL: Span = Span::from_millis(250);
+
+/// Part of a core that decoders have while it runs a batch: their threads have a lower priority.
+const CONTENDED_PART: f64 = 0.25;
+
+/// One camera.
+#[derive(Debug, Clone)]
+struct Camera {
+    level: DecodeLevel,
+    /// Frames before the next in its group, which has no key frame before the first.
+    in_group: u32,
+    groups: u64,
+    /// The rest of the group is left out.
+    cut: bool,
+    last_frame: Option<Timestamp>,
+    observed: DecodeObservation,
+}
+
+/// What is done with the frame whose turn it is: decided then, so that what waits is left out by a new level.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Turn {
+    /// It is not decoded.
+    LeaveOut(StreamId),
+    /// It is decoded, and that takes so long.
+    Decode {
+        stream: StreamId,
+        sent_at: Timestamp,
+        took: Span,
+    },
+}
+
+/// The decoders of a world.
+#[derive(Debug)]
+pub(super) struct Decoders {
+    spec: DecodingSpec,
+    cameras: Vec<Camera>,
+    levels: DecodeLevels,
+    /// Frames that wait for their turn, and when they were sent. Cores decode one picture together.
+    waiting: VecDeque<(StreamId, Timestamp)>,
+    is_decoding: bool,
+    /// Processor time of decoding since the last observation, and cores that it took before that.
+    busy: Span,
+    load: f64,
+}
+
+impl Decoders {
+    pub(super) fn new(spec: DecodingSpec, streams: u32, slo: Span) -> Self {
+        let group = spec.group.max(1);
+        // Their key frames come at different moments.
+        let camera = |stream: u32| Camera {
+            level: DecodeLevel::ALL,
+            in_group: (u64::from(stream) * u64::from(group) / u64::from(streams)) as u32,
+            groups: 0,
+            cut: false,
+            last_frame: None,
+            observed: nothing(StreamId(stream), group),
+        };
+        let mut levels = DecodeLevels::default();
+        let started = DecodeEvent::Started {
+            cores: spec.cores,
+            slo,
+        };
+        levels.step([started], Timestamp::ZERO, &mut Vec::new());
+        Self {
+            cameras: (0..streams).map(camera).collect(),
+            levels,
+            waiting: VecDeque::new(),
+            is_decoding: false,
+            busy: Span::ZERO,
+            load: 0.0,
+            spec,
+        }
+    }
+
+    /// A frame of a stream was sent, and waits for its turn.
+    pub(super) fn on_frame(&mut self, stream: StreamId, now: Timestamp) {
+        if let Some(camera) = self.cameras.get_mut(stream.index()) {
+            if let Some(before) = camera.last_frame.replace(now) {
+                camera.observed.interval = now.since(before);
+            }
+            self.waiting.push_back((stream, now));
+        }
+    }
+
+    /// The next turn, while `running` batches run; `None` where nothing waits, or all are busy.
+    pub(super) fn next(&mut self, running: usize) -> Option<Turn> {
+        if self.is_decoding {
+            return None;
+        }
+        let (stream, sent_at) = self.waiting.pop_front()?;
+        let spec = &self.spec;
+        let camera = self.cameras.get_mut(stream.index())?;
+        if !camera.takes_next(spec) {
+            return Some(Turn::LeaveOut(stream));
+        }
+        camera.observed.pictures += 1;
+        camera.observed.processor += spec.picture;
+        self.busy += spec.picture;
+        self.is_decoding = true;
+        let cores = f64::from(spec.cores.max(1));
+        let contended = (running as f64).min(cores);
+        let speed = cores - contended + CONTENDED_PART * contended;
+        Some(Turn::Decode {
+            stream,
+            sent_at,
+            took: Span::from_secs_f64(spec.picture.as_secs_f64() / speed),
+        })
+    }
+
+    /// The turn has ended.
+    pub(super) fn on_decoded(&mut self) {
+        self.is_decoding = false;
+    }
+
+    /// Whether frames wait for their turn or are decoded.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_decoding || !self.waiting.is_empty()
+    }
+
+    /// Streams that are observed.
+    pub(super) fn streams(&self) -> usize {
+        self.cameras.len()
+    }
+
+    /// How much longer a batch takes beside the decoders.
+    pub(super) fn slowdown(&self) -> f64 {
+        let cores = f64::from(self.spec.cores.max(1));
+        1.0 / (1.0 - (self.load / cores).min(0.9))
+    }
+
+    pub(super) fn on_request_ended(&mut self, stream: StreamId, unused: bool) {
+        if let Some(camera) = self.cameras.get_mut(stream.index()) {
+            camera.observed.used += u32::from(!unused);
+            camera.observed.unused += u32::from(unused);
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Timestamp) {
+        self.load = self.busy.as_secs_f64() / OBSERVE_INTERVAL.as_secs_f64();
+        self.busy = Span::ZERO;
+        if !self.spec.as_needed {
+            return;
+        }
+        let mut events = Vec::with_capacity(self.cameras.len());
+        for camera in &mut self.cameras {
+            let stream = camera.observed.stream;
+            let before = std::mem::replace(&mut camera.observed, nothing(stream, self.spec.group));
+            camera.observed.interval = before.interval;
+            events.push(DecodeEvent::Observed(before));
+        }
+        let mut effects = Vec::new();
+        self.levels.step(events, now, &mut effects);
+        for DecodeEffect::SetLevel { stream, level } in effects {
+            if let Some(camera) = self.cameras.get_mut(stream.index()) {
+                camera.level = level;
+            }
+        }
+    }
+}
+
+impl Camera {
+    /// Whether its next frame is decoded, at its level.
+    fn takes_next(&mut self, spec: &DecodingSpec) -> bool {
+        let group = spec.group.max(1);
+        if self.in_group >= group {
+            self.in_group = 0;
+        }
+        let place = self.in_group;
+        self.in_group += 1;
+        if place == 0 {
+            self.groups += 1;
+            self.cut = !self.groups.is_multiple_of(u64::from(self.level.every.max(1)));
+        } else if let Some(prefix) = self.level.prefix {
+            self.cut |= place >= prefix.max(1);
+        }
+        if self.cut {
+            return false;
+        }
+        // Evenly spread; a key frame is none of them.
+        let before = |frames: u32| (f64::from(frames) * spec.non_reference) as u32;
+        let is_non_reference = before(place) < before(place + 1) && place > 0;
+        if self.level == DecodeLevel::ALL {
+            self.observed.full += 1;
+            self.observed.bidirectional += u32::from(is_non_reference);
+        }
+        if self.level.skip == FrameSkip::Nothing {
+            return true;
+        }
+        self.observed.offered += 1;
+        self.observed.left_out += u32::from(is_non_reference);
+        !is_non_reference
+    }
+}
+
+fn nothing(stream: StreamId, group: u32) -> DecodeObservation {
+    DecodeObservation {
+        stream,
+        interval: Span::ZERO,
+        pictures: 0,
+        processor: Span::ZERO,
+        used: 0,
+        unused: 0,
+        full: 0,
+        bidirectional: 0,
+        offered: 0,
+        left_out: 0,
+        group,
+        longest_group: group,
+    }
+}

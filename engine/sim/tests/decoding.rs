@@ -1,0 +1,103 @@
+//! Cameras whose frames are decoded on the cores that run batches.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use weir_policy::{Policy, Report};
+use weir_sim::{DecodingSpec, Demand, WorldModule, WorldPool, WorldSpec, simulate_streams};
+use weir_types::{DropReason, Profile, Span, StreamId, Timestamp};
+
+const SECONDS: u64 = 60;
+const FPS: u64 = 30;
+
+/// Detection on both cores of a machine, 126 frames a second where nothing is decoded beside it.
+fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report {
+    let spec = WorldSpec {
+        slo: Span::from_millis(400),
+        policy: Policy::preset("weir").unwrap(),
+        modules: vec![WorldModule {
+            name: "detect".to_owned(),
+            profile: Profile::new(vec![(1, Span::from_micros(15_800))]).unwrap(),
+            batch: vec![1],
+            pool: WorldPool::Fixed(2),
+            next: Vec::new(),
+            weight: 1.0,
+        }],
+        shared_slots: 0,
+        cluster: None,
+        hop: Span::ZERO,
+        links: Vec::new(),
+        streams: cameras,
+        own: Vec::new(),
+        max_in_flight: Some(256),
+        demand: Demand::default(),
+        decoding: Some(DecodingSpec {
+            cores: 2,
+            picture: Span::from_micros(1_300),
+            group,
+            non_reference,
+            as_needed,
+        }),
+        noise: 0.05,
+        failures: Vec::new(),
+        faults: Vec::new(),
+        max_workers: None,
+        seed: 1,
+    };
+    let frames = u64::from(cameras) * FPS * SECONDS;
+    let gap = 1_000_000.0 / (u64::from(cameras) * FPS) as f64;
+    let mut arrivals = (0..frames).map(|frame| {
+        let at = Timestamp::from_micros((frame as f64 * gap) as u64);
+        (at, StreamId((frame % u64::from(cameras)) as u32))
+    });
+    simulate_streams(&spec, "cameras", &mut arrivals, &mut |_| {}).report
+}
+
+fn not_decoded(report: &Report) -> u64 {
+    let drops = report.drops.iter();
+    drops
+        .filter(|drop| drop.reason == DropReason::NotDecoded)
+        .map(|drop| drop.count)
+        .sum()
+}
+
+#[test]
+fn many_cameras_give_as_much_as_few_where_only_what_can_be_used_is_decoded() {
+    // Key frames one second apart; four; eight, with frames that nothing refers to.
+    for (group, non_reference) in [(30, 0.0), (120, 0.0), (250, 0.5)] {
+        let few = run(4, group, non_reference, true).goodput_rps;
+        let goodput = [16, 32, 64].map(|cameras| run(cameras, group, non_reference, true).goodput_rps / few);
+        let case = format!("groups of {group}: {few}, then {goodput:?} of it");
+        assert!(
+            goodput[0] >= 0.9 && goodput[1] >= 0.85 && goodput[2] >= 0.85,
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn decoding_all_of_many_cameras_leaves_little_for_batches() {
+    let all = run(64, 30, 0.0, false);
+    let as_needed = run(64, 30, 0.0, true);
+    assert_eq!(not_decoded(&all), 0);
+    assert!(
+        as_needed.goodput_rps >= 5.0 * all.goodput_rps,
+        "{} of {}",
+        all.goodput_rps,
+        as_needed.goodput_rps
+    );
+}
+
+#[test]
+fn nothing_is_left_out_of_few_cameras() {
+    let (all, as_needed) = (run(4, 30, 0.0, false), run(4, 30, 0.0, true));
+    assert_eq!(not_decoded(&as_needed), 0);
+    assert_eq!(all.requests, as_needed.requests);
+}
+
+#[test]
+fn frames_left_out_arrived_and_were_dropped() {
+    let report = run(16, 30, 0.0, true);
+    assert_eq!(report.requests.arrived, 16 * FPS * SECONDS);
+    assert!(report.requests.is_balanced());
+    assert!(not_decoded(&report) > report.requests.arrived / 2, "{report:?}");
+}
