@@ -108,6 +108,9 @@ def main() -> None:
     time.sleep(args.seconds)
     seconds, in_time = time.monotonic() - begin, sum(worker.in_time for worker in workers) - in_time
     stop.set()
+    # OpenCV aborts where a thread still reads as the interpreter ends.
+    for thread in [*cameras, *workers]:
+        thread.join()
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({
         "cameras": args.cameras,
