@@ -52,9 +52,9 @@ impl SourceMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Decoding {
     /// Under overload as much as can be used; the rest is dropped before it is decoded.
+    #[default]
     AsNeeded,
     /// Every frame.
-    #[default]
     All,
 }
 
