@@ -1,8 +1,8 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, soak, fuzz-api, compare-live, reproduce-pard, reproduce-ppipe, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, soak, fuzz-api, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
 .PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras soak fuzz-api compare-live \
-	reproduce-pard reproduce-ppipe docs clips train clean
+	reproduce-pard reproduce-ppipe reproduce-ken docs clips train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -48,6 +48,10 @@ reproduce-pard:
 # PPipe's evaluation, run again: tables and figures into docs/reproduction/ppipe. Needs cargo alone.
 reproduce-ppipe:
 	@scripts/reproduce.sh ppipe
+
+# KEN's evaluation, run again with published profiles of the asset pack, into docs/reproduction/ken. Needs cargo alone.
+reproduce-ken:
+	@scripts/reproduce.sh ken
 
 # The live engine against the simulator, on the same graphs, arrivals and emulated devices: six minutes of live runs.
 compare-live: setup

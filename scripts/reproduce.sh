@@ -13,8 +13,11 @@ pard)
 ppipe)
     wanted="published block latencies" folder=profiles/ppipe otherwise="synthetic profiles of config/profiles"
     ;;
+ken)
+    wanted="published profiles and cascades" folder=profiles/ken otherwise="there is nothing to run"
+    ;;
 *)
-    fail "say which: pard or ppipe"
+    fail "say which: pard, ppipe or ken"
     ;;
 esac
 assets=$(asset_pack)

@@ -1,6 +1,6 @@
 //! The planner: which blocks of which model run on which pools of devices, and in which batch sizes (PPipe 3, 5.2, 5.3,
 //! A.1, A.2). A problem and its solution are plain values; [`place`] assigns device shares to a solution. README.md has the
-//! mathematics.
+//! mathematics. [`gears`] plans cascades of models by load (KEN).
 
 mod blocks;
 mod check;
@@ -9,6 +9,7 @@ mod device_bundle;
 mod duals;
 mod error;
 mod explain;
+pub mod gears;
 mod leftover;
 mod mip;
 mod pipeline_slots;

@@ -8,6 +8,7 @@ mod cluster_usage;
 mod demand;
 mod event_queue;
 pub mod experiment;
+pub mod gears;
 mod spec;
 mod timeline;
 pub mod traces;

@@ -1,9 +1,10 @@
 //! Values that the other crates share: time, ids, profiles, the topology of a graph, devices and links, drop reasons, levels of
-//! decoding, states of streams. Plain data without decisions or I/O.
+//! decoding, states of streams, gear plans. Plain data without decisions or I/O.
 
 mod cluster;
 mod decode_level;
 mod drop_reason;
+mod gear_plan;
 mod id;
 pub mod invariant;
 mod profile;
@@ -18,6 +19,7 @@ pub use cluster::{
 };
 pub use decode_level::{DecodeLevel, FrameSkip};
 pub use drop_reason::DropReason;
+pub use gear_plan::{CascadeGear, Gear, GearPlan, GearPlanError, ReplicaGear, StageGear};
 pub use id::{BatchId, ModuleId, RequestId, SlotId, StreamId};
 pub use profile::Profile;
 pub use sleep_compensation::SleepCompensator;

@@ -1,0 +1,63 @@
+//! All parts of the evaluation, run.
+
+use weir_types::Span;
+
+use super::ReproduceError;
+use super::placement::{self, AtPlacement};
+use super::planner::{self, Search, Size};
+use super::published::Published;
+use super::robust::{self, Robust};
+use super::setting::{Load, MEAN, MINUTE};
+use super::trade_off::TradeOff;
+
+/// Seeds of every load.
+pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
+/// What came out of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Studies {
+    /// Where the models come from.
+    pub published: Published,
+    /// On one V100, and on two.
+    pub trade_offs: Vec<TradeOff>,
+    /// Three cascades by placement.
+    pub placements: Vec<AtPlacement>,
+    /// Ways to plan.
+    pub searches: Vec<Search>,
+    /// Planning times.
+    pub sizes: Vec<Size>,
+    /// Plans made for other loads.
+    pub robust: Vec<Robust>,
+}
+
+impl Studies {
+    /// Runs all of them: what is timed first and alone, the others side by side.
+    ///
+    /// # Errors
+    /// [`ReproduceError`]: no asset pack, or no plan.
+    pub fn run() -> Result<Self, ReproduceError> {
+        let published = Published::from_env()?;
+        let load = Load::tweet(MEAN, MINUTE, &SEEDS)?;
+        let short = Load::tweet(MEAN, Span::from_secs(8), &SEEDS[..1])?;
+        let searches = planner::compare(&published, &short)?;
+        let one_seed = Load::tweet(MEAN, MINUTE, &SEEDS[..1])?;
+        let sizes = planner::scaling(&published, &one_seed)?;
+        let (trade_offs, robust) = std::thread::scope(|scope| {
+            let trade_offs = scope.spawn(|| {
+                let of = |slots| TradeOff::run(&published, slots, &load);
+                [1, 2].map(of).into_iter().collect::<Result<Vec<_>, _>>()
+            });
+            let robust = robust::run(&published, &load, &SEEDS);
+            (trade_offs.join(), robust)
+        });
+        let trade_offs = trade_offs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(Self {
+            placements: placement::run(&published, &load),
+            published,
+            trade_offs,
+            searches,
+            sizes,
+            robust: robust?,
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! Gears (KEN): which cascade answers by the load, and how its stages are invoked. A plan (`weir_types::GearPlan`) says all
+//! of it; what is decided at run time is which gear is in force ([`GearShift`]), which replica takes an item, and when a
+//! replica runs ([`Replicas`]).
+
+mod replicas;
+mod shift;
+
+pub use replicas::{Invocation, Replicas};
+pub use shift::{GearEffect, GearEvent, GearShift, ShiftDown, ShiftRule};

@@ -1,0 +1,70 @@
+//! Gear plans in virtual time (KEN 4.3.4): the decisions of `weir_policy::gears` over a trace of arrivals, for the planner
+//! and for comparisons.
+//!
+//! Each request brings its items to every operator at once; an item goes through the stages of the cascade that was in force
+//! when it came, until one accepts its answer; the request is done with its last item. Which items a stage hands on is drawn
+//! once for each item, as one number from 0 to 1: an item reaches every stage whose part of items is above it, so that what
+//! is difficult for one model is difficult for all.
+
+mod outcome;
+mod world;
+
+pub use outcome::{GearOutcome, StageCounts};
+
+use serde::{Deserialize, Serialize};
+use weir_planner::gears::{Assignment, Evaluation, GearProblem};
+use weir_policy::gears::ShiftRule;
+use weir_types::{GearPlan, Span, Timestamp};
+
+/// What is measured of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// A quantile of latency, from 0 to 1.
+    Quantile(f64),
+    /// Part of the requests that take longer than this.
+    DropRate(Span),
+}
+
+/// Runs a plan over arrivals.
+#[must_use]
+pub fn run_gears(
+    problem: &GearProblem,
+    plan: &GearPlan,
+    assignment: &Assignment,
+    arrivals: &[Timestamp],
+    rule: ShiftRule,
+    seed: u64,
+) -> GearOutcome {
+    world::World::new(problem, plan, assignment, rule, seed).run(arrivals)
+}
+
+/// What the planner is to know of a plan: the mean over the seeds.
+#[must_use]
+pub fn evaluate_gears(
+    problem: &GearProblem,
+    plan: &GearPlan,
+    assignment: &Assignment,
+    arrivals: &[Timestamp],
+    rule: ShiftRule,
+    measure: Measure,
+    seeds: &[u64],
+) -> Evaluation {
+    let (mut latency, mut accuracy) = (0.0, 0.0);
+    for &seed in seeds {
+        let outcome = run_gears(problem, plan, assignment, arrivals, rule, seed);
+        latency += match measure {
+            Measure::Quantile(quantile) => outcome.latency(quantile),
+            Measure::DropRate(slo) => outcome.late(slo),
+        };
+        accuracy += outcome.accuracy;
+    }
+    let count = seeds.len().max(1) as f64;
+    Evaluation {
+        latency: latency / count,
+        accuracy: accuracy / count,
+    }
+}
+
+#[cfg(test)]
+mod tests;
