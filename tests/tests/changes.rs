@@ -1,14 +1,16 @@
-//! An engine whose policy and whose streams' shares change while it runs: no stream loses a frame by it, and what was decided
-//! is decided again.
+//! An engine whose policy, whose streams' shares and whose graph change while it runs: no stream loses a frame by it, and what
+//! was decided is decided again.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Parts, assemble, check_books, graph};
-use weir_flow::{Catalog, StopFlag};
+use common::{Parts, assemble, catalog_with_sink, check_books, graph};
+use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
 use weir_runtime::{
@@ -196,4 +198,156 @@ fn streams_are_added_with_an_objective_and_a_share_and_a_reserve_beyond_the_mach
     let gone = handle.remove_stream("guest").unwrap();
     assert_eq!(gone.slo_ms, Some(3_000.0));
     check_books(&handle.stop().unwrap());
+}
+
+/// Indices of the frames that a sink was given, by stream, and whether it was completed.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Taken>>);
+
+/// What a sink took.
+#[derive(Default)]
+struct Taken {
+    frames: BTreeMap<String, Vec<u64>>,
+    is_finished: bool,
+}
+
+impl SinkFactory for Collected {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for Collected {
+    fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let frames = &mut self.0.lock().unwrap().frames;
+        let stream = frames.entry(delivery.stream.to_string()).or_default();
+        stream.push(delivery.frame.index);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.0.lock().unwrap().is_finished = true;
+        Ok(())
+    }
+}
+
+impl Collected {
+    fn frames(&self, stream: &str) -> Vec<u64> {
+        let taken = self.0.lock().unwrap();
+        taken.frames.get(stream).cloned().unwrap_or_default()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.lock().unwrap().is_finished
+    }
+}
+
+/// `GRAPH` with a sink, and with more in it: another module, another sink, another objective, by bits.
+fn variant(number: u32) -> String {
+    let mut text = GRAPH.to_owned();
+    text += "[sinks.out]\ntype = \"collect\"\ninputs = [\"name\"]\n";
+    if number & 1 > 0 {
+        text += "[modules.more]\noperator = \"emulate\"\nmodel = \"first\"\ninputs = [\"find\"]\n";
+    }
+    if number & 2 > 0 {
+        text += "[sinks.extra]\ntype = \"collect\"\ninputs = [\"find\"]\n";
+    }
+    if number & 4 > 0 {
+        text = text.replacen("slo = \"5s\"", "slo = \"6s\"", 1);
+    }
+    text
+}
+
+/// The variant with sinks that collect; the extra one is another each time.
+fn variant_parts(number: u32, out: &Collected, extra: &Collected) -> weir_runtime::Assembly {
+    let parts = Parts {
+        sinks: vec![("out", Box::new(out.clone())), ("extra", Box::new(extra.clone()))],
+        ..Parts::default()
+    };
+    assemble(graph(&variant(number), &catalog_with_sink("collect")), parts)
+}
+
+#[test]
+fn graphs_are_swapped_under_load_and_no_frame_is_lost_or_counted_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let options = RunOptions {
+        record: Some(record.clone()),
+        until_stopped: true,
+        ..RunOptions::default()
+    };
+    let (out, none) = (Collected::default(), Collected::default());
+    let handle = Engine::start(variant_parts(0, &out, &none), options, &StopFlag::default()).unwrap();
+    handle.change_stream("other", weight(3.0)).unwrap();
+    wait_for_frames(&handle, "steady", 10);
+    let rounds = [1, 3, 6, 2, 5, 7, 0, 1];
+    let mut extras = Vec::new();
+    for number in rounds {
+        let extra = Collected::default();
+        handle.swap(variant_parts(number, &out, &extra)).unwrap();
+        wait_for_frames(&handle, "steady", 20);
+        let now = handle.snapshot().unwrap();
+        assert_eq!(stream(&now, "other").share.weight, 3.0);
+        extras.push((number, extra));
+    }
+    handle.apply_policy(Policy::preset("weir").unwrap()).unwrap();
+    wait_for_frames(&handle, "other", 5);
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    let lost = (
+        report.requests.dropped,
+        report.requests.late,
+        report.requests.in_flight,
+    );
+    assert_eq!(lost, (0, 0, 0), "{:?}", report.drops);
+    for name in ["steady", "other"] {
+        let frames: Vec<u64> = (0..report.streams[name].requests.arrived).collect();
+        assert_eq!(out.frames(name), frames, "each once, in order");
+    }
+    assert!(out.is_finished());
+    // Every frame passes these two in all graphs, and their counts go on.
+    for module in ["find", "name"] {
+        assert_eq!(report.modules[module].items, report.requests.arrived);
+    }
+    let more = report.modules["more"].items;
+    assert!(more > 0 && more < report.requests.arrived, "{more}");
+    for (number, extra) in extras {
+        let frames = extra.frames("steady");
+        // One of the graph before it goes on where that has it, too.
+        assert!(number & 2 > 0 || frames.is_empty(), "{number}: {frames:?}");
+        assert!(frames.is_sorted_by(|one, next| one < next));
+    }
+    verify(&record).unwrap_or_else(|error| panic!("{error}"));
+    let log = std::fs::read_to_string(&record).unwrap();
+    let graphs = log.matches("{\"actor\":\"graph\"").count();
+    assert_eq!(graphs, rounds.len());
+}
+
+fn weight(weight: f64) -> StreamChange {
+    StreamChange {
+        weight: Some(weight),
+        ..StreamChange::default()
+    }
+}
+
+#[test]
+fn a_graph_that_cannot_be_made_ready_is_refused_and_the_one_in_force_goes_on() {
+    let (out, none) = (Collected::default(), Collected::default());
+    let options = RunOptions {
+        until_stopped: true,
+        ..RunOptions::default()
+    };
+    let handle = Engine::start(variant_parts(0, &out, &none), options, &StopFlag::default()).unwrap();
+    // The sink is open, and would have to skip from now on.
+    let skips = variant(1).replacen("[sinks.out]", "[sinks.out]\nwhen_slow = \"skip\"", 1);
+    let parts = Parts {
+        sinks: vec![("out", Box::new(out.clone()))],
+        ..Parts::default()
+    };
+    let refused = handle.swap(assemble(graph(&skips, &catalog_with_sink("collect")), parts));
+    assert!(matches!(refused, Err(StreamError::Graph(_))), "{refused:?}");
+    wait_for_frames(&handle, "steady", 10);
+    let report = handle.stop().unwrap();
+    check_books(&report);
+    assert!(!report.modules.contains_key("more"));
 }

@@ -24,6 +24,25 @@ const SAME_REQUEST: Duration = Duration::from_millis(500);
 /// # Errors
 /// Where the machine gives no thread.
 pub fn watch(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
+    watch_with(stop, words, None)
+}
+
+/// As [`watch`], but SIGHUP asks for something else, each time: a service reloads on it.
+///
+/// # Errors
+/// As [`watch`].
+pub fn watch_serving(
+    stop: &StopFlag,
+    words: &'static str,
+    on_hangup: impl Fn() + Send + 'static,
+) -> anyhow::Result<()> {
+    watch_with(stop, words, Some(Box::new(on_hangup)))
+}
+
+/// What SIGHUP asks for.
+type OnHangup = Box<dyn Fn() + Send>;
+
+fn watch_with(stop: &StopFlag, words: &'static str, on_hangup: Option<OnHangup>) -> anyhow::Result<()> {
     let stop = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -33,11 +52,14 @@ pub fn watch(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
         .name("weir-signals".to_owned())
         .spawn(move || {
             runtime.block_on(async {
-                let Ok(mut signals) = Signals::register() else {
+                let Ok(mut signals) = Signals::register(on_hangup.is_some()) else {
                     return;
                 };
                 drop(ready);
-                signals.any().await;
+                match on_hangup {
+                    None => signals.any().await,
+                    Some(on_hangup) => signals.any_but_hangup(on_hangup).await,
+                }
                 stop.raise();
                 output::remark(words);
                 let repeated = async {
@@ -60,8 +82,10 @@ pub fn watch(stop: &StopFlag, words: &'static str) -> anyhow::Result<()> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None where the program outlives its terminal.
+    /// None where the program outlives its terminal, and where it asks for something else.
     hangup: Option<Signal>,
+    /// Where it does.
+    reload: Option<Signal>,
     /// The limit on the time of processors; the kernel repeats it each second.
     spent: Option<Signal>,
     /// A limit that is reached would end the program on the spot; with a handler, writing fails instead.
@@ -69,11 +93,16 @@ struct Signals {
 }
 
 impl Signals {
-    fn register() -> std::io::Result<Self> {
+    fn register(reloads: bool) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: if outlives_terminal() {
+            reload: if reloads {
+                Some(signal(SignalKind::hangup())?)
+            } else {
+                None
+            },
+            hangup: if reloads || outlives_terminal() {
                 None
             } else {
                 signal(SignalKind::hangup()).ok()
@@ -91,6 +120,18 @@ impl Signals {
             () = received(&mut self.hangup) => {}
             () = received(&mut self.spent) => {}
         }
+    }
+
+    /// Comes back at the next signal but SIGHUP, which is answered by `on_hangup` meanwhile.
+    async fn any_but_hangup(&mut self, on_hangup: OnHangup) {
+        let mut reload = self.reload.take();
+        loop {
+            tokio::select! {
+                () = self.any() => break,
+                () = received(&mut reload) => on_hangup(),
+            }
+        }
+        self.reload = reload;
     }
 
     /// Comes back at the next signal that is no limit.

@@ -115,6 +115,12 @@ pub(crate) struct Serve {
     /// Let clients of the API name any source: files outside of the folder of the graph, devices, any address of FFmpeg
     #[arg(long)]
     pub(crate) allow_any_source: bool,
+    /// Take what changes in the file of the graph, which is so unless --no-watch is given
+    #[arg(long, conflicts_with = "no_watch")]
+    pub(crate) watch: bool,
+    /// Do not watch the file of the graph: what changes in it is taken on SIGHUP only
+    #[arg(long)]
+    pub(crate) no_watch: bool,
 }
 
 /// Where the API is reached unless something else is said.

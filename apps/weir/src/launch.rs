@@ -22,7 +22,7 @@ use crate::service::Service;
 use crate::settings::Settings;
 use crate::whole_file::ReservedFile;
 use crate::zoo::Zoo;
-use crate::{handles, health, interrupt, output, report};
+use crate::{handles, health, interrupt, output, reload, report};
 
 /// How a graph is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -262,14 +262,16 @@ fn run(
     })
 }
 
-/// Serves the graph until it is asked to end: `service` answers meanwhile.
+/// Serves the graph until it is asked to end: `service` answers meanwhile, and takes what changes in the file of the graph
+/// where it `watches` it, or where SIGHUP asks for it.
 ///
 /// # Errors
 /// As [`launch`].
 pub(crate) fn serve(
     graph: Graph,
     options: &LaunchOptions,
-    service: &Service,
+    service: &Arc<Service>,
+    watches: bool,
     settings: &Settings,
     zoo: &Zoo,
 ) -> anyhow::Result<()> {
@@ -278,14 +280,27 @@ pub(crate) fn serve(
     let progress = service.progress();
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
     let stop = StopFlag::default();
-    interrupt::watch(&stop, STOPPING)?;
+    let (ask, asked) = std::sync::mpsc::channel();
+    let reload = move || {
+        // Nothing is reloaded any more where the other end is gone.
+        let _ = ask.send(());
+    };
+    interrupt::watch_serving(&stop, STOPPING, reload)?;
+    // What changes in the file from now on is seen.
+    let text = weir_config::read_text(service.graph_file()).unwrap_or_default();
+    let loaded = graph.clone();
     let assembly = assemble_showing(graph, zoo, None, None, &progress)?;
     let run = RunOptions {
         until_stopped: true,
         ..run_options(options, settings, progress)
     };
     let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
-    service.connect(handle.control());
+    service.connect(handle.control(), (loaded, text), (options, settings));
+    let watching = Arc::clone(service);
+    // It ends with the program.
+    std::thread::Builder::new()
+        .name("weir-watch".to_owned())
+        .spawn(move || reload::watch(watching.graph_file(), watches, &asked, &watching))?;
     let ended = handle.wait();
     drop(shown);
     let ran = RunResult {

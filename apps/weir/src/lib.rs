@@ -17,6 +17,7 @@ mod health;
 mod launch;
 mod plans;
 mod progress;
+mod reload;
 mod report;
 mod score;
 mod service;

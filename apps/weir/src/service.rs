@@ -1,20 +1,24 @@
 //! The engine behind the API: what requests are answered with.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json as to_value};
 use toml::Table;
 use weir_config::ConfigError;
-use weir_graph::{EmulatedLoad, EmulatedStream, SourceNode};
+use weir_graph::{EmulatedLoad, EmulatedStream, Graph, SourceNode};
 use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
 use weir_serve::{ApiError, Backend, NotReady, Refusal, StreamPatch, StreamRequest, Token};
 
 use crate::assemble::source;
 use crate::error::UserError;
+use crate::launch::{LaunchOptions, files};
+use crate::reload::{Applied, Author, LoadedGraph, Problem};
+use crate::settings::Settings;
+use crate::zoo::Zoo;
 
 /// Bounds of the buckets that durations are counted in, in seconds.
 const BUCKETS: [f64; 14] = [
@@ -50,8 +54,15 @@ pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
 pub(crate) struct Service {
     graph: PathBuf,
     allow_any_source: bool,
+    zoo: Zoo,
     progress: Arc<Progress>,
     control: OnceLock<Control>,
+    /// How the graph was launched.
+    launch: OnceLock<(LaunchOptions, Settings)>,
+    /// The graph in force; held while another one is put into force.
+    loaded: Mutex<Option<LoadedGraph>>,
+    /// The same as clients see it.
+    shown: Mutex<Value>,
     metrics: PrometheusHandle,
 }
 
@@ -60,7 +71,7 @@ impl Service {
     ///
     /// # Errors
     /// Where metrics are collected already, or the machine gives no thread.
-    pub(crate) fn new(graph: &Path, allow_any_source: bool) -> anyhow::Result<Self> {
+    pub(crate) fn new(graph: &Path, allow_any_source: bool, zoo: Zoo) -> anyhow::Result<Self> {
         let metrics = PrometheusBuilder::new()
             .set_buckets(&BUCKETS)?
             .install_recorder()?;
@@ -77,8 +88,12 @@ impl Service {
         Ok(Self {
             graph: std::path::absolute(graph)?,
             allow_any_source,
+            zoo,
             progress: Arc::default(),
             control: OnceLock::new(),
+            launch: OnceLock::new(),
+            loaded: Mutex::default(),
+            shown: Mutex::default(),
             metrics,
         })
     }
@@ -87,13 +102,99 @@ impl Service {
         Arc::clone(&self.progress)
     }
 
-    /// The engine is ready.
-    pub(crate) fn connect(&self, control: Control) {
+    /// The engine is ready, and runs `graph`, of which the file has that text.
+    pub(crate) fn connect(
+        &self,
+        control: Control,
+        (graph, text): (Graph, String),
+        (options, settings): (&LaunchOptions, &Settings),
+    ) {
         // There is one engine to a program.
+        let _ = self.launch.set((options.clone(), settings.clone()));
         let _ = self.control.set(control);
+        let loaded = LoadedGraph {
+            graph,
+            text,
+            reloads: 0,
+            problems: Vec::new(),
+        };
+        self.show(&loaded);
+        *lock(&self.loaded) = Some(loaded);
     }
 
-    fn control(&self) -> Result<&Control, ApiError> {
+    pub(crate) fn graph_file(&self) -> &Path {
+        &self.graph
+    }
+
+    /// Whether clients may name any source, and any file.
+    pub(crate) fn allows_any_source(&self) -> bool {
+        self.allow_any_source
+    }
+
+    /// Checks that no file of another graph is an output of it and an input.
+    pub(crate) fn check_files(&self, graph: &Graph) -> anyhow::Result<()> {
+        match self.launch.get() {
+            Some((options, settings)) => Ok(files(graph, options, settings, &self.zoo)?.check()?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn zoo(&self) -> &Zoo {
+        &self.zoo
+    }
+
+    /// Whether the graph in force was read from that text.
+    pub(crate) fn has_text(&self, text: &str) -> bool {
+        lock(&self.loaded)
+            .as_ref()
+            .is_some_and(|loaded| loaded.text == text)
+    }
+
+    /// Puts the graph of another text into force, as far as that can be done while it runs.
+    pub(crate) fn apply_text(&self, text: String, author: Author) -> Result<Applied, Vec<Problem>> {
+        self.with_loaded(|loaded| loaded.apply(text, author, self))
+    }
+
+    /// There is no text to put into force.
+    pub(crate) fn refuse_text(&self, problems: Vec<Problem>) -> Result<Applied, Vec<Problem>> {
+        self.with_loaded(|loaded| {
+            loaded.problems.clone_from(&problems);
+            Err(problems)
+        })
+    }
+
+    fn with_loaded(
+        &self,
+        change: impl FnOnce(&mut LoadedGraph) -> Result<Applied, Vec<Problem>>,
+    ) -> Result<Applied, Vec<Problem>> {
+        let mut loaded = lock(&self.loaded);
+        let Some(loaded) = loaded.as_mut() else {
+            return Err(vec![Problem::new("the engine is starting", None)]);
+        };
+        let changed = change(loaded);
+        self.show(loaded);
+        changed
+    }
+
+    fn show(&self, loaded: &LoadedGraph) {
+        *lock(&self.shown) = to_value!(loaded.state());
+    }
+
+    /// Checks that a client may name the source of a stream.
+    pub(crate) fn check_allowed(&self, node: &SourceNode) -> Result<(), ApiError> {
+        if self.allow_any_source || is_allowed(&node.uri, &self.graph) {
+            return Ok(());
+        }
+        let error = ApiError::new(
+            Refusal::Forbidden,
+            format!("the source of {} is not one that clients may name", node.name),
+        );
+        Err(error.hint(
+            "name a camera or a server, or a file in the folder of the graph; weir serve --allow-any-source allows any",
+        ))
+    }
+
+    pub(crate) fn control(&self) -> Result<&Control, ApiError> {
         let starting = || ApiError::new(Refusal::Unavailable, "the engine is starting");
         self.control.get().ok_or_else(starting)
     }
@@ -122,16 +223,8 @@ impl Service {
             keys.insert("sample".to_owned(), format!("{sample}fps").into());
         }
         let node = self.parse_source(&request.name, keys)?;
-        if self.allow_any_source || is_allowed(&node.uri, &self.graph) {
-            return Ok(node);
-        }
-        let error = ApiError::new(
-            Refusal::Forbidden,
-            format!("the source of {} is not one that clients may name", node.name),
-        );
-        Err(error.hint(
-            "name a camera or a server, or a file in the folder of the graph; weir serve --allow-any-source allows any",
-        ))
+        self.check_allowed(&node)?;
+        Ok(node)
     }
 }
 
@@ -169,7 +262,13 @@ impl Backend for Service {
     }
 
     fn state(&self) -> Result<Value, ApiError> {
-        json(&self.snapshot()?)
+        let mut state = json(&self.snapshot()?)?;
+        let mut graph = lock(&self.shown).clone();
+        if let Some(keys) = graph.as_object_mut() {
+            keys.remove("text");
+        }
+        state["graph"] = graph;
+        Ok(state)
     }
 
     fn streams(&self) -> Result<Value, ApiError> {
@@ -238,6 +337,19 @@ impl Backend for Service {
         control.apply_policy(policy).map_err(|error| refused(&error))
     }
 
+    fn graph(&self) -> Result<Value, ApiError> {
+        self.control()?;
+        Ok(lock(&self.shown).clone())
+    }
+
+    fn apply_graph(&self, text: String) -> Result<Value, ApiError> {
+        self.control()?;
+        match self.apply_text(text, Author::Client) {
+            Ok(applied) => json(&applied),
+            Err(problems) => Err(refused_graph(&problems)),
+        }
+    }
+
     fn metrics(&self) -> String {
         self.metrics.run_upkeep();
         self.metrics.render()
@@ -256,6 +368,35 @@ fn phase_name(phase: StreamPhase) -> String {
 
 fn invalid(what: impl Into<String>) -> ApiError {
     ApiError::new(Refusal::Invalid, what)
+}
+
+/// A lock that is good whatever another thread did with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a graph is not put into force: its text is wrong, or what runs does not allow it.
+fn refused_graph(problems: &[Problem]) -> ApiError {
+    let message = |problem: &Problem| match problem.line {
+        Some(line) => format!("line {line}: {}", problem.message),
+        None => problem.message.clone(),
+    };
+    let refusal = if problems.iter().any(|problem| problem.line.is_some()) {
+        Refusal::Invalid
+    } else {
+        Refusal::Conflict
+    };
+    let messages: Vec<String> = problems.iter().map(message).collect();
+    let hints: Vec<&str> = problems
+        .iter()
+        .filter_map(|problem| problem.hint.as_deref())
+        .collect();
+    let error = ApiError::new(refusal, messages.join("; "));
+    if hints.is_empty() {
+        error
+    } else {
+        error.hint(hints.join("; "))
+    }
 }
 
 /// What is wrong with a text, all of it.
@@ -280,12 +421,14 @@ fn refused(error: &StreamError) -> ApiError {
         | StreamError::Removing { .. }
         | StreamError::Ended { .. }
         | StreamError::FixedPolicy { .. }
+        | StreamError::Graph(_)
         | StreamError::TooMany => Refusal::Conflict,
         StreamError::UnknownSource { .. }
+        | StreamError::UnknownInput { .. }
         | StreamError::Share { .. }
         | StreamError::SloTooShort { .. }
         | StreamError::Source(_) => Refusal::Invalid,
-        StreamError::Thread(_) | StreamError::Stopping => Refusal::Unavailable,
+        StreamError::Thread(_) | StreamError::Machine | StreamError::Stopping => Refusal::Unavailable,
     };
     ApiError::new(refusal, error.to_string())
 }
@@ -337,7 +480,8 @@ mod tests {
     #[test]
     fn the_rates_of_a_request_are_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        let service = Service::new(&folder.path().join("graph.toml"), false).unwrap();
+        let zoo = Zoo::in_folder(folder.path()).unwrap();
+        let service = Service::new(&folder.path().join("graph.toml"), false, zoo).unwrap();
         let request = r#"{"name": "gate", "uri": "rtsp://camera/stream", "fps": 25, "sample": 5}"#;
         let node = service.source_node(&serde_json::from_str(request).unwrap());
         let Ok(node) = node else { panic!("it is refused") };

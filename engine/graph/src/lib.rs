@@ -5,6 +5,7 @@
 //!
 //! Nothing here opens a model or a video: it checks that files exist, and reads labels and profiles only.
 
+mod changes;
 mod check;
 mod critical_path;
 mod emulated;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_by_key, read_text};
 
+pub use changes::GraphChanges;
 pub use critical_path::bare_execution;
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use graph::{

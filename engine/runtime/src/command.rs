@@ -1,14 +1,20 @@
 //! What may be asked of an engine that runs, and why it may be refused. Commands come from any thread; the control thread
 //! carries them out one after the other, between its messages.
 
+use std::sync::Arc;
+
 use crossbeam_channel::Sender;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use weir_flow::{SourceError, SourceFactory};
-use weir_graph::SourceNode;
+use weir_graph::{Graph, SourceNode};
 use weir_policy::{Policy, StreamReport, StreamShare};
 use weir_types::Span;
 
+use crate::assembly::RunError;
+use crate::clock::Clock;
+use crate::prepare::PreparedGraph;
+use crate::processor_time::ProcessorTimes;
 use crate::snapshot::Snapshot;
 
 /// Streams that an engine may have at a time: each has a thread, and its requests in flight.
@@ -44,13 +50,17 @@ pub struct StreamChange {
 
 /// A command, with where its answer goes.
 pub(crate) enum Command {
-    Add(Box<NewStream>, Answer<()>),
+    /// With the modules and sinks that its frames enter, where these are given.
+    Add(Box<NewStream>, Option<Vec<String>>, Answer<()>),
     /// Answered when the stream is gone.
     Remove(String, Answer<StreamReport>),
     Pause(String, Answer<()>),
     Resume(String, Answer<()>),
     Change(String, StreamChange, Answer<()>),
     ApplyPolicy(Box<Policy>, Answer<()>),
+    /// The graph in force, and where its threads count their processor time.
+    Graph(Answer<(Arc<Graph>, Arc<ProcessorTimes>)>),
+    Swap(Box<PreparedGraph>, Answer<()>),
     Snapshot(Answer<Box<Snapshot>>),
 }
 
@@ -59,6 +69,7 @@ pub(crate) struct Service {
     pub(crate) commands: mpsc::Receiver<Command>,
     /// Sent to once, when sources have begun.
     pub(crate) started: Sender<()>,
+    pub(crate) clock: Clock,
 }
 
 /// Why a stream cannot be added, changed, paused, resumed or removed, or a policy not applied.
@@ -87,6 +98,12 @@ pub enum StreamError {
         name: String,
         /// Names of the graph's sources.
         known: Vec<String>,
+    },
+    /// The graph has no module or sink of that name.
+    #[error("the graph has no module or sink {name} that the frames of a stream could enter")]
+    UnknownInput {
+        /// The name.
+        name: String,
     },
     /// It is being removed.
     #[error("the stream {name} is being removed: wait until it is gone")]
@@ -129,6 +146,12 @@ pub enum StreamError {
         /// Keys of `[policy]`.
         keys: Vec<&'static str>,
     },
+    /// Another graph cannot be made ready.
+    #[error("the graph cannot be put into force: {0}")]
+    Graph(#[source] Box<RunError>),
+    /// The machine gives no thread for another graph.
+    #[error("the machine has no thread left for another graph")]
+    Machine,
     /// There are as many as may be.
     #[error("there are {MAX_STREAMS} streams, and no more may be added: remove one")]
     TooMany,

@@ -2,10 +2,13 @@
 
 mod changes;
 mod commands;
+mod draining;
 mod live_streams;
 mod start;
+mod swap;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
@@ -17,7 +20,7 @@ use weir_flow::{Operator, StopFlag};
 use weir_graph::Graph;
 use weir_policy::reservations::ReserveReport;
 use weir_policy::{DecodingReport, Policy, Report, RunInfo};
-use weir_types::{Span, StreamId, Timestamp};
+use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
 use crate::actors::{
     Abandon, ActorRefs, EgressCounts, EndWhenIdle, ReportReservations, ReportStats, ReservationActor,
@@ -38,6 +41,7 @@ use crate::stream_setup::{InFlightLimits, StreamSetup};
 use crate::timer::RunTimer;
 use crate::violations::RunViolations;
 use crate::worker::Worker;
+use draining::DrainingGraph;
 use live_streams::LiveStreams;
 
 /// Time between two looks whether all requests have ended.
@@ -49,15 +53,28 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two looks whether a thread has ended.
 const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What does not change during a run.
-pub(crate) struct RunContext<'a> {
-    pub(crate) graph: &'a Graph,
-    /// In force, which is the graph's in the beginning.
-    pub(crate) policy: RefCell<Policy>,
+/// A graph that runs.
+pub(crate) struct RunGraph {
+    /// From 0; the graph that takes its place has the next one.
+    pub(crate) number: u32,
+    pub(crate) graph: Arc<Graph>,
     pub(crate) specs: PolicySpecs,
     pub(crate) limits: InFlightLimits,
-    pub(crate) clock: Clock,
+    /// Of its steps.
     pub(crate) recorder: Option<Recorder>,
+    /// Numbers of its modules in reports, by id: modules of one name have one in all graphs.
+    pub(crate) report_ids: Vec<ModuleId>,
+}
+
+/// What a run is driven by.
+pub(crate) struct RunContext<'a> {
+    /// The graph in force.
+    pub(crate) in_force: RefCell<Rc<RunGraph>>,
+    /// In force, which is the graph's in the beginning.
+    pub(crate) policy: RefCell<Policy>,
+    /// Names of the modules of all graphs, by their numbers in reports.
+    pub(crate) module_names: RefCell<Vec<Arc<str>>>,
+    pub(crate) clock: Clock,
     pub(crate) options: &'a RunOptions,
     pub(crate) stop: &'a StopFlag,
     pub(crate) violations: RunViolations,
@@ -81,13 +98,15 @@ struct StreamContext {
     next_request: Arc<AtomicU64>,
     rejections: RejectionLimit,
     decode_levels: SharedDecodeLevels,
-    /// What sinks show, by their indices.
-    views: Vec<SinkView>,
+    /// Sinks of the graph in force by their indices: names, and what they show.
+    views: Vec<(String, SinkView)>,
 }
 
 /// A run that has begun.
 struct StartedRun {
     streams: StreamContext,
+    /// Graphs that another one has taken the place of.
+    draining: Vec<DrainingGraph>,
     /// The moment at which sources began.
     began: Timestamp,
     /// Comes once all streams have ended and nothing is in flight.
@@ -123,6 +142,11 @@ async fn next_command(commands: &mut Option<mpsc::Receiver<Command>>) -> Option<
 }
 
 impl RunContext<'_> {
+    /// The graph in force.
+    pub(crate) fn in_force(&self) -> Rc<RunGraph> {
+        Rc::clone(&self.in_force.borrow())
+    }
+
     /// Starts actors and threads and waits until the last request has ended.
     pub(crate) fn drive(
         &self,
@@ -140,7 +164,8 @@ impl RunContext<'_> {
                 let _ = service.started.send(());
                 service.commands
             });
-            self.finish(started, partitions, &mut live, commands).await
+            self.finish(started, partitions, &mut live, commands, &mut threads)
+                .await
         });
         // Actors hold the ends of the workers' channels; they go with the system.
         drop(system);
@@ -156,6 +181,7 @@ impl RunContext<'_> {
         mut partitions: Option<&mut PartitionSetup>,
         live: &mut LiveStreams,
         commands: Option<mpsc::Receiver<Command>>,
+        threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<FinishedRun, RunError> {
         let actors = Arc::clone(&started.streams.actors);
         let reservations = actors.reservations.as_ref();
@@ -165,8 +191,9 @@ impl RunContext<'_> {
             }
         };
         let plans = reservations.map(|actor| (actor, &mut replan as &mut dyn FnMut(&Addr<_>)));
-        self.wait(&mut started, live, commands, plans).await?;
-        for module in &actors.modules {
+        self.wait(&mut started, live, commands, plans, threads).await?;
+        self.add_stats_of_draining(&started).await;
+        for module in &started.streams.actors.modules {
             module.do_send(ReportStats);
         }
         let ended = started.ended.await;
@@ -206,7 +233,7 @@ impl RunContext<'_> {
         let Some(plan) = partitions.next_plan.as_mut().and_then(|next| next()) else {
             return;
         };
-        match partitions.active.replan(self.graph, plan) {
+        match partitions.active.replan(&self.in_force().graph, plan) {
             Ok(active) => {
                 partitions.active = active.clone();
                 actor.do_send(SwitchPlan(Box::new(active)));
@@ -222,6 +249,7 @@ impl RunContext<'_> {
         live: &mut LiveStreams,
         mut commands: Option<mpsc::Receiver<Command>>,
         mut plans: Option<PlanPolling<'_>>,
+        threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<(), RunError> {
         let egress = started.streams.actors.egress.clone();
         let timer = RunTimer::start(
@@ -237,7 +265,7 @@ impl RunContext<'_> {
         let mut polled_at = self.clock.now();
         let mut ends_when_idle = !self.options.until_stopped;
         loop {
-            let interval = if live.has_removals() {
+            let interval = if live.has_removals() || !started.draining.is_empty() {
                 JOIN_POLL_INTERVAL
             } else {
                 IDLE_POLL_INTERVAL
@@ -247,7 +275,7 @@ impl RunContext<'_> {
                     Ok(()) => break,
                     Err(_) => return Err(RunError::EngineFailed("the egress has ended")),
                 },
-                Some(command) = next_command(&mut commands) => self.on_command(command, started, live).await,
+                Some(command) = next_command(&mut commands) => self.on_command(command, started, live, threads).await,
                 () = tokio::time::sleep(interval) => {}
             }
             if self.violations.poll() && self.options.strict {
@@ -259,6 +287,7 @@ impl RunContext<'_> {
             }
             let now = self.clock.now();
             self.complete_removals(&started.streams, live, now);
+            started.draining.retain_mut(|graph| !graph.is_down());
             if let Some((actor, replan)) = plans
                 .as_mut()
                 .filter(|_| now.since(polled_at) >= PLAN_POLL_INTERVAL)
@@ -274,15 +303,15 @@ impl RunContext<'_> {
 
     /// The report of what was counted so far, without what sinks and the recording come to.
     fn report_of(&self, counts: EgressCounts, began: Timestamp) -> Report {
-        let modules: Vec<String> = self
-            .graph
-            .modules()
-            .iter()
-            .map(|module| module.name.clone())
-            .collect();
+        let modules = self.module_names.borrow();
+        let modules: Vec<String> = modules.iter().map(|name| name.to_string()).collect();
         let run = RunInfo {
             duration_s: self.clock.now().since(began).as_secs_f64(),
-            ..RunInfo::new(self.graph.name(), &self.policy.borrow(), self.options.seed)
+            ..RunInfo::new(
+                self.in_force().graph.name(),
+                &self.policy.borrow(),
+                self.options.seed,
+            )
         };
         let streams = counts.streams.iter().map(|(id, stream)| (*id, &*stream.name));
         let streams: Vec<(StreamId, &str)> = streams.collect();
@@ -310,14 +339,15 @@ impl RunContext<'_> {
             grace: self.options.grace,
         };
         let (mut sinks, now) = (ended.sinks, self.clock.now());
-        sinks.iter_mut().for_each(|sink| sink.close(now));
-        for (node, sink) in self.graph.sinks().iter().zip(sinks) {
-            report.sinks.insert(node.name.clone(), sink.finish(&timeout));
+        sinks.iter_mut().for_each(|(_, sink)| sink.close(now));
+        for (name, sink) in sinks {
+            let finished = sink.finish(&timeout);
+            report.sinks.entry(name).or_default().merge(finished);
         }
         report.processor = Some(self.processor.report());
         report.reservations = reservations;
         report.decoding = decoding;
-        report.recording_error = self.recorder.as_ref().and_then(Recorder::finish);
+        report.recording_error = self.in_force().recorder.as_ref().and_then(Recorder::finish);
         report.invariants = self.violations.counts();
         report
     }

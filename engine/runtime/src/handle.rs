@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::bounded;
@@ -10,7 +11,9 @@ use weir_flow::StopFlag;
 use weir_policy::{Policy, Report, StreamReport};
 
 use crate::assembly::{Assembly, RunError, RunOptions};
+use crate::clock::Clock;
 use crate::command::{Answer, Command, MAX_COMMANDS, NewStream, Service, StreamChange, StreamError};
+use crate::prepare::prepare_swap;
 use crate::run::run_and_serve;
 use crate::snapshot::Snapshot;
 
@@ -27,7 +30,15 @@ impl Engine {
     pub fn start(assembly: Assembly, options: RunOptions, stop: &StopFlag) -> Result<Handle, RunError> {
         let (commands, receiver) = mpsc::channel(MAX_COMMANDS);
         let (started, has_started) = bounded(1);
+        let clock = Clock::start();
+        let preparation = Arc::new(Preparation {
+            clock,
+            options: options.clone(),
+            stop: stop.clone(),
+            one_at_a_time: Mutex::default(),
+        });
         let service = Service {
+            clock,
             commands: receiver,
             started,
         };
@@ -40,7 +51,10 @@ impl Engine {
             return Err(ended.err().unwrap_or(RunError::Stopped));
         }
         Ok(Handle {
-            control: Control { commands },
+            control: Control {
+                commands,
+                preparation,
+            },
             stop: stop.clone(),
             thread: Some(thread),
         })
@@ -109,6 +123,16 @@ impl Deref for Handle {
 #[derive(Clone)]
 pub struct Control {
     commands: mpsc::Sender<Command>,
+    preparation: Arc<Preparation>,
+}
+
+/// What another graph is made ready with.
+struct Preparation {
+    clock: Clock,
+    options: RunOptions,
+    stop: StopFlag,
+    /// Graphs follow each other: each is made ready knowing the one in force.
+    one_at_a_time: Mutex<()>,
 }
 
 impl Control {
@@ -118,7 +142,16 @@ impl Control {
     /// # Errors
     /// [`StreamError`]: nothing was changed.
     pub fn add_stream(&self, stream: NewStream) -> Result<(), StreamError> {
-        self.ask(|answer| Command::Add(Box::new(stream), answer))
+        self.ask(|answer| Command::Add(Box::new(stream), None, answer))
+    }
+
+    /// As [`Control::add_stream`], where its frames enter the modules and sinks of those names, as if it were among their
+    /// `inputs`.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed.
+    pub fn add_stream_into(&self, stream: NewStream, entered: Vec<String>) -> Result<(), StreamError> {
+        self.ask(|answer| Command::Add(Box::new(stream), Some(entered), answer))
     }
 
     /// Removes a stream: its source ends, what is in flight is delivered or dropped, and its name is free again when this
@@ -162,6 +195,28 @@ impl Control {
     /// [fixed](Policy::fixed_differences) while a graph runs; nothing was changed then.
     pub fn apply_policy(&self, policy: Policy) -> Result<(), StreamError> {
         self.ask(|answer| Command::ApplyPolicy(Box::new(policy), answer))
+    }
+
+    /// Puts another graph into force. Its models are opened and measured and its sinks are opened first, beside the graph that
+    /// runs. Then the frames of all streams enter it, from one to the next: those of a source of that name where that one does,
+    /// those of others wherever any source does. What is in flight is finished by the graph before, so no frame is lost or
+    /// counted twice. Streams stay as they are, also those that the graph does not name; sinks that are the same in both graphs
+    /// go on, and others of the graph before are completed when nothing of it is in flight.
+    ///
+    /// # Errors
+    /// [`StreamError`]: nothing was changed. Models that are partitioned over workers cannot be swapped.
+    pub fn swap(&self, assembly: Assembly) -> Result<(), StreamError> {
+        let Preparation {
+            clock,
+            options,
+            stop,
+            one_at_a_time,
+        } = &*self.preparation;
+        let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, processor) = self.ask(Command::Graph)?;
+        let prepared = prepare_swap(assembly, &before, *clock, options, (stop, &processor));
+        let prepared = prepared.map_err(|error| StreamError::Graph(Box::new(error)))?;
+        self.ask(|answer| Command::Swap(Box::new(prepared), answer))
     }
 
     /// The state now: streams, and the report until now.

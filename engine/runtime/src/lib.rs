@@ -19,6 +19,7 @@ mod message_latency;
 mod objects;
 mod panic_message;
 mod policy_specs;
+mod prepare;
 mod processor_time;
 mod profiles;
 mod progress;

@@ -31,6 +31,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) struct Recorder {
     writer: Rc<RefCell<Option<BufWriter<File>>>>,
     path: Rc<PathBuf>,
+    /// Number of the graph whose steps it records.
+    graph: u32,
     error: Rc<RefCell<Option<String>>>,
 }
 
@@ -45,6 +47,7 @@ impl Recorder {
         let recorder = Self {
             writer: Rc::new(RefCell::new(Some(writer))),
             path: Rc::new(path.to_owned()),
+            graph: 0,
             error: Rc::default(),
         };
         recorder.write_line(&Header {
@@ -64,7 +67,28 @@ impl Recorder {
         events: &[M::Event],
         effects: &[M::Effect],
     ) {
-        self.write_line(&machine.line(at, events.to_vec(), effects.to_vec()));
+        let line = machine.line(at, events.to_vec(), effects.to_vec());
+        self.write_line(&line.of_graph(self.graph));
+    }
+
+    /// Records that another graph is in force; gives what records its steps.
+    pub(crate) fn record_graph(
+        &self,
+        number: u32,
+        modules: &[ModuleSpec],
+        slots: &SlotsSpec,
+        breaker: BreakerSpec,
+    ) -> Self {
+        self.write_line(&Line::Graph {
+            number,
+            modules: modules.to_vec(),
+            slots: slots.clone(),
+            breaker,
+        });
+        Self {
+            graph: number,
+            ..self.clone()
+        }
     }
 
     /// Records the plan that a run begins with.

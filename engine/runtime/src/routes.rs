@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_graph::{Graph, Vertex};
-use weir_types::{ModuleId, Topology};
+use weir_types::{ModuleId, Span, Topology};
 
 /// Which modules follow which, in the form the policy takes.
 pub(crate) fn topology(graph: &Graph) -> Topology {
@@ -36,6 +36,22 @@ impl Entrance {
         Self::wherever(graph, |vertex| matches!(vertex, Vertex::Source(_)))
     }
 
+    /// The modules and sinks of those names.
+    pub(crate) fn into_named(graph: &Graph, names: &[String]) -> Self {
+        let modules = graph.modules().iter().enumerate();
+        let sinks = graph.sinks().iter().enumerate();
+        Self {
+            modules: modules
+                .filter(|(_, module)| names.contains(&module.name))
+                .map(|(index, _)| index)
+                .collect(),
+            sinks: sinks
+                .filter(|(_, sink)| names.contains(&sink.name))
+                .map(|(index, _)| index)
+                .collect(),
+        }
+    }
+
     fn wherever(graph: &Graph, is_entered: impl Fn(&Vertex) -> bool) -> Self {
         let modules = graph.modules().iter().enumerate();
         let sinks = graph.sinks().iter().enumerate();
@@ -55,6 +71,10 @@ impl Entrance {
 /// How the requests of one stream pass through the graph.
 #[derive(Debug)]
 pub(crate) struct Route {
+    /// Number of the graph, from 0: another one may take its place while requests of this one are in flight.
+    pub(crate) graph: u32,
+    /// The latency objective of requests that have none of their own.
+    pub(crate) slo: Span,
     /// Modules that frames enter directly.
     pub(crate) entries: Vec<ModuleId>,
     /// By module: how many branches make a request complete there; 0 where it never arrives.
@@ -66,7 +86,8 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn new(graph: &Graph, entrance: &Entrance, topology: &Topology) -> Self {
+    /// Through the graph of that number.
+    pub(crate) fn new(number: u32, graph: &Graph, entrance: &Entrance, topology: &Topology) -> Self {
         let mut reached = BTreeSet::new();
         let mut branches = Vec::new();
         let mut entries = Vec::new();
@@ -88,6 +109,8 @@ impl Route {
         let last = |id: &&usize| topology.successors(ModuleId(**id as u32)).is_empty();
         let exits = reached.iter().filter(last).count().max(1) as u32;
         Self {
+            graph: number,
+            slo: graph.slo(),
             entries,
             branches,
             exits,

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize};
 use weir_policy::reservations::{PlannedEffect, PlannedEvent, PlannedReservations, ReserveSpec};
 use weir_policy::{
-    BreakerEffect, BreakerEvent, DecodeEffect, DecodeEvent, DecodeLevels, Module, ModuleEffect, ModuleEvent,
-    SlotBreaker, SlotEffect, SlotEvent, Slots,
+    BreakerEffect, BreakerEvent, BreakerSpec, DecodeEffect, DecodeEvent, DecodeLevels, Module, ModuleEffect,
+    ModuleEvent, ModuleSpec, SlotBreaker, SlotEffect, SlotEvent, Slots, SlotsSpec,
 };
 use weir_types::{ModuleId, Timestamp, WorkerId};
 
@@ -31,17 +31,23 @@ pub(crate) trait StateMachine {
 #[serde(tag = "actor", rename_all = "kebab-case")]
 pub(crate) enum Line {
     Module {
+        #[serde(default, skip_serializing_if = "is_first")]
+        graph: u32,
         id: ModuleId,
         at: Timestamp,
         events: Vec<ModuleEvent>,
         effects: Vec<ModuleEffect>,
     },
     Slots {
+        #[serde(default, skip_serializing_if = "is_first")]
+        graph: u32,
         at: Timestamp,
         events: Vec<SlotEvent>,
         effects: Vec<SlotEffect>,
     },
     Breaker {
+        #[serde(default, skip_serializing_if = "is_first")]
+        graph: u32,
         at: Timestamp,
         events: Vec<BreakerEvent>,
         effects: Vec<BreakerEffect>,
@@ -56,6 +62,13 @@ pub(crate) enum Line {
         events: Vec<DecodeEvent>,
         effects: Vec<DecodeEffect>,
     },
+    /// Another graph is in force, of that number; what is in flight of those before goes on.
+    Graph {
+        number: u32,
+        modules: Vec<ModuleSpec>,
+        slots: SlotsSpec,
+        breaker: BreakerSpec,
+    },
     /// A plan is in force from here on, with nothing booked and all workers up.
     Plan {
         spec: ReserveSpec,
@@ -65,6 +78,24 @@ pub(crate) enum Line {
         #[serde(default)]
         owners: Vec<WorkerId>,
     },
+}
+
+/// The graph that a run begins with has no number in lines.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_first(graph: &u32) -> bool {
+    *graph == 0
+}
+
+impl Line {
+    /// As a step of a state machine of the graph of that number.
+    pub(crate) fn of_graph(mut self, number: u32) -> Self {
+        if let Self::Module { graph, .. } | Self::Slots { graph, .. } | Self::Breaker { graph, .. } =
+            &mut self
+        {
+            *graph = number;
+        }
+        self
+    }
 }
 
 impl StateMachine for Module {
@@ -82,6 +113,7 @@ impl StateMachine for Module {
 
     fn line(&self, at: Timestamp, events: Vec<ModuleEvent>, effects: Vec<ModuleEffect>) -> Line {
         Line::Module {
+            graph: 0,
             id: self.id(),
             at,
             events,
@@ -104,7 +136,12 @@ impl StateMachine for Slots {
     }
 
     fn line(&self, at: Timestamp, events: Vec<SlotEvent>, effects: Vec<SlotEffect>) -> Line {
-        Line::Slots { at, events, effects }
+        Line::Slots {
+            graph: 0,
+            at,
+            events,
+            effects,
+        }
     }
 }
 
@@ -122,7 +159,12 @@ impl StateMachine for SlotBreaker {
     }
 
     fn line(&self, at: Timestamp, events: Vec<BreakerEvent>, effects: Vec<BreakerEffect>) -> Line {
-        Line::Breaker { at, events, effects }
+        Line::Breaker {
+            graph: 0,
+            at,
+            events,
+            effects,
+        }
     }
 }
 

@@ -1,12 +1,15 @@
 //! A recording replayed through the policy, which must decide the same again and break no invariant.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thiserror::Error;
 use weir_policy::reservations::{PlanSpec, PlannedReservations};
-use weir_policy::{DecodeLevels, Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots};
+use weir_policy::{
+    BreakerSpec, DecodeLevels, Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots, SlotsSpec,
+};
 use weir_types::Timestamp;
 use weir_types::invariant::counted;
 
@@ -95,11 +98,9 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
             header.weir_recording
         )));
     }
+    let first = GraphReplay::new(header.modules, header.slots, header.breaker);
     let mut policy = Replay {
-        published: header.modules.iter().map(initial_state).collect(),
-        modules: header.modules.into_iter().map(Module::new).collect(),
-        slots: Slots::new(header.slots),
-        breaker: SlotBreaker::new(header.breaker),
+        graphs: BTreeMap::from([(0, first)]),
         decode_levels: DecodeLevels::default(),
         reservations: None,
     };
@@ -128,7 +129,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
             });
         }
         let (events, effects) = step
-            .ok_or_else(|| bad("no such module, or no plan".to_owned()))?
+            .ok_or_else(|| bad("no such module or graph, or no plan".to_owned()))?
             .map_err(differs)?;
         verified.steps += 1;
         verified.events += events;
@@ -137,13 +138,30 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     Ok(verified)
 }
 
-/// The state machines of a recording.
-struct Replay {
+/// The state machines of a graph.
+struct GraphReplay {
     modules: Vec<Module>,
     /// By module: the state that it published last, as recorded.
     published: Vec<Arc<ModuleState>>,
     slots: Slots,
     breaker: SlotBreaker,
+}
+
+impl GraphReplay {
+    fn new(modules: Vec<ModuleSpec>, slots: SlotsSpec, breaker: BreakerSpec) -> Self {
+        Self {
+            published: modules.iter().map(initial_state).collect(),
+            modules: modules.into_iter().map(Module::new).collect(),
+            slots: Slots::new(slots),
+            breaker: SlotBreaker::new(breaker),
+        }
+    }
+}
+
+/// The state machines of a recording.
+struct Replay {
+    /// By number.
+    graphs: BTreeMap<u32, GraphReplay>,
     decode_levels: DecodeLevels,
     reservations: Option<PlannedReservations>,
 }
@@ -153,22 +171,46 @@ impl Replay {
     fn step(&mut self, line: Line) -> Option<Result<(u64, u64), (String, String)>> {
         match line {
             Line::Module {
+                graph,
                 id,
                 at,
                 events,
                 effects,
             } => {
-                let module = self.modules.get_mut(id.index())?;
-                let published = self.published.get_mut(id.index())?;
+                let graph = self.graphs.get_mut(&graph)?;
+                let module = graph.modules.get_mut(id.index())?;
+                let published = graph.published.get_mut(id.index())?;
                 Some(replay(module, at, events, &effects, |now| {
                     publish_whole_states(now, &effects, published);
                 }))
             }
-            Line::Slots { at, events, effects } => {
-                Some(replay(&mut self.slots, at, events, &effects, |_| {}))
+            Line::Slots {
+                graph,
+                at,
+                events,
+                effects,
+            } => {
+                let slots = &mut self.graphs.get_mut(&graph)?.slots;
+                Some(replay(slots, at, events, &effects, |_| {}))
             }
-            Line::Breaker { at, events, effects } => {
-                Some(replay(&mut self.breaker, at, events, &effects, |_| {}))
+            Line::Breaker {
+                graph,
+                at,
+                events,
+                effects,
+            } => {
+                let breaker = &mut self.graphs.get_mut(&graph)?.breaker;
+                Some(replay(breaker, at, events, &effects, |_| {}))
+            }
+            Line::Graph {
+                number,
+                modules,
+                slots,
+                breaker,
+            } => {
+                let graph = GraphReplay::new(modules, slots, breaker);
+                self.graphs.insert(number, graph);
+                Some(Ok((0, 0)))
             }
             Line::DecodeLevels { at, events, effects } => {
                 Some(replay(&mut self.decode_levels, at, events, &effects, |_| {}))

@@ -57,6 +57,14 @@ pub struct StreamPatch {
     pub reserve: Option<Option<f64>>,
 }
 
+/// The text of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GraphRequest {
+    /// As in a graph file.
+    pub(crate) text: String,
+}
+
 /// A key that is there, even if it is `null`.
 #[expect(clippy::option_option, reason = "not given, taken away, and set are three")]
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -128,6 +136,16 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Why it was not.
     fn apply_policy(&self, keys: Value) -> Result<(), ApiError>;
+    /// The graph in force, an object.
+    ///
+    /// # Errors
+    /// As [`Backend::state`].
+    fn graph(&self) -> Result<Value, ApiError>;
+    /// Puts the graph of a text into force; gives what was changed.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; nothing was changed then.
+    fn apply_graph(&self, text: String) -> Result<Value, ApiError>;
     /// Metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
 }

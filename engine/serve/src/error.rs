@@ -41,6 +41,12 @@ impl ApiError {
         Self::with_status(status, what)
     }
 
+    /// What is wrong, without the hint.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
     pub(crate) fn with_status(status: StatusCode, what: impl Into<String>) -> Self {
         Self {
             status,

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::access;
-use crate::backend::{Backend, StreamRequest};
+use crate::backend::{Backend, GraphRequest, StreamRequest};
 use crate::error::{ApiError, Refusal};
 use crate::routes::{OPENAPI, Operation};
 use crate::token::Token;
@@ -57,6 +57,8 @@ impl Api {
         }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         access::check(method, uri, headers, self.token.as_ref())?;
+        let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+        let is_text = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
         let (mut parts, body) = request.into_parts();
         let name = Path::<String>::from_request_parts(&mut parts, &()).await;
         let name = name.map_or_else(|_| String::new(), |Path(name)| name);
@@ -66,12 +68,19 @@ impl Api {
                 format!("the body is cut off, or longer than {MAX_BODY_BYTES} bytes"),
             )
         })?;
-        let answered = tokio::task::spawn_blocking(move || self.carry_out(operation, &name, &body));
+        let answered = tokio::task::spawn_blocking(move || self.carry_out(operation, &name, &body, is_text));
         let failed = |_| ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the engine failed");
         answered.await.map_err(failed)?
     }
 
-    fn carry_out(&self, operation: Operation, name: &str, body: &Bytes) -> Result<Response, ApiError> {
+    /// `is_text`: the body is plain text rather than JSON.
+    fn carry_out(
+        &self,
+        operation: Operation,
+        name: &str,
+        body: &Bytes,
+        is_text: bool,
+    ) -> Result<Response, ApiError> {
         let backend = &self.backend;
         let done = || Ok(Json(json!({ "name": name })).into_response());
         match operation {
@@ -116,6 +125,17 @@ impl Api {
             Operation::ApplyPolicy => {
                 backend.apply_policy(read(body, "no policy", "such as {\"preset\": \"weir\"}")?)?;
                 backend.policy().map(answer)
+            }
+            Operation::Graph => backend.graph().map(answer),
+            Operation::ApplyGraph if is_text => {
+                let text = String::from_utf8(body.to_vec());
+                let text = text.map_err(|_| ApiError::new(Refusal::Invalid, "the body is no UTF-8 text"))?;
+                backend.apply_graph(text).map(answer)
+            }
+            Operation::ApplyGraph => {
+                let hint = "send {\"text\": \"...\"}, or the text as text/plain";
+                let request: GraphRequest = read(body, "no graph", hint)?;
+                backend.apply_graph(request.text).map(answer)
             }
         }
     }

@@ -21,6 +21,8 @@ pub(crate) enum Operation {
     ChangeStream,
     Policy,
     ApplyPolicy,
+    Graph,
+    ApplyGraph,
 }
 
 /// One route.
@@ -57,4 +59,6 @@ pub const ROUTES: &[RouteSpec] = &[
     route("POST", "/api/streams/{name}/resume", Operation::ResumeStream),
     route("GET", "/api/policy", Operation::Policy),
     route("PUT", "/api/policy", Operation::ApplyPolicy),
+    route("GET", "/api/graph", Operation::Graph),
+    route("PUT", "/api/graph", Operation::ApplyGraph),
 ];

@@ -88,6 +88,15 @@ impl Backend for Memory {
         Ok(())
     }
 
+    fn graph(&self) -> Result<Value, ApiError> {
+        Ok(json!({ "name": "app", "text": "", "reloads": 0, "problems": [] }))
+    }
+
+    fn apply_graph(&self, text: String) -> Result<Value, ApiError> {
+        self.asked.lock().unwrap().push(format!("graph {text}"));
+        Ok(json!({ "policy": false, "added": [], "removed": [], "changed": [] }))
+    }
+
     fn metrics(&self) -> String {
         "weir_requests_total 3\n".to_owned()
     }
@@ -185,6 +194,9 @@ fn what_is_asked_reaches_the_backend() {
     let patch = r#"{"weight": 3, "reserve": null}"#;
     assert_eq!(ask(at, "PATCH", "/api/streams/north", "", patch).0, 200);
     assert_eq!(ask(at, "PUT", "/api/policy", "", r#"{"preset": "pard"}"#).0, 200);
+    assert_eq!(ask(at, "PUT", "/api/graph", "", r#"{"text": "[app]"}"#).0, 200);
+    let plain = "Content-Type: text/plain; charset=utf-8\r\n";
+    assert_eq!(ask(at, "PUT", "/api/graph", plain, "[policy]").0, 200);
     assert_eq!(ask(at, "DELETE", "/api/streams/north", "", "").0, 200);
     let asked = memory.asked.lock().unwrap().clone();
     assert_eq!(
@@ -195,6 +207,8 @@ fn what_is_asked_reaches_the_backend() {
             "resume north",
             "change {\"weight\":3.0,\"reserve\":null} north",
             "apply {\"preset\":\"pard\"}",
+            "graph [app]",
+            "graph [policy]",
             "remove north"
         ]
     );

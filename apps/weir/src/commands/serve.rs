@@ -22,7 +22,7 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
     let listen = resolve(&args.listen)?;
     let graph = catalog::load(&args.graph, zoo)?;
     zoo::require(&graph, zoo)?;
-    let service = Arc::new(Service::new(&args.graph, args.allow_any_source)?);
+    let service = Arc::new(Service::new(&args.graph, args.allow_any_source, zoo.clone())?);
     // Before the engine, which takes time to be ready: so clients can see that.
     let server = Server::start(ServeOptions { listen, token }, Arc::clone(&service) as _);
     let server = server.map_err(|error| match error {
@@ -39,6 +39,7 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
         graph,
         &LaunchOptions::for_graph(args.run_args),
         &service,
+        !args.no_watch,
         settings,
         zoo,
     )

@@ -153,6 +153,11 @@ impl Service {
         self.send(request.as_bytes(), false)
     }
 
+    /// Sends SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        signal(self.process.as_ref().unwrap(), "-HUP");
+    }
+
     /// Asks it to end, which it does without an error.
     pub(crate) fn drain(&mut self) {
         let process = self.process.take().unwrap();

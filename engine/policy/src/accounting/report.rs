@@ -215,6 +215,18 @@ pub struct SinkReport {
     pub error: Option<String>,
 }
 
+impl SinkReport {
+    /// Adds what another sink of that name came to: one graph had it, and a later one has it again.
+    pub fn merge(&mut self, other: Self) {
+        self.written += other.written;
+        self.skipped += other.skipped;
+        self.lost += other.lost;
+        self.notices_lost += other.notices_lost;
+        self.closed |= other.closed;
+        self.error = self.error.take().or(other.error);
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -250,6 +262,18 @@ impl ModuleStats {
     pub fn on_batch_done(&mut self, took: Span, failed: bool) {
         self.exec.observe(took);
         self.failed += u64::from(failed);
+    }
+
+    /// Adds what another module of that name counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.batches += other.batches;
+        self.items += other.items;
+        self.failed += other.failed;
+        self.warnings.extend_from_slice(&other.warnings);
+        self.priority_switches += other.priority_switches;
+        self.queue.merge(&other.queue);
+        self.wait.merge(&other.wait);
+        self.exec.merge(&other.exec);
     }
 
     /// Adds a warning about the outputs of the model.

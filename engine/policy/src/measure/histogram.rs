@@ -41,6 +41,18 @@ impl Histogram {
         self.max = self.max.max(span);
     }
 
+    /// Adds all observations of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (bucket, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += count;
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+    }
+
     /// Number of observations.
     #[must_use]
     pub fn count(&self) -> u64 {

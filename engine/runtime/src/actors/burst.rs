@@ -135,7 +135,12 @@ mod tests {
 
         fn line(&self, at: Timestamp, _events: Vec<u32>, _effects: Vec<Vec<u32>>) -> Line {
             let (events, effects) = (Vec::new(), Vec::new());
-            Line::Slots { at, events, effects }
+            Line::Slots {
+                graph: 0,
+                at,
+                events,
+                effects,
+            }
         }
     }
 

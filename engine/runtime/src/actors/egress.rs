@@ -1,6 +1,7 @@
 //! The egress: where requests end. It keeps the ledger, releases the results of a stream in frame order, and passes
 //! deliveries to the sinks.
 
+mod graphs;
 mod streams;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use actix::{Actor, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
 use weir_flow::{Delivery, Notice, StreamState};
-use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats};
+use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Span, StreamId};
 
 use super::messages::{
@@ -31,24 +32,30 @@ const LATE: &str = "late";
 
 /// A sink, and what it shows.
 pub(crate) struct SinkRoute {
+    pub(crate) name: String,
     pub(crate) handle: SinkHandle,
-    pub(crate) view: SinkView,
+    /// By the number of the graph: of one that is being taken down, too, while requests of it are in flight.
+    pub(crate) views: BTreeMap<u32, SinkView>,
+}
+
+impl SinkRoute {
+    fn shows(&self, stream: StreamId) -> bool {
+        self.views.values().any(|view| view.streams.contains(&stream.0))
+    }
 }
 
 /// What the egress knows when the run is over.
 pub(crate) struct RunEnded {
     pub(crate) counts: EgressCounts,
-    pub(crate) sinks: Vec<SinkHandle>,
+    pub(crate) sinks: Vec<(String, SinkHandle)>,
 }
 
 /// What the egress is made from.
 pub(crate) struct EgressSetup {
     pub(crate) clock: Clock,
-    /// The latency objective of requests that have none of their own.
-    pub(crate) slo: Span,
     /// Names of the streams that it begins with, by id, and the objectives that they have of their own.
     pub(crate) streams: Vec<(Arc<str>, Option<Span>)>,
-    /// Names of modules, by id.
+    /// Names of modules, by their numbers in reports.
     pub(crate) module_names: Vec<Arc<str>>,
     /// Whether the run goes on while it has no stream, until [`EndWhenIdle`].
     pub(crate) until_stopped: bool,
@@ -64,12 +71,15 @@ pub(crate) struct EgressSetup {
 
 pub(crate) struct Egress {
     clock: Clock,
-    slo: Span,
     streams: BTreeMap<StreamId, StreamEntry>,
     module_names: Vec<Arc<str>>,
     until_stopped: bool,
     modules: usize,
+    /// Modules of the graph in force that have reported their counts at the end.
+    reported: usize,
     sinks: Vec<SinkRoute>,
+    /// Sinks that no graph has any more; closed.
+    closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
     progress: Arc<Progress>,
     idle: Option<oneshot::Sender<()>>,
@@ -92,7 +102,6 @@ impl Egress {
         let entry = |(name, own_slo)| StreamEntry::new(name, own_slo, now);
         Self {
             clock: setup.clock,
-            slo: setup.slo,
             streams: (0..)
                 .map(StreamId)
                 .zip(setup.streams.into_iter().map(entry))
@@ -102,6 +111,8 @@ impl Egress {
             modules: setup.modules,
             wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
             sinks: setup.sinks,
+            reported: 0,
+            closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
             progress: setup.progress,
             idle: Some(setup.idle),
@@ -122,7 +133,7 @@ impl Egress {
             return;
         }
         let latency = self.clock.now().since(request.sent_at);
-        let late = latency > request.slo.unwrap_or(self.slo);
+        let late = latency > request.slo.unwrap_or(request.route.slo);
         let outcome = if late { Outcome::Late } else { Outcome::Delivered };
         let (id, stream) = (request.id, request.stream);
         if !self.ledger.on_ended(id, outcome) {
@@ -164,11 +175,14 @@ impl Egress {
         };
         let latency = self.clock.now().since(request.sent_at);
         let mut deliveries: Vec<(BTreeSet<u32>, Arc<Delivery>)> = Vec::new();
-        let of_stream = |sink: &&mut SinkRoute| sink.view.streams.contains(&request.stream.0);
-        for sink in self.sinks.iter_mut().filter(of_stream) {
+        for SinkRoute { handle, views, .. } in &mut self.sinks {
+            let view = views.get(&request.route.graph);
+            let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
+                continue;
+            };
             let existing = deliveries
                 .iter()
-                .find(|(view, _)| *view == sink.view.modules)
+                .find(|(modules, _)| *modules == view.modules)
                 .map(|(_, delivery)| Arc::clone(delivery));
             let delivery = existing.unwrap_or_else(|| {
                 let delivery = Arc::new(Delivery {
@@ -176,13 +190,13 @@ impl Egress {
                     frame: Arc::clone(&request.frame),
                     time_ms: self.clock.utc_ms(request.sent_at),
                     latency_ms: latency.as_millis_f64(),
-                    late: latency > request.slo.unwrap_or(self.slo),
-                    objects: assemble_objects(&results, &sink.view.modules),
+                    late: latency > request.slo.unwrap_or(request.route.slo),
+                    objects: assemble_objects(&results, &view.modules),
                 });
-                deliveries.push((sink.view.modules.clone(), Arc::clone(&delivery)));
+                deliveries.push((view.modules.clone(), Arc::clone(&delivery)));
                 delivery
             });
-            sink.handle.send_delivery(&delivery, &request.permit);
+            handle.send_delivery(&delivery, &request.permit);
         }
     }
 
@@ -261,8 +275,7 @@ impl Egress {
 
     fn send_notice(&mut self, stream: StreamId, notice: Notice, permit: Option<&Arc<StreamPermit>>) {
         let notice = Arc::new(notice);
-        let wants =
-            |sink: &&mut SinkRoute| sink.handle.wants_notices() && sink.view.streams.contains(&stream.0);
+        let wants = |sink: &&mut SinkRoute| sink.handle.wants_notices() && sink.shows(stream);
         for sink in self.sinks.iter_mut().filter(wants) {
             sink.handle.send_notice(&notice, permit);
         }
@@ -276,11 +289,17 @@ impl Egress {
     fn counts(&self) -> EgressCounts {
         let now = self.clock.now();
         let streams = self.streams.iter();
+        let open = self.sinks.iter().map(|sink| (&sink.name, &sink.handle));
+        let closed = self.closed_sinks.iter().map(|(name, sink)| (name, sink));
+        let mut sinks: BTreeMap<String, SinkReport> = BTreeMap::new();
+        for (name, sink) in open.chain(closed) {
+            sinks.entry(name.clone()).or_default().merge(sink.report());
+        }
         EgressCounts {
             ledger: self.ledger.clone(),
             stats: self.stats.clone(),
             streams: streams.map(|(id, stream)| (*id, stream.counts(now))).collect(),
-            sinks: self.sinks.iter().map(|sink| sink.handle.report()).collect(),
+            sinks,
         }
     }
 
@@ -425,14 +444,16 @@ impl Handler<StatsReported> for Egress {
     type Result = ();
 
     fn handle(&mut self, StatsReported { module, stats }: StatsReported, _context: &mut Self::Context) {
-        self.stats.modules.insert(module, *stats);
-        if self.stats.modules.len() < self.modules {
+        self.stats.modules.entry(module).or_default().merge(&stats);
+        self.reported += 1;
+        if self.reported < self.modules {
             return;
         }
         if let Some(ended) = self.ended.take() {
             let counts = self.counts();
             let sinks = std::mem::take(&mut self.sinks).into_iter();
-            let sinks = sinks.map(|sink| sink.handle).collect();
+            let closed = std::mem::take(&mut self.closed_sinks);
+            let sinks = sinks.map(|sink| (sink.name, sink.handle)).chain(closed).collect();
             let _ = ended.send(RunEnded { counts, sinks });
         }
     }

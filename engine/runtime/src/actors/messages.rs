@@ -15,6 +15,8 @@ use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, StreamI
 use super::stream_table::EgressCounts;
 use crate::fleet::ActivePlan;
 use crate::request::{Request, RequestBranch};
+use crate::routes::SinkView;
+use crate::sink::SinkHandle;
 use crate::source::RejectionPermit;
 use crate::worker::BatchResult;
 
@@ -219,8 +221,9 @@ pub(crate) struct AddStream {
     pub(crate) name: Arc<str>,
     /// The latency objective of its own, where it has one.
     pub(crate) own_slo: Option<Span>,
-    /// Sinks that are shown it, by their indices.
-    pub(crate) sinks: Vec<usize>,
+    /// Number of the graph, and names of its sinks that are shown it.
+    pub(crate) graph: u32,
+    pub(crate) sinks: Vec<String>,
 }
 
 /// A stream has another latency objective; `None`: the graph's.
@@ -268,6 +271,40 @@ pub(crate) struct TakeCounts;
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Abandon;
+
+/// A module of a graph that was taken down counted this.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct AddStats {
+    /// Its number in reports.
+    pub(crate) module: ModuleId,
+    pub(crate) stats: Box<ModuleStats>,
+}
+
+/// Another graph is in force: comes before any of its requests.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SwapGraph {
+    pub(crate) number: u32,
+    /// How many modules it has.
+    pub(crate) modules: usize,
+    /// Names of modules of all graphs, by their numbers in reports.
+    pub(crate) module_names: Vec<Arc<str>>,
+    /// Its sinks: name, what it shows, and the sink itself where it was opened for this graph.
+    pub(crate) sinks: Vec<(String, SinkView, Option<SinkHandle>)>,
+}
+
+/// No request of that graph is in flight any more: its views go, and sinks that no other graph has are closed.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct DropGraph {
+    pub(crate) number: u32,
+}
+
+/// The graph of the actor is taken down: it ends.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StopActor;
 
 /// What a module counted in the run.
 #[derive(Debug, Message)]

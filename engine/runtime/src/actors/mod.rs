@@ -17,9 +17,10 @@ mod supervisor;
 pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
 pub(crate) use messages::{
-    Abandon, AbandonStream, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver, EndWhenIdle,
-    FrameInfo, LeftOut, ModuleRef, PolicyEvent, RemoveStream, ReportReservations, ReportStats, SetStreamSlo,
-    StreamEnded, StreamPaused, StreamStateChanged, SwitchPlan, TakeCounts, TakeStats,
+    Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
+    DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleRef, PolicyEvent, RemoveStream, ReportReservations,
+    ReportStats, SetStreamSlo, StopActor, StreamEnded, StreamPaused, StreamStateChanged, SwapGraph,
+    SwitchPlan, TakeCounts, TakeStats,
 };
 pub(crate) use module::{ActorRefs, ModuleActor, ModuleSetup};
 pub(crate) use reservations::{ReservationActor, ReservationSetup};

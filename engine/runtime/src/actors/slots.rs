@@ -1,10 +1,10 @@
 //! The slot actor: passes what modules bid to the policy's arbiter `Slots`, and what it grants back to them.
 
-use actix::{Actor, AsyncContext, Context, Handler};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use weir_policy::{ModuleEvent, SlotEffect, SlotEvent, Slots};
 
 use super::burst::{Burst, PolicyActor};
-use super::messages::{ArbiterEvent, ModuleRef, PolicyEvent};
+use super::messages::{ArbiterEvent, ModuleRef, PolicyEvent, StopActor};
 use crate::clock::{Clock, duration};
 use crate::record::Recorder;
 use crate::telemetry::TICK_INTERVAL;
@@ -52,6 +52,14 @@ impl PolicyActor for SlotActor {
         if let Some(module) = self.modules.get(module.index()) {
             module.events.do_send(PolicyEvent(event));
         }
+    }
+}
+
+impl Handler<StopActor> for SlotActor {
+    type Result = ();
+
+    fn handle(&mut self, _: StopActor, context: &mut Self::Context) {
+        context.stop();
     }
 }
 

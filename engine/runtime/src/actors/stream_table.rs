@@ -104,6 +104,6 @@ pub(crate) struct EgressCounts {
     pub(crate) ledger: Ledger,
     pub(crate) stats: RunStats,
     pub(crate) streams: BTreeMap<StreamId, StreamCounts>,
-    /// In the order of the graph.
-    pub(crate) sinks: Vec<SinkReport>,
+    /// By name.
+    pub(crate) sinks: BTreeMap<String, SinkReport>,
 }

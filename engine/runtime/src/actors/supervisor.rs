@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use actix::{Actor, Addr, Context, Handler};
+use actix::{Actor, ActorContext, Addr, Context, Handler};
 use weir_policy::{BreakerEffect, BreakerEvent, BreakerSpec, SlotBreaker, SlotEvent};
 
 use super::burst::{Burst, PolicyActor};
-use super::messages::{ArbiterEvent, BatchLost, RequestLost};
+use super::messages::{ArbiterEvent, BatchLost, RequestLost, StopActor};
 use super::slots::SlotActor;
 use crate::clock::Clock;
 use crate::record::Recorder;
@@ -77,6 +77,14 @@ impl PolicyActor for Supervisor {
             BreakerEffect::PutBack { slot } => self.slots.do_send(ArbiterEvent(SlotEvent::Up { slot })),
             BreakerEffect::SetTimer { at } => self.set_timer(at, context, Self::decide),
         }
+    }
+}
+
+impl Handler<StopActor> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: StopActor, context: &mut Self::Context) {
+        context.stop();
     }
 }
 

@@ -8,7 +8,7 @@ use weir_policy::{BatchBinding, ModuleEvent, ModuleSpec, Policy, SlotEvent, Stre
 use weir_types::{Span, StreamId};
 
 use super::live_streams::LiveStreams;
-use super::{RunContext, StreamContext};
+use super::{RunContext, RunGraph, StreamContext};
 use crate::actors::{ArbiterEvent, PolicyEvent, SetStreamSlo};
 use crate::command::{StreamChange, StreamError};
 use crate::routes::Route;
@@ -55,7 +55,9 @@ impl RunContext<'_> {
         if slo != stream.slo {
             stream.slo = slo;
             stream.control.set_own_slo(slo);
-            stream.admission.set_slo(slo.unwrap_or(self.graph.slo()));
+            stream
+                .admission
+                .set_slo(slo.unwrap_or(self.in_force().graph.slo()));
             context.actors.egress.do_send(SetStreamSlo {
                 stream: stream.id,
                 own_slo: slo,
@@ -99,8 +101,9 @@ impl RunContext<'_> {
             Some(0) | None => Span::ZERO,
             Some(_) => spec.profile.duration(1),
         };
-        let durations: Vec<Span> = self.specs.modules.iter().map(duration).collect();
-        let execution = weir_graph::bare_execution(self.graph, &durations);
+        let in_force = self.in_force();
+        let durations: Vec<Span> = in_force.specs.modules.iter().map(duration).collect();
+        let execution = weir_graph::bare_execution(&in_force.graph, &durations);
         if execution > slo {
             return Err(StreamError::SloTooShort {
                 name: name.to_owned(),
@@ -114,8 +117,9 @@ impl RunContext<'_> {
     /// What is to be said of reserves that are more than the machine can do by the measured profiles. Modules whose items are
     /// crops are left out: how many a frame has is not known.
     pub(super) fn reserve_warning(&self, live: &LiveStreams) -> Option<String> {
-        let mut needed = vec![0.0; self.specs.slots.slots as usize];
-        for (spec, node) in self.specs.modules.iter().zip(self.graph.modules()) {
+        let RunGraph { graph, specs, .. } = &*self.in_force();
+        let mut needed = vec![0.0; specs.slots.slots as usize];
+        for (spec, node) in specs.modules.iter().zip(graph.modules()) {
             let passes = |route: &Route| {
                 route
                     .branches

@@ -1,11 +1,13 @@
 //! Commands to a run that goes on: streams are added, paused, resumed and removed, and its state is shown.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 use weir_policy::{ModuleEvent, StreamShare};
 use weir_types::{Span, Timestamp};
 
+use super::draining::DrainingGraph;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{
@@ -18,10 +20,16 @@ use crate::stream_setup::StreamSetup;
 
 impl RunContext<'_> {
     /// Carries out a command, and answers it. An answer without a receiver is discarded.
-    pub(super) async fn on_command(&self, command: Command, started: &StartedRun, live: &mut LiveStreams) {
+    pub(super) async fn on_command(
+        &self,
+        command: Command,
+        started: &mut StartedRun,
+        live: &mut LiveStreams,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) {
         match command {
-            Command::Add(new, answer) => {
-                let _ = answer.send(self.add_stream(*new, &started.streams, live));
+            Command::Add(new, entered, answer) => {
+                let _ = answer.send(self.add_stream(*new, entered, &started.streams, live));
             }
             Command::Remove(name, answer) => {
                 live.remove(&name, answer, &started.streams.actors.egress, self.clock.now());
@@ -38,6 +46,13 @@ impl RunContext<'_> {
             Command::ApplyPolicy(policy, answer) => {
                 let _ = answer.send(self.apply_policy(&policy, &started.streams));
             }
+            Command::Graph(answer) => {
+                let graph = Arc::clone(&self.in_force().graph);
+                let _ = answer.send(Ok((graph, Arc::clone(&self.processor))));
+            }
+            Command::Swap(prepared, answer) => {
+                let _ = answer.send(self.swap(*prepared, started, live, threads));
+            }
             Command::Snapshot(answer) => {
                 let snapshot = self.snapshot(started, live).await;
                 let _ = answer.send(snapshot.map(Box::new).ok_or(StreamError::Stopping));
@@ -48,6 +63,7 @@ impl RunContext<'_> {
     fn add_stream(
         &self,
         new: NewStream,
+        entered: Option<Vec<String>>,
         context: &StreamContext,
         live: &mut LiveStreams,
     ) -> Result<(), StreamError> {
@@ -57,13 +73,23 @@ impl RunContext<'_> {
         let NewStream { node, factory, like } = new;
         live.check_new(&node.name)?;
         self.check_name(&node.name)?;
-        let entrance = self.entrance(like)?;
-        let route = Arc::new(Route::new(self.graph, &entrance, &self.specs.topology));
+        let in_force = self.in_force();
+        let named = like.clone();
+        let entrance = match entered {
+            Some(names) => self.entrance_into(&names)?,
+            None => self.entrance(like)?,
+        };
+        let route = Arc::new(Route::new(
+            in_force.number,
+            &in_force.graph,
+            &entrance,
+            &in_force.specs.topology,
+        ));
         self.check_share(&node.name, node.share)?;
         self.check_slo(&node.name, node.mode, node.slo, &route)?;
         let id = live.next_id();
         let streams = live.len() + 1;
-        let setup = StreamSetup::new(&node, factory, (u64::from(id.0), streams), self.limits)?;
+        let setup = StreamSetup::new(&node, factory, (u64::from(id.0), streams), in_force.limits)?;
         let memory = live.memory_share(streams);
         let views = (0..).zip(&context.views);
         // Before any message of its source.
@@ -71,9 +97,10 @@ impl RunContext<'_> {
             stream: id,
             name: node.name.as_str().into(),
             own_slo: node.slo,
+            graph: in_force.number,
             sinks: views
-                .filter(|(sink, view)| route.reaches(*sink, view))
-                .map(|(sink, _)| sink)
+                .filter(|(sink, (_, view))| route.reaches(*sink, view))
+                .map(|(_, (name, _))| name.clone())
                 .collect(),
         });
         if node.share != StreamShare::default() {
@@ -89,6 +116,10 @@ impl RunContext<'_> {
                 .do_send(RemoveStream { stream: id, removed });
             context.actors.egress.do_send(AbandonStream(id));
         })?;
+        let stream = LiveStream {
+            like: named,
+            ..stream
+        };
         live.insert(node.name, stream);
         live.share_memory();
         Ok(())
@@ -96,8 +127,9 @@ impl RunContext<'_> {
 
     /// Sources, modules and sinks share their names.
     fn check_name(&self, name: &str) -> Result<(), StreamError> {
-        let is_module = self.graph.modules().iter().any(|module| module.name == name);
-        let is_sink = self.graph.sinks().iter().any(|sink| sink.name == name);
+        let graph = Arc::clone(&self.in_force().graph);
+        let is_module = graph.modules().iter().any(|module| module.name == name);
+        let is_sink = graph.sinks().iter().any(|sink| sink.name == name);
         let by = match (is_module, is_sink) {
             (true, _) => "module",
             (_, true) => "sink",
@@ -109,13 +141,26 @@ impl RunContext<'_> {
         })
     }
 
+    /// Into the modules and sinks of those names.
+    fn entrance_into(&self, names: &[String]) -> Result<Entrance, StreamError> {
+        let graph = Arc::clone(&self.in_force().graph);
+        let modules = graph.modules().iter().map(|module| &module.name);
+        let sinks = graph.sinks().iter().map(|sink| &sink.name);
+        let known: Vec<&String> = modules.chain(sinks).collect();
+        if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+            return Err(StreamError::UnknownInput { name: name.clone() });
+        }
+        Ok(Entrance::into_named(&graph, names))
+    }
+
     fn entrance(&self, like: Option<String>) -> Result<Entrance, StreamError> {
+        let graph = Arc::clone(&self.in_force().graph);
         let Some(name) = like else {
-            return Ok(Entrance::of_any_source(self.graph));
+            return Ok(Entrance::of_any_source(&graph));
         };
-        let sources = self.graph.sources();
+        let sources = graph.sources();
         match sources.iter().position(|source| source.name == name) {
-            Some(source) => Ok(Entrance::of_source(self.graph, source)),
+            Some(source) => Ok(Entrance::of_source(&graph, source)),
             None => Err(StreamError::UnknownSource {
                 name,
                 known: sources.iter().map(|source| source.name.clone()).collect(),
@@ -139,9 +184,15 @@ impl RunContext<'_> {
     async fn snapshot(&self, started: &StartedRun, live: &LiveStreams) -> Option<Snapshot> {
         let actors = &started.streams.actors;
         let mut counts = actors.egress.send(TakeCounts).await.ok()?;
-        for (spec, module) in self.specs.modules.iter().zip(&actors.modules) {
+        for (id, module) in self.in_force().report_ids.iter().zip(&actors.modules) {
             let stats = module.send(TakeStats).await.ok()?;
-            counts.stats.modules.insert(spec.id, stats);
+            counts.stats.modules.entry(*id).or_default().merge(&stats);
+        }
+        for (id, module) in started.draining.iter().flat_map(DrainingGraph::modules) {
+            // One that has ended has sent what it counted.
+            if let Ok(stats) = module.send(TakeStats).await {
+                counts.stats.modules.entry(id).or_default().merge(&stats);
+            }
         }
         let now = self.clock.now();
         let streams = counts.streams.iter().map(|(id, stream)| {
@@ -162,8 +213,7 @@ impl RunContext<'_> {
         let streams = streams.collect();
         let sinks = std::mem::take(&mut counts.sinks);
         let mut report = self.report_of(counts, started.began);
-        let names = self.graph.sinks().iter().map(|sink| sink.name.clone());
-        report.sinks = names.zip(sinks).collect();
+        report.sinks = sinks;
         report.decoding = started.streams.decoding.report();
         report.invariants = self.violations.counts();
         Some(Snapshot {

@@ -17,7 +17,7 @@ use crate::admission::StreamAdmission;
 use crate::clock::duration;
 use crate::command::{Answer, MAX_STREAMS, StreamError};
 use crate::routes::Route;
-use crate::source::SourceControl;
+use crate::source::{SharedTarget, SourceControl};
 
 /// How long the thread of a source that was given up may still take before it is left behind.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,6 +32,9 @@ pub(super) struct LiveStream {
     pub(super) share: StreamShare,
     pub(super) mode: SourceMode,
     pub(super) route: Arc<Route>,
+    pub(super) target: Arc<SharedTarget>,
+    /// The source of the graph whose inputs it shares, where one was named.
+    pub(super) like: Option<String>,
     pub(super) control: Arc<SourceControl>,
     pub(super) admission: Arc<StreamAdmission>,
     pub(super) thread: JoinHandle<()>,
@@ -93,6 +96,11 @@ impl LiveStreams {
     /// All of them, with those that are being removed.
     pub(super) fn iter(&self) -> impl Iterator<Item = &LiveStream> {
         self.streams.values().map(|(stream, _)| stream)
+    }
+
+    /// The same with their names, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut LiveStream)> {
+        self.streams.iter_mut().map(|(name, (stream, _))| (name, stream))
     }
 
     /// A stream, whether or not it is being removed.

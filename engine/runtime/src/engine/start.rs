@@ -7,12 +7,12 @@ use std::thread::JoinHandle;
 use actix::{Actor, Addr, AsyncContext, Context};
 use tokio::sync::oneshot;
 use weir_flow::{Operator, mask_credentials};
-use weir_graph::{SourceMode, SourceNode};
+use weir_graph::{SinkNode, SourceMode, SourceNode};
 use weir_policy::{Backoff, Module, Pool, Slots};
 use weir_types::{ModuleId, SlotId, StreamId};
 
 use super::live_streams::{LiveStream, LiveStreams};
-use super::{RunContext, RunParts, StartedRun, StreamContext};
+use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
     ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, ModuleActor, ModuleRef, ModuleSetup,
     ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor, SupervisorSetup,
@@ -22,8 +22,10 @@ use crate::assembly::{Pace, RunError};
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
-use crate::routes::{Entrance, Route};
-use crate::source::{RejectionLimit, SharedDecodeLevels, SourceControl, SourceThread};
+use crate::routes::{Entrance, Route, SinkView};
+use crate::source::{
+    RejectionLimit, SharedDecodeLevels, SharedTarget, SourceControl, SourceTarget, SourceThread,
+};
 use crate::stream_setup::StreamSetup;
 use crate::worker::{BatchDoneSender, BatchResult, Job, Worker, WorkerHandle};
 
@@ -104,38 +106,41 @@ impl RunContext<'_> {
             streams,
             sinks,
         } = parts;
+        let in_force = self.in_force();
+        let RunGraph { graph, specs, .. } = &*in_force;
         let route = |source| {
-            let entrance = Entrance::of_source(self.graph, source);
-            Arc::new(Route::new(self.graph, &entrance, &self.specs.topology))
+            let entrance = Entrance::of_source(graph, source);
+            Arc::new(Route::new(in_force.number, graph, &entrance, &specs.topology))
         };
         let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
-        let mailboxes = Mailboxes::new(self.specs.modules.len(), partitions.is_some());
+        let mailboxes = Mailboxes::new(specs.modules.len(), partitions.is_some());
         let actors = Arc::new(mailboxes.addresses());
-        let batch_threads = self.start_batch_threads(workers, partitions, &actors, threads)?;
+        let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
 
         let (idle_sender, idle) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
-        let views = sinks.iter().map(|sink| sink.view.clone()).collect();
+        let view = |(index, node): (usize, &SinkNode)| (node.name.clone(), SinkView::new(graph, index));
+        let views = graph.sinks().iter().enumerate().map(view).collect();
         let decode_levels = SharedDecodeLevels::default();
         let egress = self.egress_setup(sinks, decode_levels.clone(), idle_sender, ended_sender);
         mailboxes.egress.run(Egress::new(egress));
         DecodeLevelActor::new(
             decode_levels.clone(),
-            self.graph.slo(),
+            graph.slo(),
             self.clock,
-            self.recorder.clone(),
+            in_force.recorder.clone(),
         )
         .start();
         mailboxes.supervisor.run(Supervisor::new(SupervisorSetup {
             clock: self.clock,
-            recorder: self.recorder.clone(),
-            breaker: self.specs.breaker,
+            recorder: in_force.recorder.clone(),
+            breaker: specs.breaker,
             slots: actors.slots.clone(),
         }));
         mailboxes.slots.run(SlotActor::new(
-            Slots::new(self.specs.slots.clone()),
+            Slots::new(specs.slots.clone()),
             self.clock,
-            self.recorder.clone(),
+            in_force.recorder.clone(),
             module_refs(&actors),
         ));
         if let (Some(mailbox), Some(partitions)) = (mailboxes.reservations, partitions) {
@@ -143,7 +148,15 @@ impl RunContext<'_> {
             let address = mailbox.run(ReservationActor::new(reservations));
             partitions.relay.connect(address.recipient());
         }
-        self.run_modules(mailboxes.modules, operators, &routes, batch_threads, &actors);
+        let splits = routes.iter().any(|route| route.splits());
+        self.run_modules(
+            &in_force,
+            mailboxes.modules,
+            operators,
+            splits,
+            batch_threads,
+            &actors,
+        );
 
         let began = self.clock.now();
         self.options.progress.on_started(streams.len());
@@ -156,7 +169,7 @@ impl RunContext<'_> {
             views,
         };
         let memory = live.memory_share(streams.len());
-        for ((node, setup), route) in self.graph.sources().iter().zip(streams).zip(routes) {
+        for ((node, setup), route) in graph.sources().iter().zip(streams).zip(routes) {
             let stream = self.start_source((live.next_id(), node, setup, memory), &route, &context);
             // Those that run already must end.
             let stream = stream.inspect_err(|_| self.stop.raise())?;
@@ -164,6 +177,7 @@ impl RunContext<'_> {
         }
         Ok(StartedRun {
             streams: context,
+            draining: Vec::new(),
             began,
             idle,
             ended,
@@ -173,6 +187,7 @@ impl RunContext<'_> {
     /// Starts the workers, and the threads around partitioned models.
     fn start_batch_threads(
         &self,
+        running: &RunGraph,
         workers: Vec<Worker>,
         partitions: Option<&PartitionSetup>,
         actors: &ActorRefs,
@@ -190,7 +205,7 @@ impl RunContext<'_> {
             return Ok(BatchThreads { jobs, prepost });
         };
         for (module, model) in &partitions.active.models {
-            let name = &self.graph.modules()[module.index()].name;
+            let name = &running.graph.modules()[module.index()].name;
             let client = Arc::clone(&partitions.fleet.client);
             let (pre, thread) = Preprocessor::start(
                 name,
@@ -209,6 +224,44 @@ impl RunContext<'_> {
         Ok(BatchThreads { jobs, prepost })
     }
 
+    /// Starts the actors of another graph, beside those that run; `splits`: some stream enters several of its modules.
+    ///
+    /// # Errors
+    /// [`RunError::Thread`] where the machine gives no thread.
+    pub(super) fn start_graph(
+        &self,
+        running: &RunGraph,
+        (workers, operators): (Vec<Worker>, Vec<Option<Arc<dyn Operator>>>),
+        (egress, splits): (&Addr<Egress>, bool),
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<Arc<ActorRefs>, RunError> {
+        let (slots, supervisor) = (Context::new(), Context::new());
+        let modules: Vec<Context<ModuleActor>> =
+            running.specs.modules.iter().map(|_| Context::new()).collect();
+        let actors = Arc::new(ActorRefs {
+            modules: modules.iter().map(AsyncContext::address).collect(),
+            slots: slots.address(),
+            reservations: None,
+            egress: egress.clone(),
+            supervisor: supervisor.address(),
+        });
+        let batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
+        supervisor.run(Supervisor::new(SupervisorSetup {
+            clock: self.clock,
+            recorder: running.recorder.clone(),
+            breaker: running.specs.breaker,
+            slots: actors.slots.clone(),
+        }));
+        slots.run(SlotActor::new(
+            Slots::new(running.specs.slots.clone()),
+            self.clock,
+            running.recorder.clone(),
+            module_refs(&actors),
+        ));
+        self.run_modules(running, modules, operators, splits, batch_threads, &actors);
+        Ok(actors)
+    }
+
     fn egress_setup(
         &self,
         sinks: Vec<SinkRoute>,
@@ -216,23 +269,17 @@ impl RunContext<'_> {
         idle: oneshot::Sender<()>,
         ended: oneshot::Sender<RunEnded>,
     ) -> EgressSetup {
+        let RunGraph { graph, .. } = &*self.in_force();
         EgressSetup {
             clock: self.clock,
-            slo: self.graph.slo(),
-            streams: self
-                .graph
+            streams: graph
                 .sources()
                 .iter()
                 .map(|source| (source.name.as_str().into(), source.slo))
                 .collect(),
-            module_names: self
-                .graph
-                .modules()
-                .iter()
-                .map(|module| module.name.as_str().into())
-                .collect(),
+            module_names: self.module_names.borrow().clone(),
             until_stopped: self.options.until_stopped,
-            modules: self.graph.modules().len(),
+            modules: graph.modules().len(),
             sinks,
             decode_levels,
             progress: Arc::clone(&self.options.progress),
@@ -242,46 +289,57 @@ impl RunContext<'_> {
     }
 
     fn reservation_setup(&self, partitions: &PartitionSetup, modules: Vec<ModuleRef>) -> ReservationSetup {
+        let in_force = self.in_force();
         let active = partitions.active.clone();
-        let workers = self.graph.workers();
+        let workers = in_force.graph.workers();
         ReservationSetup {
             clock: self.clock,
-            recorder: self.recorder.clone(),
+            recorder: in_force.recorder.clone(),
             modules,
             client: Arc::clone(&partitions.fleet.client),
             available: partitions.fleet.available.clone(),
             names: workers.iter().map(|worker| worker.name.clone()).collect(),
             emulated: workers.iter().map(|worker| worker.emulated).collect(),
-            policy: self.graph.policy().clone(),
+            policy: in_force.graph.policy().clone(),
             active,
         }
     }
 
+    /// Starts the actors of modules; `splits`: some stream enters several of them.
     fn run_modules(
         &self,
+        running: &RunGraph,
         mailboxes: Vec<Context<ModuleActor>>,
         operators: Vec<Option<Arc<dyn Operator>>>,
-        routes: &[Arc<Route>],
+        splits: bool,
         mut threads: BatchThreads,
         actors: &Arc<ActorRefs>,
     ) {
-        let splits = self.specs.topology.has_branches() || routes.iter().any(|route| route.splits());
-        for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&self.specs.modules).zip(operators) {
-            let node = &self.graph.modules()[spec.id.index()];
+        let RunGraph {
+            graph,
+            specs,
+            recorder,
+            report_ids,
+            ..
+        } = running;
+        let splits = specs.topology.has_branches() || splits;
+        for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&specs.modules).zip(operators) {
+            let node = &graph.modules()[spec.id.index()];
             let setup = ModuleSetup {
                 id: spec.id,
+                report_id: report_ids[spec.id.index()],
                 name: node.name.clone(),
                 model: node.model,
                 has_model: operator.is_some(),
                 operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
-                successors: self.specs.topology.successors(spec.id).to_vec(),
+                successors: specs.topology.successors(spec.id).to_vec(),
                 jobs: spec
                     .slots
                     .iter()
                     .filter_map(|slot| Some((*slot, threads.jobs.get(slot)?.clone())))
                     .collect(),
                 clock: self.clock,
-                recorder: self.recorder.clone(),
+                recorder: recorder.clone(),
                 prepost: threads.prepost.remove(&spec.id),
                 shared: spec.pool == Pool::Shared,
                 splits,
@@ -304,6 +362,7 @@ impl RunContext<'_> {
         let actors = &context.actors;
         let control: Arc<SourceControl> = Arc::default();
         control.set_own_slo(node.slo);
+        let target = SharedTarget::new(SourceTarget::new(route, actors));
         let memory = MemoryBudget::new(memory_bytes);
         let admission = StreamAdmission::new(setup.limit, memory, self.clock);
         let source = SourceThread {
@@ -314,7 +373,6 @@ impl RunContext<'_> {
             sample: node.sample,
             droppable: setup.mode == SourceMode::Live,
             pace: self.options.pace,
-            slo: self.graph.slo(),
             admission: Arc::clone(&admission),
             clock: self.clock,
             stop: control.stop_flag(self.stop),
@@ -333,12 +391,7 @@ impl RunContext<'_> {
             next_request: Arc::clone(&context.next_request),
             egress: actors.egress.clone(),
             progress: Arc::clone(&self.options.progress),
-            entries: route
-                .entries
-                .iter()
-                .map(|id| (actors.modules[id.index()].clone(), route.branches[id.index()]))
-                .collect(),
-            route: Arc::clone(route),
+            target: Arc::clone(&target),
         };
         let thread = std::thread::Builder::new().name(format!("weir-source-{}", node.name));
         Ok(LiveStream {
@@ -348,6 +401,8 @@ impl RunContext<'_> {
             share: node.share,
             mode: node.mode,
             route: Arc::clone(route),
+            target,
+            like: None,
             control,
             admission,
             thread: thread.spawn(move || source.run())?,

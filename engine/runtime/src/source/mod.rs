@@ -10,6 +10,7 @@ mod decode_level;
 mod play;
 mod rejections;
 mod silence;
+mod target;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use std::time::Duration;
 use actix::Addr;
 use weir_flow::{SourceCounts, SourceFactory, StopFlag, StreamState};
 use weir_policy::{Backoff, FrameSampler, MediaClock, Silence};
-use weir_types::{Span, StreamId, Timestamp};
+use weir_types::{StreamId, Timestamp};
 
-use crate::actors::{Egress, ModuleActor, StreamEnded, StreamPaused, StreamStateChanged};
+use crate::actors::{Egress, StreamEnded, StreamPaused, StreamStateChanged};
 use crate::admission::StreamAdmission;
 use crate::assembly::Pace;
 use crate::clock::Clock;
@@ -29,11 +30,11 @@ use crate::decoding::{Decoding, lower_priority};
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 use crate::progress::Progress;
-use crate::routes::Route;
 pub(crate) use control::SourceControl;
 pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
+pub(crate) use target::{SharedTarget, SourceTarget};
 
 /// Longest sleep between two looks whether the run stops.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -48,8 +49,6 @@ pub(crate) struct SourceThread {
     pub(crate) sample: Option<f64>,
     pub(crate) droppable: bool,
     pub(crate) pace: Pace,
-    /// The latency objective of its frames while `control` has none of its own.
-    pub(crate) slo: Span,
     pub(crate) admission: Arc<StreamAdmission>,
     pub(crate) clock: Clock,
     /// Raised where this source is to end: with the run, when it is removed, or while it is paused.
@@ -67,9 +66,7 @@ pub(crate) struct SourceThread {
     pub(crate) next_request: Arc<AtomicU64>,
     pub(crate) egress: Addr<Egress>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) route: Arc<Route>,
-    /// Modules that its frames enter, each with how many branches make a request complete there.
-    pub(crate) entries: Vec<(Addr<ModuleActor>, u32)>,
+    pub(crate) target: Arc<SharedTarget>,
 }
 
 /// How far a stream has been played.

@@ -88,6 +88,12 @@ impl SourceThread {
         Ok(())
     }
 
+    /// The latency objective of the next frame.
+    fn slo(&self) -> Span {
+        let own = self.control.own_slo();
+        own.unwrap_or_else(|| self.target.get().route.slo)
+    }
+
     /// About how many of `frames` are taken.
     fn sampled_count(&self, frames: u64, fps: Option<f64>) -> u64 {
         match (self.sample, fps) {
@@ -110,7 +116,7 @@ impl SourceThread {
         playback.next_index = frame.index + 1;
         playback.last_pts_ms = frame.pts_ms;
         playback.frames += 1;
-        playback.stale += u64::from(time.age > self.control.own_slo().unwrap_or(self.slo));
+        playback.stale += u64::from(time.age > self.slo());
         if time.discontinuity {
             playback.rebased += 1;
             if playback.rebased == 1 {
@@ -234,18 +240,19 @@ impl SourceThread {
         frame.memory_guard = Some(Box::new(memory));
         let permit: Arc<StreamPermit> = Arc::new(permit);
         let (frame, slo) = (Arc::new(frame), self.control.own_slo());
-        let stream = (self.stream, Arc::clone(&self.route));
+        let target = self.target.get();
+        let stream = (self.stream, Arc::clone(&target.route));
         let request = Request::new(id, stream, frame, sent_at, slo, self.droppable, permit);
         let branch = RequestBranch {
             request: Arc::new(request),
             results: RequestResults::default(),
         };
-        if self.entries.is_empty() {
+        if target.entries.is_empty() {
             // These frames enter no module: they are complete at once.
             self.egress.do_send(Completed(branch));
             return true;
         }
-        for (module, branches) in &self.entries {
+        for (module, branches) in &target.entries {
             module.do_send(Deliver {
                 branch: branch.clone(),
                 branches: *branches,

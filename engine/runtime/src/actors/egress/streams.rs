@@ -60,7 +60,11 @@ impl Egress {
         self.progress.on_stream_removed(stream);
         telemetry::record_stream_removed(&entry.name);
         for sink in &mut self.sinks {
-            if sink.view.streams.remove(&stream.0) {
+            let mut was_shown = false;
+            for view in sink.views.values_mut() {
+                was_shown |= view.streams.remove(&stream.0);
+            }
+            if was_shown {
                 sink.handle.send_stream_removed(&entry.name);
             }
         }
@@ -76,9 +80,13 @@ impl Handler<AddStream> for Egress {
     type Result = ();
 
     fn handle(&mut self, added: AddStream, _context: &mut Self::Context) {
-        for sink in added.sinks {
-            if let Some(sink) = self.sinks.get_mut(sink) {
-                sink.view.streams.insert(added.stream.0);
+        for sink in self
+            .sinks
+            .iter_mut()
+            .filter(|sink| added.sinks.contains(&sink.name))
+        {
+            if let Some(view) = sink.views.get_mut(&added.graph) {
+                view.streams.insert(added.stream.0);
             }
         }
         self.progress.on_stream_added(added.stream);

@@ -215,6 +215,7 @@ mod tests {
         });
         let setup = ModuleSetup {
             id: ModuleId(0),
+            report_id: ModuleId(0),
             name: "idle".to_owned(),
             model: 0,
             operator: Arc::new(EmulatedOperator),

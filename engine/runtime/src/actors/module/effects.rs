@@ -55,7 +55,7 @@ impl ModuleActor {
             ModuleEffect::Drop { request, reason } => self.drop_request(request, reason, &refs),
             ModuleEffect::Spent { request, span } => refs.egress.do_send(Spent {
                 request,
-                module,
+                module: self.setup.report_id,
                 span,
             }),
             ModuleEffect::Publish(state) => {

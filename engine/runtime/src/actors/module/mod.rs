@@ -10,7 +10,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, MessageResult};
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, MessageResult};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
 use weir_partition::Stage;
@@ -23,7 +23,8 @@ use output_check::OutputCheck;
 use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
 use super::messages::{
-    BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported, TakeStats,
+    AddStats, BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported, StopActor,
+    TakeStats,
 };
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
@@ -48,6 +49,8 @@ pub(crate) struct ActorRefs {
 /// What a module actor is made from.
 pub(crate) struct ModuleSetup {
     pub(crate) id: ModuleId,
+    /// Its number in reports, which modules of that name have in all graphs of a run.
+    pub(crate) report_id: ModuleId,
     pub(crate) name: String,
     pub(crate) model: usize,
     pub(crate) operator: Arc<dyn Operator>,
@@ -100,6 +103,8 @@ pub(crate) struct ModuleActor {
     paths: BTreeMap<BookingId, Vec<Stage>>,
     stats: ModuleStats,
     outputs: OutputCheck,
+    /// Whether it ends once no batch of it runs: its graph is taken down.
+    is_stopping: bool,
 }
 
 impl ModuleActor {
@@ -113,6 +118,7 @@ impl ModuleActor {
             paths: BTreeMap::new(),
             stats: ModuleStats::default(),
             outputs: OutputCheck::default(),
+            is_stopping: false,
         }
     }
 }
@@ -136,6 +142,15 @@ impl Actor for ModuleActor {
         context.run_interval(duration(TICK_INTERVAL), |actor, context| {
             actor.on_event(ModuleEvent::Tick, context)
         });
+    }
+}
+
+impl Handler<StopActor> for ModuleActor {
+    type Result = ();
+
+    fn handle(&mut self, _: StopActor, context: &mut Self::Context) {
+        self.is_stopping = true;
+        self.stop_when_idle(context);
     }
 }
 
@@ -166,6 +181,7 @@ impl Handler<BatchDone> for ModuleActor {
 
     fn handle(&mut self, BatchDone(result): BatchDone, context: &mut Self::Context) {
         self.on_batch_done(result, context);
+        self.stop_when_idle(context);
     }
 }
 
@@ -178,6 +194,19 @@ impl Handler<PipelineEvent> for ModuleActor {
 }
 
 impl ModuleActor {
+    /// Ends where that is asked for and no batch runs: what was counted goes to the egress.
+    fn stop_when_idle(&mut self, context: &mut Context<Self>) {
+        if !self.is_stopping || !self.running.is_empty() {
+            return;
+        }
+        let stats = Box::new(self.stats());
+        self.setup.actors.egress.do_send(AddStats {
+            module: self.setup.report_id,
+            stats,
+        });
+        context.stop();
+    }
+
     /// What was counted so far.
     fn stats(&mut self) -> ModuleStats {
         self.stats
@@ -200,7 +229,7 @@ impl Handler<ReportStats> for ModuleActor {
     fn handle(&mut self, _: ReportStats, _context: &mut Self::Context) {
         let stats = Box::new(self.stats());
         self.setup.actors.egress.do_send(StatsReported {
-            module: self.setup.id,
+            module: self.setup.report_id,
             stats,
         });
     }

@@ -119,7 +119,7 @@ impl ModuleActor {
         let splits = self.setup.splits || shared.route.splits();
         refs.egress.do_send(Dropped {
             request: shared,
-            module: Some(self.setup.id),
+            module: Some(self.setup.report_id),
             reason,
         });
         if splits {

@@ -1,0 +1,206 @@
+//! `weir serve` takes what changes in the file of its graph and what clients send: policy, shares and streams at once, another
+//! graph beside the one that runs; what is wrong is refused with all its problems, and nothing changes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use common::service::{GRAPH, Service};
+use common::{refuses, report, stderr, stdout};
+use serde_json::{Value, json};
+
+/// The state of the service when it is as it should be.
+fn wait_for(service: &Service, holds: impl Fn(&Value) -> bool) -> Value {
+    let mut last = String::new();
+    for _ in 0..1_500 {
+        let (status, body) = service.ask("GET", "/api/state", "");
+        if status == 200 {
+            let state: Value = serde_json::from_str(&body).unwrap();
+            if holds(&state) {
+                return state;
+            }
+        }
+        last = body;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it never came: {last}");
+}
+
+fn stream<'a>(state: &'a Value, name: &str) -> Option<&'a Value> {
+    let mut streams = state["streams"].as_array().unwrap().iter();
+    streams.find(|stream| stream["name"] == name)
+}
+
+fn is_live(state: &Value, name: &str) -> bool {
+    stream(state, name).is_some_and(|stream| stream["state"] == "live")
+}
+
+fn write(folder: &Path, text: &str) {
+    std::fs::write(folder.join("graph.toml"), text).unwrap();
+}
+
+/// The graph with another stream, and with shares and a policy.
+fn changed() -> String {
+    let text = GRAPH.replace("inputs = [\"steady\"]", "inputs = [\"steady\", \"second\"]");
+    let steady = "[sources.steady]\nweight = 3\nreserve = 2\n";
+    text.replace("[sources.steady]\n", steady)
+        + "[sources.second]\nuri = \"emulated:uniform?rate=30\"\n[policy]\npreset = \"pard\"\n"
+}
+
+/// The graph with another module before the sink.
+fn another() -> String {
+    GRAPH.replace("inputs = [\"find\"]", "inputs = [\"name\"]")
+        + "[modules.name]\noperator = \"emulate\"\nmodel = \"any\"\ninputs = [\"find\"]\n"
+}
+
+#[test]
+fn the_watched_file_is_taken_when_it_is_whole_and_refused_when_it_is_not() {
+    let mut service = Service::start(&["--record", "log"]);
+    let folder = service.folder.path().to_owned();
+    write(&folder, &changed());
+    let taken = |state: &Value| is_live(state, "second") && state["graph"]["reloads"] == 1;
+    let state = wait_for(&service, taken);
+    assert_eq!(state["policy"]["drop"]["rule"], "pard");
+    let steady = stream(&state, "steady").unwrap();
+    assert_eq!(
+        (&steady["weight"], &steady["reserve"]),
+        (&json!(3.0), &json!(2.0))
+    );
+
+    // Half of it, as an editor may leave it for a while; then two problems at once.
+    let text = changed();
+    write(&folder, &text[..text.len() / 2]);
+    let state = wait_for(&service, |state| state["graph"]["problems"] != json!([]));
+    assert!(is_live(&state, "second") && state["graph"]["reloads"] == 1);
+    let two = text
+        .replace("weight = 3", "weight = 0")
+        .replace("\"pard\"", "\"pardon\"");
+    write(&folder, &two);
+    let both = |state: &Value| {
+        let problems = state["graph"]["problems"].to_string();
+        problems.contains("`weight` must lie between") && problems.contains("pardon")
+    };
+    let state = wait_for(&service, both);
+    assert!(is_live(&state, "second"));
+
+    write(&folder, GRAPH);
+    wait_for(&service, |state| {
+        stream(state, "second").is_none() && state["graph"]["problems"] == json!([])
+    });
+    service.drain();
+    let report = report(&folder.join("report.json"));
+    assert_eq!(report["removed_streams"]["streams"], 1);
+    let steady = &report["streams"]["steady"]["requests"];
+    assert_eq!((&steady["dropped"], &steady["late"]), (&json!(0), &json!(0)));
+    verify(&folder);
+}
+
+#[test]
+fn another_graph_takes_over_without_a_frame_lost_and_the_report_goes_on() {
+    let mut service = Service::start(&["--record", "log"]);
+    let folder = service.folder.path().to_owned();
+    write(&folder, &another());
+    let has_name = |state: &Value| state["report"]["modules"]["name"]["items"].as_u64() > Some(10);
+    wait_for(&service, has_name);
+    // A sink that is open is not given other settings.
+    write(&folder, &another().replace("{stream}.jsonl", "all.jsonl"));
+    let state = wait_for(&service, |state| state["graph"]["problems"] != json!([]));
+    let problem = state["graph"]["problems"].to_string();
+    assert!(problem.contains("sink events"), "{problem}");
+    assert!(is_live(&state, "steady"));
+    write(&folder, GRAPH);
+    wait_for(&service, |state| state["graph"]["reloads"] == 2);
+    let arrived = |state: &Value| state["report"]["requests"]["arrived"].as_u64().unwrap();
+    let before = arrived(&wait_for(&service, |_| true));
+    wait_for(&service, |state| arrived(state) > before + 10);
+    service.drain();
+    let report = report(&folder.join("report.json"));
+    let all = &report["requests"];
+    assert_eq!(
+        (&all["dropped"], &all["late"], &all["in_flight"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
+    assert_eq!(report["modules"]["find"]["items"], all["arrived"]);
+    assert_eq!(report["sinks"]["events"]["written"], all["delivered"]);
+    let lines = std::fs::read_to_string(folder.join("steady.jsonl")).unwrap();
+    let is_frame = |line: &&str| line.contains("\"type\":\"frame\"");
+    assert_eq!(json!(lines.lines().filter(is_frame).count()), all["delivered"]);
+    verify(&folder);
+}
+
+#[test]
+fn a_hangup_reloads_a_file_that_is_not_watched() {
+    let mut service = Service::start(&["--no-watch"]);
+    let folder = service.folder.path().to_owned();
+    write(&folder, &changed());
+    service.hang_up();
+    wait_for(&service, |state| {
+        is_live(state, "second") && state["graph"]["reloads"] == 1
+    });
+    service.drain();
+}
+
+#[test]
+fn clients_send_a_graph_of_the_same_modules_and_change_policy_and_shares() {
+    let mut service = Service::start(&["--no-watch"]);
+    let (status, body) = service.ask("PUT", "/api/graph", &json!({ "text": changed() }).to_string());
+    assert_eq!(status, 200, "{body}");
+    let applied: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(applied["added"], json!(["second"]));
+    let (status, body) = service.ask("PUT", "/api/graph", &json!({ "text": another() }).to_string());
+    assert!(
+        status == 409 && body.contains("--allow-any-source"),
+        "{status} {body}"
+    );
+    let secret = changed().replace("rate=30", "rate=${HOME}");
+    let (status, body) = service.ask("PUT", "/api/graph", &json!({ "text": secret }).to_string());
+    assert!(status == 400 && body.contains("HOME"), "{status} {body}");
+    let outside = changed().replace("emulated:uniform?rate=30", "file:///etc/hostname");
+    let (status, body) = service.ask("PUT", "/api/graph", &json!({ "text": outside }).to_string());
+    assert!(
+        status == 409 && body.contains("not one that clients may name"),
+        "{status} {body}"
+    );
+
+    let (status, body) = service.ask("PUT", "/api/policy", r#"{"preset": "weir", "slack": false}"#);
+    assert_eq!(status, 200, "{body}");
+    // What it answers can be sent back.
+    let (_, policy) = service.ask("GET", "/api/policy", "");
+    let (status, again) = service.ask("PUT", "/api/policy", &policy);
+    assert_eq!((status, &again), (200, &policy));
+    let (status, body) = service.ask("PUT", "/api/policy", r#"{"preset": "nothing", "fair": 3}"#);
+    assert!(
+        status == 400 && body.contains("nothing") && body.contains("fair"),
+        "{body}"
+    );
+    let (status, body) = service.ask("PUT", "/api/policy", r#"{"preset": "pard-paper"}"#);
+    assert!(status == 409 && body.contains("mailbox"), "{body}");
+
+    let set = service.streams(&["set", "second", "--weight", "0.5", "--slo", "10s"]);
+    assert_eq!(stdout(&set), "changed second\n", "{}", stderr(&set));
+    refuses(
+        &service.streams(&["set", "second", "--weight", "0"]),
+        &["`weight` must lie between"],
+    );
+    let state = wait_for(&service, |_| true);
+    let second = stream(&state, "second").unwrap();
+    assert_eq!(
+        (&second["weight"], &second["slo_ms"]),
+        (&json!(0.5), &json!(10_000.0))
+    );
+    service.drain();
+}
+
+/// The log is decided the same again.
+fn verify(folder: &Path) {
+    let verified = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .current_dir(folder)
+        .args(["verify", "log"])
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{}", stderr(&verified));
+}

@@ -1,0 +1,55 @@
+//! Graphs of the egress: another one takes the place of the one in force, of which requests are still in flight.
+
+use std::collections::BTreeMap;
+
+use actix::Handler;
+
+use super::{Egress, SinkRoute};
+use crate::actors::messages::{AddStats, DropGraph, SwapGraph};
+
+impl Handler<SwapGraph> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, swap: SwapGraph, _context: &mut Self::Context) {
+        let SwapGraph {
+            number,
+            modules,
+            module_names,
+            sinks,
+        } = swap;
+        (self.modules, self.module_names) = (modules, module_names);
+        for (name, view, opened) in sinks {
+            if let Some(handle) = opened {
+                let views = BTreeMap::from([(number, view)]);
+                self.sinks.push(SinkRoute { name, handle, views });
+            } else if let Some(sink) = self.sinks.iter_mut().find(|sink| sink.name == name) {
+                sink.views.insert(number, view);
+            }
+        }
+        self.wants_notices = self.sinks.iter().any(|sink| sink.handle.wants_notices());
+    }
+}
+
+impl Handler<DropGraph> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, DropGraph { number }: DropGraph, _context: &mut Self::Context) {
+        for sink in &mut self.sinks {
+            sink.views.remove(&number);
+        }
+        let now = self.clock.now();
+        for mut sink in self.sinks.extract_if(.., |sink| sink.views.is_empty()) {
+            sink.handle.close(now);
+            self.closed_sinks.push((sink.name, sink.handle));
+        }
+        self.wants_notices = self.sinks.iter().any(|sink| sink.handle.wants_notices());
+    }
+}
+
+impl Handler<AddStats> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, AddStats { module, stats }: AddStats, _context: &mut Self::Context) {
+        self.stats.modules.entry(module).or_default().merge(&stats);
+    }
+}

@@ -1,0 +1,152 @@
+//! Another graph takes the place of the one in force, while streams and sinks go on. Its models are ready and its sinks open
+//! before anything changes; then the frames of all streams enter it from one to the next. What is in flight of the graph before
+//! is finished by its own actors, which end when nothing of it is left.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use actix::Addr;
+use weir_graph::Graph;
+use weir_policy::StreamShare;
+use weir_types::ModuleId;
+
+use super::draining::DrainingGraph;
+use super::live_streams::LiveStreams;
+use super::{RunContext, RunGraph, StartedRun};
+use crate::actors::{AddStats, Egress, SwapGraph, TakeStats};
+use crate::command::StreamError;
+use crate::prepare::PreparedGraph;
+use crate::routes::{Entrance, Route, SinkView};
+use crate::source::SourceTarget;
+
+impl RunContext<'_> {
+    /// Puts another graph into force.
+    pub(super) fn swap(
+        &self,
+        prepared: PreparedGraph,
+        started: &mut StartedRun,
+        live: &mut LiveStreams,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<(), StreamError> {
+        if self.stop.is_raised() {
+            return Err(StreamError::Stopping);
+        }
+        let before = self.in_force();
+        let PreparedGraph {
+            graph,
+            mut specs,
+            limits,
+            workers,
+            operators,
+            sinks,
+        } = prepared;
+        // Shares of streams come as events: by their numbers, which are not those of the sources of this graph.
+        for spec in &mut specs.modules {
+            spec.shares = Vec::new();
+        }
+        let number = before.number + 1;
+        let recorder = before.recorder.as_ref();
+        let recorder = recorder
+            .map(|recorder| recorder.record_graph(number, &specs.modules, &specs.slots, specs.breaker));
+        let running = Rc::new(RunGraph {
+            number,
+            report_ids: self.report_ids(&graph),
+            graph,
+            specs,
+            limits,
+            recorder,
+        });
+        let graph = &running.graph;
+        let route = |name: &str, like: Option<&str>| {
+            let source = |name: &str| graph.sources().iter().position(|source| source.name == name);
+            let source = source(name).or_else(|| like.and_then(source));
+            let entrance = match source {
+                Some(source) => Entrance::of_source(graph, source),
+                None => Entrance::of_any_source(graph),
+            };
+            Arc::new(Route::new(number, graph, &entrance, &running.specs.topology))
+        };
+        let routes = live
+            .iter_mut()
+            .map(|(name, stream)| route(name, stream.like.as_deref()));
+        let routes: Vec<Arc<Route>> = routes.collect();
+        let splits = routes.iter().any(|route| route.splits());
+        let egress = started.streams.actors.egress.clone();
+        threads.retain(|thread| !thread.is_finished());
+        let parts = (workers, operators);
+        let actors = self.start_graph(&running, parts, (&egress, splits), threads);
+        let actors = actors.map_err(|_| StreamError::Machine)?;
+
+        let views: Vec<(String, SinkView)> = graph
+            .sinks()
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (node.name.clone(), SinkView::new(graph, index)))
+            .collect();
+        let sinks = views.iter().cloned().zip(sinks).enumerate();
+        let sinks = sinks.map(|(index, ((name, mut view), opened))| {
+            let shown = live
+                .iter()
+                .zip(&routes)
+                .filter(|(_, route)| route.reaches(index, &view));
+            view.streams = shown.map(|(stream, _)| stream.id.0).collect();
+            (name, view, opened)
+        });
+        egress.do_send(SwapGraph {
+            number,
+            modules: graph.modules().len(),
+            module_names: self.module_names.borrow().clone(),
+            sinks: sinks.collect(),
+        });
+
+        let mut routes_before = Vec::new();
+        started.streams.views = views;
+        let actors_before = std::mem::replace(&mut started.streams.actors, actors);
+        for ((_, stream), route) in live.iter_mut().zip(routes) {
+            stream.admission.set_slo(stream.slo.unwrap_or(graph.slo()));
+            if stream.share != StreamShare::default() {
+                self.publish_share(stream.id, stream.share, &started.streams);
+            }
+            stream
+                .target
+                .set(SourceTarget::new(&route, &started.streams.actors));
+            let before = std::mem::replace(&mut stream.route, route);
+            routes_before.push(Arc::downgrade(&before));
+        }
+        self.policy.replace(graph.policy().clone());
+        self.in_force.replace(Rc::clone(&running));
+        started.draining.push(DrainingGraph {
+            number: before.number,
+            report_ids: before.report_ids.clone(),
+            actors: actors_before,
+            routes: routes_before,
+            is_stopping: false,
+        });
+        Ok(())
+    }
+
+    /// Numbers in reports of the modules of a graph: those of modules of the same name, or the next ones.
+    pub(crate) fn report_ids(&self, graph: &Graph) -> Vec<ModuleId> {
+        let mut names = self.module_names.borrow_mut();
+        let mut id_of = |name: &str| {
+            let known = names.iter().position(|known| **known == *name);
+            ModuleId(known.unwrap_or_else(|| {
+                names.push(name.into());
+                names.len() - 1
+            }) as u32)
+        };
+        graph.modules().iter().map(|module| id_of(&module.name)).collect()
+    }
+
+    /// At the end of a run, adds what modules counted whose graphs are not down yet.
+    pub(super) async fn add_stats_of_draining(&self, started: &StartedRun) {
+        let egress: &Addr<Egress> = &started.streams.actors.egress;
+        for (module, address) in started.draining.iter().flat_map(DrainingGraph::modules) {
+            if let Ok(stats) = address.send(TakeStats).await {
+                let stats = Box::new(stats);
+                egress.do_send(AddStats { module, stats });
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What is made ready before a graph runs, and before another one takes its place: models are opened and measured, then sinks
+//! are opened.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_flow::{
+    Model, Operator, RunHeader, Sink, SinkError, SinkFactory, StopFlag, StreamHeader, mask_credentials,
+};
+use weir_graph::{Graph, SinkNode};
+
+use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
+use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
+use crate::clock::Clock;
+use crate::fleet::PartitionSetup;
+use crate::policy_specs::PolicySpecs;
+use crate::processor_time::ProcessorTimes;
+use crate::profiles::{models, profiles};
+use crate::routes::SinkView;
+use crate::sink::{QueueLimits, SinkHandle};
+use crate::slot_layout::SlotLayout;
+use crate::stream_setup::InFlightLimits;
+use crate::worker::Worker;
+
+/// What a graph needs to run, but for its operators and sinks.
+pub(crate) struct ReadyGraph {
+    pub(crate) specs: PolicySpecs,
+    pub(crate) limits: InFlightLimits,
+    pub(crate) workers: Vec<Worker>,
+}
+
+/// Another graph that is ready to run beside the one in force.
+pub(crate) struct PreparedGraph {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) specs: PolicySpecs,
+    pub(crate) limits: InFlightLimits,
+    pub(crate) workers: Vec<Worker>,
+    /// By module; `None` where the model is emulated.
+    pub(crate) operators: Vec<Option<Arc<dyn Operator>>>,
+    /// By sink; `None` where the one that runs goes on.
+    pub(crate) sinks: Vec<Option<SinkHandle>>,
+}
+
+/// Makes another graph ready to take the place of `before`: opens and measures its models, then opens sinks that `before` has
+/// not. Its sources are not looked at.
+///
+/// # Errors
+/// [`RunError`], and nothing is left of it.
+pub(crate) fn prepare_swap(
+    assembly: Assembly,
+    before: &Graph,
+    clock: Clock,
+    options: &RunOptions,
+    (stop, processor): (&StopFlag, &Arc<ProcessorTimes>),
+) -> Result<PreparedGraph, RunError> {
+    if assembly.partitioning.is_some() || before.plan().is_some() {
+        let reason =
+            "models that are partitioned over workers cannot be changed while a graph runs: start it again";
+        return Err(RunError::Workers(reason.to_owned()));
+    }
+    let graph = Arc::new(assembly.graph);
+    let goes_on = |node: &SinkNode| {
+        let known = before.sinks().iter().find(|known| known.name == node.name);
+        let settings = |node: &SinkNode| (node.kind.clone(), node.when_slow, node.settings.clone());
+        let path = node.settings.text("path").filter(|path| *path != "-");
+        let of_another = |known: &&SinkNode| path.is_some() && known.settings.text("path") == path;
+        match known.or_else(|| before.sinks().iter().find(of_another)) {
+            None => Ok(false),
+            Some(known) if known.name == node.name && settings(known) == settings(node) => Ok(true),
+            Some(_) => Err(RunError::Sink(SinkError {
+                target: format!("sink {}", node.name),
+                reason: "its name or its file is that of a sink with other settings, which is open: choose another"
+                    .to_owned(),
+            })),
+        }
+    };
+    let goes_on: Vec<bool> = graph.sinks().iter().map(goes_on).collect::<Result<_, _>>()?;
+    let start_up = StartUp { clock, options, stop };
+    let (ready, _) = start_up.prepare(&graph, &assembly.models, None)?;
+    let header = run_header(&graph, clock);
+    let mut sinks = Vec::new();
+    let factories = graph.sinks().iter().zip(assembly.sinks).zip(goes_on);
+    for (index, ((node, factory), goes_on)) in factories.enumerate() {
+        if goes_on {
+            sinks.push(None);
+            continue;
+        }
+        let sink = start_up.open_sink(&node.name, factory)?;
+        let limits = QueueLimits {
+            max_in_flight: None,
+            max_waiting: options.max_sink_waiting,
+        };
+        let header = sink_header(&header, &SinkView::new(&graph, index));
+        sinks.push(Some(SinkHandle::start(
+            &node.name,
+            sink,
+            node.when_slow,
+            limits,
+            header,
+            (stop, processor),
+        )?));
+    }
+    let ReadyGraph {
+        specs,
+        limits,
+        workers,
+    } = ready;
+    Ok(PreparedGraph {
+        graph,
+        specs,
+        limits,
+        workers,
+        operators: assembly.operators,
+        sinks,
+    })
+}
+
+/// Bounded waits for work that may hang while a run begins.
+pub(crate) struct StartUp<'a> {
+    pub(crate) clock: Clock,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) stop: &'a StopFlag,
+}
+
+impl StartUp<'_> {
+    /// Opens workers and measures models.
+    pub(crate) fn prepare(
+        &self,
+        graph: &Arc<Graph>,
+        given: &[Option<Arc<dyn Model>>],
+        partitioning: Option<Partitioning>,
+    ) -> Result<(ReadyGraph, Option<PartitionSetup>), RunError> {
+        let (clock, options, stop) = (self.clock, self.options, self.stop);
+        let models = Arc::new(models(graph, given));
+        let slots = Arc::new(SlotLayout::new(graph));
+        let workers = {
+            let (graph, models, slots) = (Arc::clone(graph), Arc::clone(&models), Arc::clone(&slots));
+            let progress = Arc::clone(&options.progress);
+            self.run_bounded("weir-open", move || {
+                slots.open_workers(&graph, &models, clock, &progress)
+            })??
+        };
+        let partitions = partitioning
+            .map(|partitioning| PartitionSetup::start(graph, partitioning, clock, stop))
+            .transpose()?;
+        let active = partitions.as_ref().map(|partitions| &partitions.active);
+        let (workers, profiles) = {
+            let (graph, models, slots) = (Arc::clone(graph), Arc::clone(&models), Arc::clone(&slots));
+            let (active, stop) = (active.cloned(), stop.clone());
+            let progress = Arc::clone(&options.progress);
+            self.run_bounded("weir-measure", move || {
+                let mut workers = workers;
+                let active = active.as_ref();
+                let profiles = profiles(&graph, &models, &slots, &mut workers, active, (&progress, &stop));
+                profiles.map(|profiles| (workers, profiles))
+            })??
+        };
+        let specs = PolicySpecs::new(graph, &slots, &profiles, active, options)?;
+        let limits = InFlightLimits {
+            slo: graph.slo(),
+            fixed: options.max_in_flight,
+            lossless: specs.initial_lossless_limit(),
+        };
+        let ready = ReadyGraph {
+            specs,
+            limits,
+            workers,
+        };
+        Ok((ready, partitions))
+    }
+
+    /// Runs `work` on a thread of its own, which is left behind where the run is asked to stop and it does not end.
+    fn run_bounded<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let limits = WaitLimits {
+            after_stop: self.options.grace,
+            total: None,
+        };
+        match run_bounded(name, self.clock, self.stop, limits, work)? {
+            BoundedOutcome::Done(result) => Ok(result),
+            BoundedOutcome::Stopped | BoundedOutcome::TimedOut => Err(RunError::Stopped),
+        }
+    }
+
+    /// Opens a sink, within the time that sinks have for it.
+    pub(crate) fn open_sink(
+        &self,
+        name: &str,
+        factory: Box<dyn SinkFactory>,
+    ) -> Result<Box<dyn Sink>, RunError> {
+        let limits = WaitLimits {
+            after_stop: Duration::ZERO,
+            total: Some(self.options.sink_open_timeout),
+        };
+        let thread = format!("weir-sink-{name}");
+        match run_bounded(&thread, self.clock, self.stop, limits, move || factory.open())? {
+            BoundedOutcome::Done(opened) => Ok(opened?),
+            BoundedOutcome::Stopped => Err(RunError::Stopped),
+            BoundedOutcome::TimedOut => Err(RunError::Sink(SinkError {
+                target: format!("sink {name}"),
+                reason: format!(
+                    "it did not open within {:.0} s: a FIFO needs a reader, a network file system its server",
+                    self.options.sink_open_timeout.as_secs_f64()
+                ),
+            })),
+        }
+    }
+}
+
+/// The header for a sink: of the run, with the streams that it shows.
+pub(crate) fn sink_header(header: &RunHeader, view: &SinkView) -> RunHeader {
+    let streams = (0..).zip(&header.streams);
+    let shown = streams.filter(|(stream, _)| view.streams.contains(stream));
+    RunHeader {
+        streams: shown.map(|(_, stream)| stream.clone()).collect(),
+        ..header.clone()
+    }
+}
+
+/// The header of the run, with all its streams.
+pub(crate) fn run_header(graph: &Graph, clock: Clock) -> RunHeader {
+    let time_ms = clock.utc_ms(clock.now());
+    // Seeded by the system: runs of one millisecond on many machines differ.
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    let stream = |source: &weir_graph::SourceNode| StreamHeader {
+        name: source.name.clone(),
+        source: mask_credentials(&source.uri).into_owned(),
+    };
+    RunHeader {
+        id: format!("{time_ms:x}-{random:016x}"),
+        graph: graph.name().to_owned(),
+        program: "weir".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        time_ms,
+        streams: graph.sources().iter().map(stream).collect(),
+    }
+}
