@@ -120,7 +120,7 @@ impl PolicySpecs {
 /// What the streams are to have under overload; empty where they are alike.
 fn shares(graph: &Graph) -> Vec<StreamShare> {
     let shares: Vec<StreamShare> = graph.sources().iter().map(|source| source.share).collect();
-    if shares.iter().all(|share| *share == StreamShare::default()) {
+    if StreamShare::are_alike(&shares) {
         return Vec::new();
     }
     shares

@@ -204,7 +204,7 @@ impl WorldSpec {
     /// What the streams are to have under overload; empty where they are alike.
     pub(crate) fn shares(&self) -> Vec<StreamShare> {
         let shares: Vec<StreamShare> = self.own.iter().map(|own| own.share).collect();
-        if shares.iter().all(|share| *share == StreamShare::default()) {
+        if StreamShare::are_alike(&shares) {
             return Vec::new();
         }
         shares

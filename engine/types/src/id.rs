@@ -12,6 +12,7 @@ macro_rules! id {
         impl $name {
             /// The id as an index into a table.
             #[must_use]
+            #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }

@@ -23,6 +23,7 @@ impl Profile {
 
     /// The `(batch size, duration)` points, ascending in size.
     #[must_use]
+    #[inline]
     pub fn points(&self) -> &[(u32, Span)] {
         &self.points
     }
@@ -30,6 +31,7 @@ impl Profile {
     /// Expected duration of a batch of `size` items: interpolated linearly between measured sizes, constant below the
     /// smallest (at worst the batch is padded), extrapolated along the last segment above the largest.
     #[must_use]
+    #[inline]
     pub fn duration(&self, size: u32) -> Span {
         let after = self.points.partition_point(|(measured, _)| *measured < size);
         let line = |(x0, y0): (u32, Span), (x1, y1): (u32, Span)| {
@@ -50,6 +52,7 @@ impl Profile {
 
     /// Items a second in batches of `size` items.
     #[must_use]
+    #[inline]
     pub fn throughput(&self, size: u32) -> f64 {
         f64::from(size) / self.duration(size).as_secs_f64().max(1e-6)
     }

@@ -21,54 +21,63 @@ impl Span {
 
     /// From microseconds.
     #[must_use]
+    #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
     /// From milliseconds.
     #[must_use]
+    #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000)
     }
 
     /// From seconds.
     #[must_use]
+    #[inline]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * 1_000_000)
     }
 
     /// From seconds, rounded to a microsecond; negative values and NaN give zero.
     #[must_use]
+    #[inline]
     pub fn from_secs_f64(secs: f64) -> Self {
         Self(rounded(secs * 1e6))
     }
 
     /// In microseconds.
     #[must_use]
+    #[inline]
     pub const fn micros(self) -> u64 {
         self.0
     }
 
     /// In milliseconds.
     #[must_use]
+    #[inline]
     pub fn as_millis_f64(self) -> f64 {
         self.as_f64() / 1e3
     }
 
     /// In seconds.
     #[must_use]
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.as_f64() / 1e6
     }
 
     /// The difference, zero if `other` is longer.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// Scaled by a non-negative factor, rounded to a microsecond.
     #[must_use]
+    #[inline]
     pub fn scale(self, factor: f64) -> Self {
         // Correction factors are most often exactly 1.
         if factor == 1.0 {
@@ -77,6 +86,7 @@ impl Span {
         Self(rounded(self.as_f64() * factor))
     }
 
+    #[inline]
     fn as_f64(self) -> f64 {
         self.0.min(i64::MAX as u64) as i64 as f64
     }
@@ -84,18 +94,21 @@ impl Span {
 
 /// The nearest integer; zero for negative values and NaN. Converted through `i64` (292,000 years): most processors have no
 /// single instruction for unsigned integers.
+#[inline]
 fn rounded(micros: f64) -> u64 {
     ((micros + 0.5) as i64).max(0) as u64
 }
 
 impl Add for Span {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Span {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -103,6 +116,7 @@ impl AddAssign for Span {
 
 impl Mul<u64> for Span {
     type Output = Self;
+    #[inline]
     fn mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
@@ -110,6 +124,7 @@ impl Mul<u64> for Span {
 
 impl Div<u64> for Span {
     type Output = Self;
+    #[inline]
     fn div(self, parts: u64) -> Self {
         Self(self.0 / parts)
     }
@@ -194,24 +209,28 @@ impl Timestamp {
 
     /// From microseconds since the start of the run.
     #[must_use]
+    #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
     /// Microseconds since the start of the run.
     #[must_use]
+    #[inline]
     pub const fn micros(self) -> u64 {
         self.0
     }
 
     /// Time from `earlier` to this, zero if `earlier` is later.
     #[must_use]
+    #[inline]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
     /// This time less `span`, not before the start of the run.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, span: Span) -> Self {
         Self(self.0.saturating_sub(span.0))
     }
@@ -219,6 +238,7 @@ impl Timestamp {
 
 impl Add<Span> for Timestamp {
     type Output = Self;
+    #[inline]
     fn add(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
@@ -226,6 +246,7 @@ impl Add<Span> for Timestamp {
 
 impl Sub<Timestamp> for Timestamp {
     type Output = Span;
+    #[inline]
     fn sub(self, earlier: Timestamp) -> Span {
         self.since(earlier)
     }

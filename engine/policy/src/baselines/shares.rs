@@ -4,7 +4,7 @@
 //! counts the execution as well, and `wcl` splits by the worst latency seen recently.
 
 use serde::{Deserialize, Serialize};
-use weir_types::DropReason;
+use weir_types::{DropReason, Span};
 
 use crate::admission::{AdmissionRule, BatchView, Candidate};
 
@@ -83,4 +83,12 @@ impl AdmissionRule for Shares {
     fn is_predictive(&self) -> bool {
         self.by == ShareWeight::WorstLatency
     }
+}
+
+/// A part of the graph's objective as the same part of a request's own.
+pub(crate) fn of_objective(part: Span, graph: Span, own: Span) -> Span {
+    if own == graph {
+        return part;
+    }
+    part.scale(own.as_secs_f64() / graph.as_secs_f64().max(1e-6))
 }

@@ -47,6 +47,12 @@ impl StreamShare {
             .is_none_or(|reserve| Self::RESERVES.contains(&reserve));
         Self::WEIGHTS.contains(&self.weight) && reserve
     }
+
+    /// Whether streams with these have no shares of their own: all are as a stream is that says nothing.
+    #[must_use]
+    pub fn are_alike(shares: &[Self]) -> bool {
+        shares.iter().all(|share| *share == Self::default())
+    }
 }
 
 impl Default for StreamShare {
@@ -81,8 +87,7 @@ pub(crate) struct StreamShares {
 impl StreamShares {
     /// `None` where all streams are alike.
     pub(crate) fn new(shares: &[StreamShare]) -> Option<Self> {
-        let differ = shares.iter().any(|share| *share != StreamShare::default());
-        differ.then(|| Self {
+        (!StreamShare::are_alike(shares)).then(|| Self {
             shares: (0..).map(StreamId).zip(shares.iter().copied()).collect(),
             accounts: BTreeMap::new(),
             virtual_time: 0.0,
@@ -137,11 +142,11 @@ impl StreamShares {
 
     /// The stream that is next of those that have a request to run; ties go to the lower number.
     pub(crate) fn next(&self, streams: impl Iterator<Item = StreamId>, now: Timestamp) -> Option<StreamId> {
-        let rank = |stream: &StreamId| (self.tokens(*stream, now) < 1.0, self.start_tag(*stream));
-        streams.min_by(|a, b| {
-            let ((a_waits, a_tag), (b_waits, b_tag)) = (rank(a), rank(b));
-            a_waits.cmp(&b_waits).then(a_tag.total_cmp(&b_tag)).then(a.cmp(b))
-        })
+        let ranked = streams.map(|stream| (self.tokens(stream, now) < 1.0, self.start_tag(stream), stream));
+        let first = ranked.min_by(|(a_waits, a_tag, a), (b_waits, b_tag, b)| {
+            a_waits.cmp(b_waits).then(a_tag.total_cmp(b_tag)).then(a.cmp(b))
+        });
+        first.map(|(_, _, stream)| stream)
     }
 
     /// A request of a stream is going to run.

@@ -13,6 +13,7 @@ use super::opening::Opening;
 use super::running::Running;
 use super::workers::WorkerView;
 use crate::admission::{BatchView, Candidate};
+use crate::baselines::shares::of_objective;
 use crate::pard::estimator::WaitMeasure;
 use crate::queue::depq::End;
 use crate::slots::Bid;
@@ -85,12 +86,9 @@ impl Module {
         booked: Option<(Timestamp, Span)>,
     ) -> BatchId {
         for slice in slices {
-            let slo = self
-                .mailboxes
-                .get(slice.request)
-                .map_or(self.spec.slo, |entry| entry.slo);
+            let slo = self.mailboxes.started(slice.request, slice.count);
+            let slo = slo.unwrap_or(self.spec.slo);
             self.metrics.on_batch_wait(slo, self.wait_of(slice));
-            self.mailboxes.started(slice.request, slice.count);
         }
         self.starvation_reset.on_run();
         let slices = slices.to_vec();
@@ -260,8 +258,8 @@ impl Module {
                     start,
                     duration,
                     downstream: estimate.downstream_of(entry.stream, entry.slo),
-                    own_share: scale_to(estimate.own_budget, self.spec.slo, entry.slo),
-                    share_up_to_here: scale_to(estimate.budget_up_to_here, self.spec.slo, entry.slo),
+                    own_share: of_objective(estimate.own_budget, self.spec.slo, entry.slo),
+                    share_up_to_here: of_objective(estimate.budget_up_to_here, self.spec.slo, entry.slo),
                     waiting_items: self.mailboxes.items_in(mailbox),
                 };
                 self.strategies.admission.rule().verdict(&candidate, &batch)
@@ -458,12 +456,4 @@ impl Module {
             duration,
         })
     }
-}
-
-/// A part of the graph's objective as the same part of a request's own.
-fn scale_to(part: Span, graph: Span, own: Span) -> Span {
-    if own == graph {
-        return part;
-    }
-    part.scale(own.as_secs_f64() / graph.as_secs_f64().max(1e-6))
 }

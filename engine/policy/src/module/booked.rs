@@ -85,6 +85,7 @@ impl Module {
             return;
         }
         self.booked.requested = None;
+        let mut leeway = self.leeway();
         loop {
             let most_urgent = self.mailboxes.most_urgent(0);
             let infeasible = most_urgent.filter(|&(request, deadline)| {
@@ -92,10 +93,14 @@ impl Module {
                     .mailboxes
                     .get(request)
                     .map_or(self.spec.slo, |entry| entry.slo);
-                finish > deadline.saturating_sub(self.deadline_reserve(slo))
+                finish > deadline.saturating_sub(self.deadline_reserve(slo, leeway))
             });
             let Some((request, _)) = infeasible else { return };
             self.drop_request(request, DropReason::Infeasible, now, effects);
+            if self.running.is_empty() {
+                // What was measured may have been reset by the drop.
+                leeway = self.leeway();
+            }
         }
     }
 
@@ -159,23 +164,28 @@ impl Module {
         self.booked.requested = ask;
     }
 
-    /// What is kept back of the deadline of a request with objective `slo` when a path is requested: reservations may wait for a larger batch to the last moment
-    /// that is safe by their tables, and the broker judges by a promise that allows for the usual deviation.
-    fn deadline_reserve(&self, slo: Span) -> Span {
+    /// What is kept back of the deadline of a request with objective `slo` when a path is requested: reservations may wait
+    /// for a larger batch to the last moment that is safe by their tables, and the broker judges by a promise that allows
+    /// for the usual deviation, the `leeway`.
+    fn deadline_reserve(&self, slo: Span, leeway: Span) -> Span {
+        self.peers.estimate().downstream_at(slo) + leeway + slo.scale(self.strategies.booking_margin)
+    }
+
+    /// What a promise adds to the duration of a planned batch, on the lane where that is the most.
+    fn leeway(&self) -> Span {
         let planned = self.workers.profiled(self.peers.batch_size());
         let promised = self
             .workers
             .iter()
             .map(|lane| lane.correction.duration_with_margin(planned))
             .max();
-        let leeway = promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned));
-        self.peers.estimate().downstream_at(slo) + leeway + slo.scale(self.strategies.booking_margin)
+        promised.map_or(Span::ZERO, |promised| promised.saturating_sub(planned))
     }
 
     /// What waits for a path: the most urgent request says by when the batch must be through.
     fn wanted_path(&self) -> Option<PathRequest> {
         let most_urgent = self.most_urgent()?;
-        let kept = self.deadline_reserve(most_urgent.slo);
+        let kept = self.deadline_reserve(most_urgent.slo, self.leeway());
         Some(PathRequest {
             deadline: most_urgent
                 .deadline()

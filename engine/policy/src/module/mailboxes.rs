@@ -435,8 +435,9 @@ impl MailboxSet {
         (first, count)
     }
 
-    /// Counts `items` as running: when nothing of a request is left to run, it can no longer be dropped early.
-    pub(super) fn started(&mut self, request: RequestId, items: u32) {
+    /// Counts `items` as running: when nothing of a request is left to run, it can no longer be dropped early. Gives the
+    /// latency objective of the request; `None` where it is not here.
+    pub(super) fn started(&mut self, request: RequestId, items: u32) -> Option<Span> {
         let entry = self.all.get_mut(request);
         let holds = invariant!(
             entry
@@ -446,9 +447,11 @@ impl MailboxSet {
             "{items} items of request {} run that are not bound: {entry:?}",
             request.0
         );
-        if let Some(entry) = entry.filter(|_| holds) {
+        let entry = entry?;
+        if holds {
             entry.started += items;
         }
+        Some(entry.slo)
     }
 
     /// The request with the least budget among those that do not run yet, bound or not, and may be dropped; and its

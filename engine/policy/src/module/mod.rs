@@ -79,17 +79,18 @@ impl Module {
         let strategies = spec.policy.resolve();
         let max_batch = spec.batch.last().copied().unwrap_or(1);
         let workers = Workers::new(&spec.slots, &spec.profile, max_batch);
+        let shares = StreamShares::new(&spec.shares);
         Self {
             peers: Peers::new(&spec, &strategies),
             metrics: ModuleMetrics::new(&strategies, spec.slo, spec.share),
             priority: AdaptivePriority::new(strategies.order),
             overload: OverloadTracker::default(),
-            mailboxes: mailboxes(&spec, &strategies, workers.len()),
+            mailboxes: mailboxes(&spec, &strategies, workers.len(), shares.is_some()),
             workers,
             running: RunningBatches::default(),
             shared: SharedSupply::default(),
             booked: BookedSupply::default(),
-            shares: StreamShares::new(&spec.shares),
+            shares,
             wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
@@ -257,8 +258,8 @@ impl Module {
     }
 }
 
-/// A mailbox for the pool, or one for each worker.
-fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> MailboxSet {
+/// A mailbox for the pool, or one for each worker; `shared`: streams have shares.
+fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, shared: bool) -> MailboxSet {
     // Which slot is granted next is the arbiter's choice: in a shared pool no request waits at one worker.
     let mailboxes = match (strategies.mailbox, spec.pool) {
         (Mailboxes::Worker, Pool::Own) => workers,
@@ -267,7 +268,7 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize) -> Mail
     MailboxSet::new(
         mailboxes,
         asks_urgency(spec, strategies),
-        StreamShares::new(&spec.shares).is_some(),
+        shared,
     )
 }
 

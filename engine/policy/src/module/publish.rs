@@ -44,9 +44,14 @@ impl Module {
         recent.map_or(0.0, |recent| recent.rate(now, first_arrival_at)) / self.throughput().max(1e-6)
     }
 
+    /// How long so many items will take to run.
+    fn time_to_run(&self, items: u64) -> Span {
+        Span::from_secs_f64(items as f64 / self.throughput().max(1e-6))
+    }
+
     /// How long what waits will take to run.
     pub(super) fn drain_time(&self) -> Span {
-        Span::from_secs_f64(self.mailboxes.waiting_items() as f64 / self.throughput().max(1e-6))
+        self.time_to_run(self.mailboxes.waiting_items())
     }
 
     /// How long what must be through within `tightest` of `start` will take to run: what has longer can wait for it. All that
@@ -55,8 +60,7 @@ impl Module {
         if !self.metrics.objectives.differ() || self.priority.is_fcfs() {
             return self.drain_time();
         }
-        let items = self.mailboxes.waiting_items_until(start + tightest);
-        Span::from_secs_f64(items as f64 / self.throughput().max(1e-6))
+        self.time_to_run(self.mailboxes.waiting_items_until(start + tightest))
     }
 
     pub(super) fn on_tick(&mut self, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
@@ -117,16 +121,15 @@ impl Module {
     fn queueing(&self, now: Timestamp) -> Span {
         let mean = self.metrics.queueing.weighted_mean(now).unwrap_or(0.0);
         let tightest = self.metrics.objectives.tightest(now);
-        self.expected_queueing(mean, tightest, self.drain_time())
+        self.expected_queueing(Span::from_micros(mean as u64), tightest, || self.drain_time())
     }
 
-    /// That of requests with objective `slo`, which were delayed by `mean` microseconds, and before which `drain_time` of
-    /// others goes.
-    fn expected_queueing(&self, mean: f64, slo: Span, drain_time: Span) -> Span {
-        let mean = Span::from_micros(mean as u64);
+    /// That of requests with objective `slo`, which were delayed by `mean`, and before which `drain_time` of others goes.
+    fn expected_queueing(&self, mean: Span, slo: Span, drain_time: impl FnOnce() -> Span) -> Span {
         if self.metrics.queueing_rule == Queueing::Recent {
             return mean;
         }
+        let drain_time = drain_time();
         if self.priority.end() == End::Low && drain_time * 2 > slo {
             drain_time
         } else {
@@ -138,9 +141,8 @@ impl Module {
     fn objective_states(&mut self, now: Timestamp) -> Vec<ObjectiveState> {
         let mut states = self.metrics.objectives.states(now);
         for state in &mut states {
-            let mean = state.queueing_delay.micros() as f64;
-            let drain_time = self.drain_time_until(now, state.slo);
-            state.queueing_delay = self.expected_queueing(mean, state.slo, drain_time);
+            let drain_time = || self.drain_time_until(now, state.slo);
+            state.queueing_delay = self.expected_queueing(state.queueing_delay, state.slo, drain_time);
         }
         states
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_types::{ModuleId, Span, StreamId, Timestamp, Topology};
 
-use crate::baselines::shares::{ShareWeight, SplitScope};
+use crate::baselines::shares::{ShareWeight, SplitScope, of_objective};
 use crate::measure::fan_out::FanOut;
 use crate::pard::batch_wait::{QuantileSketch, path_wait_quantile};
 use crate::pard::estimator::{Estimation, WaitTerm};
@@ -81,11 +81,7 @@ impl StatePlanner {
 
     /// The same of an objective that is not the graph's.
     pub(crate) fn fair_share_of(&self, slo: Span) -> Span {
-        if slo == self.slo {
-            return self.fair_share;
-        }
-        let whole = self.slo.as_secs_f64().max(1e-6);
-        self.fair_share.scale(slo.as_secs_f64() / whole)
+        of_objective(self.fair_share, self.slo, slo)
     }
 
     /// A module (this one included) published its state.
@@ -93,14 +89,17 @@ impl StatePlanner {
         let Some(previous) = self.states.get_mut(state.module.index()) else {
             return;
         };
-        if previous.waits != state.waits {
+        let waits_changed = previous.waits != state.waits;
+        if waits_changed {
             let paths = self.paths_after.iter().zip(&mut self.waits);
             for (_, wait) in paths.filter(|(path, _)| path.contains(&state.module)) {
                 *wait = None;
             }
         }
-        if previous.waits != state.waits || previous.objectives != state.objectives {
-            self.objective_waits.clear();
+        if waits_changed || previous.objectives != state.objectives {
+            let paths = &self.paths_after;
+            self.objective_waits
+                .retain(|(_, path), _| !paths[*path].contains(&state.module));
         }
         let (module, fan_out) = (state.module, Arc::clone(&state.fan_out));
         *previous = state;
