@@ -133,6 +133,7 @@ fn world(queueing: Queueing) -> WorldSpec {
         demand: Demand::default(),
         decoding: None,
         noise: 0.0,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

@@ -9,6 +9,7 @@ mod demand;
 mod event_queue;
 pub mod experiment;
 pub mod gears;
+mod interference;
 mod spec;
 mod timeline;
 pub mod traces;
@@ -19,6 +20,7 @@ pub use bound_input::BoundCache;
 pub use cluster_usage::{ClusterUsage, ResourceUsage};
 pub use demand::{Branches, Crops, Demand};
 pub use event_queue::EventQueue;
+pub use interference::Interference;
 pub use spec::{
     DecodingSpec, Edge, LaterPlan, Link, Scaling, SlotFault, StreamSpec, WorkerFailure, WorldCluster,
     WorldModule, WorldPool, WorldSpec,

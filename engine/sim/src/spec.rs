@@ -6,6 +6,7 @@ use weir_policy::{AutoscaleRule, ModuleState, Policy, StatePlanner, StreamShare}
 use weir_types::{ModuleId, Profile, Span, StreamId, Topology};
 
 use crate::demand::Demand;
+use crate::interference::Interference;
 
 /// A world before its time begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,8 @@ pub struct WorldSpec {
     pub decoding: Option<DecodingSpec>,
     /// Standard deviation of the logarithm of durations around their profile; 0: as the profile says.
     pub noise: f64,
+    /// Other programs on the processors of the workers; `None`: none.
+    pub interference: Option<Interference>,
     /// Workers that fail and return.
     pub failures: Vec<WorkerFailure>,
     /// Shared slots whose batches fail.

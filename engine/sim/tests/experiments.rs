@@ -160,7 +160,8 @@ fn the_same_experiment_gives_the_same_bytes_whatever_the_number_of_threads() {
         "[experiment]\nseeds = [1, 2]\nnoise = 0.2\nworld = \"world.toml\"\n\
          [arrivals]\nlength = \"60s\"\ntrace = [\"tweet\", \"constant\"]\nprocess = \"gamma\"\ncv = 2\nload = 1.3\n\
          [scaling]\ncold_start = \"2s\"\nmost = 4\n\
-         [[failures]]\nmodule = \"first\"\nworker = 0\nat = \"3s\"\nlasts = \"4s\"\n",
+         [[failures]]\nmodule = \"first\"\nworker = 0\nat = \"3s\"\nlasts = \"4s\"\n\
+         [interference]\nloops = 2\nhalf_period = \"3s\"\n",
     );
     let experiment = read(&path).unwrap();
     let bytes = report(&experiment, 1);
@@ -303,6 +304,7 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
         demand: Demand::default(),
         decoding: None,
         noise: 0.0,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

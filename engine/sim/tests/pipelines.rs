@@ -92,6 +92,7 @@ fn world(seed: u64, feedback: bool, noise: f64) -> (WorldSpec, Vec<Timestamp>) {
         demand: Demand::default(),
         decoding: None,
         noise,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

@@ -35,6 +35,7 @@ fn world(policy: &str, own: &[StreamSpec]) -> WorldSpec {
         demand: Demand::default(),
         decoding: None,
         noise: 0.1,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

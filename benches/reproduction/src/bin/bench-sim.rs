@@ -55,6 +55,7 @@ fn world(policy: Policy) -> Option<WorldSpec> {
         demand: Demand::default(),
         decoding: None,
         noise: 0.0,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

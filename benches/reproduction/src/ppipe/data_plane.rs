@@ -148,6 +148,7 @@ impl Served<'_> {
             demand: Demand::default(),
             decoding: None,
             noise: 0.0,
+            interference: None,
             failures: Vec::new(),
             faults: Vec::new(),
             max_workers: None,

@@ -8,8 +8,16 @@ use weir_types::Span;
 
 use super::values::{number, seeds, span};
 use super::world::MAX_WORKERS;
+use crate::interference::Interference;
 
-pub(super) const SECTIONS: &[&str] = &["experiment", "arrivals", "policy", "scaling", "failures"];
+pub(super) const SECTIONS: &[&str] = &[
+    "experiment",
+    "arrivals",
+    "policy",
+    "scaling",
+    "failures",
+    "interference",
+];
 
 /// What one variant says.
 #[derive(Debug, Default)]
@@ -19,6 +27,7 @@ pub(super) struct Raw {
     pub(super) policy: Option<Policy>,
     pub(super) scaling: Option<RawScaling>,
     pub(super) failures: Vec<RawFailure>,
+    pub(super) interference: Option<Interference>,
 }
 
 /// `[experiment]`.
@@ -106,6 +115,7 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
             "policy" => raw.policy = Some(weir_graph::read_policy(entry, diagnostics)),
             "scaling" => raw.scaling = scaling(entry, diagnostics),
             "failures" => raw.failures = failures(entry, diagnostics),
+            "interference" => raw.interference = interference(entry, diagnostics),
             other => {
                 let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
                 diagnostics.add(
@@ -209,6 +219,22 @@ fn scaling(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawScaling> {
         max: fields.count("most", MAX_WORKERS, diagnostics).into_value(),
         max_workers: fields.count("workers_most", u32::MAX, diagnostics).into_value(),
     })
+}
+
+/// `loops = 0` is none, so that a sweep has a run without.
+fn interference(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Interference> {
+    let mut fields = Fields::open("[interference]".to_owned(), entry, diagnostics)?;
+    fields.expect(&["loops", "half_period", "slice", "stay"], false, diagnostics);
+    let loops = number(&fields, "loops", 0.0, 64.0, diagnostics).unwrap_or(1.0) as u32;
+    let span = |name, diagnostics: &mut Diagnostics| fields.span(name, diagnostics).into_value();
+    let half_period = span("half_period", diagnostics).unwrap_or(Span::from_secs(5));
+    let plain = Interference::new(loops, half_period);
+    let given = Interference {
+        slice: span("slice", diagnostics).unwrap_or(plain.slice),
+        stay: span("stay", diagnostics).unwrap_or(plain.stay),
+        ..plain
+    };
+    (loops > 0).then_some(given)
 }
 
 fn failures(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<RawFailure> {

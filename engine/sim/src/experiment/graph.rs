@@ -67,6 +67,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         demand: Demand::default(),
         decoding: None,
         noise: 0.0,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

@@ -160,6 +160,7 @@ impl Loader<'_> {
         spec.slo = raw.head.slo.unwrap_or(spec.slo);
         spec.hop = raw.head.hop.unwrap_or(spec.hop);
         spec.noise = raw.head.noise.unwrap_or(spec.noise);
+        spec.interference = raw.interference;
         if let Some(policy) = &raw.policy {
             spec.policy = policy.clone();
         }

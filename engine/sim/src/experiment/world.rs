@@ -314,6 +314,7 @@ impl Raw {
             demand,
             decoding: self.decoding,
             noise: 0.0,
+            interference: None,
             failures: Vec::new(),
             faults: Vec::new(),
             max_workers: None,

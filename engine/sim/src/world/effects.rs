@@ -92,8 +92,15 @@ impl World<'_> {
     fn run_batch(&mut self, module: ModuleId, slot: SlotId, batch: BatchId, slices: &[BatchSlice]) {
         let items = slices.iter().map(|slice| slice.count).sum();
         let profiled = self.spec.modules[module.index()].profile.duration(items);
-        let took = actual_span(profiled, self.spec.noise, &mut self.random);
-        let took = self.slowed(took);
+        let work = actual_span(profiled, self.spec.noise, &mut self.random);
+        let work = self.slowed(work);
+        let took = self.spec.interference.map_or(work, |others| {
+            let workers = match &self.spec.modules[module.index()].pool {
+                WorldPool::Shared(_) => self.spec.shared_slots,
+                _ => self.pools[module.index()].slots,
+            };
+            others.elapsed(work, self.now, (slot.0, workers), self.spec.seed)
+        });
         self.stats.modules.entry(module).or_default().on_run(slices);
         self.timeline.on_run(module, self.now, slices);
         self.pools[module.index()].on_run(slot, batch, self.now);

@@ -47,6 +47,7 @@ impl Drawn {
             demand,
             decoding: None,
             noise: [0.0, 0.0, 0.3][random.random_range(0..3)],
+            interference: None,
             failures: Vec::new(),
             faults: Vec::new(),
             max_workers: None,
