@@ -1,7 +1,7 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, soak, fuzz-api, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, bench-shared, soak, fuzz-api, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras soak fuzz-api compare-live \
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-shared soak fuzz-api compare-live \
 	reproduce-pard reproduce-ppipe reproduce-ken docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -78,6 +78,11 @@ bench-accuracy: build
 bench-cameras: build
 	@scripts/bench-cameras.sh
 	@scripts/bench-cameras.sh --graph traffic --clips original --cameras 16
+
+# Detection alone and beside endless loops of equal priority that are switched on and off every five seconds; GRAPH=traffic
+# for three models.
+bench-shared: build
+	@scripts/bench-shared-machine.sh
 
 # The service at twice what the machine sustains, while streams come and go, cameras fail, a reader stalls and a model loses
 # batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.

@@ -31,6 +31,7 @@ const STRATEGIES: &[&str] = &[
     "stagger",
     "cost_limit",
     "branch_shedding",
+    "duration_spread",
     "overload_control",
 ];
 
@@ -145,6 +146,7 @@ fn take(policy: &mut Policy, given: &Policy, key: &str) {
         "stagger" => policy.stagger = given.stagger,
         "cost_limit" => policy.cost_limit = given.cost_limit,
         "branch_shedding" => policy.branch_shedding = given.branch_shedding,
+        "duration_spread" => policy.duration_spread = given.duration_spread,
         _ => policy.overload_control = given.overload_control,
     }
 }

@@ -38,6 +38,7 @@ fn run(cameras: u32, group: u32, non_reference: f64, as_needed: bool) -> Report 
             as_needed,
         }),
         noise: 0.05,
+        interference: None,
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,

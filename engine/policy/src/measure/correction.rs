@@ -27,12 +27,17 @@ impl Correction {
 
     /// A batch that was profiled at `expected` took `actual`.
     pub(crate) fn on_measured(&mut self, expected: Span, actual: Span) {
+        self.update(expected, actual, Self::GAIN);
+    }
+
+    /// The same with another weight of the measurement.
+    pub(crate) fn update(&mut self, expected: Span, actual: Span, gain: f64) {
         if expected == Span::ZERO {
             return;
         }
         let ratio = (actual.micros() as f64 / expected.micros() as f64).min(Self::MAX_RATIO);
-        self.deviation += Self::GAIN * ((ratio - self.ratio).abs() - self.deviation);
-        self.ratio += Self::GAIN * (ratio - self.ratio);
+        self.deviation += gain * ((ratio - self.ratio).abs() - self.deviation);
+        self.ratio += gain * (ratio - self.ratio);
     }
 
     /// Expected duration of a batch that is profiled at `duration`.

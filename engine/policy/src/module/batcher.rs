@@ -52,10 +52,11 @@ impl Module {
             }
         }
         let profiled = self.workers.profiled(item_count(&slices));
+        let expected = self.workers.expected_at(place, profiled);
         let Some(worker) = self.workers.at_mut(place) else {
             return false;
         };
-        let (slot, expected) = (worker.slot, worker.correction.expected_duration(profiled));
+        let slot = worker.slot;
         worker.free_at = now + expected;
         let busy = std::mem::replace(&mut worker.busy, true);
         invariant!(
@@ -85,10 +86,13 @@ impl Module {
         slices: &[BatchSlice],
         booked: Option<(Timestamp, Span)>,
     ) -> BatchId {
+        // Waits are kept as they would have been with durations as profiled, and published as they are by those of now.
+        let to_profile = 1.0 / self.workers.slowness();
         for slice in slices {
             let slo = self.mailboxes.started(slice.request, slice.count);
             let slo = slo.unwrap_or(self.spec.slo);
-            self.metrics.on_batch_wait(slo, self.wait_of(slice));
+            let wait = self.wait_of(slice).scale(to_profile);
+            self.metrics.on_batch_wait(slo, wait);
         }
         self.starvation_reset.on_run();
         let slices = slices.to_vec();
@@ -124,9 +128,21 @@ impl Module {
         Opening {
             place,
             start,
+            pressure: self.pressure(start),
             most: self.batch_limit(start),
             takes: None,
         }
+    }
+
+    /// What waits, over what can be run in the time that requests have here. With nothing else to run on a slot, any chance
+    /// to be in time is worth it.
+    fn pressure(&self, start: Timestamp) -> f64 {
+        if !self.workers.has_spread() {
+            return 0.0;
+        }
+        let tightest = self.metrics.objectives.tightest(start);
+        let room = tightest.saturating_sub(self.remaining(tightest));
+        self.drain_time_until(start, tightest).micros() as f64 / (room.micros() as f64).max(1.0)
     }
 
     /// The batch formed for a slot; in a pool, where there is none, the fullest one formed for another slot.
@@ -389,9 +405,9 @@ impl Module {
         if let Some(takes) = opening.takes {
             return takes * rounds;
         }
-        let profiled = self.workers.profiled(filled.max(1));
-        let promised = |worker: &WorkerView| worker.correction.duration_with_margin(profiled);
-        self.workers.at(place).map_or(profiled, promised) * rounds
+        let size = filled.max(1);
+        let profiled = self.workers.profiled(size);
+        self.workers.promised_at(place, size, profiled, opening.pressure) * rounds
     }
 
     /// Drops what an admission rule that looks at a window of the queue has passed.

@@ -20,11 +20,12 @@ impl Module {
         let Some(run) = self.back(batch, took, now, effects) else {
             return;
         };
+        let size = item_count(&run.slices);
         let (expected, actual) = match run.booked {
             Some((at, takes)) => (takes, now.since(at)),
-            None => (self.workers.profiled(item_count(&run.slices)), took),
+            None => (self.workers.profiled(size), took),
         };
-        self.workers.measured(run.slot, expected, actual);
+        self.workers.measured(run.slot, size, expected, actual, now);
         for slice in run.slices {
             if let Some(entry) = self.mailboxes.done(slice.request, slice.count) {
                 if entry.droppable {

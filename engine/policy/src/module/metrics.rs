@@ -42,6 +42,8 @@ pub(super) struct ModuleMetrics {
     pub(super) fan_out_published: Option<Timestamp>,
     /// The queueing delay that was published.
     pub(super) published_queueing: Span,
+    /// The ratio of durations that was published.
+    pub(super) published_ratio: f64,
     pub(super) queueing_rule: Queueing,
 }
 
@@ -78,6 +80,7 @@ impl ModuleMetrics {
             published: None,
             fan_out_published: None,
             published_queueing: Span::ZERO,
+            published_ratio: 1.0,
             queueing_rule: estimator.reported,
         };
         metrics.set_share(share);

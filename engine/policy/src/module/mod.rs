@@ -35,6 +35,7 @@ use crate::flow::stream_shares::StreamShares;
 use crate::measure::starvation_reset::StarvationReset;
 use crate::pard::priority::AdaptivePriority;
 use crate::strategy::{BatchBinding, Mailboxes, Strategies};
+use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::slack::OverloadTracker;
 
 pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, Pool};
@@ -78,7 +79,8 @@ impl Module {
     pub fn new(spec: ModuleSpec) -> Self {
         let strategies = spec.policy.resolve();
         let max_batch = spec.batch.last().copied().unwrap_or(1);
-        let workers = Workers::new(&spec.slots, &spec.profile, max_batch);
+        let spread = duration_spread(&spec, &strategies);
+        let workers = Workers::new(&spec.slots, &spec.profile, max_batch, spread);
         let shares = StreamShares::new(&spec.shares);
         Self {
             peers: Peers::new(&spec, &strategies),
@@ -265,11 +267,14 @@ fn mailboxes(spec: &ModuleSpec, strategies: &Strategies, workers: usize, shared:
         (Mailboxes::Worker, Pool::Own) => workers,
         (Mailboxes::Pool, _) | (_, Pool::Shared | Pool::Pipelines) => 1,
     };
-    MailboxSet::new(
-        mailboxes,
-        asks_urgency(spec, strategies),
-        shared,
-    )
+    MailboxSet::new(mailboxes, asks_urgency(spec, strategies), shared)
+}
+
+/// How durations are measured. Bookings are corrected by what is measured of shares and links.
+fn duration_spread(spec: &ModuleSpec, strategies: &Strategies) -> Option<DurationSpreadSpec> {
+    strategies
+        .duration_spread
+        .filter(|_| spec.pool != Pool::Pipelines)
 }
 
 /// Whether the most urgent requests are asked for.

@@ -9,6 +9,8 @@ pub(super) struct Opening {
     pub(super) place: usize,
     /// When it is expected to start.
     pub(super) start: Timestamp,
+    /// What waits, over what can be run in the time that requests have here; 0 where nothing is promised by it.
+    pub(super) pressure: f64,
     /// The most items.
     pub(super) most: u32,
     /// How long it will take, where that is known and not the slot's profile.

@@ -3,7 +3,7 @@
 
 use weir_types::{StreamId, Timestamp};
 
-use super::{Module, asks_urgency};
+use super::{Module, asks_urgency, duration_spread};
 use crate::flow::stream_shares::{StreamShare, StreamShares};
 use crate::strategy::{Policy, Strategies};
 
@@ -18,6 +18,10 @@ impl Module {
         self.spec.policy = policy;
         self.metrics.on_strategies(&before, &self.strategies);
         self.priority.set_order(self.strategies.order);
+        let spread = duration_spread(&self.spec, &self.strategies);
+        if spread != duration_spread(&self.spec, &before) {
+            self.workers.measure_by(spread);
+        }
         let tightest = self.metrics.objectives.tightest(now);
         let ratio = self.workers.ratio();
         self.peers

@@ -17,6 +17,9 @@ use crate::queue::depq::End;
 /// it, and while it is stale they drop too many or too few.
 const PUBLISH_DIVISOR: u64 = 20;
 
+/// The same where durations have changed by this: batch sizes follow them.
+const MAX_UNPUBLISHED_RATIO: f64 = 0.1;
+
 impl Module {
     /// Execution of a typical request: its batches one after the other, as many at a time as there are slots.
     fn request_duration(&self) -> Span {
@@ -78,7 +81,10 @@ impl Module {
             .micros()
             .abs_diff(self.metrics.published_queueing.micros());
         let tightest = self.metrics.objectives.tightest(now);
-        let news = promptly && moved > tightest.micros() / PUBLISH_DIVISOR;
+        self.workers.refresh(now);
+        let slowed = self.workers.ratio() / self.metrics.published_ratio - 1.0;
+        let news = promptly && moved > tightest.micros() / PUBLISH_DIVISOR
+            || self.workers.has_spread() && slowed.abs() > MAX_UNPUBLISHED_RATIO;
         if is_publish_due(self.metrics.published, now) || news || self.publishes_fan_out() {
             self.publish(now, effects);
         }
@@ -108,6 +114,7 @@ impl Module {
         let queueing = self.queueing(now);
         self.metrics.published = Some(now);
         self.metrics.published_queueing = queueing;
+        self.metrics.published_ratio = self.workers.ratio().max(1e-3);
         self.metrics.fan_out_published = Some(now);
         let state = Arc::new(self.state(queueing, now));
         self.peers.on_state(Arc::clone(&state));
@@ -141,6 +148,7 @@ impl Module {
     fn objective_states(&mut self, now: Timestamp) -> Vec<ObjectiveState> {
         let mut states = self.metrics.objectives.states(now);
         for state in &mut states {
+            state.waits = std::mem::take(&mut state.waits).scaled(self.workers.slowness());
             let drain_time = || self.drain_time_until(now, state.slo);
             state.queueing_delay = self.expected_queueing(state.queueing_delay, state.slo, drain_time);
         }
@@ -148,7 +156,8 @@ impl Module {
     }
 
     fn state(&mut self, queueing: Span, now: Timestamp) -> ModuleState {
-        let duration = self.request_duration();
+        let promise = self.workers.full_promise(self.peers.batch_size());
+        let duration = self.request_duration().scale(promise);
         let worst = self
             .metrics
             .latency
@@ -163,7 +172,8 @@ impl Module {
                 .waits
                 .as_mut()
                 .map(BatchWaitSamples::sketch)
-                .unwrap_or_default(),
+                .unwrap_or_default()
+                .scaled(self.workers.slowness()),
             worst_latency: Span::from_micros(worst as u64).max(duration),
             input_rate: self.metrics.first_arrival_at.map_or(0.0, |first_arrival_at| {
                 self.metrics.present.rate(now, first_arrival_at)
@@ -174,6 +184,7 @@ impl Module {
             fan_out: Arc::new(self.metrics.fan_out.summary()),
             cost_limit: self.metrics.cost_limit.limit(),
             duration_ratio: self.workers.ratio(),
+            disturbance: self.workers.disturbance(),
             objectives: self.objective_states(now),
         }
     }

@@ -3,6 +3,7 @@
 use weir_types::{Profile, SlotId, Span, Timestamp};
 
 use crate::measure::correction::Correction;
+use crate::weir::duration_spread::{DurationSpread, DurationSpreadSpec};
 
 use super::api::{BatchSlice, item_count};
 
@@ -38,6 +39,9 @@ pub(super) struct Workers {
     all: Vec<WorkerView>,
     /// Mean of measured over expected durations.
     ratio: f64,
+    /// How slow the slots are now and how that spreads, where both are measured. The corrections of slots are then relative to
+    /// it, and slow: they hold what slots differ in for good.
+    spread: Option<DurationSpread>,
     /// Places of those that are there.
     up: Vec<usize>,
     /// Whose turn it is to get a request, where each has a mailbox of its own.
@@ -47,12 +51,20 @@ pub(super) struct Workers {
     durations: Vec<Span>,
 }
 
+/// Weight of a measurement in what a slot differs in from the others.
+const SLOT_GAIN: f64 = 0.02;
+
 /// Batch sizes whose durations are kept.
 const MAX_KEPT_SIZES: u32 = 1_024;
 
 impl Workers {
     /// Workers on `slots`, whose batches of up to `max_batch` items take as long as `profile` says.
-    pub(super) fn new(slots: &[SlotId], profile: &Profile, max_batch: u32) -> Self {
+    pub(super) fn new(
+        slots: &[SlotId],
+        profile: &Profile,
+        max_batch: u32,
+        spread: Option<DurationSpreadSpec>,
+    ) -> Self {
         let view = |&slot: &SlotId| WorkerView {
             slot,
             free_at: Timestamp::ZERO,
@@ -68,6 +80,7 @@ impl Workers {
             up: (0..all.len()).collect(),
             all,
             ratio: 1.0,
+            spread: spread.map(DurationSpread::new),
             turn: 0,
             durations: (0..=max_batch.min(MAX_KEPT_SIZES))
                 .map(|size| profile.duration(size))
@@ -127,8 +140,68 @@ impl Workers {
         self.all.iter_mut()
     }
 
-    /// A batch took `actual` on a slot where `expected` was profiled.
-    pub(super) fn measured(&mut self, slot: SlotId, expected: Span, actual: Span) {
+    /// Expected duration on the slot at `place` of a batch that is profiled at `profiled`.
+    pub(super) fn expected_at(&self, place: usize, profiled: Span) -> Span {
+        let now = self.slowness();
+        let of_slot = |worker: &WorkerView| worker.correction.expected_duration(profiled);
+        self.at(place).map_or(profiled, of_slot).scale(now)
+    }
+
+    /// What is promised of a batch of `size` that is profiled at `profiled` on the slot at `place`: by the mean deviation,
+    /// or by the quantile that suits a backlog of `pressure`, of the time that requests have here.
+    pub(super) fn promised_at(&self, place: usize, size: u32, profiled: Span, pressure: f64) -> Span {
+        match &self.spread {
+            Some(spread) => self
+                .expected_at(place, profiled)
+                .scale(spread.promise(size, pressure)),
+            None => self.at(place).map_or(profiled, |worker| {
+                worker.correction.duration_with_margin(profiled)
+            }),
+        }
+    }
+
+    /// How slow the slots are now, by which waits are scaled; 1 where that is not measured by itself.
+    pub(super) fn slowness(&self) -> f64 {
+        self.spread.as_ref().map_or(1.0, DurationSpread::factor)
+    }
+
+    /// What is promised of a batch of `size` in a full queue, over what is expected of it; 1 without a spread.
+    pub(super) fn full_promise(&self, size: u32) -> f64 {
+        let spread = self.spread.as_ref();
+        spread.map_or(1.0, |spread| spread.promise(size, 1.0))
+    }
+
+    /// How far durations are from being as profiled, 0 to 1; 0 where that is not looked at.
+    pub(super) fn disturbance(&self) -> f64 {
+        self.spread.as_ref().map_or(0.0, DurationSpread::disturbance)
+    }
+
+    /// Whether the spread of durations is measured apart from how slow they are now.
+    pub(super) fn has_spread(&self) -> bool {
+        self.spread.is_some()
+    }
+
+    /// What was measured long ago counts no more.
+    pub(super) fn refresh(&mut self, now: Timestamp) {
+        if let Some(spread) = &mut self.spread {
+            spread.refresh(now);
+            self.ratio = spread.factor();
+        }
+    }
+
+    /// A batch of `size` took `actual` on a slot where `expected` was profiled.
+    pub(super) fn measured(&mut self, slot: SlotId, size: u32, expected: Span, actual: Span, now: Timestamp) {
+        if let Some(spread) = &mut self.spread {
+            spread.on_measured(size, expected, actual, now);
+            let factor = spread.factor();
+            self.ratio = factor;
+            if let Some(worker) = self.of_mut(slot) {
+                worker
+                    .correction
+                    .update(expected.scale(factor), actual, SLOT_GAIN);
+            }
+            return;
+        }
         let Some(worker) = self.of_mut(slot) else { return };
         let before = worker.correction.ratio();
         worker.correction.on_measured(expected, actual);
@@ -138,11 +211,18 @@ impl Workers {
         }
     }
 
+    /// Durations are measured in another way from now on.
+    pub(super) fn measure_by(&mut self, spread: Option<DurationSpreadSpec>) {
+        self.spread = spread.map(DurationSpread::new);
+        self.forget();
+    }
+
     /// Durations are as the profile has them again, until they are measured anew.
     pub(super) fn forget(&mut self) {
         for worker in &mut self.all {
             worker.correction = Correction::default();
         }
+        self.spread = self.spread.as_ref().map(DurationSpread::reset);
         self.ratio = 1.0;
     }
 

@@ -157,6 +157,19 @@ impl QuantileSketch {
         f64::from(self.points.first().copied().unwrap_or(0))
     }
 
+    /// The same waits, each so many times as long.
+    #[must_use]
+    pub(crate) fn scaled(mut self, factor: f64) -> Self {
+        if factor != 1.0 {
+            let scale = |point: &mut u32| {
+                let scaled = Span::from_micros(u64::from(*point)).scale(factor);
+                *point = u32::try_from(scaled.micros()).unwrap_or(u32::MAX);
+            };
+            self.points.iter_mut().for_each(scale);
+        }
+        self
+    }
+
     /// The longest wait.
     pub(crate) fn max(&self) -> Span {
         Span::from_micros(self.points.last().copied().unwrap_or(0).into())

@@ -73,6 +73,8 @@ pub struct Estimation {
     pub split_over: SplitScope,
     /// Which share of the input is shed on arrival.
     pub overload_control: Option<OverloadControl>,
+    /// Which quantile of the summed batch waits is expected where durations are disturbed; `None`: the estimator's own.
+    pub disturbed_quantile: Option<f64>,
 }
 
 /// How batch waits downstream are counted.

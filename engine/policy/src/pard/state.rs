@@ -31,6 +31,9 @@ pub struct ModuleState {
     pub items_per_request: f64,
     /// Mean ratio of measured to profiled durations.
     pub duration_ratio: f64,
+    /// How far its durations are from being as profiled, 0 to 1, where that is looked at.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub disturbance: f64,
     /// Expected items of a request by stream; empty if all have one.
     pub fan_out: Arc<FanOut>,
     /// Items above which a request is deprioritized; `None`: no limit.
@@ -38,6 +41,11 @@ pub struct ModuleState {
     /// What requests of each objective meet, by objective; empty where all have the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objectives: Vec<ObjectiveState>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 /// What requests of one objective meet in a module.
@@ -66,6 +74,7 @@ impl ModuleState {
             workers: 0.0,
             items_per_request: 1.0,
             duration_ratio: 1.0,
+            disturbance: 0.0,
             fan_out: Arc::default(),
             cost_limit: None,
             objectives: Vec::new(),

@@ -89,7 +89,7 @@ impl StatePlanner {
         let Some(previous) = self.states.get_mut(state.module.index()) else {
             return;
         };
-        let waits_changed = previous.waits != state.waits;
+        let waits_changed = previous.waits != state.waits || previous.disturbance != state.disturbance;
         if waits_changed {
             let paths = self.paths_after.iter().zip(&mut self.waits);
             for (_, wait) in paths.filter(|(path, _)| path.contains(&state.module)) {
@@ -278,9 +278,16 @@ impl StatePlanner {
         if let Some(wait) = known {
             return wait;
         }
-        let modules = self.paths_after[path].iter();
-        let waits: Vec<&QuantileSketch> = modules.map(|&module| self.state(module).waits_of(slo)).collect();
-        let wait = path_wait_quantile(&waits, estimator.quantile);
+        let modules = self.paths_after[path].iter().map(|&module| self.state(module));
+        let waits: Vec<&QuantileSketch> = modules.clone().map(|state| state.waits_of(slo)).collect();
+        let quantile = self
+            .estimation
+            .disturbed_quantile
+            .map_or(estimator.quantile, |disturbed| {
+                let most = modules.map(|state| state.disturbance).fold(0.0, f64::max);
+                estimator.quantile + (disturbed - estimator.quantile).max(0.0) * most
+            });
+        let wait = path_wait_quantile(&waits, quantile);
         match slo {
             None => self.waits[path] = Some(wait),
             Some(slo) => {
@@ -367,6 +374,7 @@ pub(crate) fn is_publish_due(last: Option<Timestamp>, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pard::batch_wait::BatchWaitSamples;
     use crate::{DropRule, Policy};
 
     fn ms(ms: u64) -> Span {
@@ -443,6 +451,35 @@ mod tests {
         assert!(alone.is_stream_dependent() && whole.is_stream_dependent());
         alone.on_peer_fan_out(ModuleId(9), Arc::default());
         assert_eq!(alone.downstream_estimate(), estimate, "no such module");
+    }
+
+    #[test]
+    fn longer_waits_are_expected_downstream_where_durations_are_disturbed() {
+        let check = |rule: &str, disturbance: f64, expected| {
+            let mut planner = planner(1, serde_json::from_value(serde_json::json!(rule)).unwrap());
+            let mut waits = BatchWaitSamples::new(100);
+            (0..=10).for_each(|wait| waits.observe(ms(10 * wait)));
+            planner.on_peer_state(Arc::new(ModuleState {
+                waits: waits.sketch(),
+                ..ModuleState::initial(ModuleId(3), ms(10))
+            }));
+            let downstream = |planner: &mut StatePlanner, expected| {
+                let downstream = planner.downstream_estimate().downstream;
+                let near = downstream.micros().abs_diff(ms(expected).micros()) < 1_500;
+                assert!(near, "{rule}, {disturbance}: {downstream}");
+            };
+            downstream(&mut planner, 10 + 10);
+            let undisturbed = planner.state(ModuleId(3)).clone();
+            planner.on_peer_state(Arc::new(ModuleState {
+                disturbance,
+                ..undisturbed
+            }));
+            downstream(&mut planner, expected);
+        };
+        check("weir", 0.0, 10 + 10);
+        check("weir", 0.5, 10 + 52);
+        check("weir", 1.0, 10 + 95);
+        check("pard", 1.0, 10 + 10);
     }
 
     #[test]

@@ -48,6 +48,18 @@ impl Policy {
             checks.span("window", Some(branches.window));
             checks.factor("min_items", branches.min_items);
         }
+        if let Some(Switch::With(spread)) = &self.duration_spread {
+            checks.span("window", Some(spread.window));
+            checks.count("samples", Some(spread.samples as u64));
+            checks.share("calm_quantile", Some(spread.calm_quantile));
+            checks.share("busy_quantile", Some(spread.busy_quantile));
+            checks.factor("tolerance", spread.tolerance);
+            checks.factor("full_spread", spread.full_spread);
+            checks.holds(
+                spread.calm_quantile <= spread.busy_quantile,
+                "`calm_quantile` must not be above `busy_quantile`",
+            );
+        }
         if let Some(Switch::With(control)) = &self.overload_control {
             checks.holds(
                 (0.0..1.0).contains(&control.alpha),
@@ -114,5 +126,8 @@ mod tests {
         check("estimate = { samples = 0 }", Some("samples"));
         check("cost_limit = { capacity = nan }", Some("capacity"));
         check("overload_control = { alpha = 1.0 }", Some("alpha"));
+        check("duration_spread = { window = \"0s\" }", Some("window"));
+        check("duration_spread = { samples = 0 }", Some("samples"));
+        check("duration_spread = { busy_quantile = 0.4 }", Some("calm_quantile"));
     }
 }

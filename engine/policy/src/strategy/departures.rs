@@ -12,6 +12,7 @@ use super::{DropRule, Policy};
 use crate::baselines::overload_control::OverloadControl;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
+use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
@@ -87,6 +88,7 @@ impl Policy {
             stagger: Some(Switch::from(resolved.stagger)),
             cost_limit: Some(Switch::from(resolved.cost_limit)),
             branch_shedding: Some(Switch::from(resolved.branch_shedding)),
+            duration_spread: Some(Switch::from(resolved.duration_spread)),
             overload_control: Some(Switch::from(resolved.overload_control)),
             ..self.clone()
         }
@@ -99,6 +101,7 @@ impl Policy {
             stagger: Some(Switch::With(StaggerSpec::default())),
             cost_limit: Some(Switch::With(CostLimitSpec::default())),
             branch_shedding: Some(Switch::With(BranchLoadSpec::default())),
+            duration_spread: Some(Switch::With(DurationSpreadSpec::default())),
             overload_control: Some(Switch::With(OverloadControl::default())),
             ..Self::default()
         }

@@ -20,6 +20,7 @@ use crate::baselines::overload_control::OverloadControl;
 use crate::reservations::BookingTable;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
+use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::joint_batching::JointSizingSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
@@ -78,6 +79,9 @@ pub struct Policy {
     /// Which requests are too much for a branch downstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_shedding: Option<Switch<BranchLoadSpec>>,
+    /// How durations are forecast, and what is promised of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_spread: Option<Switch<DurationSpreadSpec>>,
     /// Which share of the input is shed on arrival while a module is overloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overload_control: Option<Switch<OverloadControl>>,
@@ -133,6 +137,7 @@ impl Default for Policy {
             stagger: None,
             cost_limit: None,
             branch_shedding: None,
+            duration_spread: None,
             overload_control: None,
             tables: BookingTable::default(),
             head_min_fraction: HEAD_MIN_FRACTION,

@@ -15,6 +15,7 @@ use crate::pard::predictive::Predictive;
 use crate::reservations::ReserveSpec;
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
+use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
 
@@ -64,6 +65,7 @@ impl DropRule {
                 stagger: Some(StaggerSpec::default()),
                 cost_limit: Some(CostLimitSpec::default()),
                 branch_shedding: Some(BranchLoadSpec::default()),
+                duration_spread: Some(DurationSpreadSpec::default()),
                 ..predictive
             },
             Self::Back => Strategies {
@@ -194,6 +196,7 @@ impl Policy {
             stagger: Switch::resolve(self.stagger, preset.stagger),
             cost_limit: Switch::resolve(self.cost_limit, preset.cost_limit),
             branch_shedding: Switch::resolve(self.branch_shedding, preset.branch_shedding),
+            duration_spread: Switch::resolve(self.duration_spread, preset.duration_spread),
             overload_control: Switch::resolve(self.overload_control, preset.overload_control),
             order: self.order,
             binding: self.forming,

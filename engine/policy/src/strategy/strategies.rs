@@ -9,6 +9,7 @@ use crate::pard::predictive::Predictive;
 use crate::queue::tie_break::{DEADLINE_JITTER_DIV, MARGIN_JITTER_DIV};
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
+use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::joint_batching::JointSizingSpec;
 use crate::weir::slack::SlackSpec;
 use crate::weir::stagger::StaggerSpec;
@@ -42,6 +43,8 @@ pub(crate) struct Strategies {
     pub(crate) cost_limit: Option<CostLimitSpec>,
     /// Which requests are too much for a branch downstream.
     pub(crate) branch_shedding: Option<BranchLoadSpec>,
+    /// How durations are forecast, and what is promised of them.
+    pub(crate) duration_spread: Option<DurationSpreadSpec>,
     /// Whether what certainly misses its deadline is dropped before its turn, where admission is predictive.
     pub(crate) early_drop: bool,
     /// Part of the SLO that is kept back when a path is requested.
@@ -64,6 +67,7 @@ impl Default for Strategies {
             stagger: None,
             cost_limit: None,
             branch_shedding: None,
+            duration_spread: None,
             early_drop: true,
             booking_margin: 0.0,
         }
@@ -106,6 +110,7 @@ impl Strategies {
             share_weight,
             split_over,
             overload_control: self.overload_control,
+            disturbed_quantile: self.duration_spread.map(|spec| spec.busy_quantile),
         }
     }
 
