@@ -1,8 +1,10 @@
 # What there is to do: make setup, demo, test, lint, bench-overhead, bench-sim, bench-reserve, bench-partitioned,
-# bench-accuracy, bench-cameras, bench-shared, soak, fuzz-api, compare-live, reproduce-pard, reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
+# bench-accuracy, bench-cameras, bench-shared, bench-idle-connections, soak, fuzz-api, compare-live, reproduce-pard,
+# reproduce-ppipe, reproduce-ken, docs, clips, train, clean. Every target sets up what it needs.
 
-.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras bench-shared soak fuzz-api compare-live \
-	reproduce-pard reproduce-ppipe reproduce-ken docs clips train clean
+.PHONY: all setup build demo test lint bench-overhead bench-sim bench-reserve bench-partitioned bench-accuracy bench-cameras \
+	bench-shared bench-idle-connections soak fuzz-api compare-live reproduce-pard reproduce-ppipe reproduce-ken docs clips \
+	train clean
 .DEFAULT_GOAL := build
 
 CARGO ?= cargo
@@ -88,6 +90,10 @@ bench-shared: build
 # batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.
 soak: build
 	@scripts/soak.sh
+
+# Goodput under overload with a thousand idle connections to the API, and without, in turn: three minutes.
+bench-idle-connections: build
+	@scripts/bench-idle-connections.sh
 
 # Five minutes of requests of all kinds to a service, drawn from docs/openapi.json; FUZZ_SEED says which.
 fuzz-api: setup

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "tests" / "tests" / "rtsp_cameras" / "camera.py"
 # Debian's own Python: what its packages bring is not found by one that stands before it in PATH.
 PYTHON = "/usr/bin/python3"
+FFMPEG = ["ffmpeg", "-v", "error", "-nostdin", "-y"]
 FAULTS = ("kill", "freeze", "garbage", "cut", "stall", "slow")
 
 
@@ -19,15 +20,20 @@ def available() -> bool:
     return subprocess.run([PYTHON, "-c", found], stderr=subprocess.DEVNULL).returncode == 0
 
 
-def write_clip(folder: Path, seconds: float) -> tuple[Path, Path]:
-    """The street at 640x360 with a key picture each second: twenty seconds of it, and a repetition for `seconds`."""
-    short, clip = folder / "street.mp4", folder / "camera.mp4"
-    ffmpeg = ["ffmpeg", "-v", "error", "-nostdin", "-y"]
+def write_street(folder: Path) -> Path:
+    """Twenty seconds of the street at 640x360, 25 frames a second, with a key picture each second."""
+    clip = folder / "street.mp4"
     encode = ["-vf", "scale=640:360", "-an", "-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-pix_fmt", "yuv420p"]
-    subprocess.run([*ffmpeg, "-i", str(ROOT / "videos" / "street-day.mp4"), *encode, str(short)], check=True)
-    repeat = [*ffmpeg, "-stream_loop", "-1", "-i", str(short), "-t", f"{seconds:.0f}", "-c", "copy", str(clip)]
-    subprocess.run(repeat, check=True)
-    return short, clip
+    subprocess.run([*FFMPEG, "-i", str(ROOT / "videos" / "street-day.mp4"), *encode, str(clip)], check=True)
+    return clip
+
+
+def write_clip(folder: Path, seconds: float) -> Path:
+    """The street again and again, for `seconds`."""
+    clip = folder / "camera.mp4"
+    repeat = [*FFMPEG, "-stream_loop", "-1", "-i", str(write_street(folder)), "-t", f"{seconds:.0f}", "-c", "copy"]
+    subprocess.run([*repeat, str(clip)], check=True)
+    return clip
 
 
 class Camera:

@@ -312,7 +312,7 @@ def main() -> None:
     weir, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    _, clip = write_clip(folder, SECONDS + 300)
+    clip = write_clip(folder, SECONDS + 300)
     cameras, service = [Camera(f"camera-{number}", clip) for number in range(CAMERAS)], None
     try:
         (folder / "graph.toml").write_text(graph(cameras, "400ms"))

@@ -8,6 +8,7 @@
 
 mod args;
 mod assemble;
+mod cached;
 mod catalog;
 mod commands;
 mod error;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_util::MetricKindMask;
 use serde::Serialize;
 use serde_json::{Value, json as to_value};
 use toml::Table;
@@ -12,8 +13,10 @@ use weir_config::ConfigError;
 use weir_graph::{EmulatedLoad, EmulatedStream, Graph, SourceNode};
 use weir_runtime::{Control, NewStream, Progress, Snapshot, StreamChange, StreamError, StreamPhase};
 use weir_serve::{ApiError, Backend, NotReady, Refusal, StreamPatch, StreamRequest, Token};
+use weir_types::Span;
 
 use crate::assemble::source;
+use crate::cached::Cached;
 use crate::error::UserError;
 use crate::launch::{LaunchOptions, files};
 use crate::reload::{Applied, Author, LoadedGraph, Problem};
@@ -27,6 +30,16 @@ const BUCKETS: [f64; 14] = [
 
 /// How often what was measured is moved to its buckets: until then each value takes memory.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A series that nothing is recorded in for so long is left out: streams come and go, and their names with them. What belongs
+/// to a stream or module that is there is recorded in more often.
+const SERIES_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Upkeeps between two at which such series are dropped, whether anyone reads metrics or not.
+const UPKEEPS_PER_PURGE: u32 = 12;
+
+/// How old the state and the metrics that clients get may be: probes and scrapers cost the engine so much and no more.
+const MAX_AGE: Span = Span::from_millis(200);
 
 /// Variable that holds the token where no file is named.
 const TOKEN_VARIABLE: &str = "WEIR_API_TOKEN";
@@ -64,6 +77,8 @@ pub(crate) struct Service {
     /// The same as clients see it.
     shown: Mutex<Value>,
     metrics: PrometheusHandle,
+    state: Cached<Arc<Snapshot>>,
+    rendered: Cached<Arc<str>>,
 }
 
 impl Service {
@@ -74,15 +89,19 @@ impl Service {
     pub(crate) fn new(graph: &Path, allow_any_source: bool, zoo: Zoo) -> anyhow::Result<Self> {
         let metrics = PrometheusBuilder::new()
             .set_buckets(&BUCKETS)?
+            .idle_timeout(MetricKindMask::ALL, Some(SERIES_TIMEOUT))
             .install_recorder()?;
         let upkeep = metrics.clone();
         // It ends with the program.
         std::thread::Builder::new()
             .name("weir-metrics".to_owned())
             .spawn(move || {
-                loop {
+                for number in (0..UPKEEPS_PER_PURGE).cycle() {
                     std::thread::sleep(UPKEEP_INTERVAL);
                     upkeep.run_upkeep();
+                    if number == 0 {
+                        drop(upkeep.render());
+                    }
                 }
             })?;
         Ok(Self {
@@ -95,6 +114,8 @@ impl Service {
             loaded: Mutex::default(),
             shown: Mutex::default(),
             metrics,
+            state: Cached::new(MAX_AGE),
+            rendered: Cached::new(MAX_AGE),
         })
     }
 
@@ -199,8 +220,18 @@ impl Service {
         self.control.get().ok_or_else(starting)
     }
 
-    fn snapshot(&self) -> Result<Snapshot, ApiError> {
-        self.control()?.snapshot().map_err(|error| refused(&error))
+    /// The state, at most [`MAX_AGE`] old and younger than any change by a client that has been answered.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, ApiError> {
+        let control = self.control()?;
+        let taken = self.state.get(|| control.snapshot().map(Arc::new));
+        taken.map_err(|error| refused(&error))
+    }
+
+    /// Carries out what a client wants changed.
+    fn change<T>(&self, change: impl FnOnce(&Control) -> Result<T, StreamError>) -> Result<T, ApiError> {
+        let changed = change(self.control()?);
+        self.state.forget();
+        changed.map_err(|error| refused(&error))
     }
 
     /// A stream by the keys of `[sources.NAME]`.
@@ -246,15 +277,15 @@ impl Backend for Service {
             });
             return engine(format!("starting{}", step.unwrap_or_default()));
         };
-        match control.snapshot() {
+        match self.state.get(|| control.snapshot().map(Arc::new)) {
             Err(error) => engine(error.to_string()),
             Ok(snapshot) if snapshot.stopping => engine("stopping".to_owned()),
             Ok(snapshot) => {
                 let waits = |phase| !matches!(phase, StreamPhase::Live | StreamPhase::Paused);
-                let streams = snapshot.streams.into_iter().filter(|stream| waits(stream.state));
+                let streams = snapshot.streams.iter().filter(|stream| waits(stream.state));
                 let not_ready = streams.map(|stream| NotReady {
                     what: format!("stream {}", stream.name),
-                    why: stream.reason.unwrap_or_else(|| phase_name(stream.state)),
+                    why: stream.reason.clone().unwrap_or_else(|| phase_name(stream.state)),
                 });
                 not_ready.collect()
             }
@@ -262,7 +293,7 @@ impl Backend for Service {
     }
 
     fn state(&self) -> Result<Value, ApiError> {
-        let mut state = json(&self.snapshot()?)?;
+        let mut state = json(&*self.snapshot()?)?;
         let mut graph = lock(&self.shown).clone();
         if let Some(keys) = graph.as_object_mut() {
             keys.remove("text");
@@ -280,33 +311,30 @@ impl Backend for Service {
     }
 
     fn add_stream(&self, request: StreamRequest) -> Result<(), ApiError> {
-        let control = self.control()?;
+        self.control()?;
         let node = self.source_node(&request)?;
         let stream = NewStream {
             factory: source(&node),
             node,
             like: request.like,
         };
-        control.add_stream(stream).map_err(|error| refused(&error))
+        self.change(|control| control.add_stream(stream))
     }
 
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
-        let removed = self.control()?.remove_stream(name);
-        json(&removed.map_err(|error| refused(&error))?)
+        json(&self.change(|control| control.remove_stream(name))?)
     }
 
     fn pause_stream(&self, name: &str) -> Result<(), ApiError> {
-        let paused = self.control()?.pause_stream(name);
-        paused.map_err(|error| refused(&error))
+        self.change(|control| control.pause_stream(name))
     }
 
     fn resume_stream(&self, name: &str) -> Result<(), ApiError> {
-        let resumed = self.control()?.resume_stream(name);
-        resumed.map_err(|error| refused(&error))
+        self.change(|control| control.resume_stream(name))
     }
 
     fn change_stream(&self, name: &str, patch: StreamPatch) -> Result<(), ApiError> {
-        let control = self.control()?;
+        self.control()?;
         // Read as in a graph file, in which a source has an address.
         let mut keys = Table::from_iter([("uri".to_owned(), "emulated:uniform?rate=1".into())]);
         let (slo, reserve) = (patch.slo.clone().flatten(), patch.reserve.flatten());
@@ -319,9 +347,7 @@ impl Backend for Service {
             weight: patch.weight.map(|_| node.share.weight),
             reserve: patch.reserve.map(|_| node.share.reserve),
         };
-        control
-            .change_stream(name, change)
-            .map_err(|error| refused(&error))
+        self.change(|control| control.change_stream(name, change))
     }
 
     fn policy(&self) -> Result<Value, ApiError> {
@@ -329,12 +355,12 @@ impl Backend for Service {
     }
 
     fn apply_policy(&self, keys: Value) -> Result<(), ApiError> {
-        let control = self.control()?;
+        self.control()?;
         let table = toml::Value::try_from(keys).map_err(|error| invalid(error.to_string()))?;
         let text = Table::from_iter([("policy".to_owned(), table)]).to_string();
         let policy = weir_graph::parse_policy(&text, &self.graph);
         let policy = policy.map_err(|problems| refused_text(&problems))?;
-        control.apply_policy(policy).map_err(|error| refused(&error))
+        self.change(|control| control.apply_policy(policy))
     }
 
     fn graph(&self) -> Result<Value, ApiError> {
@@ -344,15 +370,21 @@ impl Backend for Service {
 
     fn apply_graph(&self, text: String) -> Result<Value, ApiError> {
         self.control()?;
-        match self.apply_text(text, Author::Client) {
+        let applied = self.apply_text(text, Author::Client);
+        self.state.forget();
+        match applied {
             Ok(applied) => json(&applied),
             Err(problems) => Err(refused_graph(&problems)),
         }
     }
 
     fn metrics(&self) -> String {
-        self.metrics.run_upkeep();
-        self.metrics.render()
+        let render = || {
+            self.metrics.run_upkeep();
+            Ok::<Arc<str>, std::convert::Infallible>(self.metrics.render().into())
+        };
+        let Ok(rendered) = self.rendered.get(render);
+        rendered.to_string()
     }
 }
 

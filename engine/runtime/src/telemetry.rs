@@ -9,6 +9,9 @@ use crate::worker::StepTimes;
 /// How often module, slot and reservation actors get a tick.
 pub(crate) const TICK_INTERVAL: Span = Span::from_millis(200);
 
+/// How often all that belongs to a stream or module is recorded again: an exporter may leave out what is not for long.
+pub(crate) const KEEP_INTERVAL: Span = Span::from_secs(60);
+
 /// Target of log lines that warn of implausible outputs of a model: programs show them by default.
 pub(crate) const OUTPUTS_TARGET: &str = "weir::outputs";
 
@@ -45,11 +48,8 @@ pub(crate) fn record_module_state(module: &str, state: &ModuleState) {
     metrics::gauge!(THROUGHPUT_ITEMS, "module" => module.to_owned()).set(state.throughput);
 }
 
-pub(crate) fn record_request_ended(stream: &str, outcome: &'static str, latency: Option<Span>) {
-    record_outcomes(stream, outcome, 1);
-    if let Some(latency) = latency {
-        metrics::histogram!(LATENCY_SECONDS, "stream" => stream.to_owned()).record(latency.as_secs_f64());
-    }
+pub(crate) fn record_latency(stream: &str, latency: Span) {
+    metrics::histogram!(LATENCY_SECONDS, "stream" => stream.to_owned()).record(latency.as_secs_f64());
 }
 
 /// So many requests, or frames that none is made of, ended.
@@ -57,8 +57,8 @@ pub(crate) fn record_outcomes(stream: &str, outcome: &'static str, count: u64) {
     metrics::counter!(REQUESTS, "stream" => stream.to_owned(), "outcome" => outcome).increment(count);
 }
 
-pub(crate) fn record_batch_lost(module: &str) {
-    metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(1);
+pub(crate) fn record_batches_lost(module: &str, count: u64) {
+    metrics::counter!(BATCHES_LOST, "module" => module.to_owned()).increment(count);
 }
 
 pub(crate) fn record_frame_bytes(stream: &str, bytes: u64) {
@@ -66,12 +66,18 @@ pub(crate) fn record_frame_bytes(stream: &str, bytes: u64) {
 }
 
 pub(crate) fn record_stream_state(stream: &str, state: &StreamState) {
+    keep_stream_state(stream, state);
+    metrics::counter!(STREAM_STATE_CHANGES, "stream" => stream.to_owned(), "state" => state.name())
+        .increment(1);
+}
+
+/// A stream is in the state that was recorded.
+pub(crate) fn keep_stream_state(stream: &str, state: &StreamState) {
     for name in StreamState::NAMES {
         let value = f64::from(u8::from(name == state.name()));
         metrics::gauge!(STREAM_STATE, "stream" => stream.to_owned(), "state" => name).set(value);
+        metrics::counter!(STREAM_STATE_CHANGES, "stream" => stream.to_owned(), "state" => name).increment(0);
     }
-    metrics::counter!(STREAM_STATE_CHANGES, "stream" => stream.to_owned(), "state" => state.name())
-        .increment(1);
 }
 
 /// A removed stream is in no state, and holds no frames.

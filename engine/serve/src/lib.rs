@@ -15,6 +15,7 @@ mod server;
 mod token;
 
 pub use backend::{Backend, NotReady, StreamPatch, StreamRequest};
+pub use connections::MAX_CONNECTIONS;
 pub use error::{ApiError, Refusal};
 pub use routes::{OPENAPI, ROUTES, RouteSpec};
 pub use server::{ServeError, ServeOptions, Server};

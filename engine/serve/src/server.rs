@@ -34,6 +34,8 @@ pub struct ServeOptions {
     pub listen: SocketAddr,
     /// What clients must show.
     pub token: Option<Token>,
+    /// Connections at a time, such as [`MAX_CONNECTIONS`](crate::MAX_CONNECTIONS).
+    pub max_connections: usize,
 }
 
 /// Why a server cannot be started.
@@ -71,7 +73,11 @@ impl Server {
     /// # Errors
     /// [`ServeError`].
     pub fn start(options: ServeOptions, backend: Arc<dyn Backend>) -> Result<Self, ServeError> {
-        let ServeOptions { listen, token } = options;
+        let ServeOptions {
+            listen,
+            token,
+            max_connections,
+        } = options;
         if !listen.ip().is_loopback() && token.is_none() {
             return Err(ServeError::TokenMissing(listen));
         }
@@ -86,6 +92,7 @@ impl Server {
         };
         let listener = runtime.block_on(TcpListener::bind(listen)).map_err(unavailable)?;
         let address = listener.local_addr().map_err(unavailable)?;
+        let listener = BoundedListener::new(listener, max_connections);
         let router = router(&Arc::new(Api { backend, token }));
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("weir-api".to_owned());
@@ -115,9 +122,9 @@ impl Drop for Server {
     }
 }
 
-fn serve(runtime: Runtime, listener: TcpListener, router: Router, stopped: oneshot::Receiver<()>) {
+fn serve(runtime: Runtime, listener: BoundedListener, router: Router, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async move {
-        let served = axum::serve(BoundedListener::new(listener), router);
+        let served = axum::serve(listener, router);
         tokio::select! {
             ended = async { served.await } => {
                 if let Err(error) = ended {

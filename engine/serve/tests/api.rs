@@ -14,6 +14,9 @@ use weir_serve::{
     StreamRequest, Token,
 };
 
+/// Connections at a time.
+const CONNECTIONS: usize = 40;
+
 const TOKEN: &str = "0123456789abcdef-0123";
 
 /// Knows the stream `north`, and remembers what it was asked.
@@ -107,6 +110,7 @@ fn start(token: Option<&str>) -> (Server, Arc<Memory>) {
     let options = ServeOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         token: token.map(|token| Token::parse(token, "a test").unwrap()),
+        max_connections: CONNECTIONS,
     };
     let server = Server::start(options, Arc::clone(&memory) as Arc<dyn Backend>);
     (server.unwrap(), memory)
@@ -283,10 +287,29 @@ fn bodies_are_bounded_and_garbage_is_survived() {
         stream.write_all(garbage).unwrap();
         drop(stream);
     }
-    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(at).unwrap()).collect();
     assert_eq!(ask(at, "GET", "/healthz", "", "").0, 200);
-    drop(idle);
     assert!(memory.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn connections_are_bounded_and_idle_ones_keep_no_one_from_an_answer() {
+    let (server, _) = start(None);
+    let at = server.address();
+    let idle: Vec<TcpStream> = (0..CONNECTIONS)
+        .map(|_| TcpStream::connect(at).unwrap())
+        .collect();
+    for stream in &idle {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    }
+    // Refused until one of them counts as idle.
+    let answered = (0..2_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        ask(at, "GET", "/healthz", "", "").0 == 200
+    });
+    assert!(answered);
+    // The place of the first to come was needed, and it was closed.
+    let closed = |mut stream: &TcpStream| stream.read(&mut [0]).is_ok_and(|read| read == 0);
+    assert!(closed(&idle[0]));
 }
 
 #[test]
@@ -324,6 +347,7 @@ fn an_address_that_others_reach_needs_a_token() {
     let options = ServeOptions {
         listen: "0.0.0.0:0".parse().unwrap(),
         token: None,
+        max_connections: CONNECTIONS,
     };
     let refused = Server::start(options, Arc::<Memory>::default()).err();
     assert!(matches!(refused, Some(ServeError::TokenMissing(_))));
@@ -331,6 +355,7 @@ fn an_address_that_others_reach_needs_a_token() {
     let taken = ServeOptions {
         listen: server.address(),
         token: None,
+        max_connections: CONNECTIONS,
     };
     let refused = Server::start(taken, Arc::<Memory>::default()).err();
     assert!(matches!(refused, Some(ServeError::Listen { .. })));

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use weir_serve::{ServeError, ServeOptions, Server};
+use weir_serve::{MAX_CONNECTIONS, ServeError, ServeOptions, Server};
 
 use crate::args::Serve;
 use crate::error::UserError;
@@ -24,7 +24,12 @@ pub(crate) fn serve(args: Serve, settings: &Settings, zoo: &Zoo) -> anyhow::Resu
     zoo::require(&graph, zoo)?;
     let service = Arc::new(Service::new(&args.graph, args.allow_any_source, zoo.clone())?);
     // Before the engine, which takes time to be ready: so clients can see that.
-    let server = Server::start(ServeOptions { listen, token }, Arc::clone(&service) as _);
+    let options = ServeOptions {
+        listen,
+        token,
+        max_connections: MAX_CONNECTIONS,
+    };
+    let server = Server::start(options, Arc::clone(&service) as _);
     let server = server.map_err(|error| match error {
         ServeError::Thread(_) => anyhow::Error::from(error),
         error => UserError::new(error.to_string()).into(),

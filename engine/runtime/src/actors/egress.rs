@@ -7,7 +7,7 @@ mod streams;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler, MessageResult};
+use actix::{Actor, AsyncContext, Context, Handler, MessageResult};
 use tokio::sync::oneshot;
 use weir_flow::{Delivery, Notice, StreamState};
 use weir_policy::{Join, Ledger, Outcome, ReorderBuffer, RunStats, SinkReport};
@@ -18,7 +18,7 @@ use super::messages::{
 };
 use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
-use crate::clock::Clock;
+use crate::clock::{Clock, duration};
 use crate::objects::assemble_objects;
 use crate::progress::Progress;
 use crate::request::RequestBranch;
@@ -142,11 +142,8 @@ impl Egress {
         self.observe_end(stream, false);
         self.stats.on_completed(stream, latency);
         self.progress.on_completed(late);
-        telemetry::record_request_ended(
-            self.name(stream),
-            if late { "late" } else { "delivered" },
-            Some(latency),
-        );
+        telemetry::record_latency(self.name(stream), latency);
+        self.record_outcomes(stream, if late { "late" } else { "delivered" }, 1);
         // A live stream has no use for what is late; an archive wants every frame.
         let is_shown = !late || !request.droppable;
         let frame = self.frames.remove(&id);
@@ -218,7 +215,7 @@ impl Egress {
             self.send_frame_notice(stream, frame, module, reason.name(), permit);
         }
         self.progress.on_dropped();
-        telemetry::record_request_ended(self.name(stream), reason.name(), None);
+        self.record_outcomes(stream, reason.name(), 1);
         self.release(request, stream, None);
     }
 
@@ -318,6 +315,12 @@ impl Egress {
 
 impl Actor for Egress {
     type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        context.run_interval(duration(telemetry::KEEP_INTERVAL), |egress, _| {
+            egress.keep_series()
+        });
+    }
 }
 
 impl Handler<Arrived> for Egress {
@@ -360,7 +363,7 @@ impl Handler<LeftOut> for Egress {
         } = left_out;
         self.ledger.on_left_out(stream, REASON, count);
         self.progress.on_left_out(stream, count);
-        telemetry::record_outcomes(self.name(stream), REASON.name(), count);
+        self.record_outcomes(stream, REASON.name(), count);
         if !self.wants_notices {
             return;
         }

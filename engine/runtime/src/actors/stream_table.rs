@@ -1,7 +1,7 @@
 //! The streams of a run as the egress knows them: names, states, how they ended. They come and go while the engine runs;
 //! their numbers are not used again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -29,6 +29,8 @@ pub(super) struct StreamEntry {
     pub(super) state: Option<(StreamState, Timestamp)>,
     /// The last state that sinks were notified of.
     pub(super) notified: Option<StreamState>,
+    /// Outcomes that requests of it had.
+    pub(super) outcomes: BTreeSet<&'static str>,
     /// Since when it is paused.
     pub(super) paused: Option<Timestamp>,
     /// Once its source has ended.
@@ -46,6 +48,7 @@ impl StreamEntry {
             health: HealthTracker::new(now),
             state: None,
             notified: None,
+            outcomes: BTreeSet::new(),
             paused: None,
             summary: None,
             removed: None,

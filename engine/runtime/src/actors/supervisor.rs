@@ -97,7 +97,7 @@ impl Handler<BatchLost> for Supervisor {
 
     fn handle(&mut self, lost: BatchLost, context: &mut Self::Context) {
         let BatchLost { module, slot, reason } = lost;
-        telemetry::record_batch_lost(&module);
+        telemetry::record_batches_lost(&module, 1);
         if let Some(times) = self.count_loss(&module, &reason) {
             tracing::warn!(module, slot = slot.0, times, "batch lost: {reason}");
         }

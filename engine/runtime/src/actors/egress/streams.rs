@@ -3,7 +3,7 @@
 use actix::Handler;
 use weir_flow::StreamState;
 use weir_policy::HealthTracker;
-use weir_types::{DropReason, StreamId};
+use weir_types::{DropReason, StreamId, invariant};
 
 use super::Egress;
 use crate::actors::messages::{
@@ -37,6 +37,34 @@ impl Egress {
             self.remove_if_idle(stream);
         }
         self.signal_if_idle();
+    }
+
+    /// So many requests of a stream, or frames that none is made of, ended in that way.
+    pub(super) fn record_outcomes(&mut self, stream: StreamId, outcome: &'static str, count: u64) {
+        if let Some(entry) = self.streams.get_mut(&stream) {
+            entry.outcomes.insert(outcome);
+            telemetry::record_outcomes(&entry.name, outcome, count);
+        }
+    }
+
+    /// Records again what belongs to streams and modules that are there.
+    pub(super) fn keep_series(&self) {
+        for entry in self.streams.values() {
+            for outcome in &entry.outcomes {
+                telemetry::record_outcomes(&entry.name, outcome, 0);
+            }
+            match (&entry.state, entry.paused) {
+                (_, Some(_)) => telemetry::keep_stream_state(&entry.name, &StreamState::Paused),
+                (Some((state, _)), None) => telemetry::keep_stream_state(&entry.name, state),
+                (None, None) => {}
+            }
+        }
+        for module in &self.module_names {
+            telemetry::record_batches_lost(module, 0);
+        }
+        for (kind, _) in invariant::violations().iter() {
+            telemetry::record_violations(kind, 0);
+        }
     }
 
     /// Removes a stream that is to be removed once its source has ended and nothing of it is in flight.
