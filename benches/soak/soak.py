@@ -37,6 +37,9 @@ MEMORY_LIMIT = 0.10
 # The least load, as a multiple of what comes out in time, under which the run says something.
 MIN_LOAD = 1.5
 
+# In turn; the last is the default.
+POLICIES = ({"drop": "pard"}, {"drop": "weir", "order": "fcfs"}, {})
+
 HEAD = """
 [app]
 name = "soak"
@@ -105,8 +108,6 @@ class Soak:
         self.guests: list[str] = []
         self.paused: str | None = None
         self.next_guest = 0
-        status, description = service.ask("GET", "/api/openapi.json")
-        self.paths = description["paths"] if status == 200 else {}
 
     def age(self) -> float:
         return time.monotonic() - self.began
@@ -200,8 +201,10 @@ class Soak:
             self.fail(f"drops by reason are {dropped}, requests dropped {report['requests']['dropped']}")
 
     def change_engine(self, number: int) -> None:
-        """Another policy, another graph, a reload: where the service can."""
-        # NOT YET: the service has no PUT /api/policy, no PUT /api/graph, and SIGHUP ends it. Here they belong.
+        """Another policy, another weight of a stream."""
+        # NOT YET: another graph (PUT /api/graph) and a reload (SIGHUP), which the service does not take. Here they belong.
+        self.ask("policies changed", "PUT", "/api/policy", POLICIES[number % len(POLICIES)])
+        self.ask("weights changed", "PATCH", "/api/streams/load-2", {"weight": 1 + number % 3})
 
     def round(self, number: int) -> None:
         """Ten seconds: changes, a camera that fails, a reader that stalls."""

@@ -39,6 +39,17 @@ const URIS: [&str; 14] = [
     "rtsp://user:secret@127.0.0.1:1/\u{7f}",
 ];
 
+/// Keys of a policy, of which the description gives no schema.
+const POLICIES: [&str; 7] = [
+    "{}",
+    r#"{"drop": "pard"}"#,
+    r#"{"drop": "weir", "order": "fcfs"}"#,
+    r#"{"drop": "none"}"#,
+    r#"{"drop": "all"}"#,
+    r#"{"drop": [[[{}]]], "order": 3}"#,
+    r#"{"headroom": "1e400ms", "drop": {"rule": "pard", "quantile": -1}}"#,
+];
+
 /// Longer requests may be refused before they are read, by closing the connection.
 const MAX_WHOLE_BYTES: usize = 16_000;
 
@@ -168,6 +179,9 @@ impl<'a> Fuzzer<'a> {
             };
         }
         let mut value = self.value(schema, "");
+        if template == "/api/policy" {
+            value = self.pick(&POLICIES).parse().unwrap();
+        }
         if self.one_in(3) {
             self.change(&mut value);
         }
