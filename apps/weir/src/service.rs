@@ -198,6 +198,8 @@ impl Service {
     }
 
     fn show(&self, loaded: &LoadedGraph) {
+        // Before it is shown: whoever sees it gets a state that is younger.
+        self.state.forget();
         *lock(&self.shown) = to_value!(loaded.state());
     }
 
@@ -293,8 +295,8 @@ impl Backend for Service {
     }
 
     fn state(&self) -> Result<Value, ApiError> {
-        let mut state = json(&*self.snapshot()?)?;
         let mut graph = lock(&self.shown).clone();
+        let mut state = json(&*self.snapshot()?)?;
         if let Some(keys) = graph.as_object_mut() {
             keys.remove("text");
         }
@@ -370,9 +372,7 @@ impl Backend for Service {
 
     fn apply_graph(&self, text: String) -> Result<Value, ApiError> {
         self.control()?;
-        let applied = self.apply_text(text, Author::Client);
-        self.state.forget();
-        match applied {
+        match self.apply_text(text, Author::Client) {
             Ok(applied) => json(&applied),
             Err(problems) => Err(refused_graph(&problems)),
         }
