@@ -106,7 +106,7 @@ def run(args: argparse.Namespace, clip: str, clips: list[Path], cameras: int, de
     text.write_text(graph(args.graph, clips[0], decode))
     report.unlink(missing_ok=True)
     command = [WEIR, "replay", str(text), *map(str, clips), "--streams", str(cameras), "--loop"]
-    command += ["--duration", f"{args.seconds:.0f}s", "--report", str(report), "--out", str(OUT)]
+    command += ["--duration", f"{args.seconds:.0f}s", "--report", str(report), "--out", str(OUT / "results")]
     environment = {"WEIR_MODEL_MIRROR": str(args.assets / "models"), **os.environ}
     _, others = measured(command, environment)
     found = json.loads(report.read_text())
