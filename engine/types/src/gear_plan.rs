@@ -203,7 +203,10 @@ impl GearPlan {
         }
         for model in gear.models() {
             let shares = gear.replicas.iter().filter(|replica| replica.model == model);
-            let sum: f64 = shares.clone().map(|replica| replica.share).sum();
+            let sum = shares
+                .clone()
+                .map(|replica| replica.share)
+                .fold(0.0, |sum, share| sum + share);
             let negative = shares.clone().any(|replica| replica.share < 0.0);
             if negative || (sum - 1.0).abs() > TOLERANCE || sum.is_nan() {
                 return Err(GearPlanError::Shares {
