@@ -14,6 +14,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,11 @@ MEMORY_LIMIT = 0.10
 # The least load, as a multiple of what comes out in time, under which the run says something.
 MIN_LOAD = 1.5
 
+# Objective and batch sizes of the detector.
+VARIANTS = (("400ms", "[1, 2, 4]"), ("500ms", "[1, 2]"))
+# Another graph is in force, or refused, within this time on a machine that has twice too much to do.
+SWAP_S = 60.0
+
 # In turn; the last is the default.
 POLICIES = ({"drop": "pard"}, {"drop": "weir", "order": "fcfs"}, {})
 
@@ -56,7 +62,7 @@ weight = 3
 slots = 1
 [models.detector]
 model = "embedded:street-detector"
-batch = [1, 2, 4]
+batch = BATCH
 # Two hundred items a second, and one batch in a hundred fails.
 [models.unreliable]
 device = "emulated:second"
@@ -86,13 +92,13 @@ inputs = ["look"]
 """
 
 
-def graph(cameras: list[Camera], slo: str) -> str:
+def graph(cameras: list[Camera], slo: str, batch: str) -> str:
     text = HEAD.format(slo=slo)
     for number, camera in enumerate(cameras):
         decode = "as-needed" if number % 2 else "all"
         text += f'[sources.{camera.name}]\nuri = "{camera.uri}"\ndecode = "{decode}"\n'
     names = ", ".join(f'"{camera.name}"' for camera in cameras)
-    return text + GRAPH.replace("CAMERAS", names)
+    return text + GRAPH.replace("CAMERAS", names).replace("BATCH", batch)
 
 
 class Soak:
@@ -107,7 +113,7 @@ class Soak:
         self.done: dict[str, int] = {}
         self.guests: list[str] = []
         self.paused: str | None = None
-        self.next_guest = 0
+        self.next_guest, self.variant = 0, 0
 
     def age(self) -> float:
         return time.monotonic() - self.began
@@ -201,10 +207,49 @@ class Soak:
             self.fail(f"drops by reason are {dropped}, requests dropped {report['requests']['dropped']}")
 
     def change_engine(self, number: int) -> None:
-        """Another policy, another weight of a stream."""
-        # NOT YET: another graph (PUT /api/graph) and a reload (SIGHUP), which the service does not take. Here they belong.
+        """Another policy, another weight of a stream; every fifth time another graph, and after it one that is broken."""
         self.ask("policies changed", "PUT", "/api/policy", POLICIES[number % len(POLICIES)])
         self.ask("weights changed", "PATCH", "/api/streams/load-2", {"weight": 1 + number % 3})
+        if number % 5 == 2:
+            self.swap_graph()
+        elif number % 5 == 3:
+            self.break_graph()
+
+    def swap_graph(self) -> None:
+        """The file has another objective and other batch sizes: a graph of its own."""
+        before = self.ask("looks at the graph", "GET", "/api/graph")
+        self.variant += 1
+        self.write_graph(graph(self.cameras, *VARIANTS[self.variant % len(VARIANTS)]))
+        end = time.monotonic() + SWAP_S
+        while before is not None and time.monotonic() < end:
+            self.watch(0.5)
+            now = self.ask("looks at the graph", "GET", "/api/graph")
+            if now is not None and now["reloads"] > before["reloads"]:
+                self.count("graphs swapped")
+                return
+        self.fail(f"the graph was not swapped in {SWAP_S:.0f} s: {now and now['problems']}")
+
+    def break_graph(self) -> None:
+        """Half a file is refused, with its problems; the graph in force goes on, and the whole file is taken again."""
+        whole = (self.folder / "graph.toml").read_text()
+        self.write_graph(whole[: len(whole) * 2 // 3])
+        os.kill(self.service.process.pid, signal.SIGHUP)
+        end = time.monotonic() + SWAP_S
+        while time.monotonic() < end:
+            self.watch(0.5)
+            now = self.ask("looks at the graph", "GET", "/api/graph")
+            if now is not None and now["problems"]:
+                self.count("half files refused")
+                break
+        else:
+            self.fail(f"half a graph was not refused in {SWAP_S:.0f} s")
+        self.write_graph(whole)
+
+    def write_graph(self, text: str) -> None:
+        """Replaces the file as editors do."""
+        file = self.folder / "graph.toml.new"
+        file.write_text(text)
+        file.replace(self.folder / "graph.toml")
 
     def round(self, number: int) -> None:
         """Ten seconds: changes, a camera that fails, a reader that stalls."""
@@ -318,7 +363,7 @@ def main() -> None:
     clip = write_clip(folder, SECONDS + 300)
     cameras, service = [Camera(f"camera-{number}", clip) for number in range(CAMERAS)], None
     try:
-        (folder / "graph.toml").write_text(graph(cameras, "400ms"))
+        (folder / "graph.toml").write_text(graph(cameras, *VARIANTS[0]))
         service = Service(weir, folder, ["--record", "record.jsonl"] if RECORD else [])
         soak = Soak(service, cameras, folder)
         soak.run()
