@@ -70,6 +70,10 @@ fn clients_name_no_files_of_this_machine_and_no_variables() {
         &["cannot be a name"],
     );
     refuses(
+        &service.streams(&["add", &"n".repeat(201), "emulated:uniform?rate=1"]),
+        &["has 201 bytes", "choose a shorter one"],
+    );
+    refuses(
         &service.streams(&["add", "a", "emulated:uniform?rate=1", "--mode", "fast"]),
         &["fast"],
     );

@@ -1,5 +1,6 @@
 //! `weir serve` in a folder of its own, and what asks it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
@@ -36,6 +37,9 @@ type = "jsonl"
 path = "{stream}.jsonl"
 inputs = ["find"]
 "#;
+
+/// What the program writes on standard error, in its folder: a pipe that nobody reads would fill, and hold the program up.
+const ERRORS: &str = "weir.err";
 
 /// No answer takes longer: the API bounds each request to half of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -85,6 +89,7 @@ impl Service {
 
     /// Serves the graph in `folder`; returns when it listens, which is before the engine is ready.
     pub(crate) fn start_in(folder: TempDir, listen: &str, args: &[&str]) -> Self {
+        let errors = File::create(folder.path().join(ERRORS)).unwrap();
         let mut process = weir(folder.path())
             .args([
                 "serve",
@@ -96,7 +101,7 @@ impl Service {
             ])
             .args(args)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(errors)
             .spawn()
             .unwrap();
         let mut said = String::new();
@@ -160,10 +165,11 @@ impl Service {
 
     /// Asks it to end, which it does without an error.
     pub(crate) fn drain(&mut self) {
-        let process = self.process.take().unwrap();
+        let mut process = self.process.take().unwrap();
         signal(&process, "-TERM");
-        let output = process.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
+        let status = process.wait().unwrap();
+        let errors = std::fs::read_to_string(self.folder.path().join(ERRORS));
+        assert!(status.success(), "{}", errors.unwrap_or_default());
     }
 
     /// Waits until the list of streams is as it should be.

@@ -194,8 +194,22 @@ fn each<T>(
     out
 }
 
-/// Names appear in events, metrics and reports: only plain characters are allowed.
+/// Longest name in bytes: a file may be called after it, with more before and behind it, and has 255 at most.
+const MAX_NAME: usize = 200;
+
+/// Names appear in events, metrics, reports and names of files: only plain characters are allowed, and not too many.
 fn check_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
+    if name.value.len() > MAX_NAME {
+        let begin: String = name.value.chars().take(20).collect();
+        let message = format!(
+            "a name that begins with \"{}\" has {} bytes, and may have {MAX_NAME}",
+            begin.escape_debug(),
+            name.value.len()
+        );
+        let hint = Some("files are called after names: choose a shorter one".to_owned());
+        diagnostics.add(name.at, message, hint);
+        return;
+    }
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.value.is_empty() || !name.value.chars().all(plain) {
         let hint = Some("letters, digits, \"-\", \"_\" and \".\" make a name".to_owned());
