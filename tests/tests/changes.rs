@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Parts, assemble, catalog_with_sink, check_books, graph};
+use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
 use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
@@ -18,46 +18,13 @@ use weir_runtime::{
 };
 use weir_types::Span;
 
-/// Two modules in a row; a batch takes long enough that requests wait and run at any moment. The objective leaves room for a
-/// machine that stalls.
-const GRAPH: &str = r#"
-    [app]
-    name = "changes"
-    slo = "5s"
-    [sources.steady]
-    uri = "emulated:uniform?rate=100"
-    [sources.other]
-    uri = "emulated:uniform?rate=20"
-    [devices."emulated:a"]
-    slots = 2
-    [models.first]
-    device = "emulated:a"
-    profile = { "1" = "2ms", "16" = "10ms" }
-    [models.second]
-    device = "emulated:a"
-    profile = { "1" = "2ms", "16" = "10ms" }
-    [modules.find]
-    operator = "emulate"
-    model = "first"
-    inputs = ["steady", "other"]
-    [modules.name]
-    operator = "emulate"
-    model = "second"
-    inputs = ["find"]
-"#;
-
 fn start(options: RunOptions) -> Handle {
     let options = RunOptions {
         until_stopped: true,
         ..options
     };
-    let assembly = assemble(graph(GRAPH, &Catalog::default()), Parts::default());
+    let assembly = assemble(graph(TWO_STREAMS, &Catalog::default()), Parts::default());
     Engine::start(assembly, options, &StopFlag::default()).unwrap()
-}
-
-fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
-    let found = snapshot.streams.iter().find(|stream| stream.name == name);
-    found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))
 }
 
 /// Waits until so many more frames of a stream are delivered.
@@ -242,9 +209,9 @@ impl Collected {
     }
 }
 
-/// `GRAPH` with a sink, and with more in it: another module, another sink, another objective, by bits.
+/// [`TWO_STREAMS`] with a sink, and with more in it: another module, another sink, another objective, by bits.
 fn variant(number: u32) -> String {
-    let mut text = GRAPH.to_owned();
+    let mut text = TWO_STREAMS.to_owned();
     text += "[sinks.out]\ntype = \"collect\"\ninputs = [\"name\"]\n";
     if number & 1 > 0 {
         text += "[modules.more]\noperator = \"emulate\"\nmodel = \"first\"\ninputs = [\"find\"]\n";

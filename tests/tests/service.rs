@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Parts, assemble, catalog_with_sink, check_books, graph};
+use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph, stream};
 use weir_flow::{
     Delivery, Frame, Notice, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo,
     StopFlag,
@@ -91,35 +91,11 @@ impl Delivered {
     }
 }
 
-/// Two modules in a row behind two sources; a batch takes long enough that requests are in flight at any moment. The
-/// objective leaves room for a machine that stalls.
-const GRAPH: &str = r#"
-    [app]
-    name = "service"
-    slo = "5s"
-    [sources.steady]
-    uri = "emulated:uniform?rate=100"
-    [sources.other]
-    uri = "emulated:uniform?rate=20"
-    [devices."emulated:a"]
-    slots = 2
-    [models.first]
-    device = "emulated:a"
-    profile = { "1" = "2ms", "16" = "10ms" }
-    [models.second]
-    device = "emulated:a"
-    profile = { "1" = "2ms", "16" = "10ms" }
-    [modules.find]
-    operator = "emulate"
-    model = "first"
-    inputs = ["steady", "other"]
-    [modules.name]
-    operator = "emulate"
-    model = "second"
-    inputs = ["find"]
-    [sinks.out]
-    type = "collect"
-    inputs = ["name"]
+/// Collects what comes out of [`TWO_STREAMS`].
+const SINK: &str = r#"
+[sinks.out]
+type = "collect"
+inputs = ["name"]
 "#;
 
 fn start(options: RunOptions) -> (Handle, Delivered) {
@@ -134,8 +110,9 @@ fn start(options: RunOptions) -> (Handle, Delivered) {
         until_stopped: true,
         ..options
     };
+    let text = format!("{TWO_STREAMS}{SINK}");
     let handle = Engine::start(
-        assemble(graph(GRAPH, &catalog), parts),
+        assemble(graph(&text, &catalog), parts),
         options,
         &StopFlag::default(),
     );
@@ -148,11 +125,6 @@ fn add(control: &Control, name: &str, uri: &str) -> Result<(), StreamError> {
         factory: None,
         like: None,
     })
-}
-
-fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
-    let found = snapshot.streams.iter().find(|stream| stream.name == name);
-    found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))
 }
 
 /// Waits until the state is as it should be, and gives it.

@@ -125,12 +125,13 @@ impl Route {
 
     /// Whether a sink, by its index, is shown the stream: its frames directly, or what a module finds in them.
     pub(crate) fn reaches(&self, sink: usize, view: &SinkView) -> bool {
-        let passes = |module: &u32| {
-            self.branches
-                .get(*module as usize)
-                .is_some_and(|count| *count > 0)
-        };
+        let passes = |module: &u32| self.passes(ModuleId(*module));
         self.sinks.contains(&sink) || view.modules.iter().any(passes)
+    }
+
+    /// Whether requests of the source reach this module.
+    pub(crate) fn passes(&self, module: ModuleId) -> bool {
+        self.branches.get(module.index()).is_some_and(|count| *count > 0)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weir_flow::{Catalog, Model, Operator, SinkFactory, SinkSpec, SourceFactory, StopFlag};
 use weir_graph::Graph;
 use weir_policy::{Counts, Report};
-use weir_runtime::{Assembly, RunOptions};
+use weir_runtime::{Assembly, RunOptions, Snapshot, StreamSnapshot};
 
 /// The asset pack, where it is there; says so where it is not.
 pub(crate) fn assets() -> Option<PathBuf> {
@@ -20,6 +20,40 @@ pub(crate) fn assets() -> Option<PathBuf> {
         println!("skipped: WEIR_ASSETS names no folder");
     }
     assets
+}
+
+/// Two streams through two modules in a row; a batch takes long enough that requests wait and run at any moment. The objective
+/// leaves room for a machine that stalls.
+pub(crate) const TWO_STREAMS: &str = r#"
+[app]
+name = "service"
+slo = "5s"
+[sources.steady]
+uri = "emulated:uniform?rate=100"
+[sources.other]
+uri = "emulated:uniform?rate=20"
+[devices."emulated:a"]
+slots = 2
+[models.first]
+device = "emulated:a"
+profile = { "1" = "2ms", "16" = "10ms" }
+[models.second]
+device = "emulated:a"
+profile = { "1" = "2ms", "16" = "10ms" }
+[modules.find]
+operator = "emulate"
+model = "first"
+inputs = ["steady", "other"]
+[modules.name]
+operator = "emulate"
+model = "second"
+inputs = ["find"]
+"#;
+
+/// What is known of a stream; one that is not there fails the test.
+pub(crate) fn stream<'a>(snapshot: &'a Snapshot, name: &str) -> &'a StreamSnapshot {
+    let found = snapshot.streams.iter().find(|stream| stream.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not among {:?}", snapshot.streams))
 }
 
 /// A checked graph; problems fail the test.

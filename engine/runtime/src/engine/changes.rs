@@ -97,9 +97,12 @@ impl RunContext<'_> {
         let Some(slo) = slo.filter(|_| mode == SourceMode::Live) else {
             return Ok(());
         };
-        let duration = |spec: &ModuleSpec| match route.branches.get(spec.id.index()) {
-            Some(0) | None => Span::ZERO,
-            Some(_) => spec.profile.duration(1),
+        let duration = |spec: &ModuleSpec| {
+            if route.passes(spec.id) {
+                spec.profile.duration(1)
+            } else {
+                Span::ZERO
+            }
         };
         let in_force = self.in_force();
         let durations: Vec<Span> = in_force.specs.modules.iter().map(duration).collect();
@@ -120,13 +123,7 @@ impl RunContext<'_> {
         let RunGraph { graph, specs, .. } = &*self.in_force();
         let mut needed = vec![0.0; specs.slots.slots as usize];
         for (spec, node) in specs.modules.iter().zip(graph.modules()) {
-            let passes = |route: &Route| {
-                route
-                    .branches
-                    .get(spec.id.index())
-                    .is_some_and(|count| *count > 0)
-            };
-            let reserves = live.iter().filter(|stream| passes(&stream.route));
+            let reserves = live.iter().filter(|stream| stream.route.passes(spec.id));
             let reserved: f64 = reserves.filter_map(|stream| stream.share.reserve).sum();
             let seconds = |size: &u32| spec.profile.duration(*size).as_secs_f64() / f64::from((*size).max(1));
             let least = spec.batch.iter().map(seconds).reduce(f64::min).unwrap_or(0.0);

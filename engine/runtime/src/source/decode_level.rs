@@ -56,7 +56,7 @@ impl SharedDecodeLevel {
     pub(crate) fn new(stream: StreamId) -> Self {
         Self(Arc::new(Mutex::new(Shared {
             level: DecodeLevel::ALL,
-            observed: nothing(stream),
+            observed: DecodeObservation::empty(stream),
             has_groups: false,
             groups: GroupCounts::default(),
             ended: false,
@@ -131,26 +131,9 @@ impl SharedDecodeLevel {
             interval: observed.interval,
             group: observed.group,
             longest_group: observed.longest_group,
-            ..nothing(stream)
+            ..DecodeObservation::empty(stream)
         };
         (!is_empty).then_some(DecodeEvent::Observed(observed))
-    }
-}
-
-fn nothing(stream: StreamId) -> DecodeObservation {
-    DecodeObservation {
-        stream,
-        interval: Span::ZERO,
-        pictures: 0,
-        processor: Span::ZERO,
-        used: 0,
-        unused: 0,
-        full: 0,
-        bidirectional: 0,
-        offered: 0,
-        left_out: 0,
-        group: 0,
-        longest_group: 0,
     }
 }
 

@@ -66,7 +66,7 @@ impl Decoders {
             groups: 0,
             cut: false,
             last_frame: None,
-            observed: nothing(StreamId(stream), group),
+            observed: in_groups(StreamId(stream), group),
         };
         let mut levels = DecodeLevels::default();
         let started = DecodeEvent::Started {
@@ -157,7 +157,8 @@ impl Decoders {
         let mut events = Vec::with_capacity(self.cameras.len());
         for camera in &mut self.cameras {
             let stream = camera.observed.stream;
-            let before = std::mem::replace(&mut camera.observed, nothing(stream, self.spec.group));
+            let empty = in_groups(stream, self.spec.group);
+            let before = std::mem::replace(&mut camera.observed, empty);
             camera.observed.interval = before.interval;
             events.push(DecodeEvent::Observed(before));
         }
@@ -205,19 +206,11 @@ impl Camera {
     }
 }
 
-fn nothing(stream: StreamId, group: u32) -> DecodeObservation {
+/// Nothing but that its groups of pictures have `group` frames each.
+fn in_groups(stream: StreamId, group: u32) -> DecodeObservation {
     DecodeObservation {
-        stream,
-        interval: Span::ZERO,
-        pictures: 0,
-        processor: Span::ZERO,
-        used: 0,
-        unused: 0,
-        full: 0,
-        bidirectional: 0,
-        offered: 0,
-        left_out: 0,
         group,
         longest_group: group,
+        ..DecodeObservation::empty(stream)
     }
 }

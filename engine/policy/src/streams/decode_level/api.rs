@@ -52,6 +52,27 @@ pub struct DecodeObservation {
     pub longest_group: u32,
 }
 
+impl DecodeObservation {
+    /// Nothing was seen of the stream.
+    #[must_use]
+    pub const fn empty(stream: StreamId) -> Self {
+        Self {
+            stream,
+            interval: Span::ZERO,
+            pictures: 0,
+            processor: Span::ZERO,
+            used: 0,
+            unused: 0,
+            full: 0,
+            bidirectional: 0,
+            offered: 0,
+            left_out: 0,
+            group: 0,
+            longest_group: 0,
+        }
+    }
+}
+
 /// An effect of the levels of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
