@@ -158,15 +158,6 @@ fn values_of_the_wrong_kind_are_reported() {
         "[sources.\"no rth\"]",
         &["9: cannot be a name", "32: no source or module \"north\""],
     );
-    let long = "n".repeat(201);
-    check_with(
-        "[sources.north]",
-        &format!("[sources.{long}]"),
-        &[
-            "9: a name that begins with \"nnnnnnnnnnnnnnnnnnnn\" has 201 bytes, and may have 200",
-            "32: no source or module \"north\"",
-        ],
-    );
     check_with("fps = 12.5", "fps = 99999999999999999999", &["15: out of range"]);
 }
 
