@@ -115,7 +115,7 @@ impl LoadedGraph {
         service: &Service,
     ) -> Result<Applied, Vec<Problem>> {
         let graph = read(&text, author, service.graph_file(), service.zoo())?;
-        let changes = self.graph.changes_to(&graph);
+        let mut changes = self.graph.changes_to(&graph);
         let control = service
             .control()
             .map_err(|error| vec![Problem::new(error.what(), None)])?;
@@ -124,6 +124,8 @@ impl LoadedGraph {
         if is_another {
             swap(&graph, service, control).map_err(|error| vec![Problem::new(error.to_string(), None)])?;
         }
+        // Streams that clients added stay, whatever a text says of their names.
+        changes.removed.retain(|name| !service.is_of_client(name));
         let (applied, problems) = change(&changes, is_another, control);
         (self.graph, self.text) = (graph, text);
         self.reloads += 1;
@@ -184,15 +186,16 @@ fn check(
     let snapshot = control
         .snapshot()
         .map_err(|error| vec![Problem::new(error.to_string(), None)])?;
-    for (node, _) in &changes.added {
+    let added = changes.added.iter().map(|(node, _)| node);
+    for node in added.clone().chain(&changes.changed) {
         let is_running = snapshot.streams.iter().any(|stream| stream.name == node.name);
-        if is_running && !changes.removed.contains(&node.name) {
-            let message = format!("the name {} is taken by a stream that was added", node.name);
-            problems.push(Problem::new(
-                message,
-                Some("remove that one, or choose another name"),
-            ));
+        if is_running && service.is_of_client(&node.name) {
+            let message = format!("the name {} is taken by a stream that a client added", node.name);
+            let hint = "choose another name, or remove that stream and reload by SIGHUP";
+            problems.push(Problem::new(message, Some(hint)));
         }
+    }
+    for node in added {
         if author == Author::Client
             && let Err(error) = service.check_allowed(node)
         {

@@ -1,5 +1,6 @@
 //! The engine behind the API: what requests are answered with.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -76,6 +77,8 @@ pub(crate) struct Service {
     loaded: Mutex<Option<LoadedGraph>>,
     /// The same as clients see it.
     shown: Mutex<Value>,
+    /// Names of streams that clients added and did not remove.
+    added: Mutex<BTreeSet<String>>,
     metrics: PrometheusHandle,
     state: Cached<Arc<Snapshot>>,
     rendered: Cached<Arc<str>>,
@@ -113,6 +116,7 @@ impl Service {
             launch: OnceLock::new(),
             loaded: Mutex::default(),
             shown: Mutex::default(),
+            added: Mutex::default(),
             metrics,
             state: Cached::new(MAX_AGE),
             rendered: Cached::new(MAX_AGE),
@@ -158,6 +162,11 @@ impl Service {
             Some((options, settings)) => Ok(files(graph, options, settings, &self.zoo)?.check()?),
             None => Ok(()),
         }
+    }
+
+    /// Whether a client added the stream of that name: no graph changes it.
+    pub(crate) fn is_of_client(&self, name: &str) -> bool {
+        lock(&self.added).contains(name)
     }
 
     pub(crate) fn zoo(&self) -> &Zoo {
@@ -320,11 +329,17 @@ impl Backend for Service {
             node,
             like: request.like,
         };
-        self.change(|control| control.add_stream(stream))
+        // Held until it is known whose the name is.
+        let mut added = lock(&self.added);
+        self.change(|control| control.add_stream(stream))?;
+        added.insert(request.name);
+        Ok(())
     }
 
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
-        json(&self.change(|control| control.remove_stream(name))?)
+        let removed = self.change(|control| control.remove_stream(name))?;
+        lock(&self.added).remove(name);
+        json(&removed)
     }
 
     fn pause_stream(&self, name: &str) -> Result<(), ApiError> {

@@ -133,6 +133,52 @@ fn another_graph_takes_over_without_a_frame_lost_and_the_report_goes_on() {
 }
 
 #[test]
+fn a_stream_that_a_client_added_keeps_its_name_and_the_file_is_refused_until_it_is_removed() {
+    let mut service = Service::start(&["--no-watch"]);
+    let folder = service.folder.path().to_owned();
+    let reload = |text: &str| {
+        write(&folder, text);
+        service.hang_up();
+    };
+    let refused = |name: &str| {
+        let message = format!("the name {name} is taken by a stream that a client added");
+        wait_for(&service, |state| {
+            state["graph"]["problems"].to_string().contains(&message)
+        })
+    };
+    let add = |name: &str| service.streams(&["add", name, "emulated:uniform?rate=40"]);
+    assert_eq!(stdout(&add("second")), "added second\n");
+    reload(&changed());
+    let state = refused("second");
+    let id = |state: &Value| stream(state, "second").unwrap()["id"].clone();
+    let of_client = id(&state);
+    assert!(is_live(&state, "steady") && state["graph"]["reloads"] == 0);
+    let weight = &stream(&state, "steady").unwrap()["weight"];
+    assert_eq!(weight, &json!(1.0), "nothing of the file is taken");
+    // What was removed gives its name to the file.
+    service.streams(&["remove", "second"]);
+    service.hang_up();
+    let taken = |state: &Value| is_live(state, "second") && state["graph"]["reloads"] == 1;
+    assert_ne!(id(&wait_for(&service, taken)), of_client);
+
+    // A name of the file that a client took over: the file changes and removes no stream of a client.
+    service.streams(&["remove", "second"]);
+    assert_eq!(stdout(&add("second")), "added second\n");
+    reload(&changed().replace("rate=30", "rate=20"));
+    refused("second");
+    reload(
+        &(changed() + "[sources.third]\nuri = \"emulated:uniform?rate=5\"\n").replace("rate=50", "rate=60"),
+    );
+    wait_for(&service, |state| state["graph"]["reloads"] == 2);
+    let of_client = id(&wait_for(&service, |state| is_live(state, "second")));
+    reload(GRAPH);
+    let state = wait_for(&service, |state| state["graph"]["reloads"] == 3);
+    assert!(id(&state) == of_client && is_live(&state, "second"));
+    assert!(stream(&state, "third").is_none());
+    service.drain();
+}
+
+#[test]
 fn a_hangup_reloads_a_file_that_is_not_watched() {
     let mut service = Service::start(&["--no-watch"]);
     let folder = service.folder.path().to_owned();
