@@ -106,7 +106,7 @@ docs: setup
 clips: setup
 	@scripts/render-clips.sh
 
-# The nets in models/, trained again from scratch: one to two hours on two cores. NET="icon gaze" for some of them.
+# The nets in models/, trained again from scratch: about two hours on two cores. NET="icon gaze" for some of them.
 # PyTorch comes by pip into out/training.
 train: setup
 	@scripts/train-models.sh $(NET)

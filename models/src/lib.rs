@@ -24,6 +24,7 @@ macro_rules! files {
 /// Name and content of every file in the list.
 const FILES: &[(&str, &[u8])] = files![
     "alive-count.onnx",
+    "expression-small.onnx",
     "expression.onnx",
     "game-detector.onnx",
     "gaze.onnx",
@@ -32,8 +33,10 @@ const FILES: &[(&str, &[u8])] = files![
     "kill-count.onnx",
     "live-detector.onnx",
     "live-faces.onnx",
+    "plate-reader-small.onnx",
     "plate-reader.onnx",
     "pose.onnx",
+    "street-detector-small.onnx",
     "street-detector.onnx",
     "street-faces.onnx",
 ];
@@ -119,6 +122,25 @@ mod tests {
             );
             assert!(model.onnx.len() < 2 << 20, "{} is larger than 2 MiB", model.name);
         }
+    }
+
+    #[test]
+    fn a_small_model_answers_in_the_form_of_the_large_one() {
+        let pairs = shipped().iter().filter_map(|small| {
+            let large = small.name.strip_suffix("-small")?;
+            Some((small, find(large).unwrap_or_else(|| panic!("no {large}"))))
+        });
+        let mut compared = 0;
+        for (small, large) in pairs {
+            assert_eq!(
+                (&small.head, &small.settings),
+                (&large.head, &large.settings),
+                "{}",
+                small.name
+            );
+            compared += 1;
+        }
+        assert_eq!(compared, 3);
     }
 
     #[test]

@@ -11,7 +11,7 @@ STRIDES = (8, 16, 32)
 
 
 class Detector(nn.Module):
-    def __init__(self, labels, size, widths=(16, 24, 48, 80, 112), neck=48):
+    def __init__(self, labels, size, widths, neck):
         super().__init__()
         a, b, c, d, e = widths
         self.early = nn.Sequential(conv(3, a, stride=2), conv(a, b, stride=2), Residual(b))

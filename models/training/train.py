@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import detector
 from fit import fit, relit
@@ -26,7 +27,7 @@ SEED = 20
 def train_detector(net, learn, check):
     size = (net.width, net.height)
     pictures, boxes = frames(learn, size, net.labels)
-    model = detector.Detector(net.labels, net.window or size)
+    model = detector.Detector(net.labels, net.window or size, net.widths, net.neck)
 
     def loss(model, indices):
         x, truth = pictures[indices], detector.padded([boxes[i] for i in indices.tolist()])
@@ -62,6 +63,25 @@ def train_reader(net, learn, check, also=None):
     return task.export(model).eval(), figures, len(x)
 
 
+def work(model, net):
+    """Multiply-accumulates for one picture."""
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(torch.zeros(1, net.channels, net.height, net.width))
+    return counter.get_total_flops() // 2
+
+
+def share_of_next(net):
+    """Of the work of the net that a cascade has after this one, the share that this one takes."""
+    both = [work(untrained(each).eval(), each) for each in (net, NETS[net.before])]
+    return both[0] / both[1]
+
+
+def untrained(net):
+    if net.task == "detect":
+        return detector.Detector(net.labels, (net.width, net.height), net.widths, net.neck)
+    return TASKS[net.task](net).model([])
+
+
 def export(model, net, path):
     """Writes the net with a free batch."""
     blank = torch.zeros(2, net.channels, net.height, net.width)
@@ -72,8 +92,10 @@ def export(model, net, path):
 def train(name, stills, out):
     """Trains one net on one core: several nets at a time use a machine better than one net on all of it."""
     torch.set_num_threads(1)
-    torch.manual_seed(SEED)
     net, begun = NETS[name], time.monotonic()
+    if net.before and share_of_next(net) > 1 / 3:
+        raise ValueError(f"{name} takes more than a third of the work of {net.before}")
+    torch.manual_seed(SEED)
     folders = [f"{net.world}-train", f"{net.world}-validation"] + ([f"{net.also}-train"] if net.also else [])
     learn = train_detector if net.task == "detect" else train_reader
     model, figures, samples = learn(net, *(Stills(stills / folder) for folder in folders))
@@ -89,12 +111,14 @@ def card(net, model, samples, minutes, figures):
     parameters = sum(each.numel() for each in model.parameters())
     rows = "\n".join(f"| {figure} | {value:.4f} |" for figure, value in figures.items())
     labels = f"Labels, in order: {', '.join(net.labels)}.\n" if net.labels else ""
+    stage = f"The first stage of a cascade before `{net.before}`: {share_of_next(net):.2f} of its work.\n" if net.before else ""
     return f"""# {net.name}
 
 Looks at {sees}; {net.channels} x {net.height} x {net.width}. Task: {net.task}{f", attribute `{net.attribute}`" if net.attribute else ""}.
-{labels}
+{labels}{stage}
 Trained from scratch on rendered stills of the world `{net.world}`{f" and `{net.also}`" if net.also else ""} and on nothing else; it knows no other.
-{parameters} parameters, {samples} samples, {net.steps} steps of {net.batch}, {minutes} minutes on one core of two in use.
+{parameters} parameters, {work(model, net) / 1e6:.1f} million multiply-accumulates for one picture.
+{samples} samples, {net.steps} steps of {net.batch}, {minutes} minutes on one core of two in use.
 
 On stills of seeds that it was not trained on:
 

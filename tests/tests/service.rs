@@ -16,7 +16,8 @@ use weir_flow::{
 };
 use weir_graph::SourceNode;
 use weir_runtime::{
-    Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, verify,
+    Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, StreamSnapshot,
+    verify,
 };
 
 /// What a sink was given.

@@ -7,7 +7,6 @@ mod actors;
 mod admission;
 mod assembly;
 mod bounded_wait;
-mod cascades;
 mod clock;
 mod command;
 mod decoding;

@@ -42,8 +42,7 @@ impl Entrance {
         let sinks = graph.sinks().iter().enumerate();
         Self {
             modules: modules
-                .filter(|(_, module)| module.stage.as_ref().is_none_or(|stage| stage.index == 0))
-                .filter(|(_, module)| names.iter().any(|name| name == module.label()))
+                .filter(|(_, module)| names.contains(&module.name))
                 .map(|(index, _)| index)
                 .collect(),
             sinks: sinks

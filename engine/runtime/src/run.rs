@@ -127,7 +127,6 @@ pub(crate) fn run_and_serve(
         stop,
         violations,
         processor,
-        gears: Arc::default(),
     };
     let parts = RunParts {
         workers,

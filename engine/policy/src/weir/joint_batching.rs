@@ -10,7 +10,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Profile, Span, Topology};
 
-use crate::gears::Fallback;
 use crate::pard::state::ModuleState;
 
 /// Static properties of a module.
@@ -22,9 +21,6 @@ pub struct ModuleInfo {
     pub batch: Vec<u32>,
     /// Slots on which its model is placed.
     pub workers: u32,
-    /// What becomes of a request that it cannot serve.
-    #[serde(default, skip_serializing_if = "Fallback::is_never")]
-    pub fallback: Fallback,
 }
 
 /// Recent demand and supply of a module.
@@ -202,7 +198,6 @@ mod tests {
             profile: Profile::new(points.collect()).unwrap(),
             batch,
             workers,
-            fallback: Fallback::Never,
         }
     }
 
