@@ -13,9 +13,7 @@ use common::{Parts, TWO_STREAMS, assemble, catalog_with_sink, check_books, graph
 use weir_flow::{Catalog, Delivery, Sink, SinkError, SinkFactory, StopFlag};
 use weir_graph::SourceNode;
 use weir_policy::{Policy, StreamShare};
-use weir_runtime::{
-    Engine, Handle, NewStream, RunOptions, Snapshot, StreamChange, StreamError, StreamSnapshot, verify,
-};
+use weir_runtime::{Engine, Handle, NewStream, RunOptions, StreamChange, StreamError, verify};
 use weir_types::Span;
 
 fn start(options: RunOptions) -> Handle {

@@ -16,8 +16,7 @@ use weir_flow::{
 };
 use weir_graph::SourceNode;
 use weir_runtime::{
-    Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, StreamSnapshot,
-    verify,
+    Control, Engine, Handle, NewStream, RunOptions, Snapshot, StreamError, StreamPhase, verify,
 };
 
 /// What a sink was given.

@@ -57,6 +57,8 @@ pub(crate) struct Applied {
     pub(crate) graph: bool,
     /// Whether another policy is in force in the same graph.
     pub(crate) policy: bool,
+    /// Whether other gears are in force in the same graph.
+    pub(crate) gears: bool,
     /// Names of streams by what happened to them.
     pub(crate) added: Vec<String>,
     pub(crate) removed: Vec<String>,
@@ -226,6 +228,9 @@ fn change(changes: &GraphChanges, is_another: bool, control: &Control) -> (Appli
     if let Some(policy) = changes.policy.as_ref().filter(|_| !is_another) {
         applied.policy = note(control.apply_policy(policy.clone()));
     }
+    if let Some(gears) = changes.gears.as_ref().filter(|_| !is_another) {
+        applied.gears = note(control.apply_gears(gears.clone()));
+    }
     for node in &changes.changed {
         let change = StreamChange {
             slo: Some(node.slo),
@@ -265,10 +270,11 @@ fn stamp(file: &Path) -> Stamp {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// Watches the file of the graph, where it is to be watched, and reloads it at once where that is asked for; ends when nobody
+/// Watches the file of the graph, and that of its gears, where it is to be watched, and reloads it at once where that is asked for; ends when nobody
 /// can ask any more. A file that is being written is left until it stays as it is.
 pub(crate) fn watch(file: &Path, is_watched: bool, asked: &Receiver<()>, service: &Service) {
-    let mut taken = stamp(file);
+    let stamps = || (stamp(file), service.gears_file().and_then(|file| stamp(&file)));
+    let mut taken = stamps();
     let mut last = taken;
     loop {
         let at_once = match asked.recv_timeout(WATCH_INTERVAL) {
@@ -276,14 +282,18 @@ pub(crate) fn watch(file: &Path, is_watched: bool, asked: &Receiver<()>, service
             Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let now = stamp(file);
+        let now = stamps();
         let is_settled = std::mem::replace(&mut last, now) == now;
         let is_due = at_once || (is_watched && is_settled && now != taken);
         if !is_due {
             continue;
         }
-        taken = now;
-        reload(file, at_once, service);
+        // Gears may be others though the text of the graph is the same.
+        let anew = at_once || now.1 != taken.1;
+        reload(file, anew, service);
+        // Of the gears file that is named now.
+        taken = (now.0, stamps().1);
+        last = taken;
     }
 }
 
@@ -300,13 +310,15 @@ fn reload(file: &Path, at_once: bool, service: &Service) {
         Ok(Applied {
             graph,
             policy,
+            gears,
             added,
             removed,
             changed,
         }) => output::remark(&format!(
-            "{shown} is in force: {}{}{} streams added, {} removed, {} changed",
+            "{shown} is in force: {}{}{}{} streams added, {} removed, {} changed",
             if graph { "another graph, " } else { "" },
             if policy { "another policy, " } else { "" },
+            if gears { "other gears, " } else { "" },
             added.len(),
             removed.len(),
             changed.len()

@@ -180,6 +180,13 @@ impl Service {
             .is_some_and(|loaded| loaded.text == text)
     }
 
+    /// The file of the gears in force, if there is one.
+    pub(crate) fn gears_file(&self) -> Option<PathBuf> {
+        let loaded = lock(&self.loaded);
+        let gears = loaded.as_ref()?.graph.gears()?;
+        Some(gears.file.clone())
+    }
+
     /// Puts the graph of another text into force, as far as that can be done while it runs.
     pub(crate) fn apply_text(&self, text: String, author: Author) -> Result<Applied, Vec<Problem>> {
         self.with_loaded(|loaded| loaded.apply(text, author, self))

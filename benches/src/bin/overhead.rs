@@ -261,6 +261,7 @@ fn decision() -> f64 {
             profile: profile.clone(),
             batch: vec![1],
             workers: 1,
+            fallback: weir_policy::gears::Fallback::Never,
         }],
         share: 1.0,
         shares: Vec::new(),

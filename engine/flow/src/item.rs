@@ -38,6 +38,9 @@ pub struct Inference {
     pub objects: Vec<Object>,
     /// Attribute of the object that the item was made for.
     pub attribute: Option<Attribute>,
+    /// How certain it is, 0 to 1, by the measure that the model's head is set to; `None` where the head gives none. An
+    /// answer that cannot be right, such as a text that is no plate, has certainty 0.
+    pub certainty: Option<f32>,
     /// Whether any output of the item is infinite or NaN.
     pub not_finite: bool,
 }

@@ -5,6 +5,7 @@
 //! [`RequestResults`]; a [`Sink`] writes the [`Delivery`]. Nothing here runs, reads a clock, or names a codec or an
 //! inference library.
 
+mod cascade;
 mod catalog;
 mod delivery;
 mod error;
@@ -14,6 +15,7 @@ mod item;
 mod model;
 mod operator;
 mod partition;
+mod request_results;
 mod results;
 mod sink;
 mod source;
@@ -21,6 +23,7 @@ mod stop;
 mod tensor;
 mod uri;
 
+pub use cascade::{Answer, CascadeAnswers};
 pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec, Settings,
     SinkSpec, Value,
@@ -33,9 +36,8 @@ pub use item::{Inference, Item, Region};
 pub use model::{Batching, DeviceKind, Model, Session, Step};
 pub use operator::Operator;
 pub use partition::{PartitionLoader, PartitionSession, PartitionedModel, PrePost};
-pub use results::{
-    Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, RequestResults,
-};
+pub use request_results::RequestResults;
+pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points};
 pub use sink::{Sink, SinkFactory};
 pub use source::{
     Connection, DecodeLimit, GroupCounts, PacketKind, Source, SourceCounts, SourceFactory, SourceInfo,

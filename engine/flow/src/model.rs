@@ -31,6 +31,10 @@ pub trait Model: Send + Sync {
     fn classes(&self) -> &[Arc<str>] {
         &[]
     }
+    /// Characters that a text recogniser can write; empty for other models.
+    fn alphabet(&self) -> &[String] {
+        &[]
+    }
     /// Opens a session for one worker thread.
     ///
     /// # Errors

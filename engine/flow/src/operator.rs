@@ -4,13 +4,20 @@ use std::sync::Arc;
 
 use crate::frame::Frame;
 use crate::item::{Inference, Item};
-use crate::results::{ModuleOutput, RequestResults};
+use crate::request_results::RequestResults;
+use crate::results::ModuleOutput;
 
 /// Selects the items of a request and assembles their inferences into the module's output.
 pub trait Operator: Send + Sync {
     /// The items of a request, in order of preference if their number is limited. Without items, the request skips the
     /// model.
     fn items(&self, frame: &Arc<Frame>, evidence: &RequestResults) -> Vec<Item>;
+    /// Makes an inference of its own model comparable with those of other models, which may answer the same item: what only
+    /// this operator can tell is in it then, such as the match in a gallery that this model embedded. Asked of stages of a
+    /// cascade alone.
+    fn settle(&self, inference: Inference) -> Inference {
+        inference
+    }
     /// The output of module number `module` from the inferences of a request, given in the order of its items.
     fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput;
 }

@@ -1,6 +1,5 @@
 //! Results of modules: objects, and attributes of objects that this or an earlier module found.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -130,47 +129,4 @@ pub struct ModuleOutput {
     pub objects: Vec<Object>,
     /// Attributes of new and earlier objects.
     pub attributes: Vec<ObjectAttribute>,
-}
-
-/// Outputs of all modules that a request has passed. Parallel branches merge by union.
-#[derive(Debug, Clone, Default)]
-pub struct RequestResults {
-    outputs: BTreeMap<u32, Arc<ModuleOutput>>,
-}
-
-impl RequestResults {
-    /// Adds the output of `module`.
-    pub fn add(&mut self, module: u32, output: ModuleOutput) {
-        self.outputs.insert(module, Arc::new(output));
-    }
-
-    /// Adds the outputs of another branch; those already present stay.
-    pub fn merge(&mut self, other: &Self) {
-        for (module, output) in &other.outputs {
-            self.outputs.entry(*module).or_insert_with(|| Arc::clone(output));
-        }
-    }
-
-    /// Outputs by module index, ascending.
-    pub fn outputs(&self) -> impl Iterator<Item = (u32, &ModuleOutput)> {
-        self.outputs
-            .iter()
-            .map(|(module, output)| (*module, output.as_ref()))
-    }
-
-    /// All objects with their references, by module index and then by index.
-    pub fn objects(&self) -> impl Iterator<Item = (ObjectRef, &Object)> {
-        self.outputs().flat_map(|(module, output)| {
-            (0_u32..)
-                .zip(&output.objects)
-                .map(move |(index, object)| (ObjectRef { module, index }, object))
-        })
-    }
-
-    /// The object that `reference` identifies.
-    #[must_use]
-    pub fn object(&self, reference: ObjectRef) -> Option<&Object> {
-        let output = self.outputs.get(&reference.module)?;
-        output.objects.get(reference.index as usize)
-    }
 }

@@ -3,6 +3,7 @@
 
 use weir_policy::Policy;
 
+use crate::gears::Gears;
 use crate::graph::{Graph, ModuleNode, SinkNode, SourceNode, Vertex};
 
 /// What is to be changed so that a graph that runs becomes another one.
@@ -10,6 +11,8 @@ use crate::graph::{Graph, ModuleNode, SinkNode, SourceNode, Vertex};
 pub struct GraphChanges {
     /// The policy of the other graph, where it is not the same.
     pub policy: Option<Policy>,
+    /// The gears of the other graph, where they are not the same.
+    pub gears: Option<Option<Gears>>,
     /// Names of streams that the other graph does not have, or has with another source or other inputs.
     pub removed: Vec<String>,
     /// Streams that the other graph has and this one has not, or not so; each with the modules and sinks that it enters.
@@ -34,6 +37,7 @@ impl Graph {
     pub fn changes_to(&self, other: &Self) -> GraphChanges {
         let mut changes = GraphChanges {
             policy: (self.policy != other.policy).then(|| other.policy.clone()),
+            gears: (self.gears != other.gears).then(|| other.gears.clone()),
             others: self.other_differences(other),
             ..GraphChanges::default()
         };

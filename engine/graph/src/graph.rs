@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use weir_config::Diagnostic;
 use weir_flow::{Connection, Settings};
 use weir_planner::Plan;
+use weir_policy::gears::{Fallback, Settle};
 use weir_policy::{Policy, StreamShare};
 use weir_types::Span;
+
+use crate::gears::Gears;
 
 /// The operator that no catalog has to list: it needs no head, takes frames or boxes, and runs models on emulated devices
 /// only.
@@ -201,6 +204,52 @@ pub struct ModelNode {
     pub settings: Settings,
 }
 
+/// What happens where a later stage of a cascade would be late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLate {
+    /// The frame is dropped, as anywhere.
+    #[default]
+    Drop,
+    /// The answers of the stages before it are accepted.
+    Accept,
+}
+
+/// What a module is in a cascade (KEN): its stages are modules in a row, each of which answers what those before it were not
+/// certain of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageNode {
+    /// Name of the cascade: that of the module in the text, which sinks and events have.
+    pub cascade: String,
+    /// Which stage, from 0.
+    pub index: u32,
+    /// Stages of the cascade, at least two.
+    pub count: u32,
+    /// Least certainty, 0 to 1, of an answer that is accepted; of no effect at the last stage, which takes the rest.
+    pub certainty: f32,
+    /// Whose answer counts.
+    pub settle: Settle,
+    /// What happens where it would be late.
+    pub on_late: OnLate,
+}
+
+impl StageNode {
+    /// Whether it takes the rest.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.index + 1 == self.count
+    }
+
+    /// What becomes of requests that it cannot serve.
+    #[must_use]
+    pub fn fallback(&self) -> Fallback {
+        match (self.index, self.on_late) {
+            (0, _) => Fallback::Never,
+            (_, OnLate::Drop) => Fallback::WhenFailed,
+            (_, OnLate::Accept) => Fallback::WhenLate,
+        }
+    }
+}
+
 /// A module: an operator with its model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleNode {
@@ -216,8 +265,24 @@ pub struct ModuleNode {
     pub regions: Vec<String>,
     /// Its weight under the arbitration `weighted`; 1 by default.
     pub weight: f64,
+    /// Where it is a stage of a cascade.
+    pub stage: Option<StageNode>,
     /// Settings of the operator.
     pub settings: Settings,
+}
+
+impl ModuleNode {
+    /// The name that events and sinks know: the stages of a cascade are one module there.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.stage.as_ref().map_or(&self.name, |stage| &stage.cascade)
+    }
+
+    /// What becomes of requests that it cannot serve.
+    #[must_use]
+    pub fn fallback(&self) -> Fallback {
+        self.stage.as_ref().map_or(Fallback::Never, StageNode::fallback)
+    }
 }
 
 /// What happens to deliveries when a sink is too slow.
@@ -258,6 +323,7 @@ pub struct Graph {
     pub(crate) modules: Vec<ModuleNode>,
     pub(crate) sinks: Vec<SinkNode>,
     pub(crate) plan: Option<Plan>,
+    pub(crate) gears: Option<Gears>,
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) files: Vec<PathBuf>,
 }
@@ -304,6 +370,12 @@ impl Graph {
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
+    }
+
+    /// The gears that its cascades are shifted by, if any.
+    #[must_use]
+    pub fn gears(&self) -> Option<&Gears> {
+        self.gears.as_ref()
     }
 
     /// The models that modules use.

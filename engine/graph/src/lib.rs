@@ -9,6 +9,8 @@ mod changes;
 mod check;
 mod critical_path;
 mod emulated;
+mod gears;
+mod gears_file;
 mod graph;
 pub mod planning;
 mod policy;
@@ -27,9 +29,11 @@ use weir_config::{ConfigError, Diagnostics, Environment, nearest_sibling, parse_
 pub use changes::GraphChanges;
 pub use critical_path::bare_execution;
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
+pub use gears::{GearNode, Gears, StageSetting};
+pub use gears_file::{GearFile, GearsFile, ShiftFile, StageFile, parse_gears, read_gears};
 pub use graph::{
-    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, SinkNode,
-    SourceMode, SourceNode, Vertex, WhenSlow, WorkerNode,
+    Decoding, DeviceClass, DeviceNode, EMULATE, Graph, ModelNode, ModelOrigin, ModuleNode, OnLate, SinkNode,
+    SourceMode, SourceNode, StageNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use policy::read as read_policy;
 pub use raw::MODULE_KEYS;

@@ -100,6 +100,9 @@ impl Graph {
             module.name.clone(),
             format!("{}: {}", module.operator, model.name),
         ];
+        if let Some(stage) = module.stage.as_ref().filter(|stage| !stage.is_last()) {
+            lines.push(format!("certain from {}", stage.certainty));
+        }
         if !module.regions.is_empty() {
             lines.push(format!("of {}", module.regions.join(", ")));
         }

@@ -229,6 +229,7 @@ fn requests_are_dropped_as_soon_as_they_become_infeasible() {
                 profile: Profile::new(vec![(1, Span::from_millis(10))]).unwrap(),
                 batch: vec![1],
                 workers: 1,
+                fallback: weir_policy::gears::Fallback::Never,
             }],
             share: 1.0,
             shares: Vec::new(),

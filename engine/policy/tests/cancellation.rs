@@ -43,6 +43,7 @@ fn module(policy: Policy) -> Module {
         profile: profile.clone(),
         batch: vec![1, 2, 4],
         workers: WORKERS,
+        fallback: weir_policy::gears::Fallback::Never,
     };
     Module::new(ModuleSpec {
         id: ModuleId(1),

@@ -71,6 +71,7 @@ fn module() -> Module {
         profile: profile.clone(),
         batch: vec![4],
         workers: 3,
+        fallback: weir_policy::gears::Fallback::Never,
     };
     Module::new(ModuleSpec {
         id: ModuleId(0),

@@ -143,6 +143,14 @@ pub enum RunError {
     /// Partition workers or their plan do not fit the graph.
     #[error("{0}")]
     Workers(String),
+    /// Stages of a cascade that cannot answer for each other.
+    #[error("cascade \"{cascade}\": {reason}")]
+    Cascade {
+        /// Its name.
+        cascade: String,
+        /// What differs, and what to do.
+        reason: String,
+    },
     /// An actor of the engine ended before the run did: a defect.
     #[error("the engine failed: {0}")]
     EngineFailed(&'static str),

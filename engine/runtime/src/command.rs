@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use weir_flow::{SourceError, SourceFactory};
-use weir_graph::{Graph, SourceNode};
+use weir_graph::{Gears, Graph, SourceNode};
 use weir_policy::{Policy, StreamReport, StreamShare};
 use weir_types::Span;
 
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Resume(String, Answer<()>),
     Change(String, StreamChange, Answer<()>),
     ApplyPolicy(Box<Policy>, Answer<()>),
+    ApplyGears(Option<Box<Gears>>, Answer<()>),
     /// The graph in force, and where its threads count their processor time.
     Graph(Answer<(Arc<Graph>, Arc<ProcessorTimes>)>),
     Swap(Box<PreparedGraph>, Answer<()>),

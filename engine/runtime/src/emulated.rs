@@ -10,6 +10,7 @@ use weir_flow::{
     SourceInfo, Step, StopFlag,
 };
 use weir_graph::{EmulatedLoad, EmulatedStream, ModelNode};
+use weir_policy::uniform_hash;
 use weir_types::{Profile, SleepCompensator, Span};
 
 use crate::clock::{Clock, duration};
@@ -83,12 +84,22 @@ impl Session for EmulatedSession {
                 reason: format!("it is number {number}, and fail_every is {every}"),
             });
         }
-        Ok(vec![Inference::default(); items.len()])
+        let inference = |item: &Item| Inference {
+            certainty: Some(certainty(item.frame.index)),
+            ..Inference::default()
+        };
+        Ok(items.iter().map(inference).collect())
     }
 
     fn warm_up(&mut self, _batch: usize) -> Result<(), SessionError> {
         Ok(())
     }
+}
+
+/// How certain an emulated model is of a frame, by its number: as if drawn evenly from 0 to 1, so that a stage which accepts
+/// from 0.3 on hands on three tenths.
+fn certainty(frame: u64) -> f32 {
+    uniform_hash(frame) as f32
 }
 
 /// Takes whole frames and finds nothing.

@@ -27,6 +27,7 @@ use crate::actors::{
     RunEnded, SinkRoute, SwitchPlan,
 };
 use crate::assembly::{RunError, RunOptions};
+use crate::cascades::GearTally;
 use crate::clock::{Clock, duration};
 use crate::command::{Command, Service};
 use crate::decoding::Decoding;
@@ -79,6 +80,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) stop: &'a StopFlag,
     pub(crate) violations: RunViolations,
     pub(crate) processor: Arc<ProcessorTimes>,
+    pub(crate) gears: Arc<GearTally>,
 }
 
 /// What a run is started with.
@@ -317,6 +319,7 @@ impl RunContext<'_> {
         let streams: Vec<(StreamId, &str)> = streams.collect();
         let mut report = counts.stats.report_of(run, &counts.ledger, &streams, &modules);
         report.processor = Some(self.processor.report());
+        report.gears = self.gears.report();
         for stream in counts.streams.into_values() {
             if let Some(report) = report.streams.get_mut(&*stream.name) {
                 stream.complete(report);

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::bounded;
 use tokio::sync::mpsc;
 use weir_flow::StopFlag;
+use weir_graph::Gears;
 use weir_policy::{Policy, Report, StreamReport};
 
 use crate::assembly::{Assembly, RunError, RunOptions};
@@ -195,6 +196,15 @@ impl Control {
     /// [fixed](Policy::fixed_differences) while a graph runs; nothing was changed then.
     pub fn apply_policy(&self, policy: Policy) -> Result<(), StreamError> {
         self.ask(|answer| Command::ApplyPolicy(Box::new(policy), answer))
+    }
+
+    /// Puts other gears into force, which were read for the graph that runs; `None`: what the graph itself sets its cascades to.
+    /// Certainties change at once; what was handed on stays so.
+    ///
+    /// # Errors
+    /// [`StreamError::Stopping`].
+    pub fn apply_gears(&self, gears: Option<Gears>) -> Result<(), StreamError> {
+        self.ask(|answer| Command::ApplyGears(gears.map(Box::new), answer))
     }
 
     /// Puts another graph into force. Its models are opened and measured and its sinks are opened first, beside the graph that

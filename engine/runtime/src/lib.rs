@@ -7,6 +7,7 @@ mod actors;
 mod admission;
 mod assembly;
 mod bounded_wait;
+mod cascades;
 mod clock;
 mod command;
 mod decoding;

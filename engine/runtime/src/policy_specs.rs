@@ -44,6 +44,7 @@ impl PolicySpecs {
                 profile,
                 batch,
                 workers: pipelines.as_ref().map_or(slots, |pipelines| pipelines.count),
+                fallback: module.fallback(),
             }
         };
         let peers: Vec<ModuleInfo> = graph.modules().iter().zip(&pipelines).map(peer).collect();
@@ -143,7 +144,11 @@ fn check_slo(graph: &Graph, profiles: &[(Vec<u32>, Profile)], options: &RunOptio
     let durations: Vec<Span> = graph
         .modules()
         .iter()
-        .map(|module| profiles[module.model].1.duration(1))
+        .map(|module| match module.fallback().is_optional() {
+            // Requests without the time for it go on without.
+            true => Span::ZERO,
+            false => profiles[module.model].1.duration(1),
+        })
         .collect();
     let bare = weir_graph::bare_execution(graph, &durations);
     let sources = graph.sources().iter().enumerate();

@@ -12,6 +12,7 @@ use weir_graph::{Graph, SinkNode};
 
 use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
 use crate::bounded_wait::{BoundedOutcome, WaitLimits, run_bounded};
+use crate::cascades;
 use crate::clock::Clock;
 use crate::fleet::PartitionSetup;
 use crate::policy_specs::PolicySpecs;
@@ -132,6 +133,7 @@ impl StartUp<'_> {
         partitioning: Option<Partitioning>,
     ) -> Result<(ReadyGraph, Option<PartitionSetup>), RunError> {
         let (clock, options, stop) = (self.clock, self.options, self.stop);
+        cascades::check(graph, given)?;
         let models = Arc::new(models(graph, given));
         let slots = Arc::new(SlotLayout::new(graph));
         let workers = {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
+use weir_policy::gears::ShiftSpec;
 use weir_policy::reservations::PlanSpec;
 use weir_policy::{BreakerSpec, ModuleSpec, SlotsSpec};
 use weir_types::Timestamp;
@@ -89,6 +90,14 @@ impl Recorder {
             graph: number,
             ..self.clone()
         }
+    }
+
+    /// Records what the gears of its graph are shifted by in the beginning.
+    pub(crate) fn record_gears(&self, spec: &ShiftSpec) {
+        self.write_line(&Line::GearPlan {
+            graph: self.graph,
+            spec: spec.clone(),
+        });
     }
 
     /// Records the plan that a run begins with.

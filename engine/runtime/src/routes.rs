@@ -42,7 +42,8 @@ impl Entrance {
         let sinks = graph.sinks().iter().enumerate();
         Self {
             modules: modules
-                .filter(|(_, module)| names.contains(&module.name))
+                .filter(|(_, module)| module.stage.as_ref().is_none_or(|stage| stage.index == 0))
+                .filter(|(_, module)| names.iter().any(|name| name == module.label()))
                 .map(|(index, _)| index)
                 .collect(),
             sinks: sinks

@@ -127,6 +127,7 @@ pub(crate) fn run_and_serve(
         stop,
         violations,
         processor,
+        gears: Arc::default(),
     };
     let parts = RunParts {
         workers,

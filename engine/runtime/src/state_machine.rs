@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
+use weir_policy::gears::{GearEffect, GearEvent, GearShift, ShiftSpec};
 use weir_policy::reservations::{PlannedEffect, PlannedEvent, PlannedReservations, ReserveSpec};
 use weir_policy::{
     BreakerEffect, BreakerEvent, BreakerSpec, DecodeEffect, DecodeEvent, DecodeLevels, Module, ModuleEffect,
@@ -57,6 +58,19 @@ pub(crate) enum Line {
         events: Vec<PlannedEvent>,
         effects: Vec<PlannedEffect>,
     },
+    Gears {
+        #[serde(default, skip_serializing_if = "is_first")]
+        graph: u32,
+        at: Timestamp,
+        events: Vec<GearEvent>,
+        effects: Vec<GearEffect>,
+    },
+    /// What the gears of a graph are shifted by in the beginning.
+    GearPlan {
+        #[serde(default, skip_serializing_if = "is_first")]
+        graph: u32,
+        spec: ShiftSpec,
+    },
     DecodeLevels {
         at: Timestamp,
         events: Vec<DecodeEvent>,
@@ -89,12 +103,37 @@ fn is_first(graph: &u32) -> bool {
 impl Line {
     /// As a step of a state machine of the graph of that number.
     pub(crate) fn of_graph(mut self, number: u32) -> Self {
-        if let Self::Module { graph, .. } | Self::Slots { graph, .. } | Self::Breaker { graph, .. } =
-            &mut self
+        if let Self::Module { graph, .. }
+        | Self::Slots { graph, .. }
+        | Self::Breaker { graph, .. }
+        | Self::Gears { graph, .. } = &mut self
         {
             *graph = number;
         }
         self
+    }
+}
+
+impl StateMachine for GearShift {
+    type Event = GearEvent;
+    type Effect = GearEffect;
+
+    fn step(
+        &mut self,
+        events: impl IntoIterator<Item = GearEvent>,
+        now: Timestamp,
+        effects: &mut Vec<GearEffect>,
+    ) {
+        Self::step(self, events, now, effects);
+    }
+
+    fn line(&self, at: Timestamp, events: Vec<GearEvent>, effects: Vec<GearEffect>) -> Line {
+        Line::Gears {
+            graph: 0,
+            at,
+            events,
+            effects,
+        }
     }
 }
 

@@ -27,6 +27,7 @@ const BATCHES_LOST: &str = "weir_batches_lost_total";
 const STREAM_STATE: &str = "weir_stream_state";
 const STREAM_STATE_CHANGES: &str = "weir_stream_state_changes_total";
 const FRAME_BYTES: &str = "weir_frame_bytes";
+const GEAR: &str = "weir_gear";
 const INVARIANT_VIOLATIONS: &str = "weir_invariant_violations_total";
 
 pub(crate) fn record_batch(module: &str, took: Span, steps: &StepTimes) {
@@ -86,6 +87,11 @@ pub(crate) fn record_stream_removed(stream: &str) {
         metrics::gauge!(STREAM_STATE, "stream" => stream.to_owned(), "state" => name).set(0.0);
     }
     record_frame_bytes(stream, 0);
+}
+
+/// The gear in force, the one for the lowest load being 0.
+pub(crate) fn record_gear(gear: usize) {
+    metrics::gauge!(GEAR).set(gear as f64);
 }
 
 pub(crate) fn record_violations(kind: Kind, count: u64) {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thiserror::Error;
+use weir_policy::gears::{GearShift, ShiftSpec};
 use weir_policy::reservations::{PlanSpec, PlannedReservations};
 use weir_policy::{
     BreakerSpec, DecodeLevels, Module, ModuleEffect, ModuleSpec, ModuleState, SlotBreaker, Slots, SlotsSpec,
@@ -145,6 +146,7 @@ struct GraphReplay {
     published: Vec<Arc<ModuleState>>,
     slots: Slots,
     breaker: SlotBreaker,
+    gears: GearShift,
 }
 
 impl GraphReplay {
@@ -154,6 +156,7 @@ impl GraphReplay {
             modules: modules.into_iter().map(Module::new).collect(),
             slots: Slots::new(slots),
             breaker: SlotBreaker::new(breaker),
+            gears: GearShift::of(ShiftSpec::default()),
         }
     }
 }
@@ -210,6 +213,19 @@ impl Replay {
             } => {
                 let graph = GraphReplay::new(modules, slots, breaker);
                 self.graphs.insert(number, graph);
+                Some(Ok((0, 0)))
+            }
+            Line::Gears {
+                graph,
+                at,
+                events,
+                effects,
+            } => {
+                let gears = &mut self.graphs.get_mut(&graph)?.gears;
+                Some(replay(gears, at, events, &effects, |_| {}))
+            }
+            Line::GearPlan { graph, spec } => {
+                self.graphs.get_mut(&graph)?.gears = GearShift::of(spec);
                 Some(Ok((0, 0)))
             }
             Line::DecodeLevels { at, events, effects } => {
@@ -341,6 +357,7 @@ mod tests {
                 profile,
                 batch: vec![1],
                 workers: 1,
+                fallback: weir_policy::gears::Fallback::Never,
             }],
             share: 1.0,
             shares: Vec::new(),

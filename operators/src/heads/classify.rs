@@ -24,6 +24,12 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Number { min: 0.0, max: 1.0 },
         about: "a class below this probability is not given; default 0",
     },
+    KeySpec {
+        name: "certainty",
+        kind: KeyKind::OneOf(&["top-1", "margin", "entropy"]),
+        about: "what an answer is certain by, in a cascade: top-1, the default, its probability; margin, that less the \
+                second; entropy, 1 less the entropy of all over its largest",
+    },
 ];
 
 pub(super) const KIND: HeadKind = HeadKind {
@@ -82,15 +88,68 @@ impl Activation {
     /// The class of the highest value, with its probability.
     pub(super) fn best(self, values: &[f32]) -> (usize, f32) {
         let (class, most) = best(values);
-        let is_probability = || {
-            let sum: f32 = values.iter().sum();
-            values.iter().all(|value| *value >= -1e-4) && (sum - 1.0).abs() < 1e-2
-        };
-        if self == Self::None || (self == Self::Auto && is_probability()) {
+        if self.takes_as_they_are(values) {
             return (class, most);
         }
         let sum: f32 = values.iter().map(|value| (value - most).exp()).sum();
         (class, 1.0 / sum)
+    }
+
+    /// The probabilities of all classes.
+    fn probabilities(self, values: &[f32]) -> Vec<f32> {
+        if self.takes_as_they_are(values) {
+            return values.to_vec();
+        }
+        let (_, most) = best(values);
+        let sum: f32 = values.iter().map(|value| (value - most).exp()).sum();
+        values.iter().map(|value| (value - most).exp() / sum).collect()
+    }
+
+    /// Whether the values are probabilities.
+    fn takes_as_they_are(self, values: &[f32]) -> bool {
+        let is_probability = || {
+            let sum: f32 = values.iter().sum();
+            values.iter().all(|value| *value >= -1e-4) && (sum - 1.0).abs() < 1e-2
+        };
+        self == Self::None || (self == Self::Auto && is_probability())
+    }
+}
+
+/// What an answer is certain by.
+#[derive(Debug, Clone, Copy)]
+enum Certainty {
+    Top1,
+    Margin,
+    Entropy,
+}
+
+impl Certainty {
+    /// `None` where it is not asked for.
+    fn read(settings: &Settings) -> Option<Self> {
+        match settings.text("certainty")? {
+            "margin" => Some(Self::Margin),
+            "entropy" => Some(Self::Entropy),
+            _ => Some(Self::Top1),
+        }
+    }
+
+    /// 0 to 1, of probabilities.
+    fn of(self, probabilities: &[f32]) -> f32 {
+        let most = probabilities.iter().fold(0.0_f32, |most, value| most.max(*value));
+        let certainty = match self {
+            Self::Top1 => most,
+            Self::Margin => {
+                let mut sorted = probabilities.to_vec();
+                sorted.sort_by(|a, b| b.total_cmp(a));
+                sorted.first().unwrap_or(&0.0) - sorted.get(1).unwrap_or(&0.0)
+            }
+            Self::Entropy => {
+                let positive = probabilities.iter().filter(|value| **value > 0.0);
+                let entropy: f32 = positive.map(|value| -value * value.ln()).sum();
+                1.0 - entropy / (probabilities.len().max(2) as f32).ln()
+            }
+        };
+        certainty.clamp(0.0, 1.0)
     }
 }
 
@@ -98,6 +157,7 @@ struct Classify {
     labels: Labels,
     activation: Activation,
     threshold: f32,
+    certainty: Option<Certainty>,
 }
 
 fn build(
@@ -122,6 +182,7 @@ fn build(
         labels,
         activation: Activation::read(settings),
         threshold,
+        certainty: Certainty::read(settings),
     }))
 }
 
@@ -131,11 +192,22 @@ impl Head for Classify {
             return Inference::default();
         };
         let (class, score) = self.activation.best(output.data);
-        let attribute = (score >= self.threshold).then(|| Attribute::Class {
-            class: self.labels.name(class),
-            score,
+        let is_given = score >= self.threshold;
+        let certainty = self.certainty.map(|certainty| {
+            if is_given {
+                certainty.of(&self.activation.probabilities(output.data))
+            } else {
+                0.0
+            }
         });
-        attribute.into()
+        Inference {
+            attribute: is_given.then(|| Attribute::Class {
+                class: self.labels.name(class),
+                score,
+            }),
+            certainty,
+            ..Inference::default()
+        }
     }
 }
 
@@ -149,6 +221,26 @@ mod tests {
         let (class, score) = Activation::Auto.best(&[0.0, 2.0, 0.0]);
         assert_eq!(class, 1);
         assert!((score - 2.0_f32.exp() / (2.0 + 2.0_f32.exp())).abs() < 1e-6);
+    }
+
+    #[test]
+    fn certainty_is_by_the_first_the_second_or_all() {
+        let near = |certainty: Certainty, values: &[f32], expected: f32| {
+            let found = certainty.of(values);
+            assert!(
+                (found - expected).abs() < 1e-3,
+                "{certainty:?} {values:?}: {found}"
+            );
+        };
+        near(Certainty::Top1, &[0.6, 0.3, 0.1], 0.6);
+        near(Certainty::Margin, &[0.3, 0.6, 0.1], 0.3);
+        near(Certainty::Entropy, &[0.5, 0.5], 0.0);
+        near(Certainty::Entropy, &[1.0, 0.0, 0.0], 1.0);
+        near(
+            Certainty::Top1,
+            &Activation::Softmax.probabilities(&[0.0, 0.0, 0.0, 0.0]),
+            0.25,
+        );
     }
 
     #[test]

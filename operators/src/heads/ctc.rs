@@ -8,17 +8,18 @@
 //! - `plates` (digits, and capitals without I, O and Q) and `digits`: characters only, with the input set by keys; the
 //!   blank is first.
 //!
-//! A custom alphabet is a file with one character on each line. Items with four corners are rectified.
+//! Models of the PP-OCR family carry their alphabet in their metadata. A custom alphabet is a file with one character on each line. Items with four corners are rectified.
 
 use std::path::Path;
 
+use regex::Regex;
 use weir_flow::{Attribute, HeadOutput, Inference, KeyKind, KeySpec, Settings};
 
 use super::classify::Activation;
 use super::input::{Align, BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::MAX_LIST_BYTES;
 use super::settings::INPUT_KEYS;
-use super::{Head, HeadKind, Output, OutputSpec, single, unfit};
+use super::{CHARACTERS, Head, HeadKind, Output, OutputSpec, single, unfit};
 
 pub(super) const KIND: HeadKind = HeadKind {
     name: "ctc",
@@ -43,8 +44,8 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "alphabet",
         kind: KeyKind::OneOf(&["lprnet", "ppocr-en", "plates", "digits"]),
-        about: "characters in the model's order; by default lprnet or ppocr-en, whichever has the model's number of \
-                them; plates: digits and capitals without I, O, Q",
+        about: "characters in the model's order; by default those that the model carries in its metadata `character`, else \
+                lprnet or ppocr-en, whichever has its number of them; plates: digits and capitals without I, O, Q",
     },
     KeySpec {
         name: "alphabet_file",
@@ -71,6 +72,23 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Integer { min: 1, max: 1000 },
         about: "text with fewer characters is not given; default 1",
     },
+    KeySpec {
+        name: "leave_out",
+        kind: KeyKind::Text,
+        about: "characters that are left out of the text, such as the dot between the parts of a plate; default none",
+    },
+    KeySpec {
+        name: "pattern",
+        kind: KeyKind::Text,
+        about: "regular expression that the whole text must match: one that does not has certainty 0, in a cascade; \
+                default any",
+    },
+    KeySpec {
+        name: "certainty",
+        kind: KeyKind::OneOf(&["least", "mean"]),
+        about: "what an answer is certain by, in a cascade: the probability of its least certain character, the default, or \
+                the mean of all",
+    },
 ];
 
 /// Characters of Chinese plates as LPRNet orders them: provinces, digits, letters without I and O, then I and O.
@@ -93,6 +111,16 @@ struct Ctc {
     transposed: bool,
     min_score: f32,
     min_characters: usize,
+    leave_out: Vec<char>,
+    pattern: Option<Regex>,
+    certainty: Option<Certainty>,
+}
+
+/// Which of the characters' probabilities an answer is certain by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Certainty {
+    Least,
+    Mean,
 }
 
 fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
@@ -113,7 +141,19 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
         transposed: shape[1] != symbols,
         min_score: settings.number("min_score", 0.0) as f32,
         min_characters: settings.number("min_characters", 1.0) as usize,
+        leave_out: settings.text("leave_out").unwrap_or_default().chars().collect(),
+        pattern: settings.text("pattern").map(pattern).transpose()?,
+        certainty: settings.text("certainty").map(|word| match word {
+            "mean" => Certainty::Mean,
+            _ => Certainty::Least,
+        }),
     }))
+}
+
+/// The expression that a whole text must match.
+fn pattern(text: &str) -> Result<Regex, String> {
+    let whole = Regex::new(&format!("^(?:{text})$"));
+    whole.map_err(|error| format!("`pattern` is no regular expression: {error}"))
 }
 
 /// The characters, and the name of the alphabet.
@@ -123,6 +163,15 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
             .map_err(|error| format!("alphabet_file {path} cannot be read: {error}"))?;
         // A line may contain a single space, which is a character too.
         return Ok((text.lines().map(str::to_owned).collect(), "file"));
+    }
+    let named_by_graph = settings.text("alphabet").is_some();
+    if let Some(characters) = settings.texts(CHARACTERS).filter(|_| !named_by_graph) {
+        let mut characters = characters.to_vec();
+        // The blank, and a space that is not listed.
+        if shape.contains(&(characters.len() + 2)) {
+            characters.push(" ".to_owned());
+        }
+        return Ok((characters, "model"));
     }
     // Small alphabets must be named: a model's number of steps may match their size by chance.
     let guessed = [("lprnet", LPRNET), ("ppocr-en", PPOCR_EN)];
@@ -139,6 +188,10 @@ fn alphabet<'a>(settings: &'a Settings, shape: &[usize]) -> Result<(Vec<String>,
 }
 
 impl Head for Ctc {
+    fn alphabet(&self) -> &[String] {
+        &self.alphabet
+    }
+
     fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let Some(output) = outputs.first() else {
             return Inference::default();
@@ -159,16 +212,35 @@ impl Head for Ctc {
             let (symbol, score) = Activation::Auto.best(values);
             if symbol != self.blank && symbol != before && score >= self.min_score {
                 let index = if self.blank == 0 { symbol - 1 } else { symbol };
-                text.push_str(&self.alphabet[index]);
-                scores.push(score);
+                let characters = &self.alphabet[index];
+                if !characters.chars().all(|c| self.leave_out.contains(&c)) {
+                    text.push_str(characters);
+                    scores.push(score);
+                }
             }
             before = symbol;
         }
-        let attribute = (scores.len() >= self.min_characters.max(1)).then(|| Attribute::Text {
-            text,
-            score: scores.iter().sum::<f32>() / scores.len() as f32,
+        if scores.len() < self.min_characters.max(1) {
+            return Inference {
+                certainty: self.certainty.map(|_| 0.0),
+                ..Inference::default()
+            };
+        }
+        let mean = scores.iter().sum::<f32>() / scores.len() as f32;
+        let fits = self
+            .pattern
+            .as_ref()
+            .is_none_or(|pattern| pattern.is_match(&text));
+        let certainty = self.certainty.map(|certainty| match certainty {
+            _ if !fits => 0.0,
+            Certainty::Least => scores.iter().fold(1.0, |least, score| score.min(least)),
+            Certainty::Mean => mean,
         });
-        attribute.into()
+        Inference {
+            attribute: Some(Attribute::Text { text, score: mean }),
+            certainty,
+            ..Inference::default()
+        }
     }
 }
 

@@ -46,7 +46,12 @@ pub(crate) fn centred_rect(centre_x: f32, centre_y: f32, width: f32, height: f32
 /// Thresholds by which candidates are kept.
 #[derive(Debug, Clone)]
 pub(crate) struct DetectionFilter {
+    /// Least score of a candidate.
     pub(crate) threshold: f32,
+    /// Least score of an object. Candidates below it say how certain it is that there is no more.
+    kept: f32,
+    /// Whether the certainty is asked for.
+    certainty: bool,
     pub(crate) overlap: f32,
     pub(crate) labels: Labels,
     groups: Groups,
@@ -62,8 +67,12 @@ impl DetectionFilter {
         overlap: f64,
         labels: Labels,
     ) -> Result<Self, String> {
+        let kept = settings.number("score_threshold", threshold) as f32;
+        let certainty = settings.text("certainty").is_some();
         Ok(Self {
-            threshold: settings.number("score_threshold", threshold) as f32,
+            threshold: if certainty { kept / 2.0 } else { kept },
+            kept,
+            certainty,
             overlap: settings.number("nms_iou", overlap) as f32,
             groups: Groups::read(settings, &labels)?,
             labels,
@@ -98,27 +107,44 @@ impl DetectionFilter {
 
     /// The candidates that survive suppression, as objects in source pixels.
     pub(crate) fn objects(&self, candidates: Vec<Candidate>, transform: &ItemTransform) -> Inference {
-        let objects = suppress(candidates, self.overlap, &self.groups)
+        let candidates = suppress(candidates, self.overlap, &self.groups);
+        let certainty = self.certainty.then(|| self.certainty(&candidates));
+        let kept = candidates
             .into_iter()
-            .map(|candidate| Object {
-                class: self.labels.name(candidate.class),
-                score: candidate.score.clamp(0.0, 1.0),
-                rect: transform.rect(&candidate.rect),
-                parent: None,
-                points: match candidate.points {
-                    Points::None => Points::None,
-                    Points::Face(points) => Points::Face(points.map(|point| transform.point(point))),
-                    Points::Corners(corners) => {
-                        Points::Corners(corners.map(|corner| transform.point(corner)))
-                    }
-                },
-            });
+            .filter(|candidate| candidate.score >= self.kept);
+        let objects = kept.map(|candidate| Object {
+            class: self.labels.name(candidate.class),
+            score: candidate.score.clamp(0.0, 1.0),
+            rect: transform.rect(&candidate.rect),
+            parent: None,
+            points: match candidate.points {
+                Points::None => Points::None,
+                Points::Face(points) => Points::Face(points.map(|point| transform.point(point))),
+                Points::Corners(corners) => Points::Corners(corners.map(|corner| transform.point(corner))),
+            },
+        });
         // A box within the padding of the input covers no pixel of the picture.
         let objects = objects.filter(|object| object.rect.area() > 0.0).collect();
         Inference {
             objects,
+            certainty,
             ..Inference::default()
         }
+    }
+
+    /// How far the nearest score is from being decided otherwise: 0 at the threshold, 1 at a score of 1 or of half of it, and
+    /// where there is no candidate at all.
+    fn certainty(&self, candidates: &[Candidate]) -> f32 {
+        let distance = |candidate: &Candidate| {
+            let over = candidate.score - self.kept;
+            let most = if over >= 0.0 {
+                1.0 - self.kept
+            } else {
+                self.kept / 2.0
+            };
+            (over.abs() / most.max(f32::MIN_POSITIVE)).clamp(0.0, 1.0)
+        };
+        candidates.iter().map(distance).fold(1.0, f32::min)
     }
 }
 
@@ -226,6 +252,31 @@ mod tests {
         let mut broken = candidate(0, 0.9, 0.0);
         broken.rect.x1 = f32::NAN;
         assert!(suppress(vec![broken, candidate(0, f32::NAN, 0.0)], 0.5, &Groups::default()).is_empty());
+    }
+
+    #[test]
+    fn the_score_nearest_to_the_threshold_says_how_certain_it_is() {
+        let filter = |settings: &Settings| {
+            let labels = Labels::read(&Settings::default(), COCO, 80).expect("labels");
+            DetectionFilter::read(settings, 0.4, 0.5, labels).expect("keys")
+        };
+        let asked = Settings([("certainty".to_owned(), Value::Text("distance".to_owned()))].into());
+        let transform = ItemTransform::identity(100, 100);
+        let decide = |filter: &DetectionFilter, scores: &[f32]| {
+            let candidates = scores.iter().zip([0.0, 20.0, 40.0]);
+            let candidates = candidates.map(|(score, x)| candidate(2, *score, x));
+            let kept = candidates.filter(|candidate| candidate.score >= filter.threshold);
+            let found = filter.objects(kept.collect(), &transform);
+            (found.objects.len(), found.certainty)
+        };
+        let asks = filter(&asked);
+        assert_eq!(decide(&asks, &[]), (0, Some(1.0)));
+        assert_eq!(decide(&asks, &[1.0, 0.2]), (1, Some(1.0)));
+        let (count, certainty) = decide(&asks, &[0.7, 0.3, 1.0]);
+        assert_eq!(count, 2, "what is below the threshold is no object");
+        assert!((certainty.expect("asked") - 0.5).abs() < 1e-6);
+        assert_eq!(decide(&asks, &[0.9, 0.4]), (2, Some(0.0)));
+        assert_eq!(decide(&filter(&Settings::default()), &[0.7, 0.3]), (1, None));
     }
 
     #[test]

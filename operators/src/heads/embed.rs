@@ -23,6 +23,12 @@ pub(super) const KIND: HeadKind = HeadKind {
             about: "face, the default: items with the five points of a face are turned upright; none: never, \
                     and plain boxes are as good",
         }],
+        &[KeySpec {
+            name: "certainty",
+            kind: KeyKind::OneOf(&["margin"]),
+            about: "what an answer is certain by, in a cascade: margin, the cosine to the nearest name of the gallery less \
+                    that to the next; the operator's gallery says it",
+        }],
         INPUT_KEYS,
     ],
     input_defaults: InputDefaults {

@@ -60,7 +60,14 @@ pub(crate) trait Head: Send + Sync {
     fn classes(&self) -> &[Arc<str>] {
         &[]
     }
+    /// Characters that it can write; none where it reads no text.
+    fn alphabet(&self) -> &[String] {
+        &[]
+    }
 }
+
+/// Setting of a head that no graph gives: the characters in the metadata of its model, under this name.
+pub(crate) const CHARACTERS: &str = "character";
 
 type Build = fn(&Settings, &Input, &[OutputSpec]) -> Result<Box<dyn Head>, String>;
 

@@ -66,6 +66,14 @@ pub(super) const INPUT_KEYS: &[KeySpec] = &[
     ),
 ];
 
+/// The measure of certainty of a detector; how it is computed is said in `detection`.
+pub(super) const DETECTION_CERTAINTY: KeySpec = KeySpec {
+    name: "certainty",
+    kind: KeyKind::OneOf(&["distance"]),
+    about: "what an answer is certain by, in a cascade: distance, the least distance of a score from `score_threshold`, 0 at \
+            it and 1 at a score of 1 or of half of it",
+};
+
 /// Keys of detectors.
 pub(super) const DETECTION_KEYS: &[KeySpec] = &[
     number(
@@ -93,6 +101,7 @@ pub(super) const DETECTION_KEYS: &[KeySpec] = &[
         1.0,
         "of two objects of different classes of a group that overlap by more, the better stays; default 0.8",
     ),
+    DETECTION_CERTAINTY,
 ];
 
 /// Keys that name the classes.

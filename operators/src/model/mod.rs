@@ -19,12 +19,13 @@ mod protobuf;
 mod runtime;
 mod session;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, Settings};
+use weir_flow::{Batching, DeviceKind, Model, Session, SessionError, Settings, Value};
 
-use crate::heads::{HeadKind, Input, KINDS, OutputSpec};
+use crate::heads::{CHARACTERS, HeadKind, Input, KINDS, OutputSpec};
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
 pub use cut::CutError;
 pub use cut_validation::{RejectedBoundary, ValidatedCut};
@@ -106,6 +107,10 @@ impl Model for OnnxModel {
         self.loaded.head.classes()
     }
 
+    fn alphabet(&self) -> &[String] {
+        self.loaded.head.alphabet()
+    }
+
     fn open(&self, device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         let session = OnnxSession::open(Arc::clone(&self.loaded), device);
         let session = session.map_err(|error| error::session_error(&self.loaded.name, &error))?;
@@ -148,9 +153,17 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
         graphs.push((bytes, session, input));
     }
     let input = graphs[0].2.clone();
-    let head = kind
-        .build(request.settings, &input, &specs)
-        .map_err(ModelError::Head)?;
+    // Text recognisers of the PP-OCR family carry their alphabet with them.
+    let characters = cut::read_metadata(&files[0], CHARACTERS);
+    let mut settings = Cow::Borrowed(request.settings);
+    if let Some(characters) = characters {
+        let lines = characters.split('\n').map(str::to_owned).collect();
+        settings
+            .to_mut()
+            .0
+            .insert(CHARACTERS.to_owned(), Value::Texts(lines));
+    }
+    let head = kind.build(&settings, &input, &specs).map_err(ModelError::Head)?;
     let trial = ProbeInput {
         item: input.item_shape(),
         range: input.range(),

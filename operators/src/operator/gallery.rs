@@ -1,6 +1,7 @@
 //! The gallery of known faces: images of a folder, embedded when the operator is created, and the search for the
 //! nearest.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,20 +91,48 @@ impl Gallery {
         Ok(gallery)
     }
 
-    /// Replaces an embedding by its nearest entry; other attributes are unchanged.
+    /// How much nearer the nearest name is than the next, 0 to 1, of an embedding that has not been matched; `None` for
+    /// anything else.
+    pub(super) fn margin(&self, attribute: &Attribute) -> Option<f32> {
+        let Attribute::Match {
+            vector: Some(vector),
+            cosine: None,
+            ..
+        } = attribute
+        else {
+            return None;
+        };
+        let mut by_name: BTreeMap<&str, f32> = BTreeMap::new();
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| entry.vector.len() == vector.len())
+        {
+            let cosine = cosine(entry, vector);
+            let best = by_name.entry(&entry.name).or_insert(cosine);
+            *best = best.max(cosine);
+        }
+        let mut cosines: Vec<f32> = by_name.into_values().collect();
+        cosines.sort_by(|a, b| b.total_cmp(a));
+        let nearest = cosines.first()?;
+        Some((nearest - cosines.get(1).unwrap_or(&0.0)).clamp(0.0, 1.0))
+    }
+
+    /// Replaces an embedding by its nearest entry; other attributes, and what is a match already, are unchanged.
     pub(super) fn match_nearest(&self, attribute: Attribute) -> Attribute {
         let Attribute::Match {
-            vector: Some(vector), ..
+            vector: Some(vector),
+            cosine: None,
+            ..
         } = attribute
         else {
             return attribute;
         };
-        let cosine = |entry: &Entry| entry.vector.iter().zip(&vector).map(|(a, b)| a * b).sum::<f32>();
         let nearest = self
             .entries
             .iter()
             .filter(|entry| entry.vector.len() == vector.len())
-            .map(|entry| (entry, cosine(entry)))
+            .map(|entry| (entry, cosine(entry, &vector)))
             .max_by(|(_, a), (_, b)| a.total_cmp(b));
         let matching = nearest.filter(|(_, cosine)| *cosine >= self.threshold);
         Attribute::Match {
@@ -112,6 +141,10 @@ impl Gallery {
             vector: self.keep_vector.then_some(vector),
         }
     }
+}
+
+fn cosine(entry: &Entry, vector: &[f32]) -> f32 {
+    entry.vector.iter().zip(vector).map(|(a, b)| a * b).sum()
 }
 
 fn face_finder(path: &str) -> Result<Box<dyn Session>, OperatorError> {

@@ -12,7 +12,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use weir_flow::{Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults};
+use weir_flow::{
+    Attribute, Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults,
+};
 use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
 use crate::heads::labels::Labels;
@@ -365,6 +367,17 @@ fn labels(settings: &Settings, model: Option<&dyn Model>) -> Result<Vec<String>,
 impl Operator for ConfiguredOperator {
     fn items(&self, frame: &Arc<Frame>, results: &RequestResults) -> Vec<Item> {
         crops::items(self, frame, results)
+    }
+
+    fn settle(&self, inference: Inference) -> Inference {
+        let Some(attribute @ Attribute::Match { .. }) = inference.attribute else {
+            return inference;
+        };
+        Inference {
+            certainty: inference.certainty.or(self.gallery.margin(&attribute)),
+            attribute: Some(self.gallery.match_nearest(attribute)),
+            ..inference
+        }
     }
 
     fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput {

@@ -26,7 +26,25 @@ const MODULE_KEYS: &[[&str; 3]] = &[
     [
         "model",
         "text",
-        "name of the `[models]` table that it runs, whose head is one of the operator's (required)",
+        "name of the `[models]` table that it runs, whose head is one of the operator's (required, or `cascade`)",
+    ],
+    [
+        "cascade",
+        "a list of tables",
+        "models in place of `model`, the smallest first: `{ model = \"NAME\", certainty = 0.9 }`. Answers that are less certain \
+         than that, 0 to 1, are handed on to the next; the last takes the rest and has no `certainty`",
+    ],
+    [
+        "settle",
+        "\"last\" or \"surest\"",
+        "whose answer of a cascade counts: the last stage's that gave a valid one, or the one of the highest certainty; default \
+         last",
+    ],
+    [
+        "on_late",
+        "\"drop\" or \"accept\"",
+        "what happens where the next stage of a cascade would be late: the frame is dropped, or goes on with the answers that \
+         it has; default drop",
     ],
     [
         "inputs",

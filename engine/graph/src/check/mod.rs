@@ -1,5 +1,6 @@
 //! Builds a graph from the raw tables: names resolve, there is no cycle, types match, the SLO can be met at all.
 
+mod cascades;
 mod placement;
 mod plan;
 mod reserves;
@@ -14,13 +15,14 @@ use weir_flow::Catalog;
 use weir_types::Span;
 
 use crate::critical_path;
-use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, Vertex};
-use crate::raw::{HeadName, RawGraph, RawModel, RawSource};
+use crate::gears_file;
+use crate::graph::{Graph, ModelNode, ModuleNode, SinkNode, SourceMode, SourceNode, StageNode, Vertex};
+use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawSource, RawStage};
 use wiring::Wiring;
 
 /// Checks the tables against each other. `None` only where something was reported.
 pub(crate) fn check(
-    raw: RawGraph,
+    mut raw: RawGraph,
     file: &Path,
     catalog: &Catalog,
     diagnostics: &mut Diagnostics,
@@ -39,6 +41,7 @@ pub(crate) fn check(
     let wiring = wiring::resolve(&raw, diagnostics);
     let models = module_models(&raw, diagnostics);
     types::check(&raw, &wiring, &models, catalog, diagnostics);
+    cascades::check(&mut raw, &models, catalog, diagnostics);
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);
     check_output_paths(&raw, diagnostics);
@@ -51,8 +54,20 @@ pub(crate) fn check(
     if !diagnostics.is_clean() {
         return None;
     }
+    let planned_gears = raw.gears.clone();
     let graph = build(raw, file, &wiring, &models, &devices)?;
-    Some(Graph { plan, ..graph })
+    let gears = planned_gears.map(|path| {
+        let read = gears_file::read_gears(&path.value, &graph);
+        read.map_err(|reason| {
+            let message = format!("`gears`: {}: {reason}", path.value.display());
+            diagnostics.add(path.at, message, None);
+        })
+    });
+    Some(Graph {
+        plan,
+        gears: gears.and_then(Result::ok),
+        ..graph
+    })
 }
 
 /// The model of each module, by index; `None` where it does not resolve.
@@ -89,10 +104,13 @@ fn module_models(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Vec<Option<us
 /// The declared duration of the smallest batch of each module; zero where none is declared.
 fn min_durations(raw: &RawGraph, models: &[Option<usize>]) -> Vec<Span> {
     let smallest = |model: &RawModel| model.profile.first().map_or(Span::ZERO, |(_, span)| *span);
-    models
-        .iter()
-        .map(|model| model.map_or(Span::ZERO, |model| smallest(&raw.models[model])))
-        .collect()
+    let of_module = |(module, model): (&RawModule, &Option<usize>)| match model {
+        // Requests without the time for it go on without.
+        _ if module.stage.as_ref().is_some_and(RawStage::is_optional) => Span::ZERO,
+        Some(model) => smallest(&raw.models[*model]),
+        None => Span::ZERO,
+    };
+    raw.modules.iter().zip(models).map(of_module).collect()
 }
 
 /// The objective of the graph, and those that sources have of their own, leave time for what their frames pass.
@@ -262,6 +280,14 @@ fn build(
             inputs: wiring.modules[*index].iter().map(ranked).collect(),
             regions: distinct(module.regions),
             weight: module.weight,
+            stage: module.stage.map(|stage| StageNode {
+                cascade: stage.cascade,
+                index: stage.index,
+                count: stage.count,
+                certainty: stage.certainty.value,
+                settle: stage.settle,
+                on_late: stage.on_late,
+            }),
             settings: module.settings,
         });
     }
@@ -290,6 +316,7 @@ fn build(
         modules: module_nodes,
         sinks: sinks.collect::<Option<_>>()?,
         plan: None,
+        gears: None,
         warnings: Vec::new(),
         files: Vec::new(),
     })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weir_config::{Diagnostics, Field, Spanned, spelling};
 
 use crate::graph::Vertex;
-use crate::raw::RawGraph;
+use crate::raw::{RawGraph, RawModule, RawStage};
 
 /// The resolved inputs. Modules are numbered as in the text.
 pub(crate) struct Wiring {
@@ -61,8 +61,12 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
     let names = names(raw, diagnostics);
     let mut own_resolved = Vec::with_capacity(raw.modules.len());
     let mut modules = Vec::with_capacity(raw.modules.len());
-    for module in &raw.modules {
-        let (inputs, complete) = inputs(&module.inputs, raw, &names, diagnostics);
+    for (index, module) in raw.modules.iter().enumerate() {
+        let before = module.stage.as_ref().filter(|stage| stage.index > 0);
+        let (inputs, complete) = match before {
+            Some(_) => (vec![Vertex::Module(index - 1)], true),
+            None => inputs(&module.inputs, raw, &names, diagnostics),
+        };
         own_resolved.push(complete);
         modules.push(inputs);
     }
@@ -96,29 +100,43 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
 
 fn names<'r>(raw: &'r RawGraph, diagnostics: &mut Diagnostics) -> BTreeMap<&'r str, Named> {
     let sources = raw.sources.iter().enumerate();
-    let sources =
-        sources.map(|(index, source)| (&source.name, "source", Named::Vertex(Vertex::Source(index))));
+    let sources = sources.map(|(index, source)| {
+        let named = Named::Vertex(Vertex::Source(index));
+        (&source.name.value, source.name.at, "source", named)
+    });
     let modules = raw.modules.iter().enumerate();
-    let modules =
-        modules.map(|(index, module)| (&module.name, "module", Named::Vertex(Vertex::Module(index))));
-    let sinks = raw.sinks.iter().map(|sink| (&sink.name, "sink", Named::Sink));
+    // What a cascade finds comes out of its last stage.
+    let is_end = |(_, module): &(usize, &RawModule)| module.stage.as_ref().is_none_or(RawStage::is_last);
+    let modules = modules.filter(is_end).map(|(index, module)| {
+        let name = module
+            .stage
+            .as_ref()
+            .map_or(&module.name.value, |stage| &stage.cascade);
+        (
+            name,
+            module.name.at,
+            "module",
+            Named::Vertex(Vertex::Module(index)),
+        )
+    });
+    let sinks = raw
+        .sinks
+        .iter()
+        .map(|sink| (&sink.name.value, sink.name.at, "sink", Named::Sink));
     let mut all: Vec<_> = sources.chain(modules).chain(sinks).collect();
-    all.sort_by_key(|(name, ..)| name.at);
+    all.sort_by_key(|(_, at, ..)| *at);
     let mut names = BTreeMap::new();
     let mut first: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
-    for (name, what, named) in all {
-        if let Some((other, line)) = first.get(name.value.as_str()) {
-            let message = format!(
-                "\"{}\" names this {what} and the {other} of line {line}",
-                name.value
-            );
+    for (name, at, what, named) in all {
+        if let Some((other, line)) = first.get(name.as_str()) {
+            let message = format!("\"{name}\" names this {what} and the {other} of line {line}");
             let hint = "sources, modules and sinks share their names: rename one".to_owned();
-            diagnostics.add(name.at, message, Some(hint));
-            names.insert(name.value.as_str(), Named::Ambiguous);
+            diagnostics.add(at, message, Some(hint));
+            names.insert(name.as_str(), Named::Ambiguous);
             continue;
         }
-        first.insert(&name.value, (what, diagnostics.line(name.at)));
-        names.insert(name.value.as_str(), named);
+        first.insert(name, (what, diagnostics.line(at)));
+        names.insert(name.as_str(), named);
     }
     names
 }

@@ -1,15 +1,19 @@
 //! The tables of a graph with their positions: keys are known, values are of the right kind, files exist. Whether the
 //! tables are consistent is checked afterwards, in `check`.
 
+mod cascade;
 mod connection;
 mod context;
 mod emulated;
 mod model;
+mod required;
 mod section;
 mod tables;
 mod worker;
 
-use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, spelling};
+use std::path::PathBuf;
+
+use weir_config::{Content, Diagnostics, Entry, Fields, Spanned, absolute, spelling};
 use weir_policy::Policy;
 use weir_types::Span;
 
@@ -19,13 +23,15 @@ use crate::policy;
 pub(crate) use context::Context;
 pub(crate) use model::{HeadName, RawModel};
 pub use section::MODULE_KEYS;
-pub(crate) use tables::{RawDevice, RawModule, RawSink, RawSource};
+pub(crate) use tables::{RawDevice, RawModule, RawSink, RawSource, RawStage};
 
 /// All tables, each kind in the order of the text.
 #[derive(Default)]
 pub(crate) struct RawGraph {
     pub(crate) name: Option<String>,
     pub(crate) slo: Option<Spanned<Span>>,
+    /// The file of the gears that cascades are shifted by.
+    pub(crate) gears: Option<Spanned<PathBuf>>,
     pub(crate) policy: Policy,
     pub(crate) sources: Vec<RawSource>,
     pub(crate) devices: Vec<RawDevice>,
@@ -65,7 +71,7 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
         match section {
             "app" => {
                 app = true;
-                read_app(entry, &mut graph, context.diagnostics);
+                read_app(entry, &mut graph, context);
             }
             "policy" => graph.policy = policy::read(entry, context.diagnostics),
             "sources" => graph
@@ -81,6 +87,14 @@ pub(crate) fn read(document: &[Entry], context: &mut Context<'_>) -> RawGraph {
                 .extend(each(entry, section, context, section::module)),
             _ => graph.sinks.extend(each(entry, section, context, section::sink)),
         }
+    }
+    if let Some(module) = graph.modules.get(MAX_MODULES) {
+        let message = format!(
+            "the graph has {} modules, stages counted; {MAX_MODULES} are the most",
+            graph.modules.len()
+        );
+        let hint = Some("make several graphs of it".to_owned());
+        context.diagnostics.add_if_parsed(module.name.at, message, hint);
     }
     if !app {
         let hint = Some("begin with [app] and slo = \"400ms\"".to_owned());
@@ -126,11 +140,17 @@ fn known_section(
     meant
 }
 
-fn read_app(entry: &Entry, graph: &mut RawGraph, diagnostics: &mut Diagnostics) {
+fn read_app(entry: &Entry, graph: &mut RawGraph, context: &mut Context<'_>) {
+    let diagnostics = &mut *context.diagnostics;
     let Some(mut fields) = Fields::open("[app]".to_owned(), entry, diagnostics) else {
         return;
     };
-    fields.expect(&["name", "slo"], false, diagnostics);
+    fields.expect(&["name", "slo", "gears"], false, diagnostics);
+    graph.gears = fields.text("gears", diagnostics).given().map(|text| {
+        let path = absolute(context.folder, &text.value);
+        diagnostics.record_file(&path);
+        Spanned::new(path, text.at)
+    });
     graph.name = fields.text("name", diagnostics).into_value();
     let slo = fields.span("slo", diagnostics);
     if slo.is_absent() {
@@ -141,11 +161,11 @@ fn read_app(entry: &Entry, graph: &mut RawGraph, diagnostics: &mut Diagnostics) 
 }
 
 /// Reads each table of a section such as `[sources]`.
-fn each<T>(
+fn each<T, I: IntoIterator<Item = T>>(
     entry: &Entry,
     section: &str,
     context: &mut Context<'_>,
-    read: fn(Spanned<String>, &Entry, &mut Context<'_>) -> Option<T>,
+    read: fn(Spanned<String>, &Entry, &mut Context<'_>) -> I,
 ) -> Vec<T> {
     let Content::Table(entries) = &entry.node.content else {
         if !matches!(entry.node.content, Content::Broken) {

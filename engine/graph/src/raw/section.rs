@@ -7,9 +7,11 @@ use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute,
 use weir_flow::{KeySpec, Value, mask_credentials};
 use weir_policy::StreamShare;
 
+use super::cascade;
 use super::connection;
 use super::context::Context;
 use super::emulated;
+use super::required::required;
 use super::tables::{RawDevice, RawModule, RawSink, RawSource};
 use crate::emulated::EmulatedStream;
 use crate::graph::EMULATE;
@@ -131,11 +133,16 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
 }
 
 /// Keys of a module beside those of its operator.
-pub const MODULE_KEYS: &[&str] = &["operator", "model", "inputs", "regions", "weight"];
+pub const MODULE_KEYS: &[&str] = &[
+    "operator", "model", "cascade", "settle", "on_late", "inputs", "regions", "weight",
+];
 
-pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModule> {
+/// A module, or the stages of its cascade.
+pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Vec<RawModule> {
     let owner = format!("module \"{}\"", name.value);
-    let mut fields = Fields::open(owner, entry, context.diagnostics)?;
+    let Some(mut fields) = Fields::open(owner, entry, context.diagnostics) else {
+        return Vec::new();
+    };
     let catalog = context.catalog;
     let operators = || catalog.operators.iter().map(|operator| operator.name);
     let named = fields.peek("operator").map(|spanned| spanned.value);
@@ -152,9 +159,14 @@ pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context
         meant.map(str::to_owned)
     });
     let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
-    Some(RawModule {
+    let model = if fields.entry("cascade").is_some() {
+        Field::Absent
+    } else {
+        required(&fields, "model", "the name of a [models] table", context)
+    };
+    let module = RawModule {
         operator,
-        model: required(&fields, "model", "the name of a [models] table", context),
+        model,
         inputs: required_inputs(&fields, context),
         regions: fields.texts("regions", context.diagnostics),
         weight: fields
@@ -163,9 +175,11 @@ pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context
             .unwrap_or(1.0),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
         items_at: fields.entry("items").map(|entry| entry.node.at),
+        stage: None,
         settings,
         name,
-    })
+    };
+    cascade::expand(module, &fields, context)
 }
 
 const SINK_KEYS: &[&str] = &["type", "inputs", "when_slow"];
@@ -250,22 +264,6 @@ pub(super) fn expect_keys(
         .chain(keys.iter().map(|key| key.name))
         .collect();
     fields.expect(&known, open_ended, context.diagnostics);
-}
-
-pub(super) fn required(
-    fields: &Fields<'_>,
-    name: &str,
-    what: &str,
-    context: &mut Context<'_>,
-) -> Field<String> {
-    let field = fields.text(name, context.diagnostics);
-    if field.is_absent() {
-        let message = format!("{} has no `{name}`", fields.owner);
-        context
-            .diagnostics
-            .add_if_parsed(fields.at, message, Some(what.to_owned()));
-    }
-    field
 }
 
 fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) -> Field<Vec<Spanned<String>>> {

@@ -2,9 +2,10 @@
 
 use weir_config::{Field, Spanned};
 use weir_policy::StreamShare;
+use weir_policy::gears::Settle;
 use weir_types::Span;
 
-use crate::graph::{Decoding, SourceMode, WhenSlow};
+use crate::graph::{Decoding, OnLate, SourceMode, WhenSlow};
 
 pub(crate) struct RawSource {
     pub(crate) name: Spanned<String>,
@@ -27,6 +28,7 @@ pub(crate) struct RawDevice {
     pub(crate) slots: Option<u32>,
 }
 
+#[derive(Clone)]
 pub(crate) struct RawModule {
     pub(crate) name: Spanned<String>,
     /// Its name in the catalog, where it is there.
@@ -39,7 +41,34 @@ pub(crate) struct RawModule {
     pub(crate) labels_at: Option<usize>,
     /// Where it says what its items are, whether or not the word is known.
     pub(crate) items_at: Option<usize>,
+    /// Where it is a stage of a cascade; its stages follow each other.
+    pub(crate) stage: Option<RawStage>,
     pub(crate) settings: weir_flow::Settings,
+}
+
+/// What a module is in a cascade.
+#[derive(Clone)]
+pub(crate) struct RawStage {
+    /// Name of the module in the text.
+    pub(crate) cascade: String,
+    /// From 0.
+    pub(crate) index: u32,
+    /// Stages of the cascade.
+    pub(crate) count: u32,
+    pub(crate) certainty: Spanned<f32>,
+    pub(crate) settle: Settle,
+    pub(crate) on_late: OnLate,
+}
+
+impl RawStage {
+    pub(crate) fn is_last(&self) -> bool {
+        self.index + 1 == self.count
+    }
+
+    /// Whether requests without the time for it go on without.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.index > 0 && self.on_late == OnLate::Accept
+    }
 }
 
 pub(crate) struct RawSink {

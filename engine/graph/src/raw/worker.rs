@@ -3,7 +3,7 @@
 use weir_config::{Content, Entry, Field, Fields, Spanned};
 
 use super::context::Context;
-use super::section::required;
+use super::required::required;
 use crate::graph::WorkerNode;
 
 /// Bandwidth of a link where none is given: 10 Gbit/s.

@@ -113,6 +113,32 @@ pub struct ModuleReport {
     /// Warnings about the outputs of its model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// What became of its items, where it is a stage of a cascade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StageCounts>,
+}
+
+/// What became of the items that came to a stage of a cascade; together they are all that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StageCounts {
+    /// Answered, and not certain enough: given to the next stage.
+    pub handed_on: u64,
+    /// Answered, and certain enough, or by the last stage.
+    pub accepted: u64,
+    /// Not come to in time: delivered with the answer of the stage before.
+    pub accepted_late: u64,
+    /// Lost with a batch, with the answer of the stage before.
+    pub failed: u64,
+}
+
+impl StageCounts {
+    /// Adds `other` to it.
+    pub fn add(&mut self, other: &Self) {
+        self.handed_on += other.handed_on;
+        self.accepted += other.accepted;
+        self.accepted_late += other.accepted_late;
+        self.failed += other.failed;
+    }
 }
 
 /// Drops of one module for one reason.
@@ -153,6 +179,9 @@ pub struct Report {
     /// Deliveries by sink: written, skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
+    /// Gears, where cascades are shifted by a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gears: Option<GearReport>,
     /// Reservations of partitioned models, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReserveReport>,
@@ -168,6 +197,20 @@ pub struct Report {
     /// How often each [invariant](weir_types::invariant) was broken, by name of its kind; any is a defect of the engine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub invariants: BTreeMap<String, u64>,
+}
+
+/// Which gears were in force.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GearReport {
+    /// Number of the plan that was in force last.
+    pub plan: u64,
+    /// How often another gear came into force.
+    pub shifts: u64,
+    /// How long each gear of that plan was in force, the lowest load first.
+    pub seconds_by_gear: Vec<f64>,
+    /// Mean over the time of what the plan expects of its gears, 0 to 1; `None` where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_expected: Option<f64>,
 }
 
 /// Processor seconds of the threads of a live run, by what they do; also of those that have ended.
@@ -240,6 +283,7 @@ pub struct ModuleStats {
     failed: u64,
     warnings: Vec<String>,
     priority_switches: u64,
+    stage: Option<StageCounts>,
     queue: Histogram,
     wait: Histogram,
     exec: Histogram,
@@ -264,8 +308,16 @@ impl ModuleStats {
         self.failed += u64::from(failed);
     }
 
+    /// What became of items of a stage.
+    pub fn on_stage(&mut self, counts: StageCounts) {
+        self.stage.get_or_insert_default().add(&counts);
+    }
+
     /// Adds what another module of that name counted.
     pub fn merge(&mut self, other: &Self) {
+        if let Some(counts) = other.stage {
+            self.on_stage(counts);
+        }
         self.batches += other.batches;
         self.items += other.items;
         self.failed += other.failed;
@@ -304,6 +356,7 @@ impl ModuleStats {
             priority_switches: self.priority_switches,
             failed: self.failed,
             warnings: self.warnings.clone(),
+            stage: self.stage,
         }
     }
 }
@@ -399,6 +452,7 @@ impl RunStats {
             reservations: None,
             decoding: None,
             processor: None,
+            gears: None,
             requests: total,
             goodput_rps: total.delivered as f64 / seconds.max(1e-9),
             drop_rate: total.drop_rate(),

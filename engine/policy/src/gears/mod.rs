@@ -2,8 +2,12 @@
 //! of it; what is decided at run time is which gear is in force ([`GearShift`]), which replica takes an item, and when a
 //! replica runs ([`Replicas`]).
 
+mod fallback;
 mod replicas;
+mod settle;
 mod shift;
 
+pub use fallback::Fallback;
 pub use replicas::{Invocation, Replicas};
-pub use shift::{GearEffect, GearEvent, GearShift, ShiftDown, ShiftRule};
+pub use settle::{Settle, is_accepted};
+pub use shift::{GearEffect, GearEvent, GearShift, ShiftDown, ShiftRule, ShiftSpec};

@@ -48,8 +48,17 @@ impl Default for ShiftRule {
     }
 }
 
+/// What gears are shifted by.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ShiftSpec {
+    /// How they are shifted.
+    pub rule: ShiftRule,
+    /// Up to which load each gear is meant, ascending; none where no plan is in force.
+    pub bounds: Vec<f64>,
+}
+
 /// A fact that the gear depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum GearEvent {
     /// Requests arrived at the operators.
@@ -66,6 +75,11 @@ pub enum GearEvent {
     Load {
         /// In the unit of the plan's ranges.
         load: f64,
+    },
+    /// Another plan is in force: the gear is the one for the load at hand.
+    PlanApplied {
+        /// What it is shifted by.
+        spec: ShiftSpec,
     },
     /// Time passed.
     Tick,
@@ -118,6 +132,12 @@ impl GearShift {
         }
     }
 
+    /// As [`GearShift::new`].
+    #[must_use]
+    pub fn of(spec: ShiftSpec) -> Self {
+        Self::new(spec.rule, spec.bounds)
+    }
+
     /// The gear in force, by index.
     #[must_use]
     pub fn gear(&self) -> usize {
@@ -149,6 +169,10 @@ impl GearShift {
                 GearEvent::Arrived { requests } => self.count(requests, now),
                 GearEvent::Waiting { items } => self.waiting = items,
                 GearEvent::Load { load } => self.load = Some(load),
+                GearEvent::PlanApplied { spec } => {
+                    self.rule = spec.rule;
+                    effects.push(self.replace(spec.bounds, now));
+                }
                 GearEvent::Tick => {}
             }
         }

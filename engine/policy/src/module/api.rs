@@ -278,6 +278,15 @@ pub enum ModuleEffect {
         /// The request.
         request: RequestId,
     },
+    /// The request goes on from here with the answers that it has, instead of being dropped: see [`Fallback`].
+    ///
+    /// [`Fallback`]: crate::gears::Fallback
+    Accept {
+        /// The request.
+        request: RequestId,
+        /// What it would have been dropped for.
+        reason: DropReason,
+    },
     /// The request is dropped: cancel it at its siblings, and account for it.
     Drop {
         /// The request.

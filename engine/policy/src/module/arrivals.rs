@@ -39,10 +39,7 @@ impl Module {
         self.metrics.on_arrived(items, now);
         self.peers.on_arrived(stream, now);
         if entry.droppable && self.sheds() {
-            effects.push(ModuleEffect::Drop {
-                request,
-                reason: DropReason::Shed,
-            });
+            effects.push(self.drop_or_accept(request, DropReason::Shed));
             return;
         }
         entry.key = self.key(request, &entry, now);

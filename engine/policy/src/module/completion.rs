@@ -8,6 +8,7 @@ use super::Module;
 use super::api::{BatchSlice, ModuleEffect, item_count};
 use super::mailboxes::Entry;
 use super::running::Running;
+use crate::gears::Fallback;
 
 impl Module {
     pub(super) fn on_finished(
@@ -121,8 +122,23 @@ impl Module {
             {
                 self.workers.forget();
             }
-            effects.push(ModuleEffect::Drop { request, reason });
+            effects.push(self.drop_or_accept(request, reason));
         }
+    }
+
+    /// A request that falls back goes on with the answers that it has.
+    pub(super) fn drop_or_accept(&self, request: RequestId, reason: DropReason) -> ModuleEffect {
+        if self.fallback().takes(reason) {
+            ModuleEffect::Accept { request, reason }
+        } else {
+            ModuleEffect::Drop { request, reason }
+        }
+    }
+
+    /// What becomes of requests that it cannot serve.
+    pub(super) fn fallback(&self) -> Fallback {
+        let own = self.spec.peers.get(self.spec.id.index());
+        own.map_or(Fallback::Never, |own| own.fallback)
     }
 
     /// Forgets `request`, wherever it stands. Items of it that run are not stopped; their results go nowhere.

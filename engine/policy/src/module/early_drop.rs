@@ -12,7 +12,7 @@ impl Module {
         if !self.strategies.drops_early() {
             return;
         }
-        let least = self.workers.expected(1);
+        let least = self.least_time();
         let infeasible = |deadline: Timestamp| now + least > deadline;
         while self.mailboxes.urgent_from(mailbox).is_some_and(infeasible) {
             let first = self.mailboxes.most_urgent(mailbox);
@@ -20,6 +20,16 @@ impl Module {
                 return;
             };
             self.drop_request(request, DropReason::Infeasible, now, effects);
+        }
+    }
+
+    /// What a request needs at least from here. One that falls back where it would be late goes on, and needs time for that.
+    fn least_time(&self) -> Span {
+        let least = self.workers.expected(1);
+        if self.fallback().is_optional() {
+            least + self.peers.estimate().downstream
+        } else {
+            least
         }
     }
 
@@ -32,7 +42,7 @@ impl Module {
             .filter_map(|&mailbox| self.mailboxes.urgent_from(mailbox));
         let next = urgent
             .min()
-            .map(|deadline| deadline.saturating_sub(self.workers.expected(1)) + Span::from_micros(1));
+            .map(|deadline| deadline.saturating_sub(self.least_time()) + Span::from_micros(1));
         if let Some(at) = next.filter(|&at| self.wakeups.set_timer(at, now)) {
             effects.push(ModuleEffect::SetTimer { at });
         }
@@ -63,6 +73,7 @@ mod tests {
                 profile,
                 batch: vec![1],
                 workers: 1,
+                fallback: crate::gears::Fallback::Never,
             }],
             share: 1.0,
             shares: Vec::new(),

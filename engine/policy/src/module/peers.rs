@@ -11,7 +11,7 @@ use crate::pard::state::{DownstreamEstimate, ModuleState};
 use crate::pard::state_planner::StatePlanner;
 use crate::strategy::{Sizing, Strategies};
 use crate::weir::branch_shedding::BranchShedding;
-use crate::weir::joint_batching::JointBatching;
+use crate::weir::joint_batching::{JointBatching, ModuleInfo};
 
 /// The others as they published last, and conclusions of the last update.
 #[derive(Debug, Clone)]
@@ -32,8 +32,12 @@ impl Peers {
         let states = (0..).zip(&spec.peers);
         let states = states.map(|(id, peer)| ModuleState::initial(ModuleId(id), peer.profile.duration(1)));
         let (slo, topology) = (spec.slo, &spec.topology);
+        let is_optional = |(_, peer): &(u32, &ModuleInfo)| peer.fallback.is_optional();
+        let optional = (0..).zip(&spec.peers).filter(is_optional);
+        let optional: Vec<ModuleId> = optional.map(|(id, _)| ModuleId(id)).collect();
         let mut planner =
-            StatePlanner::new(spec.id, slo, strategies.estimation(), topology, states.collect());
+            StatePlanner::new(spec.id, slo, strategies.estimation(), topology, states.collect())
+                .without(&optional);
         let mut peers = Self {
             estimate: planner.downstream_estimate(),
             planner,

@@ -24,6 +24,7 @@ fn module(pool: Pool) -> Module {
             profile,
             batch: vec![1],
             workers: 1,
+            fallback: crate::gears::Fallback::Never,
         }],
         share: 1.0,
         shares: Vec::new(),

@@ -72,6 +72,20 @@ impl StatePlanner {
         planner
     }
 
+    /// Modules that nothing waits for: requests without the time for them go on without.
+    #[must_use]
+    pub fn without(mut self, optional: &[ModuleId]) -> Self {
+        if optional.is_empty() {
+            return self;
+        }
+        for path in &mut self.paths_after {
+            path.retain(|module| !optional.contains(module));
+        }
+        self.downstream_modules
+            .retain(|module| !optional.contains(module));
+        self
+    }
+
     /// This module's share of the SLO by the execution of one item, for choosing a batch size. Constant: a share by present
     /// durations would be a positive feedback, since larger batches give a larger share and so larger batches.
     #[must_use]

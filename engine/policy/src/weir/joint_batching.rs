@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_types::{ModuleId, Profile, Span, Topology};
 
+use crate::gears::Fallback;
 use crate::pard::state::ModuleState;
 
 /// Static properties of a module.
@@ -21,6 +22,9 @@ pub struct ModuleInfo {
     pub batch: Vec<u32>,
     /// Slots on which its model is placed.
     pub workers: u32,
+    /// What becomes of a request that it cannot serve.
+    #[serde(default, skip_serializing_if = "Fallback::is_never")]
+    pub fallback: Fallback,
 }
 
 /// Recent demand and supply of a module.
@@ -198,6 +202,7 @@ mod tests {
             profile: Profile::new(points.collect()).unwrap(),
             batch,
             workers,
+            fallback: Fallback::Never,
         }
     }
 

@@ -87,6 +87,7 @@ mod tests {
                 profile,
                 batch,
                 workers,
+                fallback: crate::gears::Fallback::Never,
             }],
             share: 1.0,
             shares: Vec::new(),

@@ -127,6 +127,7 @@ impl World {
                     self.send(message_delay, Message::Branch(Some(ModuleId(follower)), request));
                 }
             }
+            ModuleEffect::Accept { request, .. } => panic!("{request:?} has no answer to go on with"),
             ModuleEffect::Drop { request, reason } => {
                 let stream = self.requests[request.index()].stream;
                 let lossless = self.scenario.streams[stream as usize].lossless;

@@ -81,6 +81,7 @@ impl World {
             profile: spans(vertex),
             batch: vertex.batch.clone(),
             workers: vertex.slots.len() as u32,
+            fallback: weir_policy::gears::Fallback::Never,
         };
         let peers: Vec<ModuleInfo> = scenario.vertices.iter().map(peer).collect();
         let module = |(id, vertex): (u32, &Vertex)| {

@@ -240,7 +240,7 @@ impl Egress {
             frame: frame.index,
             pts_ms: frame.pts_ms,
             time_ms: self.clock.utc_ms(frame.sent_at),
-            module: module.and_then(|module| self.module_names.get(module.index()).cloned()),
+            module: module.and_then(|module| self.module_names.get(module.index()).map(label)),
             reason,
         };
         self.send_notice(stream, notice, permit);
@@ -459,5 +459,13 @@ impl Handler<StatsReported> for Egress {
             let sinks = sinks.map(|sink| (sink.name, sink.handle)).chain(closed).collect();
             let _ = ended.send(RunEnded { counts, sinks });
         }
+    }
+}
+
+/// The name of a module as sinks know it: without the number of a stage.
+fn label(name: &Arc<str>) -> Arc<str> {
+    match name.split_once('/') {
+        Some((cascade, _)) => cascade.into(),
+        None => Arc::clone(name),
     }
 }

@@ -7,6 +7,7 @@
 mod burst;
 mod decode_levels;
 mod egress;
+mod gears;
 mod messages;
 mod module;
 mod reservations;
@@ -16,6 +17,7 @@ mod supervisor;
 
 pub(crate) use decode_levels::DecodeLevelActor;
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute};
+pub(crate) use gears::{ApplyGears, GearActor, GearSetup};
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, ArbiterEvent, Arrived, BatchDone, Completed, Deliver,
     DropGraph, EndWhenIdle, FrameInfo, LeftOut, ModuleRef, PolicyEvent, RemoveStream, ReportReservations,

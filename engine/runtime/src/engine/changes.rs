@@ -98,7 +98,9 @@ impl RunContext<'_> {
             return Ok(());
         };
         let duration = |spec: &ModuleSpec| {
-            if route.passes(spec.id) {
+            let own = spec.peers.get(spec.id.index());
+            let is_optional = own.is_some_and(|own| own.fallback.is_optional());
+            if route.passes(spec.id) && !is_optional {
                 spec.profile.duration(1)
             } else {
                 Span::ZERO

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
+use weir_graph::ModuleNode;
 use weir_policy::{ModuleEvent, StreamShare};
 use weir_types::{Span, Timestamp};
 
@@ -11,7 +12,7 @@ use super::draining::DrainingGraph;
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, StartedRun, StreamContext};
 use crate::actors::{
-    AbandonStream, AddStream, PolicyEvent, RemoveStream, StreamCounts, TakeCounts, TakeStats,
+    AbandonStream, AddStream, ApplyGears, PolicyEvent, RemoveStream, StreamCounts, TakeCounts, TakeStats,
 };
 use crate::command::{Command, NewStream, StreamError};
 use crate::routes::{Entrance, Route};
@@ -42,6 +43,12 @@ impl RunContext<'_> {
             }
             Command::Change(name, change, answer) => {
                 let _ = answer.send(self.change_stream(&name, change, &started.streams, live));
+            }
+            Command::ApplyGears(gears, answer) => {
+                if let Some(actor) = &started.streams.actors.gears {
+                    actor.do_send(ApplyGears(gears));
+                }
+                let _ = answer.send(Ok(()));
             }
             Command::ApplyPolicy(policy, answer) => {
                 let _ = answer.send(self.apply_policy(&policy, &started.streams));
@@ -128,7 +135,7 @@ impl RunContext<'_> {
     /// Sources, modules and sinks share their names.
     fn check_name(&self, name: &str) -> Result<(), StreamError> {
         let graph = Arc::clone(&self.in_force().graph);
-        let is_module = graph.modules().iter().any(|module| module.name == name);
+        let is_module = graph.modules().iter().any(|module| module.label() == name);
         let is_sink = graph.sinks().iter().any(|sink| sink.name == name);
         let by = match (is_module, is_sink) {
             (true, _) => "module",
@@ -144,10 +151,10 @@ impl RunContext<'_> {
     /// Into the modules and sinks of those names.
     fn entrance_into(&self, names: &[String]) -> Result<Entrance, StreamError> {
         let graph = Arc::clone(&self.in_force().graph);
-        let modules = graph.modules().iter().map(|module| &module.name);
-        let sinks = graph.sinks().iter().map(|sink| &sink.name);
-        let known: Vec<&String> = modules.chain(sinks).collect();
-        if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        let modules = graph.modules().iter().map(ModuleNode::label);
+        let sinks = graph.sinks().iter().map(|sink| sink.name.as_str());
+        let known: Vec<&str> = modules.chain(sinks).collect();
+        if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
             return Err(StreamError::UnknownInput { name: name.clone() });
         }
         Ok(Entrance::into_named(&graph, names))

@@ -43,6 +43,9 @@ impl DrainingGraph {
         }
         self.actors.slots.do_send(StopActor);
         self.actors.supervisor.do_send(StopActor);
+        if let Some(gears) = &self.actors.gears {
+            gears.do_send(StopActor);
+        }
         true
     }
 }

@@ -14,11 +14,13 @@ use weir_types::{ModuleId, SlotId, StreamId};
 use super::live_streams::{LiveStream, LiveStreams};
 use super::{RunContext, RunGraph, RunParts, StartedRun, StreamContext};
 use crate::actors::{
-    ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, ModuleActor, ModuleRef, ModuleSetup,
-    ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor, SupervisorSetup,
+    ActorRefs, BatchDone, DecodeLevelActor, Egress, EgressSetup, GearActor, GearSetup, ModuleActor,
+    ModuleRef, ModuleSetup, ReservationActor, ReservationSetup, RunEnded, SinkRoute, SlotActor, Supervisor,
+    SupervisorSetup,
 };
 use crate::admission::{MemoryBudget, StreamAdmission};
 use crate::assembly::{Pace, RunError};
+use crate::cascades::{Stage, has_cascades, stages};
 use crate::decoding::Decoding;
 use crate::emulated::EmulatedOperator;
 use crate::fleet::{PartitionSetup, Postprocessor, Preprocessor};
@@ -35,16 +37,18 @@ struct Mailboxes {
     slots: Context<SlotActor>,
     supervisor: Context<Supervisor>,
     reservations: Option<Context<ReservationActor>>,
+    gears: Option<Context<GearActor>>,
     modules: Vec<Context<ModuleActor>>,
 }
 
 impl Mailboxes {
-    fn new(modules: usize, partitioned: bool) -> Self {
+    fn new(modules: usize, partitioned: bool, shifted: bool) -> Self {
         Self {
             egress: Context::new(),
             slots: Context::new(),
             supervisor: Context::new(),
             reservations: partitioned.then(Context::new),
+            gears: shifted.then(Context::new),
             modules: (0..modules).map(|_| Context::new()).collect(),
         }
     }
@@ -56,6 +60,7 @@ impl Mailboxes {
             reservations: self.reservations.as_ref().map(AsyncContext::address),
             egress: self.egress.address(),
             supervisor: self.supervisor.address(),
+            gears: self.gears.as_ref().map(AsyncContext::address),
         }
     }
 }
@@ -113,7 +118,7 @@ impl RunContext<'_> {
             Arc::new(Route::new(in_force.number, graph, &entrance, &specs.topology))
         };
         let routes: Vec<Arc<Route>> = (0..streams.len()).map(route).collect();
-        let mailboxes = Mailboxes::new(specs.modules.len(), partitions.is_some());
+        let mailboxes = Mailboxes::new(specs.modules.len(), partitions.is_some(), has_cascades(graph));
         let actors = Arc::new(mailboxes.addresses());
         let batch_threads = self.start_batch_threads(&in_force, workers, partitions, &actors, threads)?;
 
@@ -151,7 +156,7 @@ impl RunContext<'_> {
         let splits = routes.iter().any(|route| route.splits());
         self.run_modules(
             &in_force,
-            mailboxes.modules,
+            (mailboxes.modules, mailboxes.gears),
             operators,
             splits,
             batch_threads,
@@ -236,6 +241,7 @@ impl RunContext<'_> {
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<ActorRefs>, RunError> {
         let (slots, supervisor) = (Context::new(), Context::new());
+        let gears = has_cascades(&running.graph).then(Context::new);
         let modules: Vec<Context<ModuleActor>> =
             running.specs.modules.iter().map(|_| Context::new()).collect();
         let actors = Arc::new(ActorRefs {
@@ -244,6 +250,7 @@ impl RunContext<'_> {
             reservations: None,
             egress: egress.clone(),
             supervisor: supervisor.address(),
+            gears: gears.as_ref().map(AsyncContext::address),
         });
         let batch_threads = self.start_batch_threads(running, workers, None, &actors, threads)?;
         supervisor.run(Supervisor::new(SupervisorSetup {
@@ -258,7 +265,14 @@ impl RunContext<'_> {
             running.recorder.clone(),
             module_refs(&actors),
         ));
-        self.run_modules(running, modules, operators, splits, batch_threads, &actors);
+        self.run_modules(
+            running,
+            (modules, gears),
+            operators,
+            splits,
+            batch_threads,
+            &actors,
+        );
         Ok(actors)
     }
 
@@ -309,7 +323,7 @@ impl RunContext<'_> {
     fn run_modules(
         &self,
         running: &RunGraph,
-        mailboxes: Vec<Context<ModuleActor>>,
+        (mailboxes, gears): (Vec<Context<ModuleActor>>, Option<Context<GearActor>>),
         operators: Vec<Option<Arc<dyn Operator>>>,
         splits: bool,
         mut threads: BatchThreads,
@@ -323,6 +337,19 @@ impl RunContext<'_> {
             ..
         } = running;
         let splits = specs.topology.has_branches() || splits;
+        let mut stages = stages(graph);
+        if let Some(mailbox) = gears {
+            mailbox.run(GearActor::new(GearSetup {
+                clock: self.clock,
+                recorder: recorder.clone(),
+                gears: graph.gears().cloned(),
+                stages: stages
+                    .iter()
+                    .map(|stage| stage.as_ref().map(Stage::controls))
+                    .collect(),
+                tally: Arc::clone(&self.gears),
+            }));
+        }
         for ((mailbox, spec), operator) in mailboxes.into_iter().zip(&specs.modules).zip(operators) {
             let node = &graph.modules()[spec.id.index()];
             let setup = ModuleSetup {
@@ -331,6 +358,7 @@ impl RunContext<'_> {
                 name: node.name.clone(),
                 model: node.model,
                 has_model: operator.is_some(),
+                stage: stages.get_mut(spec.id.index()).and_then(Option::take),
                 operator: operator.unwrap_or_else(|| Arc::new(EmulatedOperator)),
                 successors: specs.topology.successors(spec.id).to_vec(),
                 jobs: spec

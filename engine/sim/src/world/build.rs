@@ -27,6 +27,7 @@ impl<'a> World<'a> {
             profile: node.profile.clone(),
             batch: node.batch.clone(),
             workers: slots_of(&node.pool).len() as u32,
+            fallback: weir_policy::gears::Fallback::Never,
         };
         let peers: Vec<ModuleInfo> = spec.modules.iter().map(peer).collect();
         let module = |(id, node): (u32, &WorldModule)| {

@@ -47,7 +47,7 @@ impl World<'_> {
                 }
                 self.run_batch(module, slot, batch, &slices);
             }
-            ModuleEffect::Forward { request } => {
+            ModuleEffect::Forward { request } | ModuleEffect::Accept { request, .. } => {
                 let spec = self.spec;
                 let next = &spec.modules[module.index()].next;
                 if next.is_empty() {

@@ -126,7 +126,7 @@ impl ModuleActor {
             };
             for (place, inference) in (slice.first as usize..).zip(own) {
                 if let Some(slot) = pending.inferences.get_mut(place) {
-                    *slot = inference;
+                    *slot = Some(inference);
                 }
             }
         }
@@ -200,6 +200,7 @@ mod tests {
                 profile,
                 batch: vec![1],
                 workers: 1,
+                fallback: weir_policy::gears::Fallback::Never,
             }],
             share: 1.0,
             shares: Vec::new(),
@@ -212,6 +213,7 @@ mod tests {
             reservations: None,
             egress: Context::new().address(),
             supervisor: Context::new().address(),
+            gears: None,
         });
         let setup = ModuleSetup {
             id: ModuleId(0),
@@ -227,6 +229,7 @@ mod tests {
             shared: false,
             splits: false,
             has_model: false,
+            stage: None,
             actors,
         };
         ModuleActor::new(setup, Module::new(spec))

@@ -51,7 +51,8 @@ impl ModuleActor {
                 }
                 self.run(slot, batch, slices, context);
             }
-            ModuleEffect::Forward { request } => self.forward(request, &refs),
+            ModuleEffect::Forward { request } => self.forward(request, None, &refs),
+            ModuleEffect::Accept { request, reason } => self.forward(request, Some(reason), &refs),
             ModuleEffect::Drop { request, reason } => self.drop_request(request, reason, &refs),
             ModuleEffect::Spent { request, span } => refs.egress.do_send(Spent {
                 request,

@@ -6,6 +6,7 @@ mod effects;
 mod output_check;
 mod pipelines;
 mod requests;
+mod stage;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, MessageResult};
 use crossbeam_channel::Sender;
 use weir_flow::{Inference, Item, Operator};
-use weir_partition::Stage;
+use weir_partition::Stage as PathStage;
 use weir_policy::reservations::BookingId;
 use weir_policy::{BatchSlice, Join, Module, ModuleEffect, ModuleEvent, ModuleStats};
 use weir_types::{BatchId, ModuleId, RequestId, SlotId};
@@ -22,6 +23,7 @@ use output_check::OutputCheck;
 
 use super::burst::{Burst, PolicyActor};
 use super::egress::Egress;
+use super::gears::GearActor;
 use super::messages::{
     AddStats, BatchDone, Deliver, PipelineEvent, PolicyEvent, ReportStats, StatsReported, StopActor,
     TakeStats,
@@ -29,6 +31,7 @@ use super::messages::{
 use super::reservations::ReservationActor;
 use super::slots::SlotActor;
 use super::supervisor::Supervisor;
+use crate::cascades::Stage;
 use crate::clock::{Clock, duration};
 use crate::fleet::{Postprocessor, Preprocessor};
 use crate::record::Recorder;
@@ -44,6 +47,8 @@ pub(crate) struct ActorRefs {
     pub(crate) reservations: Option<Addr<ReservationActor>>,
     pub(crate) egress: Addr<Egress>,
     pub(crate) supervisor: Addr<Supervisor>,
+    /// Only where the graph has cascades.
+    pub(crate) gears: Option<Addr<GearActor>>,
 }
 
 /// What a module actor is made from.
@@ -65,6 +70,8 @@ pub(crate) struct ModuleSetup {
     /// Whether any request can be in two modules at once, so that the others must learn of its drop; one whose stream enters
     /// several modules can in any case.
     pub(crate) splits: bool,
+    /// What it is in a cascade.
+    pub(crate) stage: Option<Stage>,
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
     pub(crate) actors: Arc<ActorRefs>,
@@ -74,7 +81,10 @@ pub(crate) struct ModuleSetup {
 struct PendingRequest {
     branch: RequestBranch,
     items: Vec<Item>,
-    inferences: Vec<Inference>,
+    /// `None` before the item has run.
+    inferences: Vec<Option<Inference>>,
+    /// Of a stage: the place of each item among those of the cascade.
+    places: Vec<usize>,
 }
 
 /// A batch that is away.
@@ -100,7 +110,7 @@ pub(crate) struct ModuleActor {
     pending: BTreeMap<RequestId, PendingRequest>,
     running: BTreeMap<BatchId, RunningBatch>,
     /// Paths that are booked, with no batch on them yet.
-    paths: BTreeMap<BookingId, Vec<Stage>>,
+    paths: BTreeMap<BookingId, Vec<PathStage>>,
     stats: ModuleStats,
     outputs: OutputCheck,
     /// Whether it ends once no batch of it runs: its graph is taken down.
@@ -168,7 +178,7 @@ impl Handler<PolicyEvent> for ModuleActor {
     fn handle(&mut self, PolicyEvent(event): PolicyEvent, context: &mut Self::Context) {
         if let ModuleEvent::Cancelled { request } = event {
             self.join.cancel(request);
-            if self.pending.remove(&request).is_none() {
+            if self.take_pending(request).is_none() {
                 return;
             }
         }

@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use actix::Context;
-use weir_flow::Inference;
 use weir_policy::ModuleEvent;
 use weir_types::{DropReason, ModuleId, RequestId};
 
+use super::stage::{self, Found};
 use super::{ActorRefs, ModuleActor, PendingRequest};
 use crate::actors::burst::PolicyActor;
 use crate::actors::messages::{Completed, Deliver, Dropped, RequestLost};
@@ -25,12 +25,13 @@ impl ModuleActor {
         let joined = self.join.on_branch(request, branches, branch, |joined, branch| {
             joined.results.merge(&branch.results)
         });
-        let Some(branch) = joined else { return };
-        let operator = &self.setup.operator;
-        let items = catch_unwind(AssertUnwindSafe(|| {
-            operator.items(&branch.request.frame, &branch.results)
+        let Some(mut branch) = joined else { return };
+        let operator = self.setup.operator.as_ref();
+        let items = catch_unwind(AssertUnwindSafe(|| match &self.setup.stage {
+            Some(stage) => stage::items(stage, operator, &mut branch),
+            None => (operator.items(&branch.request.frame, &branch.results), Vec::new()),
         }));
-        let items = match items {
+        let (items, places) = match items {
             Ok(items) => items,
             Err(panic) => {
                 return self.on_operator_panic(branch.request, panic.as_ref(), &self.setup.actors);
@@ -44,24 +45,30 @@ impl ModuleActor {
             droppable: branch.request.droppable,
             slo: branch.request.slo,
         };
-        let inferences = vec![Inference::default(); items.len()];
+        if let Some(stage) = &self.setup.stage {
+            stage.switch.on_arrived(items.len());
+        }
+        let inferences = vec![None; items.len()];
         self.pending.insert(
             request,
             PendingRequest {
                 branch,
                 items,
                 inferences,
+                places,
             },
         );
         self.on_event(arrived, context);
     }
 
-    pub(super) fn forward(&mut self, request: RequestId, refs: &ActorRefs) {
+    /// With a reason to fall back the request goes on as far as it has come.
+    pub(super) fn forward(&mut self, request: RequestId, fallback: Option<DropReason>, refs: &ActorRefs) {
         let Some(PendingRequest {
             mut branch,
             items,
             inferences,
-        }) = self.pending.remove(&request)
+            places,
+        }) = self.take_pending(request)
         else {
             return;
         };
@@ -69,11 +76,25 @@ impl ModuleActor {
             return;
         }
         let module = self.setup.id;
-        let operator = &self.setup.operator;
-        let found = catch_unwind(AssertUnwindSafe(|| operator.output(module.0, &items, inferences)));
-        match found {
-            Ok(finding) => branch.results.add(module.0, finding),
-            Err(panic) => return self.on_operator_panic(branch.request, panic.as_ref(), refs),
+        let operator = self.setup.operator.as_ref();
+        let stats = &mut self.stats;
+        let found = catch_unwind(AssertUnwindSafe(|| match &self.setup.stage {
+            Some(stage) => {
+                let found = Found {
+                    places,
+                    inferences,
+                    fallback,
+                };
+                stage::settle(stage, operator, found, &mut branch, stats);
+            }
+            None => {
+                let inferences = inferences.into_iter().map(Option::unwrap_or_default).collect();
+                let output = operator.output(module.0, &items, inferences);
+                branch.results.add(module.0, output);
+            }
+        }));
+        if let Err(panic) = found {
+            return self.on_operator_panic(branch.request, panic.as_ref(), refs);
         }
         let route = Arc::clone(&branch.request.route);
         let Some((last, others)) = self.setup.successors.split_last() else {
@@ -94,9 +115,18 @@ impl ModuleActor {
         });
     }
 
+    /// A request leaves the module.
+    pub(super) fn take_pending(&mut self, request: RequestId) -> Option<PendingRequest> {
+        let pending = self.pending.remove(&request)?;
+        if let Some(stage) = &self.setup.stage {
+            stage.switch.on_left(pending.items.len());
+        }
+        Some(pending)
+    }
+
     /// A drop goes to the ledger and the source (both through the egress), and to siblings that may hold the request.
     pub(super) fn drop_request(&mut self, request: RequestId, reason: DropReason, refs: &ActorRefs) {
-        let Some(pending) = self.pending.remove(&request) else {
+        let Some(pending) = self.take_pending(request) else {
             return;
         };
         self.end_dropped(pending.branch.request, reason, refs);

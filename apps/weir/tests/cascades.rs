@@ -1,0 +1,126 @@
+//! A cascade of two real models on real plates: it reads more than either, in less time than the large one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stderr, reason = "a test that skips says so")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{report, stderr};
+use serde_json::Value;
+
+const PATTERN: &str = r"[\\p{Han}][A-Z][A-Z0-9]{5}";
+
+/// The crops of the asset pack through LPRNet, PP-OCR, or both.
+fn graph(assets: &Path, models: &str) -> String {
+    let path = |name: &str| assets.join(name).display().to_string();
+    format!(
+        r#"
+        [app]
+        slo = "20s"
+        [sources.crops]
+        uri = "{}"
+        [devices.cpu]
+        slots = 1
+        [models.small]
+        model = "{}"
+        head = "ctc"
+        pattern = "{PATTERN}"
+        [models.large]
+        model = "{}"
+        head = "ctc"
+        mean = "127.5"
+        std = "127.5"
+        height = 48
+        leave_out = "·•."
+        pattern = "{PATTERN}"
+        [modules.read]
+        operator = "read-text"
+        items = "frame"
+        inputs = ["crops"]
+        {models}
+        [sinks.events]
+        type = "jsonl"
+        path = "events.jsonl"
+        inputs = ["read"]
+        "#,
+        path("images/plates"),
+        path("models/lprnet_plate_24x94.onnx"),
+        path("models/ppocr_v4_rec.onnx"),
+    )
+}
+
+/// How many plates are read as their file is called, and the report.
+fn read(assets: &Path, models: &str) -> (usize, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("graph.toml"), graph(assets, models)).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["run", "graph.toml", "--report", "report.json"])
+        .current_dir(folder.path())
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", stderr(&run));
+    let events = std::fs::read_to_string(at("events.jsonl")).unwrap();
+    let frames = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let frames: Vec<Value> = frames.filter(|event| event["type"] == "frame").collect();
+    assert_eq!(frames.len(), 50);
+    let is_right = |frame: &&Value| {
+        let text = frame["objects"][0]["attributes"]["text"]["text"].as_str();
+        let file = Path::new(frame["file"].as_str().unwrap());
+        text == file.file_stem().and_then(|stem| stem.to_str())
+    };
+    (frames.iter().filter(is_right).count(), report(&at("report.json")))
+}
+
+fn has_runtime() -> bool {
+    let found = weir_operators::find_runtime();
+    if let Err(reason) = &found {
+        eprintln!("skipped: {reason}");
+    }
+    found.is_ok()
+}
+
+#[test]
+fn a_cascade_reads_more_plates_than_either_of_its_models() {
+    let assets = std::env::var_os("WEIR_ASSETS").map(PathBuf::from);
+    let Some(assets) = assets.filter(|folder| folder.is_dir()) else {
+        eprintln!("skipped: WEIR_ASSETS names no folder");
+        return;
+    };
+    if !has_runtime() {
+        return;
+    }
+    let cascade = "cascade = [{ model = \"small\", certainty = 0.9 }, { model = \"large\" }]";
+    let (right, report) = read(&assets, cascade);
+    let stage = |name: &str, count: &str| report["modules"][name]["stage"][count].as_u64().unwrap();
+    let (small, _) = read(&assets, "model = \"small\"");
+    let (large, _) = read(&assets, "model = \"large\"");
+    assert!(
+        right >= 49 && right > small && right > large,
+        "{right}, {small}, {large}"
+    );
+    let handed_on = stage("read/1", "handed_on");
+    assert!((1..=17).contains(&handed_on), "{handed_on} of 50 are handed on");
+    assert_eq!(stage("read/1", "accepted") + stage("read/2", "accepted"), 50);
+
+    let backwards = "cascade = [{ model = \"large\", certainty = 0.9 }, { model = \"small\" }]";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("graph.toml"), graph(&assets, backwards)).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["run", "graph.toml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(!run.status.success());
+    let said = stderr(&run);
+    assert!(
+        said.contains("cascade \"read\": its model small cannot write"),
+        "{said}"
+    );
+}

@@ -1,0 +1,50 @@
+//! Answers of a cascade for one request, as they stand between its stages.
+
+use crate::item::{Inference, Item};
+
+/// The answer to an item so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// What counts of what the stages said.
+    pub inference: Inference,
+    /// Whether no further stage is asked.
+    pub is_accepted: bool,
+    /// Whether any stage has answered.
+    pub is_answered: bool,
+}
+
+/// The items of a request in a cascade with the answers to each.
+#[derive(Debug, Clone, Default)]
+pub struct CascadeAnswers {
+    items: Vec<Item>,
+    answers: Vec<Answer>,
+}
+
+impl CascadeAnswers {
+    /// No item has an answer yet.
+    #[must_use]
+    pub fn new(items: Vec<Item>) -> Self {
+        Self {
+            answers: vec![Answer::default(); items.len()],
+            items,
+        }
+    }
+
+    /// The items that are handed on, with their places.
+    pub fn open(&self) -> impl Iterator<Item = (usize, &Item)> {
+        let items = self.items.iter().enumerate().zip(&self.answers);
+        items.filter_map(|(item, answer)| (!answer.is_accepted).then_some(item))
+    }
+
+    /// The answer to the item in that place.
+    pub fn answer_mut(&mut self, place: usize) -> Option<&mut Answer> {
+        self.answers.get_mut(place)
+    }
+
+    /// All items, and what counts of their inferences, in order.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<Item>, Vec<Inference>) {
+        let inferences = self.answers.into_iter().map(|answer| answer.inference);
+        (self.items, inferences.collect())
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether the stages of a cascade can answer for each other: each but the last gives a certainty, and they know the same
+//! classes.
+
+use std::collections::BTreeSet;
+
+use weir_config::Diagnostics;
+use weir_flow::{Catalog, KeyKind, Value};
+
+use crate::raw::{HeadName, RawGraph};
+
+/// Also sets the measure of certainty of models that others come after, where none is given: it is computed only where asked
+/// for.
+pub(super) fn check(
+    raw: &mut RawGraph,
+    models: &[Option<usize>],
+    catalog: &Catalog,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut measures = Vec::new();
+    for (module, model) in raw.modules.iter().zip(models) {
+        let (Some(stage), Some(model)) = (&module.stage, model) else {
+            continue;
+        };
+        let node = &raw.models[*model];
+        let HeadName::Known(head) = &node.head else {
+            continue;
+        };
+        if stage.is_last() || node.settings.text("certainty").is_some() {
+            continue;
+        }
+        let spec = catalog.heads.iter().find(|spec| spec.name == head);
+        let key = spec.and_then(|spec| spec.keys.iter().find(|key| key.name == "certainty"));
+        match key.map(|key| key.kind) {
+            Some(KeyKind::OneOf([default, ..])) => measures.push((*model, (*default).to_owned())),
+            _ => {
+                let message = format!(
+                    "stage {} of \"{}\" asks how certain \"{}\" is, whose head \"{head}\" does not say",
+                    stage.index + 1,
+                    stage.cascade,
+                    node.name.value
+                );
+                let hint = Some("models with this head can be the last stage of a cascade only".to_owned());
+                diagnostics.add_if_parsed(stage.certainty.at, message, hint);
+            }
+        }
+    }
+    check_classes(raw, models, diagnostics);
+    for (model, measure) in measures {
+        let settings = &mut raw.models[model].settings;
+        settings.0.insert("certainty".to_owned(), Value::Text(measure));
+    }
+}
+
+/// The classes of each stage are those of the one before it.
+fn check_classes(raw: &RawGraph, models: &[Option<usize>], diagnostics: &mut Diagnostics) {
+    for (index, module) in raw.modules.iter().enumerate() {
+        let Some(stage) = module.stage.as_ref().filter(|stage| stage.index > 0) else {
+            continue;
+        };
+        let (Some(before), Some(own)) = (models[index - 1], models[index]) else {
+            continue;
+        };
+        let (before, own) = (&raw.models[before], &raw.models[own]);
+        let (Some(known), Some(classes)) = (&before.classes, &own.classes) else {
+            continue;
+        };
+        let (known, classes): (BTreeSet<_>, BTreeSet<_>) = (known.iter().collect(), classes.iter().collect());
+        if let Some(class) = known.symmetric_difference(&classes).next() {
+            let (has, lacks) = if known.contains(class) {
+                (before, own)
+            } else {
+                (own, before)
+            };
+            let message = format!(
+                "the stages of \"{}\" know different classes: \"{}\" knows \"{class}\", \"{}\" does not",
+                stage.cascade, has.name.value, lacks.name.value
+            );
+            let hint = Some("their `labels` must name the same things alike".to_owned());
+            diagnostics.add_if_parsed(stage.certainty.at, message, hint);
+        }
+    }
+}

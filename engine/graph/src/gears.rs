@@ -1,0 +1,50 @@
+//! The gears of a graph (KEN), checked: what each stage of its cascades is set to, by range of load.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use weir_policy::gears::{ShiftRule, ShiftSpec};
+
+/// What one stage is set to in a gear.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageSetting {
+    /// Whether items are given to it.
+    pub is_used: bool,
+    /// Least certainty, 0 to 1, of an answer that is accepted.
+    pub certainty: f32,
+}
+
+/// One gear.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GearNode {
+    /// Requests a second up to which it is meant.
+    pub up_to: f64,
+    /// The accuracy that is expected, 0 to 1, where the file says so.
+    pub accuracy: Option<f64>,
+    /// By the index of a stage's module.
+    pub stages: BTreeMap<usize, StageSetting>,
+}
+
+/// The gears of a graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gears {
+    /// The file that they are read from.
+    pub file: PathBuf,
+    /// Number of the plan.
+    pub number: u64,
+    /// How they are shifted.
+    pub rule: ShiftRule,
+    /// By ascending load, at least one.
+    pub gears: Vec<GearNode>,
+}
+
+impl Gears {
+    /// What they are shifted by.
+    #[must_use]
+    pub fn shift_spec(&self) -> ShiftSpec {
+        ShiftSpec {
+            rule: self.rule,
+            bounds: self.gears.iter().map(|gear| gear.up_to).collect(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Gears files (KEN): by range of load, which stages of which cascade are asked, and how certain their answers must be.
+//!
+//! ```toml
+//! graph  = "street"                # the graph that it is for
+//! number = 1
+//! shift  = { window = "1s", waiting = 8 }
+//!
+//! [[gears]]
+//! up_to    = 30                    # requests a second; the last gear is also for all that is above
+//! accuracy = 0.93                  # expected
+//! [gears.cascades]
+//! read = [{ model = "reader-small", certainty = 0.9 }, { model = "reader" }]
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weir_policy::gears::{ShiftDown, ShiftRule};
+use weir_types::Span;
+
+use crate::gears::{GearNode, Gears, StageSetting};
+use crate::graph::{Graph, ModelNode, ModuleNode};
+
+/// A gears file as it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GearsFile {
+    /// Name of the graph that it is for.
+    pub graph: String,
+    /// Number of the plan; a later plan has a higher one.
+    pub number: u64,
+    /// How gears are shifted.
+    #[serde(default)]
+    pub shift: ShiftFile,
+    /// By ascending load.
+    pub gears: Vec<GearFile>,
+}
+
+/// How gears are shifted, as it is written.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShiftFile {
+    /// Over which time arrivals are counted; default 1s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+    /// A lower gear follows where so many times the waiting items are at most the rate; default 8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<f64>,
+    /// A lower gear follows after this time without a shift; in place of `waiting`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dwell: Option<String>,
+}
+
+/// A gear as it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GearFile {
+    /// Requests a second up to which it is meant.
+    pub up_to: f64,
+    /// The accuracy that is expected, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// The stages of each cascade that are asked, by its name; of one that is not here, all, as the graph has them.
+    pub cascades: BTreeMap<String, Vec<StageFile>>,
+}
+
+/// A stage as it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageFile {
+    /// Its model, by the name that the graph has for it.
+    pub model: String,
+    /// Least certainty of an answer that is accepted; the last stage takes the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<f64>,
+}
+
+/// Most gears of a file: more say nothing that is of use.
+const MAX_GEARS: usize = 1_000;
+
+/// Reads the gears file of a graph.
+///
+/// # Errors
+/// Why it cannot be read, or is not for this graph.
+pub fn read_gears(path: &Path, graph: &Graph) -> Result<Gears, String> {
+    let text = weir_config::read_text(path).map_err(|reason| format!("it cannot be read: {reason}"))?;
+    parse_gears(&text, path, graph)
+}
+
+/// As [`read_gears`], from the text of the file.
+///
+/// # Errors
+/// As [`read_gears`].
+pub fn parse_gears(text: &str, path: &Path, graph: &Graph) -> Result<Gears, String> {
+    let file: GearsFile = toml::from_str(text).map_err(|error| {
+        let before = error
+            .span()
+            .map_or("", |span| text.get(..span.start).unwrap_or_default());
+        let line = 1 + before.matches('\n').count();
+        format!("line {line}: {}", error.message())
+    })?;
+    if file.graph != graph.name() {
+        return Err(format!(
+            "it is for the graph \"{}\", and this is \"{}\": plan for this one",
+            file.graph,
+            graph.name()
+        ));
+    }
+    if file.gears.is_empty() || file.gears.len() > MAX_GEARS {
+        return Err(format!(
+            "it has {} gears; it may have 1 to {MAX_GEARS}",
+            file.gears.len()
+        ));
+    }
+    let mut gears: Vec<GearNode> = Vec::with_capacity(file.gears.len());
+    for (number, gear) in (1..).zip(&file.gears) {
+        let before = gears.last().map_or(0.0, |before| before.up_to);
+        if !(gear.up_to.is_finite() && gear.up_to > before) {
+            return Err(format!(
+                "gear {number} is meant up to {} requests a second, the one before it up to {before}: ranges must ascend",
+                gear.up_to
+            ));
+        }
+        let wrong = |reason: String| format!("gear {number}: {reason}");
+        gears.push(node(gear, graph).map_err(wrong)?);
+    }
+    Ok(Gears {
+        file: path.to_owned(),
+        number: file.number,
+        rule: file.shift.rule()?,
+        gears,
+    })
+}
+
+impl ShiftFile {
+    fn rule(&self) -> Result<ShiftRule, String> {
+        let default = ShiftRule::default();
+        let span = |text: &String| match text.parse::<Span>() {
+            Ok(span) if span > Span::ZERO => Ok(span),
+            _ => Err(format!(
+                "shift: \"{text}\" is no duration above zero, such as \"1s\""
+            )),
+        };
+        let down = match (&self.dwell, self.waiting) {
+            (Some(_), Some(_)) => return Err("shift: give `waiting` or `dwell`, not both".to_owned()),
+            (Some(dwell), None) => ShiftDown::Dwell(span(dwell)?),
+            (None, Some(factor)) if !(factor >= 0.0 && factor.is_finite()) => {
+                return Err(format!("shift: `waiting` must be 0 or above, not {factor}"));
+            }
+            (None, Some(factor)) => ShiftDown::Waiting { factor },
+            (None, None) => default.down,
+        };
+        let window = self.window.as_ref().map(span).transpose()?;
+        Ok(ShiftRule {
+            window: window.unwrap_or(default.window),
+            down,
+        })
+    }
+}
+
+fn node(gear: &GearFile, graph: &Graph) -> Result<GearNode, String> {
+    if let Some(accuracy) = gear.accuracy.filter(|accuracy| !(0.0..=1.0).contains(accuracy)) {
+        return Err(format!("`accuracy` must lie between 0 and 1, not {accuracy}"));
+    }
+    let mut stages = BTreeMap::new();
+    for (name, planned) in &gear.cascades {
+        let all: Vec<(usize, &ModuleNode)> = graph
+            .modules()
+            .iter()
+            .enumerate()
+            .filter(|(_, module)| module.stage.as_ref().is_some_and(|stage| stage.cascade == *name))
+            .collect();
+        if all.is_empty() {
+            return Err(format!("the graph has no cascade \"{name}\""));
+        }
+        let settings = settings(planned, &all, graph.models())
+            .map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
+        stages.extend(all.iter().map(|(index, _)| *index).zip(settings));
+    }
+    Ok(GearNode {
+        up_to: gear.up_to,
+        accuracy: gear.accuracy,
+        stages,
+    })
+}
+
+/// What each stage of a cascade is set to. Those that are asked are in the order of the graph; the last one of them takes the
+/// rest, whatever would come after it.
+fn settings(
+    planned: &[StageFile],
+    all: &[(usize, &ModuleNode)],
+    models: &[ModelNode],
+) -> Result<Vec<StageSetting>, String> {
+    let Some((last, before)) = planned.split_last() else {
+        return Err("it has no stages".to_owned());
+    };
+    if last.certainty.is_some() {
+        return Err(format!(
+            "\"{}\" is its last stage and takes the rest: leave its `certainty` out",
+            last.model
+        ));
+    }
+    let mut settings = vec![
+        StageSetting {
+            is_used: false,
+            certainty: 0.0
+        };
+        all.len()
+    ];
+    let mut at = 0;
+    for stage in before.iter().chain([last]) {
+        let is_it = |(_, module): &&(usize, &ModuleNode)| models[module.model].name == stage.model;
+        let Some(found) = all.iter().skip(at).position(|node| is_it(&node)) else {
+            let known: Vec<&str> = all
+                .iter()
+                .map(|(_, module)| models[module.model].name.as_str())
+                .collect();
+            return Err(format!(
+                "\"{}\" is not among its stages, or not after those before it: {}",
+                stage.model,
+                known.join(", ")
+            ));
+        };
+        let certainty = stage.certainty.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&certainty) {
+            return Err(format!(
+                "`certainty` of \"{}\" must lie between 0 and 1, not {certainty}",
+                stage.model
+            ));
+        }
+        if let Some(setting) = settings.get_mut(at + found) {
+            *setting = StageSetting {
+                is_used: true,
+                certainty: certainty as f32,
+            };
+        }
+        at += found + 1;
+    }
+    if let Some(stage) = before.iter().find(|stage| stage.certainty.is_none()) {
+        return Err(format!(
+            "\"{}\" has no `certainty`, and another stage comes after it",
+            stage.model
+        ));
+    }
+    Ok(settings)
+}
