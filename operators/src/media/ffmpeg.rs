@@ -10,6 +10,7 @@ use weir_flow::{
     SourceInfo, StopFlag,
 };
 
+use super::driver_thread::{DriverThread, Given};
 use super::orientation::Orientation;
 use super::packet_selection::{PacketSelection, PacketUse};
 use super::picture::Pictures;
@@ -22,7 +23,7 @@ const MAX_ERRORS_IN_A_ROW: u64 = 10_000;
 /// A decoded video stream.
 pub struct FfmpegSource {
     uri: String,
-    input: Input,
+    packets: Packets,
     decoder: decoder::Video,
     stream: usize,
     /// Milliseconds per tick of the stream's timestamps.
@@ -41,10 +42,34 @@ pub struct FfmpegSource {
     /// Pictures decoded and frames left out so far.
     index: u64,
     /// Packets read from the stream so far.
-    packets: u64,
+    packets_read: u64,
     counts: SourceCounts,
     selection: PacketSelection,
     state: State,
+}
+
+/// Where packets are read.
+enum Packets {
+    /// By who wants them.
+    Here(Input),
+    /// On the thread of a capture device.
+    OfDriver(Given<Result<Packet, Error>>),
+}
+
+impl Packets {
+    /// The next; `None` once `stop` is raised while a driver does not answer.
+    fn next(&mut self, stop: &StopFlag) -> Option<Result<Packet, Error>> {
+        match self {
+            Self::Here(input) => Some(read(input)),
+            Self::OfDriver(given) => given.next(stop),
+        }
+    }
+}
+
+fn read(input: &mut Input) -> Result<Packet, Error> {
+    let mut packet = Packet::empty();
+    packet.read(input)?;
+    Ok(packet)
 }
 
 /// Reading <-> EndingGroup; Reading -> Draining -> Ended. A failure is carried through Draining as its reason.
@@ -65,7 +90,17 @@ impl FfmpegSource {
     /// # Errors
     /// [`SourceError::Open`] with the reason.
     pub fn open(uri: &str, options: &SourceOptions, stop: &StopFlag) -> Result<Self, SourceError> {
-        let input = open::open(uri, options, stop)?;
+        Self::open_on(&DriverThread::default(), uri, options, stop)
+    }
+
+    /// As [`FfmpegSource::open`]; a capture device is opened, read and closed on the thread of its driver.
+    pub(super) fn open_on(
+        driver: &DriverThread,
+        uri: &str,
+        options: &SourceOptions,
+        stop: &StopFlag,
+    ) -> Result<Self, SourceError> {
+        let input = open::open(driver, uri, options, stop)?;
         let stream = input
             .streams()
             .best(media::Type::Video)
@@ -113,11 +148,19 @@ impl FfmpegSource {
             live: open::is_live(uri, &input),
             stamped: open::has_own_clock(&input),
         };
+        let stream_index = stream.index();
+        let packets = if open::is_capture(uri) {
+            Packets::OfDriver(
+                read_on(driver, input, stop).map_err(|error| cannot_open(uri, error.to_string()))?,
+            )
+        } else {
+            Packets::Here(input)
+        };
         Ok(Self {
             uri: uri.to_owned(),
             tick_ms: 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1)),
-            stream: stream.index(),
-            input,
+            stream: stream_index,
+            packets,
             decoder,
             info,
             options: options.clone(),
@@ -129,7 +172,7 @@ impl FfmpegSource {
             stamped,
             truncation,
             index: 0,
-            packets: 0,
+            packets_read: 0,
             counts: SourceCounts::default(),
             selection: PacketSelection::default(),
             state: State::Reading { errors: 0 },
@@ -215,9 +258,12 @@ impl FfmpegSource {
 
     /// Reads one packet into the decoder, or ends the reading.
     fn feed(&mut self, errors: u64) {
-        let mut packet = Packet::empty();
-        self.state = match packet.read(&mut self.input) {
-            Ok(()) => {
+        let Some(read) = self.packets.next(&self.stop) else {
+            self.state = State::Ended;
+            return;
+        };
+        self.state = match read {
+            Ok(packet) => {
                 let is_picture = packet.stream() == self.stream;
                 if let Some(limit) = &self.limit {
                     let key = packet.is_key();
@@ -259,7 +305,7 @@ impl FfmpegSource {
 
     /// Gives a packet of the stream to the decoder, or leaves it out.
     fn on_packet(&mut self, packet: &Packet) -> State {
-        self.packets += 1;
+        self.packets_read += 1;
         let packet_use = self.selection.on_packet(packet.is_key(), packet.pts());
         if packet_use == PacketUse::Decode {
             let sent = decode_limited(self.limit.as_deref(), || self.decoder.send_packet(packet));
@@ -284,7 +330,7 @@ impl FfmpegSource {
     /// Why the end came too early, if it did. An index may count more frames than an edit list shows, so fewer packets
     /// alone prove nothing: read errors are required as well. Containers without an index declare their size in bytes.
     fn truncation_reason(&self) -> Option<String> {
-        let there = self.packets;
+        let there = self.packets_read;
         if let Some(truncation) = &self.truncation {
             return Some(format!(
                 "the file was cut off ({truncation}), it holds {there} frames: record or download it again"
@@ -298,7 +344,7 @@ impl FfmpegSource {
         let named = self
             .info
             .frames
-            .filter(|frames| self.counts.damaged > 0 && self.packets < *frames)?;
+            .filter(|frames| self.counts.damaged > 0 && self.packets_read < *frames)?;
         Some(format!(
             "the file was cut off, it holds {there} of {named} frames: record or download it again"
         ))
@@ -309,6 +355,22 @@ impl FfmpegSource {
         let _ = self.decoder.send_eof();
         State::Draining { reason }
     }
+}
+
+/// Reads the packets of a capture device on the thread of its driver. They are copies: its own buffers are gone when it is closed,
+/// which may be while pictures are made of them.
+fn read_on(
+    driver: &DriverThread,
+    mut input: Input,
+    stop: &StopFlag,
+) -> std::io::Result<Given<Result<Packet, Error>>> {
+    let mut copied = move || {
+        let packet = read(&mut input)?;
+        let mut own = Packet::empty();
+        own.clone_from(&packet);
+        Ok(own)
+    };
+    driver.start(stop, move || Some(copied()))
 }
 
 /// Decodes under the limit.

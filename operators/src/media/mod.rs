@@ -6,6 +6,7 @@
 //! out as the level of decoding says.
 
 mod container;
+mod driver_thread;
 mod encoder;
 mod ffi;
 mod ffmpeg;
@@ -23,6 +24,7 @@ mod video_place;
 
 use std::path::{Path, PathBuf};
 
+use driver_thread::DriverThread;
 use weir_flow::{Connection, Source, SourceError, SourceFactory, StopFlag, is_image};
 
 pub use encoder::{Encoding, VideoCodec};
@@ -68,12 +70,15 @@ pub fn source(uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
     Box::new(Factory {
         uri: uri.to_owned(),
         options,
+        driver: DriverThread::default(),
     })
 }
 
 struct Factory {
     uri: String,
     options: SourceOptions,
+    /// Where it is a capture device; over all openings.
+    driver: DriverThread,
 }
 
 impl SourceFactory for Factory {
@@ -85,7 +90,12 @@ impl SourceFactory for Factory {
         if is_image(path) && path.is_file() {
             return Ok(Box::new(ImageSource::single(path, &self.options, stop)?));
         }
-        Ok(Box::new(FfmpegSource::open(&self.uri, &self.options, stop)?))
+        Ok(Box::new(FfmpegSource::open_on(
+            &self.driver,
+            &self.uri,
+            &self.options,
+            stop,
+        )?))
     }
 
     fn is_endless(&self) -> Option<bool> {

@@ -10,8 +10,9 @@ use ffmpeg_next::format::context::{Input, StreamIo};
 use ffmpeg_next::util::log as ffmpeg_log;
 use ffmpeg_next::{Dictionary, Error, device, format, media};
 use weir_files::io_reason;
-use weir_flow::{SourceError, StopFlag, Transport};
+use weir_flow::{Settings, SourceError, StopFlag, Transport};
 
+use super::driver_thread::DriverThread;
 use super::fifo::{Fifo, is_fifo};
 use super::options::add_options;
 use super::{SourceOptions, cannot_open, container, ffi, log};
@@ -74,7 +75,7 @@ pub(super) fn is_endless(uri: &str) -> Option<bool> {
     }
 }
 
-fn is_capture(uri: &str) -> bool {
+pub(super) fn is_capture(uri: &str) -> bool {
     uri.starts_with("/dev/video")
 }
 
@@ -89,13 +90,18 @@ fn scheme(uri: &str) -> Option<&str> {
     uri.split_once("://").map(|(scheme, _)| scheme)
 }
 
-/// Opens `uri`; raising `stop` interrupts this call and all later reads.
-pub(super) fn open(uri: &str, options: &SourceOptions, stop: &StopFlag) -> Result<Input, SourceError> {
+/// Opens `uri`, a capture device on the thread of its driver; raising `stop` interrupts this call and all later reads.
+pub(super) fn open(
+    driver: &DriverThread,
+    uri: &str,
+    options: &SourceOptions,
+    stop: &StopFlag,
+) -> Result<Input, SourceError> {
     if uri.contains('\0') {
         return Err(cannot_open(uri, "the name holds a NUL character"));
     }
     if is_capture(uri) {
-        return capture(uri, options);
+        return capture(driver, uri, options, stop);
     }
     let local = local_path(uri).is_some();
     let name = uri.strip_prefix("file:").unwrap_or(uri);
@@ -181,20 +187,36 @@ fn pipe(uri: &str, path: &Path, options: &SourceOptions, stop: &StopFlag) -> Res
 }
 
 /// Opens a capture device of the kernel (Video4Linux).
-fn capture(uri: &str, options: &SourceOptions) -> Result<Input, SourceError> {
+fn capture(
+    driver: &DriverThread,
+    uri: &str,
+    options: &SourceOptions,
+    stop: &StopFlag,
+) -> Result<Input, SourceError> {
     check_file(uri, Path::new(uri))?;
     init_ffmpeg().map_err(|error| cannot_open(uri, format!("FFmpeg does not start: {error}")))?;
+    let (address, options) = (uri.to_owned(), options.connection.options.clone());
+    let mut device = Some(move || open_device(&address, &options));
+    let opened = driver.start(stop, move || device.take().map(|open| open()));
+    let opened = opened.map_err(|error| cannot_open(uri, error.to_string()))?;
+    let opened = opened
+        .next(stop)
+        .ok_or_else(|| cannot_open(uri, "its driver does not answer"))?;
+    opened.map_err(|reason| cannot_open(uri, reason))
+}
+
+/// Asks the driver of a device; may take as long as that wants.
+fn open_device(uri: &str, options: &Settings) -> Result<Input, String> {
     device::register_all();
     let format = device::input::video().find(|format| format.name().contains("v4l2"));
-    let format = format.ok_or_else(|| cannot_open(uri, "this FFmpeg reads no capture devices (v4l2)"))?;
+    let format = format.ok_or("this FFmpeg reads no capture devices (v4l2)")?;
     let mut dictionary = Dictionary::new();
-    add_options(&options.connection.options, &mut dictionary);
+    add_options(options, &mut dictionary);
     match format::open_with(uri, &format, dictionary) {
         Ok(format::Context::Input(input)) => Ok(input),
-        Ok(format::Context::Output(_)) => Err(cannot_open(uri, "it is an output device")),
-        Err(error) => Err(cannot_open(
-            uri,
-            format!("{error}: is it a camera, and not in use by another program?"),
+        Ok(format::Context::Output(_)) => Err("it is an output device".to_owned()),
+        Err(error) => Err(format!(
+            "{error}: is it a camera, and not in use by another program?"
         )),
     }
 }
